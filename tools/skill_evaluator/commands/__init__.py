@@ -1,0 +1,1 @@
+"""One file a subcommand: the only place where the stages meet."""

@@ -1,0 +1,161 @@
+"""`evaluate --dry-run`: everything but the calls. Needs no key, imports no vendor SDK, writes nothing."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from skill_evaluator.commands.inputs import Format, Inputs, Options
+from skill_evaluator.components import Component
+from skill_evaluator.errors import EXIT_OK, FixtureError
+from skill_evaluator.fixtures import Case
+from skill_evaluator.prompting import build_request, estimate_input_tokens, most_input_tokens
+from skill_evaluator.providers import find_key, key_variables
+from skill_evaluator.providers.base import Completion, ProviderKind
+from skill_evaluator.recording import Origin, build_record, describe_settings
+from skill_evaluator.records import Record
+from skill_evaluator.runner.plan import plan_calls
+from skill_evaluator.runner.prices import cost_usd, price_of
+from skill_evaluator.runner.replicates import Replicate
+from skill_evaluator.runner.runs import Run, new_runs
+from skill_evaluator.scoring import Scorecard, Scorer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What one model's run would take; `cost_upper_usd` is None when no price is known."""
+
+    model_id: str
+    provider: str
+    key: str
+    calls: int
+    input_tokens_estimate: int
+    output_tokens_upper: int
+    cost_upper_usd: float | None
+
+
+def show_dry_run(inputs: Inputs, options: Options) -> int:
+    """Check everything that can be checked without a call and print what a run would take; returns the exit code."""
+    component, kinds = inputs.component, inputs.kinds
+    runs = new_runs(
+        component,
+        inputs.cases,
+        inputs.models,
+        options.results or component.results_dir,
+        replicates=options.replicates or inputs.settings.replicates,
+        seed=inputs.settings.seed if options.seed is None else options.seed,
+        shard=inputs.shard,
+    )
+    replicates = runs[0].manifest.replicates
+    chosen = [case for case in inputs.cases if case.id in runs[0].manifest.cases]
+    scorecard = _score_truth(component, chosen, replicates)
+    for run in runs:
+        kind = kinds[run.model.provider]
+        record = build_record(
+            run.manifest,
+            component,
+            scorecard,
+            Origin(prompt_commit=None, dataset_commit=None),
+            describe_settings(run.model, kind.sampling(run.model), inputs.settings),
+            price_of(run.model, kind),
+            inputs.settings.required_coverage,
+        )
+        Record.model_validate_json(record.model_dump_json())
+        _refuse_imperfect(record)
+    _print(
+        [_estimate(run, chosen, component, kinds[run.model.provider]) for run in runs],
+        component,
+        chosen,
+        options.format,
+    )
+    return EXIT_OK
+
+
+def _score_truth(component: Component, cases: Sequence[Case], replicates: int) -> Scorecard:
+    scorer = Scorer(component, cases, replicates)
+    for call in plan_calls([case.id for case in cases if case.labelled], replicates):
+        truth = next(case.truth for case in cases if case.id == call.case_id)
+        text = truth if component.output == "text" else json.dumps(truth)
+        scorer.add(Replicate(call=call, completion=Completion(text=text)))
+    return scorer.scorecard()
+
+
+def _refuse_imperfect(record: Record) -> None:
+    """The ground truth, taken as an answer, must score 1 on every metric that is defined."""
+    for case in record.per_case:
+        for name, accuracy in case.accuracy.items():
+            if accuracy.strict_mean is not None and accuracy.strict_mean != 1.0:
+                raise FixtureError(
+                    f"case '{case.case_id}': its own ground truth scores {accuracy.strict_mean} on {name}; "
+                    "check how its fields are compared in evals/datasets.json"
+                )
+
+
+def _estimate(run: Run, cases: Iterable[Case], component: Component, kind: ProviderKind) -> Estimate:
+    model, replicates = run.model, run.manifest.replicates
+    limit = model.params.max_output_tokens
+    requests = [
+        build_request(component, case, replicate=0, seed=run.manifest.seed, max_output_tokens=limit) for case in cases
+    ]
+    price = price_of(model, kind)
+    costs = [cost_usd(price, most_input_tokens(request), limit) for request in requests]
+    known = [cost for cost in costs if cost is not None]
+    variables = key_variables(model, kind)
+    return Estimate(
+        model_id=model.id,
+        provider=model.provider,
+        key="not needed" if not variables else "set" if find_key(model, kind) else f"{' or '.join(variables)} not set",
+        calls=len(requests) * replicates,
+        input_tokens_estimate=sum(map(estimate_input_tokens, requests)) * replicates,
+        output_tokens_upper=len(requests) * replicates * limit,
+        cost_upper_usd=sum(known) * replicates if len(known) == len(costs) else None,
+    )
+
+
+_COLUMNS = ("model", "provider", "key", "calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
+
+
+def _print(
+    estimates: Sequence[Estimate],
+    component: Component,
+    cases: Sequence[Case],
+    form: Format,
+) -> None:
+    if form == "json":
+        document = {"skill": component.name, "dry_run": True, "models": [asdict(estimate) for estimate in estimates]}
+        json.dump(document, sys.stdout, indent=2)
+        sys.stdout.write("\n")
+        return
+    rows = [_cells(estimate) for estimate in estimates]
+    if form == "markdown":
+        lines = [f"| {' | '.join(_COLUMNS)} |", "|---|---|---|---:|---:|---:|---:|"]
+        lines += [f"| {' | '.join(row)} |" for row in rows]
+        sys.stdout.write("\n".join(lines) + "\n")
+        return
+    console = Console(width=None if sys.stdout.isatty() else 130, highlight=False)
+    labelled = sum(case.labelled for case in cases)
+    console.print(
+        f"[bold]{component.name} {component.version}[/]: {len(cases)} cases, {labelled} with ground truth, all in order"
+    )
+    table = Table(*_COLUMNS, box=None, pad_edge=False)
+    for column in table.columns[3:]:
+        column.justify = "right"
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print("dry run: no call was made, nothing was written")
+
+
+def _cells(estimate: Estimate) -> tuple[str, ...]:
+    return (
+        estimate.model_id,
+        estimate.provider,
+        estimate.key,
+        f"{estimate.calls:,}",
+        f"{estimate.input_tokens_estimate:,}",
+        f"{estimate.output_tokens_upper:,}",
+        "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}",
+    )

@@ -1,0 +1,76 @@
+"""What an evaluation is asked and what it reads: the command line, typed, and every input, checked before any call."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from skill_evaluator.components import Component, load_component
+from skill_evaluator.config import Model, Settings, load_models, load_settings, select_models
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.fixtures import Case, load_cases
+from skill_evaluator.leaderboard import load_leaderboard
+from skill_evaluator.providers import check_models, provider_kinds
+from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.runner.plan import Shard
+
+Format = Literal["text", "json", "markdown"]
+Kinds = Mapping[str, ProviderKind]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The command line, typed."""
+
+    skill: str
+    replicates: int | None = None
+    models: tuple[str, ...] = ()
+    dry_run: bool = False
+    components: Path = Path("components")
+    fixtures: Path | None = None
+    config: Path = Path(".evaluator")
+    cases: tuple[str, ...] = ()
+    concurrency: int | None = None
+    seed: int | None = None
+    resume: str | None = None
+    max_cost: float | None = None
+    max_calls: int | None = None
+    shard: str | None = None
+    results: Path | None = None
+    leaderboard: bool = True
+    format: Format = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Everything an evaluation reads, checked."""
+
+    component: Component
+    cases: tuple[Case, ...]
+    models: tuple[Model, ...]
+    kinds: Kinds
+    settings: Settings
+    shard: Shard | None
+
+
+def read_inputs(options: Options) -> Inputs:
+    """Settings, component, cases and models, and a leaderboard that can be added to: all errors a user can make."""
+    if options.replicates is not None and options.replicates < 1:
+        raise ConfigError(f"--replicates must be at least 1, not {options.replicates}")
+    if options.concurrency is not None and options.concurrency < 1:
+        raise ConfigError(f"--concurrency must be at least 1, not {options.concurrency}")
+    settings = load_settings(options.config)
+    kinds = provider_kinds()
+    models = load_models(options.config)
+    check_models(models, kinds, str(options.config / "models.yaml"))
+    component = load_component(options.components, options.skill)
+    cases = load_cases(component, options.fixtures, options.cases)
+    load_leaderboard(component.leaderboard_path, component.name)
+    return Inputs(
+        component=component,
+        cases=cases,
+        models=select_models(models, options.models),
+        kinds=kinds,
+        settings=settings,
+        shard=Shard.parse(options.shard) if options.shard else None,
+    )

@@ -1,0 +1,34 @@
+"""`skill-evaluator schemas`: write the JSON Schema of every file format, for editors and other tools."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from skill_evaluator.components import Datasets, FrontMatter
+from skill_evaluator.config import Models, Settings
+from skill_evaluator.errors import EXIT_OK
+from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.leaderboard import Leaderboard
+from skill_evaluator.records import Record
+from skill_evaluator.runner.journal import Manifest
+
+FORMATS: Mapping[str, type[BaseModel]] = {
+    "models": Models,
+    "settings": Settings,
+    "prompt-front-matter": FrontMatter,
+    "datasets": Datasets,
+    "manifest": Manifest,
+    "record": Record,
+    "leaderboard": Leaderboard,
+}
+
+
+def write_schemas(folder: Path) -> int:
+    """Write `<format>.json` for each format into a folder and print the paths; returns the exit code."""
+    for name, model in FORMATS.items():
+        path = folder / f"{name}.json"
+        schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
+        replace_text(path, json_text(schema))
+        print(path)
+    return EXIT_OK

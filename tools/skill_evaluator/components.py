@@ -1,0 +1,220 @@
+"""A component: its prompt and version, its output contract, and which metrics it declares to matter.
+
+Read once from `components/<name>/`; everything wrong with it is a ComponentError that names file and place.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import jsonschema_rs
+import semver
+from pydantic import BaseModel, ConfigDict, Field
+
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.files import parse_yaml, read_json, read_text, validated
+from skill_evaluator.metrics import METRICS, accuracy_metrics
+from skill_evaluator.metrics.base import Metric
+from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.text import canonical_json, digest, nearest
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
+_DRAFTS = "https://json-schema.org/"
+_PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
+
+
+class FrontMatter(BaseModel):
+    """The YAML at the head of prompt.md; other keys are the team's own."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", coerce_numbers_to_str=True)
+
+    name: str
+    version: str
+    output: Literal["json", "text"] = "json"
+
+
+class Dataset(BaseModel):
+    """One entry of evals/datasets.json."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = "default"
+    fixtures: str | None = None
+    metrics: tuple[str, ...] = Field(default=(), description="accuracy metrics that matter; all when left out")
+    primary_metric: str | None = None
+    fields: dict[str, FieldRule] = Field(default_factory=dict, description="how fields are compared, by path")
+
+
+class Datasets(BaseModel):
+    """The file evals/datasets.json."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    datasets: tuple[Dataset, ...] = Field(min_length=1, max_length=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """A versioned prompt with its output contract, ready to be evaluated."""
+
+    name: str
+    folder: Path
+    version: str
+    output: Literal["json", "text"]
+    prompt: str
+    schema: Mapping[str, Any] | None
+    validator: Any
+    plan: FieldPlan
+    metrics: Mapping[str, Metric]
+    primary_metric: str
+    fixtures: str
+    digests: Mapping[str, str]
+
+    @property
+    def leaderboard_path(self) -> Path:
+        """Where its summary rows are."""
+        return self.folder / "leaderboard.json"
+
+    @property
+    def records_dir(self) -> Path:
+        """Where its records are."""
+        return self.folder / "evals" / "records"
+
+    @property
+    def results_dir(self) -> Path:
+        """Where its run folders are unless `--results` says otherwise."""
+        return self.folder / "evals" / "results"
+
+    def schema_errors(self, value: Any) -> list[str]:
+        """What the contract holds against a value, each with its path; empty when it validates."""
+        if self.validator is None:
+            return []
+        return [f"{_pointer(error.instance_path)}: {error.message}" for error in self.validator.iter_errors(value)]
+
+    def conforms(self, value: Any) -> bool:
+        """Whether a value validates against the schema."""
+        return self.validator is None or bool(self.validator.is_valid(value))
+
+
+def load_component(components_dir: Path, name: str) -> Component:
+    """Read one component; raises ComponentError."""
+    folder = _folder(components_dir, name)
+    front, prompt, prompt_digest = _read_prompt(folder)
+    if front.name != name:
+        raise ComponentError(f"name '{front.name}' in {folder / 'prompt.md'} is not the folder's name '{name}'")
+    schema = _read_schema(folder, front.output)
+    declared_path = folder / "evals" / "datasets.json"
+    dataset = _read_dataset(declared_path)
+    metrics = accuracy_metrics(dataset.metrics or METRICS, str(declared_path))
+    primary = dataset.primary_metric or ("field_level_f1" if "field_level_f1" in metrics else next(iter(metrics)))
+    if primary not in metrics:
+        raise ComponentError(
+            f"primary_metric '{primary}' is not among the metrics of {declared_path} {nearest(primary, metrics)}"
+        )
+    return Component(
+        name=name,
+        folder=folder,
+        version=_semver(front.version, folder / "prompt.md"),
+        output=front.output,
+        prompt=prompt,
+        schema=schema,
+        validator=None if schema is None else jsonschema_rs.validator_for(dict(schema), validate_formats=True),
+        plan=plan_fields(schema, dataset.fields, str(declared_path)),
+        metrics=metrics,
+        primary_metric=primary,
+        fixtures=dataset.fixtures or name,
+        digests={
+            "prompt": prompt_digest,
+            "schema": digest(canonical_json(schema)),
+            "datasets": digest(canonical_json(dataset.model_dump(mode="json"))),
+        },
+    )
+
+
+def _folder(components_dir: Path, name: str) -> Path:
+    if not _NAME.fullmatch(name):
+        raise ComponentError(f"a component is named like its folder (letters, digits, '.', '_', '-'), not '{name}'")
+    if not components_dir.is_dir():
+        raise ComponentError(f"{components_dir} is not a folder; name the components with --components DIR")
+    folder = components_dir / name
+    if not (folder / "prompt.md").is_file():
+        known = [path.parent.name for path in components_dir.glob("*/prompt.md")]
+        raise ComponentError(f"unknown component '{name}' in {components_dir} {nearest(name, known)}")
+    return folder
+
+
+def _read_prompt(folder: Path) -> tuple[FrontMatter, str, str]:
+    path = folder / "prompt.md"
+    text = read_text(path, ComponentError).replace("\r\n", "\n")
+    match = _FRONT_MATTER.match(text)
+    if match is None:
+        raise ComponentError(f"{path}:1: no front matter; begin the file with ---, name: and version: lines, ---")
+    values = parse_yaml(match[1], path, ComponentError)
+    if not isinstance(values, dict) or "version" not in values:
+        raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
+    front = validated(FrontMatter, {"name": folder.name, **values}, path, ComponentError)
+    section = _PROMPT_SECTION.search(match[2])
+    prompt = (section[1] if section else match[2]).strip()
+    if not prompt:
+        raise ComponentError(f"{path} has no prompt: its body, or its '## Prompt' section, is empty")
+    return front, prompt, digest(prompt)
+
+
+def _semver(text: str, where: Path) -> str:
+    if not semver.Version.is_valid(text):
+        raise ComponentError(f"version '{text}' in {where} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")
+    return text
+
+
+def _read_schema(folder: Path, output: str) -> Mapping[str, Any] | None:
+    path = folder / "schema.json"
+    if not path.exists():
+        if output == "json":
+            raise ComponentError(f"{path} does not exist; a component with JSON output needs its schema")
+        return None
+    schema = read_json(path, ComponentError)
+    if not isinstance(schema, dict):
+        raise ComponentError(f"{path} is no JSON Schema: an object is expected")
+    draft = schema.get("$schema", _DRAFTS)
+    if not isinstance(draft, str) or not draft.startswith(("http://json-schema.org/", _DRAFTS)):
+        raise ComponentError(f"{path} names an unknown draft in $schema: {draft}")
+    remote = _remote_reference(schema)
+    if remote:
+        raise ComponentError(f"{path} refers to '{remote}'; only local references (#/...) are followed")
+    try:
+        jsonschema_rs.meta.validate(schema)
+        jsonschema_rs.validator_for(schema, validate_formats=True)
+    except jsonschema_rs.ValidationError as problem:
+        raise ComponentError(
+            f"{path} is no valid JSON Schema at {_pointer(problem.instance_path)}: {problem.message}"
+        ) from None
+    except (ValueError, jsonschema_rs.ReferencingError) as problem:
+        raise ComponentError(f"{path} is no valid JSON Schema: {problem}") from None
+    return schema
+
+
+def _remote_reference(node: Any) -> str | None:
+    """The first reference that leaves the file; `const`, `enum` and examples hold data, not references."""
+    if isinstance(node, dict):
+        for key, child in node.items():
+            if key in ("$ref", "$dynamicRef") and isinstance(child, str) and not child.startswith("#"):
+                return child
+            found = None if key in ("const", "enum", "default", "examples") else _remote_reference(child)
+            if found:
+                return found
+    elif isinstance(node, list):
+        return next(filter(None, map(_remote_reference, node)), None)
+    return None
+
+
+def _read_dataset(path: Path) -> Dataset:
+    if not path.exists():
+        return Dataset()
+    return validated(Datasets, read_json(path, ComponentError), path, ComponentError).datasets[0]
+
+
+def _pointer(parts: list[str | int]) -> str:
+    return "/" + "/".join(map(str, parts))

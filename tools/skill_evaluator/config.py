@@ -1,0 +1,133 @@
+"""`.evaluator/models.yaml` and `.evaluator/settings.yaml` as frozen models.
+
+Read once at the edge and trusted afterwards. Provider names are checked where providers are known, in `providers`.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.files import read_yaml, validated
+from skill_evaluator.text import nearest
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Params(BaseModel):
+    """What is asked of the model at each call; further keys go to the provider's API as they are."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    max_output_tokens: PositiveInt = 4096
+    temperature: NonNegativeFloat | None = None
+    top_p: Share | None = None
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The keys this page does not know, for the provider."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class Limits(_File):
+    """How hard a model's API may be pressed."""
+
+    max_concurrency: PositiveInt | None = None
+    requests_per_minute: PositiveInt | None = None
+    tokens_per_minute: PositiveInt | None = None
+
+
+class Price(_File):
+    """USD per million tokens."""
+
+    input: NonNegativeFloat
+    output: NonNegativeFloat
+
+
+class Model(_File):
+    """One entry of models.yaml: `{id, provider}` is enough."""
+
+    id: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/-]*$")
+    provider: str
+    api_id: str | None = None
+    params: Params = Params()
+    profile: Literal["deterministic", "sampled"] = "deterministic"
+    structured_output: Literal["json_schema", "json_object", "none"] = "json_schema"
+    base_url: str | None = None
+    api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    limits: Limits = Limits()
+    price: Price | None = None
+
+    @property
+    def api_name(self) -> str:
+        """The model's name as its API takes it."""
+        return self.api_id or self.id
+
+
+class Models(_File):
+    """The file models.yaml."""
+
+    models: tuple[Model, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _unique_ids(self) -> Self:
+        seen: dict[str, int] = {}
+        for index, model in enumerate(self.models):
+            if model.id in seen:
+                raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{seen[model.id]}]")
+            seen[model.id] = index
+        return self
+
+
+class Retry(_File):
+    """When a call is tried again, and how long is waited before."""
+
+    attempts: PositiveInt = 6
+    first_wait_s: NonNegativeFloat = 0.5
+    max_wait_s: PositiveFloat = 30.0
+    max_retry_after_s: PositiveFloat = 120.0
+
+
+class Settings(_File):
+    """The file settings.yaml; every key has a default, so the file may be absent."""
+
+    replicates: PositiveInt = 10
+    seed: int = 0
+    concurrency: PositiveInt = 8
+    timeout_s: PositiveFloat = 180.0
+    retry: Retry = Retry()
+    required_coverage: Share = 0.9
+
+
+def load_models(config_dir: Path) -> tuple[Model, ...]:
+    """Read `<config_dir>/models.yaml`; raises ConfigError naming file and key."""
+    path = config_dir / "models.yaml"
+    if not path.exists():
+        raise ConfigError(
+            f"{path} does not exist; create it with a line such as: models: [{{id: gpt-5, provider: openai}}]"
+        )
+    return validated(Models, read_yaml(path), path).models
+
+
+def load_settings(config_dir: Path) -> Settings:
+    """Read `<config_dir>/settings.yaml`, or the defaults when there is none; raises ConfigError."""
+    path = config_dir / "settings.yaml"
+    if not path.exists():
+        return Settings()
+    return validated(Settings, read_yaml(path) or {}, path)
+
+
+def select_models(models: tuple[Model, ...], wanted: tuple[str, ...]) -> tuple[Model, ...]:
+    """The models named, in the order named, or all; raises ConfigError for an unknown id."""
+    if not wanted:
+        return models
+    known = {model.id: model for model in models}
+    for model_id in wanted:
+        if model_id not in known:
+            raise ConfigError(f"unknown model '{model_id}' for --model {nearest(model_id, known)}")
+    return tuple(known[model_id] for model_id in dict.fromkeys(wanted))

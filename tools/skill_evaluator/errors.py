@@ -1,0 +1,43 @@
+"""The exceptions a user can meet, and the exit codes of every command.
+
+Each says in one line what is wrong, where, and what to do; anything else that escapes is a bug (exit 1).
+"""
+
+EXIT_OK = 0
+EXIT_BUG = 1
+EXIT_USER_ERROR = 2
+EXIT_REGRESSED = 3
+EXIT_INCOMPLETE = 4
+
+
+class SkillEvaluatorError(Exception):
+    """Something the user can put right; shown as one line, exit code 2."""
+
+    exit_code = EXIT_USER_ERROR
+
+    def __str__(self) -> str:
+        return " ".join(super().__str__().split())
+
+
+class ConfigError(SkillEvaluatorError):
+    """A file under the configuration folder is missing, unreadable or wrong."""
+
+
+class ComponentError(SkillEvaluatorError):
+    """A component's prompt, schema or metric declaration is missing or wrong."""
+
+
+class FixtureError(SkillEvaluatorError):
+    """A case lacks its document, or its ground truth is unusable."""
+
+
+class RunError(SkillEvaluatorError):
+    """A run folder cannot be resumed or scored as asked."""
+
+
+class LeaderboardError(SkillEvaluatorError):
+    """A leaderboard or record cannot be read, or was written by a newer version."""
+
+
+class StorageError(SkillEvaluatorError):
+    """The operating system refused to write (disk full, permissions, quota)."""

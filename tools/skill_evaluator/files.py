@@ -1,0 +1,218 @@
+"""Files in and out: YAML and JSON that name their place when broken, atomic replacement, locks, JSON Lines.
+
+The only importer of yaml. A reader of a file written here sees the old content or the new, never a part.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import yaml
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ValidationError
+
+from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+_YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_text(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> str:
+    """Read a UTF-8 text; raise `error` naming the file when it is absent, unreadable or not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise error(f"{path} does not exist") from None
+    except UnicodeDecodeError as problem:
+        raise error(f"{path} is not UTF-8 text (byte {problem.start}); save it as UTF-8") from None
+    except OSError as problem:
+        raise error(f"cannot read {path}: {problem.strerror}") from None
+
+
+def parse_yaml(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
+    """Parse one YAML document; raise `error` with line and column when it is broken."""
+    try:
+        return yaml.load(text, Loader=_YamlLoader)  # noqa: S506 (a safe loader, the C one where it was built)
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark
+        place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else str(where)
+        raise error(f"{place}: broken YAML: {problem.problem}") from None
+    except yaml.YAMLError as problem:
+        raise error(f"{where}: broken YAML: {problem}") from None
+
+
+def read_yaml(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
+    """Read one YAML document from a file."""
+    return parse_yaml(read_text(path, error), path, error)
+
+
+def parse_json(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
+    """Parse JSON (RFC 8259: no NaN or Infinity); raise `error` with line and column when it is broken."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as problem:
+        raise error(f"{where}:{problem.lineno}:{problem.colno}: not JSON: {problem.msg}") from None
+    except (ValueError, RecursionError) as problem:
+        raise error(f"{where}: not JSON: {problem}") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
+    """Read one JSON value from a file."""
+    return parse_json(read_text(path, error), path, error)
+
+
+def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> ModelT:
+    """Type a value read from `where`; raise `error` with the key path of the first thing wrong."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        place = key_path(first["loc"])
+        raise error(f"{first['msg']}{f' at {place}' if place else ''} in {where}") from None
+
+
+def key_path(location: tuple[int | str, ...]) -> str:
+    """`("models", 2, "provider")` → `models[2].provider`."""
+    path = ""
+    for part in location:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    return path
+
+
+def json_text(value: Any) -> str:
+    """JSON as this project writes it to files: two spaces, UTF-8, a newline at the end."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def replace_text(path: Path, content: str) -> None:
+    """Write a file so that it holds the old text or the new, whatever happens; make its folder if need be.
+
+    Raises StorageError when the system refuses; the old file is then untouched.
+    """
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as handle:
+                handle.write(content.encode("utf-8", "backslashreplace"))
+                handle.flush()
+                os.fsync(handle.fileno())
+                os.fchmod(handle.fileno(), 0o666 & ~_UMASK)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def _current_umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+_UMASK = _current_umask()
+
+
+@contextlib.contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Turn the system's refusal to write `path` into a StorageError that names it."""
+    try:
+        yield
+    except OSError as problem:
+        raise StorageError(f"cannot write {path}: {problem.strerror or problem}") from problem
+
+
+@contextlib.contextmanager
+def locked(path: Path, seconds: float = 60.0) -> Iterator[None]:
+    """Hold the lock of a file (`.<name>.lock` beside it) against every other process of this machine."""
+    lock_path = path.with_name(f".{path.name}.lock")
+    with storing(lock_path):
+        lock_path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(lock_path, timeout=seconds)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise StorageError(f"{path} is locked by another process since {seconds:.0f} s; try again") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class LinesWriter:
+    """Appends JSON Lines; a line is handed to the system before `append` returns, so a killed process loses none.
+
+    A torn last line left by an earlier crash is closed off first, so that it cannot swallow the next one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with storing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._handle: IO[bytes] = path.open("ab", buffering=0)
+            if _ends_torn(path):
+                self._write(b"\n")
+
+    def append(self, value: Any) -> None:
+        """Write one value as a line; raises StorageError (and leaves a whole number of lines) when refused."""
+        line = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+        with storing(self.path):
+            self._write(line.encode("utf-8", "backslashreplace"))
+
+    def _write(self, content: bytes) -> None:
+        start = self._handle.tell()
+        while content:
+            try:
+                content = content[self._handle.write(content) :]
+            except OSError:
+                self._handle.truncate(start)
+                raise
+
+    def close(self) -> None:
+        """Bring what was appended to the disk itself and close; raises StorageError."""
+        with storing(self.path):
+            os.fsync(self._handle.fileno())
+            self._handle.close()
+
+
+def _ends_torn(path: Path) -> bool:
+    size = path.stat().st_size
+    if not size:
+        return False
+    with path.open("rb") as handle:
+        handle.seek(size - 1)
+        return handle.read(1) != b"\n"
+
+
+def read_lines(
+    path: Path, error: type[SkillEvaluatorError] = ConfigError, *, torn_lines: bool = False
+) -> Iterator[tuple[int, Any]]:
+    """Yield (line number, value) of a JSON Lines file; a line that is not JSON raises `error` with its number.
+
+    With `torn_lines` such a line is passed over: a crash in mid-write leaves one at the end, or, once a
+    writer came after it, closed off in the middle.
+    """
+    try:
+        with path.open("rb") as handle:
+            for number, line in enumerate(handle, 1):
+                if not line.strip():
+                    continue
+                try:
+                    value = json.loads(line)
+                except ValueError as problem:
+                    if torn_lines:
+                        continue
+                    raise error(f"{path}:{number}: not JSON: {problem}") from None
+                yield number, value
+    except FileNotFoundError:
+        raise error(f"{path} does not exist") from None
+    except OSError as problem:
+        raise error(f"cannot read {path}: {problem.strerror}") from None

@@ -1,0 +1,104 @@
+"""The cases of a component: documents with their ground truth.
+
+`document.md` + `ground_truth.json` (+ `meta.json`); also the older names `input.md`, `expected.json` / `expected.md`
+and
+`metadata.yaml`. A case without ground truth is kept: it is scored for reproducibility alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.components import Component
+from skill_evaluator.errors import FixtureError
+from skill_evaluator.files import read_json, read_text, read_yaml
+from skill_evaluator.text import canonical_json, digest, nearest
+
+_DOCUMENTS = ("document.md", "input.md")
+_TRUTHS = ("ground_truth.json", "expected.json", "expected.md")
+_METAS = ("meta.json", "metadata.yaml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One document. `truth` is meaningful only if `labelled` (a truth may be JSON null)."""
+
+    id: str
+    document: str
+    truth: Any
+    labelled: bool
+    meta: Mapping[str, Any]
+    digest: str
+
+
+def load_cases(component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = ()) -> tuple[Case, ...]:
+    """All cases of a component, by id, or those a pattern matches; checks every truth against the schema.
+
+    Without `fixtures_dir` the cases are in `fixtures/<name>/cases`, or in the component's own `evals/cases`. Raises
+    FixtureError.
+    """
+    folder = cases_folder(component, fixtures_dir)
+    folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    if not folders:
+        raise FixtureError(f"{folder} holds no case; add <case-id>/document.md and ground_truth.json")
+    names = [path.name for path in folders]
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise FixtureError(f"no case matches --case '{pattern}' in {folder} {nearest(pattern, names)}")
+    chosen = (path for path in folders if not patterns or any(fnmatchcase(path.name, pattern) for pattern in patterns))
+    return tuple(_load_case(path, component) for path in chosen)
+
+
+def cases_folder(component: Component, fixtures_dir: Path | None) -> Path:
+    """The folder that holds the case folders; raises FixtureError when there is none."""
+    candidates = [(fixtures_dir or Path("fixtures")) / component.fixtures / "cases"]
+    if fixtures_dir is None:
+        candidates.append(component.folder / "evals" / "cases")
+    for candidate in candidates:
+        if candidate.is_dir():
+            return candidate
+    raise FixtureError(
+        f"no fixtures for '{component.name}': {' and '.join(map(str, candidates))} missing; see --fixtures DIR"
+    )
+
+
+def _load_case(folder: Path, component: Component) -> Case:
+    document_path = _first(folder, _DOCUMENTS)
+    if document_path is None:
+        raise FixtureError(f"case '{folder.name}' has no document: {folder / 'document.md'} is missing")
+    document = read_text(document_path, FixtureError)
+    truth_path = _first(folder, _TRUTHS)
+    truth = None if truth_path is None else _read_truth(truth_path, component)
+    return Case(
+        id=folder.name,
+        document=document,
+        truth=truth,
+        labelled=truth_path is not None,
+        meta=_read_meta(_first(folder, _METAS)),
+        digest=digest(document + "\x00" + (canonical_json(truth) if truth_path else "")),
+    )
+
+
+def _first(folder: Path, names: Sequence[str]) -> Path | None:
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _read_truth(path: Path, component: Component) -> Any:
+    if path.suffix == ".md":
+        return read_text(path, FixtureError).strip()
+    truth = read_json(path, FixtureError)
+    problems = component.schema_errors(truth)
+    if problems:
+        raise FixtureError(f"{path} fails {component.folder / 'schema.json'} at {problems[0]}")
+    return truth
+
+
+def _read_meta(path: Path | None) -> Mapping[str, Any]:
+    if path is None:
+        return {}
+    meta = read_json(path, FixtureError) if path.suffix == ".json" else read_yaml(path, FixtureError)
+    if not isinstance(meta, dict):
+        raise FixtureError(f"{path} must hold a mapping")
+    return meta

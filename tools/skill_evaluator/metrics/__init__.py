@@ -1,0 +1,48 @@
+"""The metrics, one line each: of one answer against the truth, and of all answers to a case against each other.
+
+A package may add accuracy metrics through the entry-point group `skill_evaluator.metrics` (objects of type `Metric`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import entry_points
+
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.metrics.answers import CaseAnswers
+from skill_evaluator.metrics.base import Metric
+from skill_evaluator.metrics.distinct_outputs import distinct_outputs
+from skill_evaluator.metrics.exact_match import exact_match
+from skill_evaluator.metrics.field_level_f1 import field_level_f1
+from skill_evaluator.metrics.field_stability import field_stability
+from skill_evaluator.metrics.jaccard import jaccard
+from skill_evaluator.metrics.pairwise_exact_match import pairwise_exact_match
+from skill_evaluator.metrics.pairwise_field_f1 import pairwise_field_f1
+from skill_evaluator.metrics.schema_valid import schema_valid
+from skill_evaluator.metrics.total_agreement import tara_at_n, tarr_at_n
+from skill_evaluator.text import nearest
+
+METRICS: Mapping[str, Metric] = {
+    "schema_valid": Metric(score=schema_valid, needs_truth=False, unparseable=0.0),
+    "exact_match": Metric(score=exact_match),
+    "field_level_f1": Metric(score=field_level_f1),
+    "jaccard": Metric(score=jaccard),
+}
+
+REPRODUCIBILITY: Mapping[str, Callable[[CaseAnswers], float | None]] = {
+    "pairwise_exact_match": pairwise_exact_match,
+    "pairwise_field_f1": pairwise_field_f1,
+    "field_stability": field_stability,
+    "distinct_outputs": distinct_outputs,
+    "tarr_at_n": tarr_at_n,
+    "tara_at_n": tara_at_n,
+}
+
+
+def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
+    """The metrics named, in that order; raises ComponentError naming the unknown one."""
+    added = {entry.name: entry for entry in entry_points(group="skill_evaluator.metrics")}
+    chosen: dict[str, Metric] = {}
+    for name in names:
+        if name not in METRICS and name not in added:
+            raise ComponentError(f"unknown metric '{name}' in {where} {nearest(name, METRICS.keys() | added.keys())}")
+        chosen[name] = METRICS[name] if name in METRICS else added[name].load()
+    return chosen

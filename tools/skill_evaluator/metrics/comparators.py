@@ -1,0 +1,164 @@
+"""How two leaves are compared: by a canonical form (equal forms are equal leaves), or by closeness where declared.
+
+A canonical form is hashable and carries its type, so that `1` is not `"1"` and `true` is not `1`.
+"""
+
+import datetime
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rapidfuzz.distance import Levenshtein
+
+from skill_evaluator.metrics.fieldplan import FieldRule
+from skill_evaluator.metrics.text_overlap import token_f1
+from skill_evaluator.text import canonical_json, normalise, without_punctuation
+
+_AMOUNT = re.compile(r"[^\d.,\-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparator:
+    """`canonical(value, rule)` → hashable form; `close(a, b, rule)` decides on two raw values under a tolerance."""
+
+    canonical: Callable[[Any, FieldRule], Hashable]
+    close: Callable[[Any, Any, FieldRule], bool] | None = None
+
+
+def equal(truth: Any, output: Any, rule: FieldRule) -> bool:
+    """Whether two leaves are the same under a rule. Null equals only null.
+
+    >>> equal("ACME  Ltd.", "acme ltd", FieldRule(compare="string", casefold=True, ignore_punctuation=True))
+    True
+    >>> equal(9, 9.004, FieldRule(compare="number", tolerance=0.005))
+    True
+    """
+    if truth is None or output is None:
+        return truth is output
+    comparator = COMPARATORS[rule.compare or "exact"]
+    if rule.exact_equality or comparator.close is None:
+        return comparator.canonical(truth, rule) == comparator.canonical(output, rule)
+    return comparator.close(truth, output, rule)
+
+
+def canonical(value: Any, rule: FieldRule) -> Hashable:
+    """The canonical form of a leaf under a rule."""
+    return COMPARATORS[rule.compare or "exact"].canonical(value, rule)
+
+
+def typed(value: Any) -> Hashable:
+    """The form of a value compared as it is: NFC text, 1 = 1.0, true ≠ 1."""
+    if isinstance(value, str):
+        return value if value.isascii() else unicodedata.normalize("NFC", value)
+    if isinstance(value, bool) or value is None:
+        return ("literal", value)
+    if isinstance(value, int | float):
+        return ("number", value)
+    return ("json", canonical_json(value))
+
+
+def _string(value: Any, rule: FieldRule) -> Hashable:
+    if not isinstance(value, str):
+        return typed(value)
+    text = normalise(value)
+    if rule.casefold:
+        text = text.casefold()
+    return without_punctuation(text) if rule.ignore_punctuation else text
+
+
+def _similar(truth: Any, output: Any, rule: FieldRule) -> bool:
+    left, right = _string(truth, rule), _string(output, rule)
+    if not (isinstance(left, str) and isinstance(right, str)):
+        return left == right
+    return Levenshtein.normalized_similarity(left, right) >= (rule.threshold or 1.0)
+
+
+def amount(text: str) -> float | None:
+    """The number a printed amount states, or None: `RM 1,234.50`, `1.234,50 €`, `(12.00)`, `-3`.
+
+    Of two kinds of separator the last is the decimal one; a lone comma or point is decimal unless exactly three
+    digits follow it in
+    every group and it is a comma.
+    """
+    negative = "-" in text or (text.strip().startswith("(") and text.strip().endswith(")"))
+    digits = _AMOUNT.sub("", text).replace("-", "").strip(".,")
+    comma, point = digits.rfind(","), digits.rfind(".")
+    if comma > point and (point >= 0 or not re.fullmatch(r"\d{1,3}(,\d{3})+", digits)):
+        digits = digits.replace(".", "").replace(",", ".")
+    else:
+        digits = digits.replace(",", "")
+    if not re.fullmatch(r"\d+(\.\d+)?", digits):
+        return None
+    return -float(digits) if negative else float(digits)
+
+
+def _as_number(value: Any, rule: FieldRule) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value
+    return amount(value) if rule.from_string and isinstance(value, str) else None
+
+
+def _number(value: Any, rule: FieldRule) -> Hashable:
+    number = _as_number(value, rule)
+    return typed(value) if number is None else ("number", number)
+
+
+def _near(truth: Any, output: Any, rule: FieldRule) -> bool:
+    left, right = _as_number(truth, rule), _as_number(output, rule)
+    if left is None or right is None:
+        return _number(truth, rule) == _number(output, rule)
+    if left == right:
+        return True
+    allowed = max(rule.tolerance, rule.relative_tolerance * max(abs(left), abs(right)))
+    difference = abs(left - right)
+    return difference <= allowed or math.isclose(difference, allowed, rel_tol=1e-9)
+
+
+def _as_date(value: Any, rule: FieldRule) -> datetime.date | None:
+    if not isinstance(value, str):
+        return None
+    text = normalise(value)
+    for form in rule.formats or ("%Y-%m-%d",):
+        try:
+            return datetime.datetime.strptime(text, form).date()
+        except ValueError:
+            continue
+    return None
+
+
+def _date(value: Any, rule: FieldRule) -> Hashable:
+    day = _as_date(value, rule)
+    return ("date", day) if day else typed(normalise(value) if isinstance(value, str) else value)
+
+
+def _within_days(truth: Any, output: Any, rule: FieldRule) -> bool:
+    left, right = _as_date(truth, rule), _as_date(output, rule)
+    if left is None or right is None:
+        return _date(truth, rule) == _date(output, rule)
+    return abs((left - right).days) <= rule.tolerance_days
+
+
+def _overlaps(truth: Any, output: Any, rule: FieldRule) -> bool:
+    if not (isinstance(truth, str) and isinstance(output, str)):
+        return typed(truth) == typed(output)
+    return token_f1(truth, output) >= (rule.threshold or 1.0)
+
+
+def _category(value: Any, rule: FieldRule) -> Hashable:
+    return normalise(value) if isinstance(value, str) else typed(value)
+
+
+COMPARATORS: Mapping[str, Comparator] = {
+    "exact": Comparator(lambda value, rule: typed(value)),
+    "string": Comparator(_string, _similar),
+    "number": Comparator(_number, _near),
+    "date": Comparator(_date, _within_days),
+    "category": Comparator(_category),
+    "text": Comparator(_category, _overlaps),
+    "ignore": Comparator(lambda value, rule: None),
+}

@@ -1,0 +1,42 @@
+"""How steady is each field over the answers to one document?"""
+
+from collections import Counter
+from collections.abc import Hashable
+
+from skill_evaluator.metrics.answers import CaseAnswers
+from skill_evaluator.metrics.leaves import values_by_path
+
+
+def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
+    """Share of the modal value by leaf path: how often the commonest value was given ÷ number of answers.
+
+    Values are compared by canonical form (an array path by its multiset of values; tolerances do not apply), absent
+    is a value too,
+    an unparseable answer shares no value. Range 1/N (0 if nothing was parsed) to 1, 1 is best; empty for fewer than
+    two answers.
+
+    >>> from skill_evaluator.metrics.fieldplan import FieldPlan
+    >>> answers = CaseAnswers(FieldPlan())
+    >>> for text in ('{"a":1}', '{"a":1}', '{"a":2}'): answers.add(text, text)
+    >>> round(field_stability_by_path(answers)["a"], 3)
+    0.667
+    """
+    if answers.n < 2:
+        return {}
+    outputs = [(values_by_path(value, answers.plan), count) for value, count in answers.distinct()]
+    paths = dict.fromkeys(path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
+    paths |= dict.fromkeys(path for values, _ in outputs for path in values)
+    return {path: _modal_count(path, outputs) / answers.n for path in paths}
+
+
+def _modal_count(path: str, outputs: list[tuple[dict[str, Hashable], int]]) -> int:
+    counts: Counter[Hashable] = Counter()
+    for values, count in outputs:
+        counts[values.get(path)] += count
+    return max(counts.values(), default=0)
+
+
+def field_stability(answers: CaseAnswers) -> float | None:
+    """Mean of `field_stability_by_path` over the fields; undefined for fewer than two answers or without fields."""
+    shares = field_stability_by_path(answers)
+    return sum(shares.values()) / len(shares) if shares else None

@@ -1,0 +1,127 @@
+"""What became of each field: right, wrong, missing or extra; which category was taken for which; how much of a text
+agrees.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from skill_evaluator.metrics.comparison import Row
+from skill_evaluator.metrics.text_overlap import rouge_l, token_f1
+
+
+class FieldCounts(NamedTuple):
+    """What became of the leaves of one path in one output."""
+
+    right: int = 0
+    wrong: int = 0
+    missing: int = 0
+    extra: int = 0
+
+    @property
+    def n(self) -> int:
+        """Leaves that stood in truth or output."""
+        return sum(self)
+
+
+class TextOverlap(NamedTuple):
+    """Agreement of one free-text leaf."""
+
+    path: str
+    token_f1: float
+    rouge_l: float
+
+
+class Confusion(NamedTuple):
+    """One category leaf: what it was, what it was taken for."""
+
+    path: str
+    truth: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldScores:
+    """The fields of one output."""
+
+    counts: dict[str, FieldCounts] = field(default_factory=dict)
+    texts: tuple[TextOverlap, ...] = ()
+    confusions: tuple[Confusion, ...] = ()
+
+
+_NONE = FieldCounts()
+_ONE = {
+    "right": FieldCounts(right=1),
+    "wrong": FieldCounts(wrong=1),
+    "missing": FieldCounts(missing=1),
+    "extra": FieldCounts(extra=1),
+}
+
+
+def per_field(rows: Iterable[Row]) -> FieldScores:
+    """Counts by leaf path. A field's accuracy is right ÷ n; free text adds token F1 and ROUGE-L per leaf (0 for a
+    missing
+    or extra one), a category adds (truth, output) pairs.
+
+    >>> from skill_evaluator.metrics.comparison import compare
+    >>> from skill_evaluator.metrics.fieldplan import FieldPlan
+    >>> per_field(compare({"a": 1}, {"a": 2, "b": 3}, FieldPlan())).counts["a"]
+    FieldCounts(right=0, wrong=1, missing=0, extra=0)
+    """
+    counts: dict[str, FieldCounts] = {}
+    texts: list[TextOverlap] = []
+    confusions: list[Confusion] = []
+    for row in rows:
+        one = _ONE[row.verdict]
+        known = counts.get(row.path)
+        counts[row.path] = one if known is None else added(known, one)
+        if row.rule.compare == "category":
+            confusions.append(Confusion(row.path, _label(row.truth), _label(row.output)))
+        elif row.rule.compare == "text":
+            texts.append(_overlap(row))
+    return FieldScores(counts, tuple(texts), tuple(confusions))
+
+
+def added(left: FieldCounts, right: FieldCounts, times: int = 1) -> FieldCounts:
+    """Element-wise sum, the right side so many times."""
+    return FieldCounts(*(one + other * times for one, other in zip(left, right, strict=True)))
+
+
+def _overlap(row: Row) -> TextOverlap:
+    if row.verdict in ("missing", "extra"):
+        return TextOverlap(row.path, 0.0, 0.0)
+    left, right = _label(row.truth), _label(row.output)
+    return TextOverlap(row.path, token_f1(left, right), rouge_l(left, right))
+
+
+def _label(value: object) -> str:
+    return "null" if value is None else value if isinstance(value, str) else str(value)
+
+
+@dataclass(slots=True)
+class FieldTotal:
+    """The leaves of one path over many outputs."""
+
+    counts: FieldCounts = _NONE
+    texts: int = 0
+    token_f1: float = 0.0
+    rouge_l: float = 0.0
+    confusion: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def total_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, FieldTotal]:
+    """Sum (fields of an output, how often it was given) by path; texts as sums, to be divided by `texts`."""
+    totals: dict[str, FieldTotal] = {}
+    for scores, times in outputs:
+        for path, counts in scores.counts.items():
+            total = totals.setdefault(path, FieldTotal())
+            total.counts = added(total.counts, counts, times)
+        for text in scores.texts:
+            total = totals[text.path]
+            total.texts += times
+            total.token_f1 += text.token_f1 * times
+            total.rouge_l += text.rouge_l * times
+        for confusion in scores.confusions:
+            totals[confusion.path].confusion[confusion.truth, confusion.output] += times
+    return totals

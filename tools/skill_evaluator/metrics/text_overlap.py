@@ -1,0 +1,37 @@
+"""Overlap of two free texts: token F1 and ROUGE-L, for fields where wording may differ."""
+
+from collections import Counter
+
+from rapidfuzz.distance import LCSseq
+
+from skill_evaluator.text import words
+
+
+def token_f1(truth: str, output: str) -> float:
+    """Harmonic mean of precision and recall over words, as multisets.
+
+    Range 0 to 1, 1 is best; both empty → 1. Rajpurkar et al. 2016 (SQuAD), https://arxiv.org/abs/1606.05250,
+    here without dropping articles.
+
+    >>> round(token_f1("the cat sat", "the cat ran"), 3)
+    0.667
+    """
+    left, right = words(truth), words(output)
+    if not left and not right:
+        return 1.0
+    common = sum((Counter(left) & Counter(right)).values())
+    return 2 * common / (len(left) + len(right))
+
+
+def rouge_l(truth: str, output: str) -> float:
+    """F-measure of the longest common subsequence of words (β = 1).
+
+    Range 0 to 1, 1 is best; both empty → 1. Lin 2004, https://aclanthology.org/W04-1013.
+
+    >>> round(rouge_l("police killed the gunman", "police kill the gunman"), 2)
+    0.75
+    """
+    left, right = words(truth), words(output)
+    if not left and not right:
+        return 1.0
+    return 2 * LCSseq.similarity(left, right) / (len(left) + len(right))

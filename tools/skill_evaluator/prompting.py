@@ -1,0 +1,48 @@
+"""(component, case, replicate) → the request every model is sent."""
+
+import hashlib
+
+from skill_evaluator.components import Component
+from skill_evaluator.fixtures import Case
+from skill_evaluator.providers.base import Request
+
+_MESSAGE_OVERHEAD_TOKENS = 16
+_BYTES_PER_TOKEN = 4
+_FEWEST_BYTES_PER_TOKEN = 2
+
+
+def build_request(component: Component, case: Case, *, replicate: int, seed: int, max_output_tokens: int) -> Request:
+    """The component's prompt as system text, the document as user text, the schema as contract."""
+    return Request(
+        case_id=case.id,
+        replicate=replicate,
+        system=component.prompt,
+        user=case.document,
+        max_output_tokens=max_output_tokens,
+        seed=replicate_seed(seed, case.id, replicate),
+        schema=component.schema,
+        schema_name=component.name.replace(".", "-"),
+    )
+
+
+def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
+    """A seed of 31 bits that differs between replicates and is the same in every run with the same `--seed`."""
+    raw = hashlib.sha256(f"{seed}/{case_id}/{replicate}".encode()).digest()
+    return int.from_bytes(raw[:4], "big") & 0x7FFF_FFFF
+
+
+def estimate_input_tokens(request: Request) -> int:
+    """Input tokens to expect, at four bytes of text a token."""
+    return _input_bytes(request) // _BYTES_PER_TOKEN + _MESSAGE_OVERHEAD_TOKENS
+
+
+def most_input_tokens(request: Request) -> int:
+    """An upper bound of the input tokens, at two bytes a token: no tokeniser of a current model does worse on prose or
+    tables.
+    """
+    return _input_bytes(request) // _FEWEST_BYTES_PER_TOKEN + _MESSAGE_OVERHEAD_TOKENS
+
+
+def _input_bytes(request: Request) -> int:
+    schema = len(str(request.schema)) if request.schema else 0
+    return len(request.system.encode()) + len(request.user.encode()) + schema

@@ -1,0 +1,67 @@
+"""The providers, one line each: a name in models.yaml → how it is opened, what it can be told, where its key is.
+
+Nothing here imports a vendor's SDK; opening a provider does. A package may add one through the entry-point group
+`skill_evaluator.providers` (an object of type `ProviderKind`).
+"""
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import entry_points
+
+from skill_evaluator.config import Model
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.providers import anthropic, google, local, openai, replay
+from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.providers.secrets import read_key
+from skill_evaluator.text import nearest
+
+PROVIDERS: Mapping[str, ProviderKind] = {
+    "anthropic": ProviderKind(
+        open=anthropic.open_provider, sampling=anthropic.sampling, key_variables=("ANTHROPIC_API_KEY",)
+    ),
+    "openai": ProviderKind(
+        open=openai.open_provider, sampling=openai.sampling, key_variables=("OPENAI_API_KEY",), check=openai.check
+    ),
+    "google": ProviderKind(
+        open=google.open_provider,
+        sampling=google.sampling,
+        key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        check=google.check,
+    ),
+    "local": ProviderKind(
+        open=local.open_provider, sampling=local.sampling, free=True, one_at_a_time=True, check=local.check
+    ),
+    "replay": ProviderKind(open=replay.open_provider, sampling=replay.sampling, free=True, check=replay.check),
+}
+
+
+def provider_kinds() -> dict[str, ProviderKind]:
+    """The shipped providers and those of installed packages; a shipped name wins."""
+    found = {entry.name: entry for entry in entry_points(group="skill_evaluator.providers")}
+    return {**{name: entry.load() for name, entry in found.items()}, **PROVIDERS}
+
+
+def check_models(models: Iterable[Model], kinds: Mapping[str, ProviderKind], where: str) -> None:
+    """Raise ConfigError for a provider nobody knows, or an entry that its provider cannot serve."""
+    for index, model in enumerate(models):
+        if model.provider not in kinds:
+            raise ConfigError(
+                f"unknown provider '{model.provider}' at models[{index}].provider in {where} "
+                f"{nearest(model.provider, kinds)}"
+            )
+        check = kinds[model.provider].check
+        if check is not None:
+            check(model)
+
+
+def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
+    """The environment variables that may hold this model's key; none when it needs none."""
+    if model.api_key_env:
+        return (model.api_key_env,)
+    if model.provider == "openai" and model.base_url:
+        return ()
+    return kind.key_variables
+
+
+def find_key(model: Model, kind: ProviderKind) -> str | None:
+    """This model's key from the environment, or None."""
+    return read_key(key_variables(model, kind))

@@ -1,0 +1,106 @@
+"""Recorded answers instead of a model: JSON Lines of `{"case_id", "replicate", "text"}`, one line an answer.
+
+Optional per line: `stop_reason`, `usage`, `served_model`, `request_id`, or `error` (a reason, or the object a journal
+writes) for a recorded failure. A run's own `replicates.jsonl` is such a file. When a line is repeated the last one
+counts, as in a journal.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
+
+from skill_evaluator.config import Model
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.files import read_lines, validated
+from skill_evaluator.providers.base import (
+    Completion,
+    FailureKind,
+    Provider,
+    ProviderError,
+    Request,
+    Sampling,
+    StopReason,
+    Usage,
+)
+
+
+class _Usage(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    input_tokens: NonNegativeInt | None = None
+    output_tokens: NonNegativeInt | None = None
+
+
+class _Error(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    kind: FailureKind = "provider_error"
+    reason: str
+    message: str = ""
+    status: int | None = None
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True)  # keys a journal adds (latency, attempts, …) are left aside
+    case_id: str
+    replicate: NonNegativeInt
+    text: str | None = None
+    stop_reason: StopReason | Literal[""] | None = None
+    usage: _Usage | None = None
+    served_model: str | None = None
+    request_id: str | None = None
+    error: _Error | str | None = None
+
+
+def sampling(model: Model) -> Sampling:
+    """Nothing is sampled: the answers are what they were."""
+    return Sampling(unavailable=("temperature", "top_p", "seed"))
+
+
+def check(model: Model) -> None:
+    """The file must be named."""
+    extra = model.params.extra
+    if set(extra) != {"file"} or not isinstance(extra["file"], str):
+        raise ConfigError(f"replay model '{model.id}' in models.yaml needs exactly one param of its own: file: PATH")
+
+
+class ReplayProvider:
+    """Answers each call with its recorded line; a call without one fails with `not_recorded`."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines: dict[tuple[str, int], _Line] = {}
+        for number, value in read_lines(path, torn_lines=True):
+            line = validated(_Line, value, Path(f"{path}:{number}"))
+            if line.text is None and line.error is None:
+                raise ConfigError(f"{path}:{number}: neither text nor error")
+            self._lines[(line.case_id, line.replicate)] = line
+
+    async def complete(self, request: Request) -> Completion:
+        """The recorded answer; raises ProviderError for a recorded failure or an absent line."""
+        line = self._lines.get((request.case_id, request.replicate))
+        if line is None:
+            raise ProviderError("not_recorded", f"no recorded answer for {request.case_id} #{request.replicate}")
+        if line.error is not None and line.text is None:
+            raise _recorded(line.error)
+        usage = line.usage or _Usage()
+        return Completion(
+            text=line.text or "",
+            stop_reason=line.stop_reason or "stop",
+            usage=Usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
+            served_model=line.served_model,
+            request_id=line.request_id,
+        )
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _recorded(error: _Error | str) -> ProviderError:
+    if isinstance(error, str):
+        return ProviderError(error)
+    return ProviderError(error.reason, error.message, kind=error.kind, status=error.status)
+
+
+def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
+    """Read the recorded answers into memory; raises ConfigError naming the line that is wrong."""
+    file: Any = model.params.extra["file"]
+    return ReplayProvider(Path(file))

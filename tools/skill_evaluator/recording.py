@@ -1,0 +1,131 @@
+"""Manifest, component and scorecard → the record of one run. The only place that knows all three."""
+
+from dataclasses import dataclass
+
+from skill_evaluator import summaries
+from skill_evaluator.components import Component
+from skill_evaluator.config import Model, Price, Settings
+from skill_evaluator.providers.base import Failure, Sampling
+from skill_evaluator.records import CaseRecord, FieldCount, Latency, ModelSettings, Record, Tokens
+from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.prices import usage_cost
+from skill_evaluator.scoring import SCORED, CaseScore, Scorecard
+from skill_evaluator.stats import quantile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where the inputs of a run come from; None outside git."""
+
+    prompt_commit: str | None
+    dataset_commit: str | None
+
+
+def build_record(
+    manifest: Manifest,
+    component: Component,
+    scorecard: Scorecard,
+    origin: Origin,
+    model_settings: ModelSettings,
+    price: Price | None,
+    required_coverage: float,
+    halted: Failure | None = None,
+) -> Record:
+    """The record of a run that ended, or was halted with something to show."""
+    coverage = scorecard.answered / scorecard.planned
+    failures = scorecard.failures
+    return Record(
+        run_id=manifest.run_id,
+        timestamp=manifest.created,
+        skill=manifest.skill,
+        skill_version=manifest.skill_version,
+        prompt_commit=origin.prompt_commit,
+        dataset_commit=origin.dataset_commit,
+        model_id=manifest.model_id,
+        served_model=scorecard.served_models[0] if scorecard.served_models else None,
+        provider=manifest.provider,
+        replicates=manifest.replicates,
+        seed=manifest.seed,
+        shard=manifest.shard,
+        n_cases=len(scorecard.cases),
+        planned=scorecard.planned,
+        scored=scorecard.planned - sum(failures.values()),
+        coverage=round(coverage, 6),
+        complete=halted is None and coverage >= required_coverage,
+        stopped=None if halted is None else f"{halted.reason}: {halted.message}",
+        primary_metric=component.primary_metric,
+        accuracy=summaries.accuracy(scorecard, component.metrics),
+        reproducibility=summaries.reproducibility(scorecard),
+        per_field=summaries.fields(scorecard, lambda path: component.plan.leaf(path).compare or "exact"),
+        per_case=[_case_record(case, component, manifest.cases[case.case_id]) for case in scorecard.cases],
+        failures=failures,
+        reasons=dict(scorecard.reasons),
+        retries=scorecard.retries,
+        tokens=_tokens(scorecard),
+        cost_usd=_cost(scorecard, price),
+        latency_s=_latency(scorecard),
+        settings=model_settings,
+        digests={**manifest.digests, "datasets": component.digests["datasets"]},
+        evaluator_version=manifest.evaluator_version,
+    )
+
+
+def describe_settings(model: Model, sampling: Sampling, settings: Settings) -> ModelSettings:
+    """What shapes a model's answers, for its record."""
+    return ModelSettings(
+        api_model=model.api_name,
+        profile=model.profile,
+        structured_output=model.structured_output,
+        max_output_tokens=model.params.max_output_tokens,
+        sent=dict(sampling.sent),
+        unavailable=list(sampling.unavailable),
+        params=model.params.extra,
+        base_url=model.base_url,
+        timeout_s=settings.timeout_s,
+    )
+
+
+def _case_record(case: CaseScore, component: Component, digest: str) -> CaseRecord:
+    return CaseRecord(
+        case_id=case.case_id,
+        accuracy=summaries.case_accuracy(case, component.metrics),
+        reproducibility={name: _rounded(value) for name, value in case.reproducibility.items()},
+        failures=_counted(case),
+        digest=digest,
+        outcomes=list(case.outcomes),
+        replicates={name: [_rounded(value) for value in values] for name, values in case.metrics.items()},
+        fields={path: FieldCount(right=total.counts.right, n=total.counts.n) for path, total in case.fields.items()},
+    )
+
+
+def _counted(case: CaseScore) -> dict[str, int]:
+    kinds = sorted(set(case.outcomes) - {SCORED})
+    return {kind: case.outcomes.count(kind) for kind in kinds}
+
+
+def _tokens(scorecard: Scorecard) -> Tokens:
+    counted = scorecard.usages
+    return Tokens(
+        input=_sum_if_known([usage.input_tokens for usage in counted]),
+        output=_sum_if_known([usage.output_tokens for usage in counted]),
+    )
+
+
+def _sum_if_known(counts: list[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None
+
+
+def _cost(scorecard: Scorecard, price: Price | None) -> float | None:
+    costs = [usage_cost(price, usage) for usage in scorecard.usages]
+    known = [cost for cost in costs if cost is not None]
+    return round(sum(known), 6) if len(known) == len(costs) else None
+
+
+def _latency(scorecard: Scorecard) -> Latency:
+    values = scorecard.latencies_s
+    return Latency(p50=_rounded(quantile(values, 0.5), 3), p95=_rounded(quantile(values, 0.95), 3))
+
+
+def _rounded(value: float | None, digits: int = 6) -> float | None:
+    return None if value is None else round(value, digits)

@@ -1,0 +1,1 @@
+"""Finished values → what people read. No statistics here."""

@@ -1,0 +1,193 @@
+"""A finished evaluation for people: tables on a terminal, Markdown for a page, JSON for a program."""
+
+import io
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from skill_evaluator.components import Component
+from skill_evaluator.files import replace_text
+from skill_evaluator.records import Record, Summary
+from skill_evaluator.runner.journal import REPORT, invocation_of
+from skill_evaluator.text import printable
+
+_WEAKEST = 5
+_WIDTH = 110
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """One model's run, recorded."""
+
+    record: Record
+    record_path: Path
+    folder: Path
+
+    @property
+    def invocation(self) -> str:
+        """What the runs of one command have in common."""
+        return invocation_of(self.record.run_id)
+
+
+def print_finished(
+    finished: Sequence[Finished], component: Component, form: Literal["text", "json", "markdown"]
+) -> None:
+    """Write the result of an evaluation to stdout."""
+    if form == "json":
+        runs = [{**_row(one.record), "record": str(one.record_path), "run_folder": str(one.folder)} for one in finished]
+        json.dump({"skill": component.name, "runs": runs}, sys.stdout, indent=2, ensure_ascii=True)
+        sys.stdout.write("\n")
+    elif form == "markdown":
+        sys.stdout.write("\n".join(markdown(one, component) for one in finished))
+    else:
+        console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+        for one in finished:
+            _print_text(console, one, component)
+
+
+def write_report(finished: Finished, component: Component) -> None:
+    """Write `report.md` into the run folder."""
+    replace_text(finished.folder / REPORT, markdown(finished, component))
+
+
+def _row(record: Record) -> dict[str, Any]:
+    row: dict[str, Any] = record.row().model_dump(mode="json")
+    return row
+
+
+def _print_text(console: Console, finished: Finished, component: Component) -> None:
+    record = finished.record
+    console.print()
+    console.rule(f"[bold]{component.name} {record.skill_version}[/] · [bold]{record.model_id}[/]", align="left")
+    console.print(_facts(record), soft_wrap=True)
+    console.print(_metrics_table(record))
+    weakest = _weakest(record)
+    if weakest:
+        table = Table(
+            "weakest fields", "accuracy", "right/n", "wrong", "missing", "extra", "stability", box=None, pad_edge=False
+        )
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for row in weakest:
+            table.add_row(*row)
+        console.print(table)
+    for line in _places(finished):
+        console.print(line, soft_wrap=True)
+
+
+def _metrics_table(record: Record) -> Table:
+    table = Table("", "strict mean", "95 % interval", "mean", "stdev", "n", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility)):
+        table.add_row(f"[bold]{title}[/]")
+        for name, summary in part.items():
+            style = "bold cyan" if name == record.primary_metric else ""
+            table.add_row(f"  {name}", *_cells(summary), style=style)
+    return table
+
+
+def _cells(summary: Summary) -> tuple[str, ...]:
+    return (
+        _number(summary.strict_mean),
+        _interval(summary),
+        _number(summary.mean),
+        _number(summary.stdev),
+        str(summary.n),
+    )
+
+
+def _facts(record: Record) -> str:
+    cost = "unknown" if record.cost_usd is None else f"${record.cost_usd:.4f}"
+    tokens = f"{_count(record.tokens.input)} in, {_count(record.tokens.output)} out"
+    parts = [
+        f"{record.n_cases} cases × {record.replicates} replicates",
+        f"{record.scored} of {record.planned} scored",
+        f"failures: {_failures(record) or 'none'}",
+        f"cost {cost}",
+        f"tokens {tokens}",
+        f"latency p50 {_number(record.latency_s.p50)} s, p95 {_number(record.latency_s.p95)} s",
+    ]
+    if not record.complete:
+        parts.append(f"[yellow]INCOMPLETE: coverage {record.coverage:.2f}{_stopped(record)}[/]")
+    return " · ".join(parts)
+
+
+def _failures(record: Record) -> str:
+    """`3 truncated, 1 provider_error (rate_limited 1)`."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in record.failures.items())
+    reasons = ", ".join(f"{reason} {count}" for reason, count in record.reasons.items())
+    return f"{kinds} ({reasons})" if reasons else kinds
+
+
+def _stopped(record: Record) -> str:
+    return f", stopped by {_safe(record.stopped)}" if record.stopped else ""
+
+
+def _safe(text: str) -> str:
+    return printable(text).replace("[", "(").replace("]", ")")
+
+
+def _weakest(record: Record) -> list[tuple[str, ...]]:
+    """The fields with the lowest accuracy below 1; free text shows its token F1."""
+    known = [(path, field) for path, field in record.per_field.items() if field.n]
+    ranked = sorted(known, key=lambda item: (_field_score(item[1]), item[0]))
+    return [
+        (
+            printable(path),
+            _number(_field_score(field)) + (" F1" if field.token_f1 is not None else ""),
+            f"{field.right}/{field.n}",
+            str(field.wrong),
+            str(field.missing),
+            str(field.extra),
+            _number(field.stability),
+        )
+        for path, field in ranked[:_WEAKEST]
+        if _field_score(field) < 1
+    ]
+
+
+def _field_score(field: Any) -> float:
+    return float(field.accuracy if field.token_f1 is None else field.token_f1)
+
+
+def _places(finished: Finished) -> list[str]:
+    return [f"record  {finished.record_path}", f"outputs {finished.folder}"]
+
+
+def _interval(summary: Summary) -> str:
+    return "–" if summary.ci95 is None else f"{summary.ci95[0]:.3f} to {summary.ci95[1]:.3f}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _count(value: int | None) -> str:
+    return "unknown" if value is None else f"{value:,}"
+
+
+def markdown(finished: Finished, component: Component) -> str:
+    """One model's run as a Markdown section."""
+    record = finished.record
+    page = io.StringIO()
+    page.write(f"## {component.name} {record.skill_version} · {record.model_id}\n\n")
+    page.write(f"{_facts(record).replace('[yellow]', '**').replace('[/]', '**')}\n\n")
+    page.write("| metric | strict mean | 95 % interval | mean | stdev | n |\n|---|---:|---:|---:|---:|---:|\n")
+    for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility)):
+        for name, summary in part.items():
+            page.write(f"| {title}: {name} | {' | '.join(_cells(summary))} |\n")
+    weakest = _weakest(record)
+    if weakest:
+        page.write("\n| weakest field | accuracy | right/n | wrong | missing | extra | stability |\n")
+        page.write("|---|---:|---:|---:|---:|---:|---:|\n")
+        for row in weakest:
+            page.write(f"| `{row[0].replace('|', '¦').replace('`', '')}` | {' | '.join(row[1:])} |\n")
+    page.write("\n" + "\n".join(f"- {line}" for line in _places(finished)) + "\n")
+    return page.getvalue()

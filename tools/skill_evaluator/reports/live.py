@@ -1,0 +1,90 @@
+"""One line a model while calls are made: live on a terminal, a plain line now and then elsewhere. All on stderr."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from skill_evaluator.runner.engine import Stop
+from skill_evaluator.runner.progress import Progress
+
+_REDRAW_S = 0.25
+_PLAIN_EVERY_S = 15.0
+_BAR_CELLS = 24
+
+
+async def watch(parts: Sequence[Progress], stop: Stop) -> None:
+    """Show the progress of every model until cancelled, and its last state then."""
+    if sys.stderr.isatty():
+        await _watch_terminal(parts, stop)
+    else:
+        await _watch_plain(parts, stop)
+
+
+async def silent(parts: Sequence[Progress], stop: Stop) -> None:
+    """Show nothing."""
+
+
+async def _watch_terminal(parts: Sequence[Progress], stop: Stop) -> None:
+    console = Console(stderr=True)
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        try:
+            while True:
+                live.update(_table(parts, stop), refresh=True)
+                await asyncio.sleep(_REDRAW_S)
+        finally:
+            live.update(_table(parts, stop), refresh=True)
+
+
+async def _watch_plain(parts: Sequence[Progress], stop: Stop) -> None:
+    announcing = asyncio.create_task(_announce_stop(stop))
+    try:
+        while True:
+            await asyncio.sleep(_PLAIN_EVERY_S)
+            _print_plain(parts)
+    finally:
+        announcing.cancel()
+        _print_plain(parts)
+
+
+async def _announce_stop(stop: Stop) -> None:
+    await stop.event.wait()
+    print(_STOPPING, file=sys.stderr, flush=True)
+
+
+_STOPPING = "stopping: waiting for the calls in flight (paid for already); once more to abandon them"
+
+
+def _print_plain(parts: Sequence[Progress]) -> None:
+    for part in parts:
+        print(f"{part.model_id}: {describe(part)}", file=sys.stderr, flush=True)
+
+
+def describe(part: Progress) -> str:
+    """`12/24 answered, 0 failed, 1 retried, 5.2k+1.1k tokens, $0.0123, 1:02 left`."""
+    words = [f"{part.answered_before + part.answered}/{part.planned} answered"]
+    words += [f"{part.failed} failed", f"{part.retried} retried"]
+    words.append(f"{_short(part.input_tokens)}+{_short(part.output_tokens)} tokens")
+    words.append("cost unknown" if part.cost_usd is None else f"${part.cost_usd:.4f}")
+    left = part.seconds_left
+    if left is not None and part.done < part.planned:
+        words.append(f"{int(left) // 60}:{int(left) % 60:02d} left")
+    return ", ".join(words)
+
+
+def _table(parts: Sequence[Progress], stop: Stop) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for part in parts:
+        filled = round(_BAR_CELLS * part.done / part.planned)
+        bar = f"[green]{'━' * filled}[/][dim]{'━' * (_BAR_CELLS - filled)}[/]"
+        table.add_row(f"[bold]{part.model_id}[/]", bar, describe(part))
+    if stop.requested:
+        table.add_row("", "", f"[yellow]{_STOPPING}[/]")
+    return table
+
+
+def _short(count: int) -> str:
+    return str(count) if count < 1000 else f"{count / 1000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.2f}M"

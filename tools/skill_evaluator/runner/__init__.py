@@ -1,0 +1,1 @@
+"""Planning calls, executing them under limits, and keeping every answer on disk."""

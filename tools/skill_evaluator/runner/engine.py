@@ -1,0 +1,183 @@
+"""Executes the planned calls of one model: workers under limits, one retry policy, one outcome per call.
+
+Outcomes are handed to `on_outcome` as they come, in the event loop; whoever takes them keeps them.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from skill_evaluator.config import Model, Price, Settings
+from skill_evaluator.providers.base import Completion, Failure, Provider, ProviderError, Request, timed_out
+from skill_evaluator.providers.secrets import Redactor
+from skill_evaluator.runner.budget import Budget
+from skill_evaluator.runner.limits import Gate, Pace, wait_before_retry
+from skill_evaluator.runner.prices import cost_usd, usage_cost
+from skill_evaluator.runner.progress import Progress
+from skill_evaluator.runner.replicates import Call, Replicate
+
+_REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings are wrong, not the cases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Everything that is needed to run one model's calls."""
+
+    model: Model
+    provider: Provider
+    calls: Sequence[Call]
+    request_for: Callable[[Call], Request]
+    most_input_tokens: Callable[[Request], int]
+    settings: Settings
+    concurrency: int
+    price: Price | None
+    redact: Redactor
+
+
+class Stop:
+    """Asked for from outside (Ctrl-C): no further call begins; those in flight are waited for."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    @property
+    def requested(self) -> bool:
+        """Whether to stop."""
+        return self.event.is_set()
+
+
+class Engine:
+    """One model's workers. `halted` says afterwards why calls were left unmade, or None if all were made."""
+
+    def __init__(
+        self, job: Job, budget: Budget, stop: Stop, progress: Progress, on_outcome: Callable[[Replicate], None]
+    ) -> None:
+        self._job = job
+        self._budget = budget
+        self._stop = stop
+        self._progress = progress
+        self._on_outcome = on_outcome
+        self._gate = Gate(job.concurrency)
+        self._pace = Pace(job.model.limits)
+        self._rejected = 0
+        self.halted: Failure | None = None
+
+    async def run(self) -> None:
+        """Make every call, or stop early and say why in `halted`."""
+        calls = iter(self._job.calls)
+        workers = min(self._job.concurrency, len(self._job.calls))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(workers):
+                    group.create_task(self._work(calls))
+        except* Exception as problems:
+            raise problems.exceptions[0] from None
+        finally:
+            await self._job.provider.close()
+
+    async def _work(self, calls: Iterator[Call]) -> None:
+        for call in calls:
+            if not self._may_begin():
+                return
+            replicate = await self._make(call)
+            if replicate is not None:
+                self._progress.note(replicate, self._cost(replicate))
+                self._on_outcome(replicate)
+
+    def _cost(self, replicate: Replicate) -> float | None:
+        return usage_cost(self._job.price, replicate.completion.usage) if replicate.completion else 0.0
+
+    def _may_begin(self) -> bool:
+        if self.halted is None and self._stop.requested:
+            self.halted = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
+        if self.halted is None and self._budget.take_call() is not None:
+            self.halted = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
+        return self.halted is None
+
+    async def _make(self, call: Call) -> Replicate | None:
+        """One call with its retries; None when the model was stopped before it could be made."""
+        request = self._job.request_for(call)
+        retry = self._job.settings.retry
+        for attempt in range(1, retry.attempts + 1):
+            begun = time.perf_counter()
+            try:
+                completion = await self._attempt(request)
+            except ProviderError as problem:
+                latency = time.perf_counter() - begun
+                wait = wait_before_retry(retry, attempt, problem.retry_after_s)
+                if problem.throttled:
+                    self._gate.throttled(wait)
+                if problem.retryable and attempt < retry.attempts and not self._stop.requested and not self.halted:
+                    self._progress.retried += 1
+                    await self._pause(wait)
+                    continue
+                self._halt_if_hopeless(problem)
+                return Replicate(call=call, error=self._redacted_failure(problem), latency_s=latency, attempts=attempt)
+            if completion is None:
+                return None
+            self._gate.succeeded()
+            self._rejected = -1
+            latency = time.perf_counter() - begun
+            return Replicate(call=call, completion=self._redacted(completion), latency_s=latency, attempts=attempt)
+        raise AssertionError("unreachable: the last attempt returns")
+
+    async def _attempt(self, request: Request) -> Completion | None:
+        """One attempt under gate, pace, budget and timeout; None when the budget or a halt forbids it."""
+        job = self._job
+        await self._gate.enter()
+        try:
+            if self.halted is not None:
+                return None
+            most_tokens = job.most_input_tokens(request) + request.max_output_tokens
+            most_usd = cost_usd(job.price, job.most_input_tokens(request), request.max_output_tokens) or 0.0
+            if await self._budget.reserve(most_usd) is not None:
+                self.halted = Failure(kind="over_budget", reason="max_cost", message="--max-cost is used up")
+                return None
+            spent = most_usd
+            try:
+                await self._pace.wait(most_tokens)
+                async with asyncio.timeout(job.settings.timeout_s):
+                    completion = await job.provider.complete(request)
+                known = usage_cost(job.price, completion.usage)
+                spent = most_usd if known is None else known
+                return completion
+            except TimeoutError:
+                raise timed_out(f"no answer within {job.settings.timeout_s:g} s") from None
+            except ProviderError as problem:
+                spent = most_usd if problem.perhaps_billed else 0.0
+                raise
+            finally:
+                self._budget.settle(most_usd, spent)
+        finally:
+            self._gate.leave()
+
+    async def _pause(self, seconds: float) -> None:
+        """Sleep, but not through a request to stop."""
+        try:
+            await asyncio.wait_for(self._stop.event.wait(), seconds)
+        except TimeoutError:
+            return
+
+    def _halt_if_hopeless(self, problem: ProviderError) -> None:
+        """A wrong key or unknown model fails every call; so do settings for which the first calls are all rejected."""
+        if problem.reason == "bad_request" and self._rejected >= 0:
+            self._rejected += 1
+        if problem.fatal or self._rejected >= _REJECTED_IN_A_ROW:
+            self.halted = self.halted or self._redacted_failure(problem)
+
+    def _redacted_failure(self, problem: ProviderError) -> Failure:
+        failure = problem.failure()
+        return Failure(
+            kind=failure.kind, reason=failure.reason, message=self._job.redact(failure.message), status=failure.status
+        )
+
+    def _redacted(self, completion: Completion) -> Completion:
+        redact = self._job.redact
+        return Completion(
+            text=redact(completion.text),
+            stop_reason=completion.stop_reason,
+            usage=completion.usage,
+            served_model=redact(completion.served_model) if completion.served_model else None,
+            request_id=redact(completion.request_id) if completion.request_id else None,
+        )

@@ -1,0 +1,175 @@
+"""Runs all models of an invocation side by side: every outcome to its journal first, then to whoever scores it.
+
+The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are paid for; the second abandons them.
+"""
+
+import asyncio
+import gc
+import signal
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from skill_evaluator.config import Price, Settings
+from skill_evaluator.providers.base import Failure, ProviderKind, Request
+from skill_evaluator.providers.secrets import Redactor
+from skill_evaluator.runner.budget import Budget
+from skill_evaluator.runner.engine import Engine, Job, Stop
+from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, outcomes
+from skill_evaluator.runner.plan import plan_calls
+from skill_evaluator.runner.progress import Progress
+from skill_evaluator.runner.replicates import Call, Replicate
+from skill_evaluator.runner.runs import Run
+
+_ABANDONED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
+Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """One run with all that is needed to make its calls. `on_outcome` gets every outcome once, earlier ones too."""
+
+    run: Run
+    kind: ProviderKind
+    key: str | None
+    price: Price | None
+    concurrency: int
+    request_for: Callable[[Call], Request]
+    most_input_tokens: Callable[[Request], int]
+    on_outcome: Callable[[Replicate], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What an invocation may spend in all; None is unlimited."""
+
+    max_cost_usd: float | None = None
+    max_calls: int | None = None
+
+
+def execute(
+    assignments: Sequence[Assignment], settings: Settings, spending: Spending, redact: Redactor, watch: Watch
+) -> Mapping[str, Failure | None]:
+    """Make every call that has no answer yet; by run id, why calls were left unmade (None: none were).
+
+    Raises ConfigError if a provider cannot be opened (before any call), StorageError if an answer cannot be kept.
+    """
+    return asyncio.run(_execute(assignments, settings, spending, redact, watch))
+
+
+async def _execute(
+    assignments: Sequence[Assignment], settings: Settings, spending: Spending, redact: Redactor, watch: Watch
+) -> Mapping[str, Failure | None]:
+    budget, stop = Budget(spending.max_cost_usd, spending.max_calls), Stop()
+    parts = [_Part(assignment, settings, budget, stop, redact) for assignment in assignments]
+    for part in parts:
+        part.begin()
+    gc.collect()
+    gc.freeze()  # the SDKs' hundred thousands of objects live as long as the process: never walk them again
+    work = asyncio.create_task(_run_all(parts))
+    watching = asyncio.create_task(watch([part.progress for part in parts], stop))
+    _stop_on_signals(stop, work)
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not stop.requested:
+            raise
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        for part in parts:
+            part.finish()
+    return {part.assignment.run.manifest.run_id: part.halted for part in parts}
+
+
+async def _run_all(parts: "Sequence[_Part]") -> None:
+    try:
+        async with asyncio.TaskGroup() as group:
+            for part in parts:
+                group.create_task(part.run())
+    except* Exception as problems:
+        raise problems.exceptions[0] from None
+
+
+def _stop_on_signals(stop: Stop, work: asyncio.Task[None]) -> None:
+    def on_signal() -> None:
+        if stop.requested:
+            work.cancel()
+        stop.event.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError, RuntimeError):  # no such handlers on Windows or off the main thread
+            loop.add_signal_handler(number, on_signal)
+
+
+class _Part:
+    """One assignment under way: its journal, its engine, and what earlier attempts at the run left."""
+
+    def __init__(
+        self, assignment: Assignment, settings: Settings, budget: Budget, stop: Stop, redact: Redactor
+    ) -> None:
+        run = assignment.run
+        self.assignment = assignment
+        earlier = outcomes(run.folder)
+        self._errors = {call: replicate for call, replicate in earlier.items() if not replicate.answered}
+        for replicate in earlier.values():
+            if replicate.answered:
+                assignment.on_outcome(replicate)
+        planned = plan_calls(tuple(run.manifest.cases), run.manifest.replicates)
+        self._todo = [call for call in planned if call not in earlier or call in self._errors]
+        self.progress = Progress(
+            model_id=run.model.id, planned=len(planned), answered_before=len(planned) - len(self._todo)
+        )
+        self._unmade = len(self._todo)
+        self._journal: Journal | None = None
+        self._engine = self._open_engine(settings, budget, stop, redact) if self._todo else None
+
+    @property
+    def halted(self) -> Failure | None:
+        """Why calls were left unmade."""
+        if self._engine is not None and self._engine.halted is not None:
+            return self._engine.halted
+        return _ABANDONED if self._unmade else None
+
+    def begin(self) -> None:
+        """Put the run on disk; only once every provider of the invocation could be opened."""
+        if not (self.assignment.run.folder / MANIFEST).exists():
+            create_run(self.assignment.run.folder, self.assignment.run.manifest)
+        self._journal = Journal(self.assignment.run.folder)
+
+    async def run(self) -> None:
+        if self._engine is not None:
+            await self._engine.run()
+
+    def finish(self) -> None:
+        """Close the journal; errors of earlier attempts stand for calls that were not asked again."""
+        if self._journal is not None:
+            self._journal.close()
+        for replicate in self._errors.values():
+            self.assignment.on_outcome(replicate)
+
+    def _open_engine(self, settings: Settings, budget: Budget, stop: Stop, redact: Redactor) -> Engine:
+        assignment = self.assignment
+        model = assignment.run.model
+        job = Job(
+            model=model,
+            provider=assignment.kind.open(model, assignment.key, settings.timeout_s),
+            calls=self._todo,
+            request_for=assignment.request_for,
+            most_input_tokens=assignment.most_input_tokens,
+            settings=settings,
+            concurrency=assignment.concurrency,
+            price=assignment.price,
+            redact=redact,
+        )
+        return Engine(job, budget, stop, self.progress, self._take)
+
+    def _take(self, replicate: Replicate) -> None:
+        if self._journal is None:
+            raise RuntimeError("an outcome before the run was begun")
+        self._journal.append(replicate)
+        self._errors.pop(replicate.call, None)
+        self._unmade -= 1
+        self.assignment.on_outcome(replicate)

@@ -1,0 +1,172 @@
+"""A run folder: what was planned (`manifest.json`) and every answer (`replicates.jsonl`).
+
+A call is on disk before it is scored. A run is resumed only if what shaped its answers is unchanged.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, PositiveInt
+
+from skill_evaluator.errors import RunError, StorageError
+from skill_evaluator.files import LinesWriter, json_text, read_json, read_lines, replace_text, validated
+from skill_evaluator.providers.base import Completion, Failure, Usage
+from skill_evaluator.runner.replicates import Call, Replicate
+
+MANIFEST = "manifest.json"
+ANSWERS = "replicates.jsonl"
+RECORD = "record.json"
+REPORT = "report.md"
+
+
+class Manifest(BaseModel):
+    """What one run was to do: every case in `cases` is asked `replicates` times. `digests` are of what shapes the
+    answers.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: str
+    created: str
+    skill: str
+    skill_version: str
+    model_id: str
+    provider: str
+    replicates: PositiveInt
+    seed: int
+    shard: str | None = None
+    cases: dict[str, str]
+    digests: dict[str, str]
+    evaluator_version: str
+
+    def differences(self, other: "Manifest") -> list[str]:
+        """What of the inputs changed between two manifests, in words."""
+        changed = [name for name in self.digests if self.digests[name] != other.digests.get(name)]
+        for case_id in sorted(self.cases.keys() | other.cases.keys()):
+            if self.cases.get(case_id) != other.cases.get(case_id):
+                changed.append(f"case '{case_id}'")
+        return changed
+
+
+def create_run(folder: Path, manifest: Manifest) -> None:
+    """Make a run folder with its manifest; raises StorageError."""
+    replace_text(folder / MANIFEST, json_text(manifest.model_dump(mode="json")))
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a run folder; raises RunError."""
+    path = folder / MANIFEST
+    if not path.exists():
+        raise RunError(f"{folder} is not a run folder: it has no {MANIFEST}")
+    return validated(Manifest, read_json(path, RunError), path, RunError)
+
+
+def find_runs(results_dir: Path, wanted: str) -> list[Path]:
+    """Run folders by `--resume RUN`: a path, a run id, or the common beginning of one invocation's run ids.
+
+    `latest` takes the newest invocation that has an unfinished run. Raises RunError when nothing fits.
+    """
+    if Path(wanted, MANIFEST).is_file():
+        return [Path(wanted)]
+    folders = sorted(path.parent for path in results_dir.glob(f"*/{MANIFEST}"))
+    if wanted == "latest":
+        unfinished = [folder for folder in folders if not (folder / RECORD).exists()]
+        if not unfinished:
+            raise RunError(f"no unfinished run in {results_dir} to resume")
+        wanted = invocation_of(unfinished[-1].name)
+    found = [folder for folder in folders if folder.name == wanted or invocation_of(folder.name) == wanted]
+    if not found:
+        raise RunError(f"no run '{wanted}' in {results_dir} to resume")
+    return found
+
+
+def invocation_of(run_id: str) -> str:
+    """The part of a run id that all models of one invocation share: `<time>-<token>`."""
+    return "-".join(run_id.split("-", 2)[:2])
+
+
+class Journal:
+    """The answers of one run, appended as they come."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / ANSWERS
+        self._lines = LinesWriter(self.path)
+
+    def append(self, replicate: Replicate) -> None:
+        """Keep one call's outcome; raises StorageError."""
+        self._lines.append(_line(replicate))
+
+    def close(self) -> None:
+        """Flush to the disk itself; raises StorageError."""
+        self._lines.close()
+
+
+def read_answers(folder: Path) -> Iterator[Replicate]:
+    """Every outcome in a run folder, in the order written; a call that was asked again occurs again."""
+    path = folder / ANSWERS
+    if not path.exists():
+        return
+    for number, line in read_lines(path, RunError, torn_lines=True):
+        try:
+            yield _replicate(line)
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise RunError(f"{path}:{number}: not a journal line ({problem!r})") from None
+
+
+def answered_calls(folder: Path) -> set[Call]:
+    """The calls that need not be asked again."""
+    return {replicate.call for replicate in read_answers(folder) if replicate.answered}
+
+
+def outcomes(folder: Path) -> dict[Call, Replicate]:
+    """The outcome of each call: its first answer (whatever was written later), else its last error."""
+    found: dict[Call, Replicate] = {}
+    for replicate in read_answers(folder):
+        known = found.get(replicate.call)
+        if known is None or not known.answered:
+            found[replicate.call] = replicate
+    return found
+
+
+def _line(replicate: Replicate) -> dict[str, Any]:
+    line: dict[str, Any] = {"case_id": replicate.call.case_id, "replicate": replicate.call.replicate}
+    if replicate.completion is not None:
+        line |= asdict(replicate.completion)
+    if replicate.error is not None:
+        line["error"] = asdict(replicate.error)
+    return {**line, "latency_s": round(replicate.latency_s, 4), "attempts": replicate.attempts}
+
+
+def _replicate(line: Mapping[str, Any]) -> Replicate:
+    error = line.get("error")
+    text = line.get("text")
+    return Replicate(
+        call=Call(line["case_id"], line["replicate"]),
+        completion=None
+        if text is None
+        else Completion(
+            text=text,
+            stop_reason=line.get("stop_reason") or "stop",
+            usage=Usage(**(line.get("usage") or {})),
+            served_model=line.get("served_model"),
+            request_id=line.get("request_id"),
+        ),
+        error=None if error is None else Failure(**error),
+        latency_s=line.get("latency_s", 0.0),
+        attempts=line.get("attempts", 1),
+    )
+
+
+def check_writable(folder: Path) -> None:
+    """Raise StorageError before any call if answers could not be kept in `folder`."""
+    probe = folder / ".probe"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as problem:
+        raise StorageError(
+            f"cannot write to the results folder {folder}: {problem.strerror}; see --results DIR"
+        ) from None

@@ -1,0 +1,111 @@
+"""How hard one model's API is pressed: calls in flight (fewer when it complains), requests and tokens a minute."""
+
+import asyncio
+import random
+import time
+from collections import deque
+
+from skill_evaluator.config import Limits, Retry
+
+_CUT_INTERVAL_S = 1.0  # complaints within one round trip are one complaint
+
+
+class Gate:
+    """Calls in flight: halved when the API says it is pressed too hard, raised by one per full round of successes.
+
+    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._limit = float(most)
+        self._active = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed_until = 0.0
+        self._last_cut = -_CUT_INTERVAL_S
+
+    @property
+    def limit(self) -> int:
+        """Calls allowed in flight at this moment."""
+        return int(self._limit)
+
+    async def enter(self) -> None:
+        """Wait for a place, and for the end of a pause the API asked for."""
+        while self._active >= int(self._limit):
+            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(place)
+            await place
+        self._active += 1
+        while (pause := self._closed_until - time.monotonic()) > 0:
+            await asyncio.sleep(pause)
+
+    def leave(self) -> None:
+        """Give the place back."""
+        self._active -= 1
+        self._wake()
+
+    def succeeded(self) -> None:
+        """A call was answered: allow a little more."""
+        if self._limit < self._most:
+            self._limit = min(float(self._most), self._limit + 1 / self._limit)
+            self._wake()
+
+    def throttled(self, pause_s: float) -> None:
+        """The API complained: halve, and let no call begin before the pause is over."""
+        now = time.monotonic()
+        self._closed_until = max(self._closed_until, now + pause_s)
+        if now - self._last_cut >= _CUT_INTERVAL_S:
+            self._last_cut = now
+            self._limit = max(1.0, self._limit / 2)
+
+    def _wake(self) -> None:
+        free = int(self._limit) - self._active
+        while free > 0 and self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                free -= 1
+
+
+class Bucket:
+    """At most `per_minute` units a minute, evenly refilled; a unit may be a request or a token."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._rate = per_minute / 60.0
+        self._capacity = max(1.0, per_minute / 60.0)
+        self._level = self._capacity
+        self._at = time.monotonic()
+
+    async def take(self, units: float) -> None:
+        """Wait until so many units are there; one request larger than the bucket goes into debt."""
+        now = time.monotonic()
+        self._level = min(self._capacity, self._level + (now - self._at) * self._rate) - units
+        self._at = now
+        if self._level < 0:
+            await asyncio.sleep(-self._level / self._rate)
+
+
+class Pace:
+    """Requests and tokens a minute of one model; no limit, no waiting."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._requests = Bucket(limits.requests_per_minute) if limits.requests_per_minute else None
+        self._tokens = Bucket(limits.tokens_per_minute) if limits.tokens_per_minute else None
+
+    async def wait(self, tokens: int) -> None:
+        """Wait for the turn of a request of so many tokens."""
+        if self._requests is not None:
+            await self._requests.take(1)
+        if self._tokens is not None:
+            await self._tokens.take(tokens)
+
+
+def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -> float:
+    """Seconds before attempt `attempt + 1`: what the server asked for (capped), else jittered exponential back-off.
+
+    Equal jitter, https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/.
+    """
+    if retry_after_s is not None:
+        return min(retry_after_s, retry.max_retry_after_s)
+    wait: float = min(retry.max_wait_s, retry.first_wait_s * 2 ** (attempt - 1))
+    return wait * random.uniform(0.5, 1.0)  # noqa: S311 (spreads load; no secret)

@@ -1,0 +1,90 @@
+"""A run: one model's calls for one component, new or resumed, with its folder on disk."""
+
+import datetime
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from skill_evaluator import __version__
+from skill_evaluator.components import Component
+from skill_evaluator.config import Model
+from skill_evaluator.errors import RunError
+from skill_evaluator.fixtures import Case
+from skill_evaluator.runner.journal import Manifest, read_manifest
+from skill_evaluator.runner.plan import Shard
+from skill_evaluator.text import canonical_json, digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One model's part of an invocation."""
+
+    model: Model
+    manifest: Manifest
+    folder: Path
+
+
+def new_runs(
+    component: Component,
+    cases: Sequence[Case],
+    models: Sequence[Model],
+    results_dir: Path,
+    *,
+    replicates: int,
+    seed: int,
+    shard: Shard | None = None,
+) -> list[Run]:
+    """Runs for every model, not yet on disk; their ids share a beginning: the time and a token of this invocation."""
+    now = datetime.datetime.now(datetime.UTC)
+    invocation = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    mine = set(shard.of([case.id for case in cases])) if shard else {case.id for case in cases}
+    runs = []
+    for model in models:
+        run_id = f"{invocation}-{_slug(model.id)}" + (f"-{shard.index}of{shard.count}" if shard else "")
+        manifest = Manifest(
+            run_id=run_id,
+            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            skill=component.name,
+            skill_version=component.version,
+            model_id=model.id,
+            provider=model.provider,
+            replicates=replicates,
+            seed=seed,
+            shard=str(shard) if shard else None,
+            cases={case.id: case.digest for case in cases if case.id in mine},
+            digests=input_digests(component, model),
+            evaluator_version=__version__,
+        )
+        runs.append(Run(model=model, manifest=manifest, folder=results_dir / run_id))
+    return runs
+
+
+def input_digests(component: Component, model: Model) -> dict[str, str]:
+    """Digests of what shapes the answers: prompt, schema and the model's settings (not its limits or price)."""
+    settings = model.model_dump(mode="json", exclude={"limits", "price", "api_key_env"})
+    return {
+        "prompt": component.digests["prompt"],
+        "schema": component.digests["schema"],
+        "settings": digest(canonical_json(settings)),
+    }
+
+
+def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
+    """A run from its folder; raises RunError naming what changed since it was planned."""
+    manifest = read_manifest(folder)
+    if manifest.skill != component.name:
+        raise RunError(f"{folder} is a run of '{manifest.skill}', not of '{component.name}'")
+    model = models.get(manifest.model_id)
+    if model is None:
+        raise RunError(f"cannot resume {folder}: model '{manifest.model_id}' is no longer in models.yaml")
+    now = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
+    current = manifest.model_copy(update={"cases": now, "digests": input_digests(component, model)})
+    changed = manifest.differences(current)
+    if changed:
+        raise RunError(f"cannot resume {folder}: changed since it began: {', '.join(changed)}; start a new run")
+    return Run(model=model, manifest=manifest, folder=folder)
+
+
+def _slug(text: str) -> str:
+    return "".join(mark if mark.isalnum() or mark in "._-" else "-" for mark in text)

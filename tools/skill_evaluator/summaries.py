@@ -1,0 +1,135 @@
+"""A scorecard reduced to the numbers of a record: means, spreads and intervals, the case as unit.
+
+Replicates are averaged within a case first; every mean over cases is a mean of those.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+
+from skill_evaluator.metrics import REPRODUCIBILITY
+from skill_evaluator.metrics.base import Metric
+from skill_evaluator.records import CaseAccuracy, FieldSummary, Summary
+from skill_evaluator.scoring import ANSWERED, SCORED, CaseScore, Scorecard
+from skill_evaluator.stats import mean_or_none, stdev_or_none, unit_interval
+
+_DIGITS = 6
+Values = Sequence[float | None]
+
+
+def accuracy(scorecard: Scorecard, metrics: Mapping[str, Metric]) -> dict[str, Summary]:
+    """Per metric: `mean` over scored replicates, `strict_mean` with unparseable, refused and truncated answers as 0.
+
+    `stdev` is between replicates (of the means over cases of replicate 1, 2, …), `n` the scored replicates; `ci95` is
+    of strict_mean.
+    """
+    return {name: _accuracy(scorecard, name, metric) for name, metric in metrics.items()}
+
+
+def _accuracy(scorecard: Scorecard, name: str, metric: Metric) -> Summary:
+    cases = [case for case in scorecard.cases if case.labelled or not metric.needs_truth]
+    scored = [[value for value in case.metrics[name] if value is not None] for case in cases]
+    strict = [[value for value in strict_values(case, name) if value is not None] for case in cases]
+    case_means = [fmean(values) for values in strict if values]
+    by_replicate = zip(*(strict_values(case, name) for case in cases), strict=True)
+    replicate_means = [fmean(known) for values in by_replicate if (known := [v for v in values if v is not None])]
+    return Summary(
+        mean=_rounded(mean_or_none([fmean(values) for values in scored if values])),
+        strict_mean=_rounded(mean_or_none(case_means)),
+        stdev=_rounded(stdev_or_none(replicate_means)),
+        stdev_cases=_rounded(stdev_or_none(case_means)),
+        n=sum(map(len, scored)),
+        n_cases=len(case_means),
+        ci95=_interval(case_means),
+    )
+
+
+def strict_values(case: CaseScore, name: str) -> Values:
+    """A metric per replicate, an answer without parsable output as 0; None for a failed call or undefined value."""
+    values = case.metrics[name]
+    if SCORED in case.outcomes and all(value is None for value in values):
+        return values  # the metric is undefined for this case, not missed
+    return [
+        0.0 if value is None and outcome in ANSWERED and outcome != SCORED else value
+        for value, outcome in zip(values, case.outcomes, strict=True)
+    ]
+
+
+def case_accuracy(case: CaseScore, metrics: Mapping[str, Metric]) -> dict[str, CaseAccuracy]:
+    """The same for one case."""
+    found = {}
+    for name, metric in metrics.items():
+        if not case.labelled and metric.needs_truth:
+            continue
+        scored = [value for value in case.metrics[name] if value is not None]
+        strict = [value for value in strict_values(case, name) if value is not None]
+        found[name] = CaseAccuracy(
+            mean=_rounded(mean_or_none(scored)), strict_mean=_rounded(mean_or_none(strict)), n=len(scored)
+        )
+    return found
+
+
+def reproducibility(scorecard: Scorecard) -> dict[str, Summary]:
+    """Per metric the mean over cases; `n` and `n_cases` are the cases that had at least two answers."""
+    return {name: _reproducibility(scorecard, name) for name in REPRODUCIBILITY}
+
+
+def _reproducibility(scorecard: Scorecard, name: str) -> Summary:
+    values = [value for case in scorecard.cases if (value := case.reproducibility[name]) is not None]
+    lowest, highest = (1.0, max(2.0, float(scorecard.replicates))) if name == "distinct_outputs" else (0.0, 1.0)
+    mean = _rounded(mean_or_none(values))
+    return Summary(
+        mean=mean,
+        strict_mean=mean,
+        stdev=None,
+        stdev_cases=_rounded(stdev_or_none(values)),
+        n=len(values),
+        n_cases=len(values),
+        ci95=_interval(values, lowest, highest),
+    )
+
+
+def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
+    """Per leaf path, over all cases and replicates: accuracy with n and what went wrong; stability as the mean over
+    cases.
+    """
+    paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
+    return {path: _field(scorecard, path, compare_of(path)) for path in paths}
+
+
+def _field(scorecard: Scorecard, path: str, compare: str) -> FieldSummary:
+    totals = [case.fields[path] for case in scorecard.cases if path in case.fields]
+    right, wrong, missing, extra = (sum(total.counts[kind] for total in totals) for kind in range(4))
+    n = right + wrong + missing + extra
+    texts = sum(total.texts for total in totals)
+    confusion: dict[str, dict[str, int]] = {}
+    for total in totals:
+        for (truth, output), count in total.confusion.items():
+            line = confusion.setdefault(truth, {})
+            line[output] = line.get(output, 0) + count
+    return FieldSummary(
+        compare=compare,
+        accuracy=_rounded(right / n if n else None),
+        n=n,
+        right=right,
+        wrong=wrong,
+        missing=missing,
+        extra=extra,
+        stability=_rounded(mean_or_none([case.stability[path] for case in scorecard.cases if path in case.stability])),
+        token_f1=_rounded(sum(total.token_f1 for total in totals) / texts if texts else None),
+        rouge_l=_rounded(sum(total.rouge_l for total in totals) / texts if texts else None),
+        confusion=confusion or None,
+    )
+
+
+def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0) -> tuple[float, float] | None:
+    span = highest - lowest
+    bounds = unit_interval([min(1.0, max(0.0, (value - lowest) / span)) for value in values])
+    return (
+        None
+        if bounds is None
+        else (round(lowest + bounds[0] * span, _DIGITS), round(lowest + bounds[1] * span, _DIGITS))
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DIGITS)

@@ -3,9 +3,9 @@
 Commands are imported when they are called, so that `--help` stays quick.
 """
 
+import gc
 import os
 import sys
-import traceback
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -111,7 +111,6 @@ def evaluate(
 
     Exit code: 0 done, 2 wrong input (one line says what), 4 incomplete (it prints the command that goes on).
     """
-    from skill_evaluator.commands import evaluate as command
     from skill_evaluator.commands.inputs import Options
 
     options = Options(
@@ -133,6 +132,12 @@ def evaluate(
         leaderboard=leaderboard,
         format=form.value,
     )
+    if dry_run:
+        from skill_evaluator.commands import dry_run as dry
+
+        raise typer.Exit(dry.dry_run(options))
+    from skill_evaluator.commands import evaluate as command
+
     raise typer.Exit(command.evaluate(options))
 
 
@@ -163,6 +168,8 @@ def schemas(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit: 2 and one line for what the user can put right, 1 and a traceback for a bug."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them reads every installed package
+    gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
     given = sys.argv[1:] if arguments is None else arguments
     try:
         app(args=_with_resume_value(given))
@@ -173,6 +180,8 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_BUG)
     except Exception:
+        import traceback
+
         secrets = Redactor(name for name in os.environ if name.endswith(("_KEY", "_TOKEN")))
         print(secrets(traceback.format_exc()), file=sys.stderr, end="")
         sys.exit(EXIT_BUG)

@@ -18,7 +18,7 @@ from skill_evaluator.records import SCHEMA_VERSION, Row, refuse_newer
 class Leaderboard(BaseModel):
     """The file; `runs` newest first."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     skill: str
     schema_version: int = SCHEMA_VERSION

@@ -57,6 +57,11 @@ def wilson(successes: float, n: int) -> Interval:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
+def load_quantiles() -> None:
+    """Import what `t_quantile` needs, so that it is there when it is asked (0.2 s)."""
+    import scipy.special  # noqa: F401
+
+
 def t_quantile(degrees: int) -> float:
     """The 97.5 % quantile of Student's t."""
     from scipy.special import stdtrit

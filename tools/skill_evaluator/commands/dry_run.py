@@ -2,18 +2,15 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from rich.console import Console
-from rich.table import Table
-
-from skill_evaluator.commands.inputs import Format, Inputs, Options
+from skill_evaluator.commands.inputs import Format, Options, read_inputs
 from skill_evaluator.components import Component
 from skill_evaluator.errors import EXIT_OK, FixtureError
 from skill_evaluator.fixtures import Case
 from skill_evaluator.prompting import build_request, estimate_input_tokens, most_input_tokens
-from skill_evaluator.providers import find_key, key_variables
+from skill_evaluator.providers.kinds import find_key, key_variables
 from skill_evaluator.providers.base import Completion, ProviderKind
 from skill_evaluator.recording import Origin, build_record, describe_settings
 from skill_evaluator.records import Record
@@ -37,8 +34,9 @@ class Estimate:
     cost_upper_usd: float | None
 
 
-def show_dry_run(inputs: Inputs, options: Options) -> int:
+def dry_run(options: Options) -> int:
     """Check everything that can be checked without a call and print what a run would take; returns the exit code."""
+    inputs = read_inputs(options)
     component, kinds = inputs.component, inputs.kinds
     runs = new_runs(
         component,
@@ -116,6 +114,7 @@ def _estimate(run: Run, cases: Iterable[Case], component: Component, kind: Provi
 
 
 _COLUMNS = ("model", "provider", "key", "calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
+_FIRST_NUMBER = 3
 
 
 def _print(
@@ -135,18 +134,22 @@ def _print(
         lines += [f"| {' | '.join(row)} |" for row in rows]
         sys.stdout.write("\n".join(lines) + "\n")
         return
-    console = Console(width=None if sys.stdout.isatty() else 130, highlight=False)
     labelled = sum(case.labelled for case in cases)
-    console.print(
-        f"[bold]{component.name} {component.version}[/]: {len(cases)} cases, {labelled} with ground truth, all in order"
-    )
-    table = Table(*_COLUMNS, box=None, pad_edge=False)
-    for column in table.columns[3:]:
-        column.justify = "right"
+    print(f"{component.name} {component.version}: {len(cases)} cases, {labelled} with ground truth, all in order\n")
+    for line in _aligned([_COLUMNS, *rows]):
+        print(line)
+    print("\ndry run: no call was made, nothing was written")
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns of equal width, the numbers (from the fourth on) to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        table.add_row(*row)
-    console.print(table)
-    console.print("dry run: no call was made, nothing was written")
+        cells = (
+            cell.rjust(width) if place >= _FIRST_NUMBER else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
 
 
 def _cells(estimate: Estimate) -> tuple[str, ...]:

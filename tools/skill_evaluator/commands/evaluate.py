@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from skill_evaluator.commands.dry_run import show_dry_run
 from skill_evaluator.commands.inputs import Inputs, Kinds, Options, read_inputs
 from skill_evaluator.components import Component
 from skill_evaluator.config import Model
@@ -12,7 +12,7 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, RunErr
 from skill_evaluator.fixtures import cases_folder
 from skill_evaluator.leaderboard import append_rows
 from skill_evaluator.prompting import build_request, most_input_tokens
-from skill_evaluator.providers import find_key, key_variables
+from skill_evaluator.providers.kinds import find_key, key_variables
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.recording import Origin, build_record, describe_settings
@@ -24,28 +24,31 @@ from skill_evaluator.runner.journal import RECORD, check_writable, find_runs, re
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.runs import Run, new_runs, resumed_run
 from skill_evaluator.scoring import Scorer
+from skill_evaluator.stats import load_quantiles
 from skill_evaluator.versions import commit_of
 
 
 def evaluate(options: Options) -> int:
     """Run one component on its models; returns the exit code."""
     inputs = read_inputs(options)
-    if options.dry_run:
-        return show_dry_run(inputs, options)
     results_dir = options.results or inputs.component.results_dir
     runs = _resumed(options, inputs, results_dir) if options.resume else _planned(options, inputs, results_dir)
     _refuse_unpriced(runs, inputs.kinds, options.max_cost)
     check_writable(results_dir)
     scorers = {run.folder: _scorer(run, inputs) for run in runs}
-    halted = execute(
-        [_assignment(run, inputs, options, scorers[run.folder]) for run in runs],
-        inputs.settings,
-        Spending(max_cost_usd=options.max_cost, max_calls=options.max_calls),
-        _redactor(inputs),
-        watch,
-    )
-    origin = _origin(options, inputs.component)
-    finished = [_finish(run, scorers[run.folder], halted[run.manifest.run_id], inputs, origin, options) for run in runs]
+    with ThreadPoolExecutor(max_workers=1) as aside:  # what needs no answer is done while answers are awaited
+        origin = aside.submit(_origin, options, inputs.component)
+        aside.submit(load_quantiles)
+        halted = execute(
+            [_assignment(run, inputs, options, scorers[run.folder]) for run in runs],
+            inputs.settings,
+            Spending(max_cost_usd=options.max_cost, max_calls=options.max_calls),
+            _redactor(inputs),
+            watch,
+        )
+    finished = [
+        _finish(run, scorers[run.folder], halted[run.manifest.run_id], inputs, origin.result(), options) for run in runs
+    ]
     print_finished(finished, inputs.component, options.format)
     _say_how_to_resume(finished, options)
     return EXIT_OK if all(one.record.complete for one in finished) else EXIT_INCOMPLETE

@@ -10,8 +10,8 @@ from skill_evaluator.config import Model, Settings, load_models, load_settings, 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.fixtures import Case, load_cases
 from skill_evaluator.leaderboard import load_leaderboard
-from skill_evaluator.providers import check_models, provider_kinds
 from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.runner.plan import Shard
 
 Format = Literal["text", "json", "markdown"]
@@ -60,9 +60,8 @@ def read_inputs(options: Options) -> Inputs:
     if options.concurrency is not None and options.concurrency < 1:
         raise ConfigError(f"--concurrency must be at least 1, not {options.concurrency}")
     settings = load_settings(options.config)
-    kinds = provider_kinds()
     models = load_models(options.config)
-    check_models(models, kinds, str(options.config / "models.yaml"))
+    kinds = kinds_of(models, str(options.config / "models.yaml"))
     component = load_component(options.components, options.skill)
     cases = load_cases(component, options.fixtures, options.cases)
     load_leaderboard(component.leaderboard_path, component.name)

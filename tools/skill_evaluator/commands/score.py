@@ -8,8 +8,8 @@ from skill_evaluator.components import load_component
 from skill_evaluator.config import load_models, load_settings
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
 from skill_evaluator.fixtures import cases_folder, load_cases
-from skill_evaluator.providers import check_models, provider_kinds
 from skill_evaluator.providers.base import Failure
+from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.recording import Origin, build_record, describe_settings
 from skill_evaluator.records import write_record
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
@@ -35,8 +35,8 @@ class Options:
 def score(options: Options) -> int:
     """Score one run folder; rewrites its record.json and report.md, touches no leaderboard. Returns the exit code."""
     manifest = read_manifest(options.run)
-    kinds, models, settings = provider_kinds(), load_models(options.config), load_settings(options.config)
-    check_models(models, kinds, str(options.config / "models.yaml"))
+    models, settings = load_models(options.config), load_settings(options.config)
+    kinds = kinds_of(models, str(options.config / "models.yaml"))
     component = load_component(options.components, manifest.skill)
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
     run = resumed_run(options.run, component, cases, {model.id: model for model in models})

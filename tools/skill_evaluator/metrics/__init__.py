@@ -4,8 +4,8 @@ A package may add accuracy metrics through the entry-point group `skill_evaluato
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import entry_points
 
+from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.metrics.answers import CaseAnswers
 from skill_evaluator.metrics.base import Metric
@@ -19,6 +19,8 @@ from skill_evaluator.metrics.pairwise_field_f1 import pairwise_field_f1
 from skill_evaluator.metrics.schema_valid import schema_valid
 from skill_evaluator.metrics.total_agreement import tara_at_n, tarr_at_n
 from skill_evaluator.text import nearest
+
+_GROUP = "skill_evaluator.metrics"
 
 METRICS: Mapping[str, Metric] = {
     "schema_valid": Metric(score=schema_valid, needs_truth=False, unparseable=0.0),
@@ -39,10 +41,11 @@ REPRODUCIBILITY: Mapping[str, Callable[[CaseAnswers], float | None]] = {
 
 def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
     """The metrics named, in that order; raises ComponentError naming the unknown one."""
-    added = {entry.name: entry for entry in entry_points(group="skill_evaluator.metrics")}
     chosen: dict[str, Metric] = {}
     for name in names:
-        if name not in METRICS and name not in added:
-            raise ComponentError(f"unknown metric '{name}' in {where} {nearest(name, METRICS.keys() | added.keys())}")
-        chosen[name] = METRICS[name] if name in METRICS else added[name].load()
+        found = METRICS.get(name) or plugins.load(_GROUP, name)
+        if found is None:
+            known = METRICS.keys() | set(plugins.names(_GROUP))
+            raise ComponentError(f"unknown metric '{name}' in {where} {nearest(name, known)}")
+        chosen[name] = found
     return chosen

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from rapidfuzz.distance import Levenshtein
@@ -120,10 +121,12 @@ def _near(truth: Any, output: Any, rule: FieldRule) -> bool:
 
 
 def _as_date(value: Any, rule: FieldRule) -> datetime.date | None:
-    if not isinstance(value, str):
-        return None
-    text = normalise(value)
-    for form in rule.formats or ("%Y-%m-%d",):
+    return _parsed_date(normalise(value), rule.formats or ("%Y-%m-%d",)) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=4096)  # strptime compiles a pattern anew for every format beyond its fifth
+def _parsed_date(text: str, formats: tuple[str, ...]) -> datetime.date | None:
+    for form in formats:
         try:
             return datetime.datetime.strptime(text, form).date()
         except ValueError:

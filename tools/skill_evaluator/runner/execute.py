@@ -65,8 +65,8 @@ async def _execute(
     parts = [_Part(assignment, settings, budget, stop, redact) for assignment in assignments]
     for part in parts:
         part.begin()
-    gc.collect()
     gc.freeze()  # the SDKs' hundred thousands of objects live as long as the process: never walk them again
+    gc.enable()
     work = asyncio.create_task(_run_all(parts))
     watching = asyncio.create_task(watch([part.progress for part in parts], stop))
     _stop_on_signals(stop, work)

@@ -1,7 +1,7 @@
 """A run: one model's calls for one component, new or resumed, with its folder on disk."""
 
 import datetime
-import secrets
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,7 @@ def new_runs(
 ) -> list[Run]:
     """Runs for every model, not yet on disk; their ids share a beginning: the time and a token of this invocation."""
     now = datetime.datetime.now(datetime.UTC)
-    invocation = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    invocation = f"{now:%Y%m%dT%H%M%SZ}-{os.urandom(3).hex()}"
     mine = set(shard.of([case.id for case in cases])) if shard else {case.id for case in cases}
     runs = []
     for model in models:

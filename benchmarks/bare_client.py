@@ -1,0 +1,41 @@
+"""The peer of the engine benchmark: the same calls by a bare `AsyncOpenAI` under a semaphore, answers thrown away.
+
+`python benchmarks/bare_client.py BASE_URL LIBRARY CALLS CONCURRENCY`; it sends what the evaluator sends for LIBRARY.
+"""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from openai import AsyncOpenAI
+
+
+async def main(base_url: str, library: Path, calls: int, concurrency: int) -> None:
+    """Ask `calls` times, round robin through the cases."""
+    client = AsyncOpenAI(api_key="none", base_url=base_url, max_retries=0)
+    gate = asyncio.Semaphore(concurrency)
+    prompt = (library / "components/bench/prompt.md").read_text().split("---\n", 2)[2].strip()
+    schema = json.loads((library / "components/bench/schema.json").read_text())
+    documents = [path.read_text() for path in sorted((library / "fixtures/bench/cases").glob("*/document.md"))]
+    form = {"type": "json_schema", "json_schema": {"name": "bench", "schema": schema, "strict": True}}
+
+    async def ask(index: int) -> None:
+        async with gate:
+            await client.chat.completions.create(
+                model="m",
+                messages=[
+                    {"role": "system", "content": prompt},
+                    {"role": "user", "content": documents[index % len(documents)]},
+                ],
+                max_tokens=1024,
+                temperature=0,
+                seed=index,
+                response_format=form,
+            )
+
+    await asyncio.gather(*(ask(index) for index in range(calls)))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])))

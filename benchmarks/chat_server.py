@@ -13,7 +13,11 @@ def answer(prompt: str, seed: int) -> str:
     """A record of about 1 KB that depends on the document and, in one line of ten, on the seed."""
     wrong = seed % 10 if seed % 3 == 0 else None
     lines = [
-        {"code": f"L-{index:02d}", "text": f"Budget line number {index} of this notice", "amount": 100 * index + (index == wrong)}
+        {
+            "code": f"L-{index:02d}",
+            "text": f"Budget line number {index} of this notice",
+            "amount": 100 * index + (index == wrong),
+        }
         for index in range(10)
     ]
     return json.dumps({"title": f"Notice of {len(prompt)} characters", "date": "2026-03-01", "lines": lines})

@@ -45,8 +45,14 @@ def write_library(root: Path, base_url: str) -> None:
         (case / "ground_truth.json").write_text(answer(document, 1))
     config = root / ".evaluator"
     config.mkdir()
-    model = f"{{id: m, provider: openai, base_url: '{base_url}', price: {{input: 1, output: 1}}, params: {{max_output_tokens: 1024}}}}"
-    (config / "models.yaml").write_text(f"models: [{model}]\n")
+    model = {
+        "id": "m",
+        "provider": "openai",
+        "base_url": base_url,
+        "price": {"input": 1, "output": 1},
+        "params": {"max_output_tokens": 1024},
+    }
+    (config / "models.yaml").write_text(json.dumps({"models": [model]}))
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ def main(arguments: list[str] | None = None) -> None:
     gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        app(args=_with_resume_value(given))
+        app(args=_with_resume_value(given), prog_name="skill-evaluator")
     except SkillEvaluatorError as problem:
         print(f"error: {problem}", file=sys.stderr)
         sys.exit(problem.exit_code)

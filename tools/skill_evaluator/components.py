@@ -22,7 +22,9 @@ from skill_evaluator.text import canonical_json, digest, nearest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
-_DRAFTS = "https://json-schema.org/"
+_DRAFT = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
+_DATA = ("const", "enum", "default", "examples")
+_NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -152,7 +154,7 @@ def _read_prompt(folder: Path) -> tuple[FrontMatter, str, str]:
     match = _FRONT_MATTER.match(text)
     if match is None:
         raise ComponentError(f"{path}:1: no front matter; begin the file with ---, name: and version: lines, ---")
-    values = parse_yaml(match[1], path, ComponentError)
+    values = parse_yaml("\n" + match[1], path, ComponentError)  # the line break stands for the first ---
     if not isinstance(values, dict) or "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
     front = validated(FrontMatter, {"name": folder.name, **values}, path, ComponentError)
@@ -178,8 +180,8 @@ def _read_schema(folder: Path, output: str) -> Mapping[str, Any] | None:
     schema = read_json(path, ComponentError)
     if not isinstance(schema, dict):
         raise ComponentError(f"{path} is no JSON Schema: an object is expected")
-    draft = schema.get("$schema", _DRAFTS)
-    if not isinstance(draft, str) or not draft.startswith(("http://json-schema.org/", _DRAFTS)):
+    draft = schema.get("$schema")
+    if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
         raise ComponentError(f"{path} names an unknown draft in $schema: {draft}")
     remote = _remote_reference(schema)
     if remote:
@@ -202,7 +204,9 @@ def _remote_reference(node: Any) -> str | None:
         for key, child in node.items():
             if key in ("$ref", "$dynamicRef") and isinstance(child, str) and not child.startswith("#"):
                 return child
-            found = None if key in ("const", "enum", "default", "examples") else _remote_reference(child)
+            if key in _NAMED_SCHEMAS and isinstance(child, dict):
+                child = list(child.values())  # its keys are names, be they «default» or «$ref»
+            found = None if key in _DATA else _remote_reference(child)
             if found:
                 return found
     elif isinstance(node, list):

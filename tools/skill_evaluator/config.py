@@ -58,7 +58,7 @@ class Model(_File):
     params: Params = Params()
     profile: Literal["deterministic", "sampled"] = "deterministic"
     structured_output: Literal["json_schema", "json_object", "none"] = "json_schema"
-    base_url: str | None = None
+    base_url: str | None = Field(default=None, pattern=r"^https?://")
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     limits: Limits = Limits()
     price: Price | None = None

@@ -43,6 +43,8 @@ def parse_yaml(text: str, where: Path, error: type[SkillEvaluatorError] = Config
         raise error(f"{place}: broken YAML: {problem.problem}") from None
     except yaml.YAMLError as problem:
         raise error(f"{where}: broken YAML: {problem}") from None
+    except (ValueError, AttributeError, RecursionError) as problem:  # a date such as 2024-02-30, a bad explicit tag
+        raise error(f"{where}: broken YAML: {problem}") from None
 
 
 def read_yaml(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
@@ -168,7 +170,7 @@ class LinesWriter:
             self._write(line.encode("utf-8", "backslashreplace"))
 
     def _write(self, content: bytes) -> None:
-        start = self._handle.tell()
+        start = self._handle.seek(0, os.SEEK_END)  # where an earlier line was taken back, tell() is beyond the end
         while content:
             try:
                 content = content[self._handle.write(content) :]

@@ -54,6 +54,20 @@ def append_rows(path: Path, skill: str, rows: Iterable[Row]) -> Leaderboard:
     with locked(path):
         board = load_leaderboard(path, skill)
         merged = with_rows(board, rows)
+        for row in merged.runs:
+            if row.skill != skill:
+                raise LeaderboardError(
+                    f"run '{row.run_id}' is of '{row.skill}', {path} is the leaderboard of '{skill}'"
+                )
         if merged.runs != board.runs or not path.exists():
-            replace_text(path, json_text(merged.model_dump(mode="json")))
+            replace_text(path, json_text(_document(merged, path)))
         return merged
+
+
+def _document(board: Leaderboard, path: Path) -> Any:
+    """The file's new content; rows that are in it stay as they are, keys that this version does not know included."""
+    document = board.model_dump(mode="json")
+    if path.exists():
+        kept = {run["run_id"]: run for run in read_json(path, LeaderboardError).get("runs", ())}
+        document["runs"] = [kept.get(run["run_id"], run) for run in document["runs"]]
+    return document

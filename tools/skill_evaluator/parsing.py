@@ -8,9 +8,11 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-_FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
+_BRACKET_OR_STRING = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)
 _MOST_ATTEMPTS = 200
+_DEEPEST = 64  # levels of nesting; a model in a loop writes thousands, and scoring walks values recursively
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +46,22 @@ def parse_output(text: str, output: Literal["json", "text"]) -> Parsed:
 
 
 def _decode(text: str) -> Any:
-    try:
-        return _DECODER.decode(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    _refuse_depth(text)
+    return _DECODER.decode(text)
+
+
+def _refuse_depth(text: str) -> None:
+    if text.count("[") + text.count("{") <= _DEEPEST:
+        return
+    depth = 0
+    for match in _BRACKET_OR_STRING.finditer(text):
+        depth += _step(match[0])
+        if depth > _DEEPEST:
+            raise ValueError("nested too deeply")
+
+
+def _step(piece: str) -> int:
+    return {"{": 1, "[": 1, "}": -1, "]": -1}.get(piece, 0)
 
 
 def _refuse(name: str) -> Any:
@@ -60,8 +74,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 def _embedded(text: str) -> Parsed | None:
     """The longest object or array in the text; never a part of one that is broken or cut off.
 
-    Where decoding fails, the search goes on from the place of the failure: what lies before belongs to the broken
-    value.
+    Where decoding fails, the search goes on behind the bracket that closes the broken value, if there is one.
     """
     best: tuple[int, Any] | None = None
     position = 0
@@ -69,13 +82,22 @@ def _embedded(text: str) -> Parsed | None:
         opening = _OPENING.search(text, position)
         if opening is None:
             break
+        position = _closing(text, opening.start())
+        candidate = text[opening.start() : position]
         try:
-            value, position = _DECODER.raw_decode(text, opening.start())
-        except json.JSONDecodeError as problem:
-            position = max(problem.pos, opening.end())
+            value = _decode(candidate)
+        except ValueError:
             continue
-        except (ValueError, RecursionError):
-            break
-        if best is None or position - opening.start() > best[0]:
-            best = (position - opening.start(), value)
+        if best is None or len(candidate) > best[0]:
+            best = (len(candidate), value)
     return Parsed(value=best[1], found="embedded") if best else None
+
+
+def _closing(text: str, opening: int) -> int:
+    """Where the value that opens there ends: behind its closing bracket, or at the end of a text that lacks one."""
+    depth = 0
+    for match in _BRACKET_OR_STRING.finditer(text, opening):
+        depth += _step(match[0])
+        if not depth:
+            return match.end()
+    return len(text)

@@ -170,7 +170,9 @@ def read_record(path: Path) -> Record:
 def refuse_newer(value: Any, where: Path) -> None:
     """Raise LeaderboardError for a file that a newer evaluator wrote; it is not touched."""
     version = value.get("schema_version", 0) if isinstance(value, dict) else 0
-    if isinstance(version, int) and version > SCHEMA_VERSION:
+    if not isinstance(version, int):
+        raise LeaderboardError(f"schema_version in {where} is {version!r}; a whole number is expected")
+    if version > SCHEMA_VERSION:
         raise LeaderboardError(
             f"{where} has schema_version {version}, this evaluator knows {SCHEMA_VERSION}; upgrade skill-evaluator"
         )

@@ -34,7 +34,7 @@ def unit_interval(values: Sequence[float]) -> Interval | None:
     n = len(values)
     if n < 2:
         return None
-    if min(values) == max(values):
+    if math.isclose(min(values), max(values), abs_tol=1e-12):
         unseen = 1.0 - (1.0 - CONFIDENCE) ** (1.0 / n)
         return values[0] * (1.0 - unseen), values[0] * (1.0 - unseen) + unseen
     if all(value in (0.0, 1.0) for value in values):

@@ -10,8 +10,8 @@ from skill_evaluator.components import Component
 from skill_evaluator.errors import EXIT_OK, FixtureError
 from skill_evaluator.fixtures import Case
 from skill_evaluator.prompting import build_request, estimate_input_tokens, most_input_tokens
-from skill_evaluator.providers.kinds import find_key, key_variables
 from skill_evaluator.providers.base import Completion, ProviderKind
+from skill_evaluator.providers.kinds import find_key, key_variables
 from skill_evaluator.recording import Origin, build_record, describe_settings
 from skill_evaluator.records import Record
 from skill_evaluator.runner.plan import plan_calls

@@ -1,5 +1,6 @@
 """`skill-evaluator evaluate`: N replicates × cases × models → scores, a record per model, the leaderboard."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +13,8 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, RunErr
 from skill_evaluator.fixtures import cases_folder
 from skill_evaluator.leaderboard import append_rows
 from skill_evaluator.prompting import build_request, most_input_tokens
-from skill_evaluator.providers.kinds import find_key, key_variables
 from skill_evaluator.providers.base import Failure
+from skill_evaluator.providers.kinds import find_key, key_variables
 from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.recording import Origin, build_record, describe_settings
 from skill_evaluator.records import write_record
@@ -192,5 +193,7 @@ def _same_command(options: Options) -> str:
         ("--results", options.results, None),
     ):
         if value != default:
-            words.append(f"{flag} {value}")
+            words.append(f"{flag} {shlex.quote(str(value))}")
+    if not options.leaderboard:
+        words.append("--no-leaderboard")
     return " ".join(words)

@@ -59,6 +59,10 @@ def read_inputs(options: Options) -> Inputs:
         raise ConfigError(f"--replicates must be at least 1, not {options.replicates}")
     if options.concurrency is not None and options.concurrency < 1:
         raise ConfigError(f"--concurrency must be at least 1, not {options.concurrency}")
+    if options.max_calls is not None and options.max_calls < 0:
+        raise ConfigError(f"--max-calls must not be negative: {options.max_calls}")
+    if options.max_cost is not None and not options.max_cost >= 0:  # not a number compares false
+        raise ConfigError(f"--max-cost must be an amount in USD, not {options.max_cost}")
     settings = load_settings(options.config)
     models = load_models(options.config)
     kinds = kinds_of(models, str(options.config / "models.yaml"))

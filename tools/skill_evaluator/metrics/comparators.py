@@ -18,7 +18,9 @@ from skill_evaluator.metrics.fieldplan import FieldRule
 from skill_evaluator.metrics.text_overlap import token_f1
 from skill_evaluator.text import canonical_json, normalise, without_punctuation
 
-_AMOUNT = re.compile(r"[^\d.,\-]")
+_NOT_AMOUNT = re.compile(r"[^\d.,]|[.,](?!\s*\d)|(?<=[^\W\d_])[.,]")  # also the point of «Rs.» and of «5.-»
+_MINUS = re.compile(r"(?<![.,])[-−]")
+_TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,11 @@ def _similar(truth: Any, output: Any, rule: FieldRule) -> bool:
     left, right = _string(truth, rule), _string(output, rule)
     if not (isinstance(left, str) and isinstance(right, str)):
         return left == right
-    return Levenshtein.normalized_similarity(left, right) >= (rule.threshold or 1.0)
+    return Levenshtein.normalized_similarity(left, right) >= _threshold(rule)
+
+
+def _threshold(rule: FieldRule) -> float:
+    return 1.0 if rule.threshold is None else rule.threshold
 
 
 def amount(text: str) -> float | None:
@@ -82,16 +88,18 @@ def amount(text: str) -> float | None:
 
     Of two kinds of separator the last is the decimal one; a lone comma or point is decimal unless exactly three
     digits follow it in
-    every group and it is a comma.
+    every group and it is a comma. A text with two numbers (`3 x 4.00`, `10-12`) states none.
     """
-    negative = "-" in text or (text.strip().startswith("(") and text.strip().endswith(")"))
-    digits = _AMOUNT.sub("", text).replace("-", "").strip(".,")
+    if _TWO_NUMBERS.search(text):
+        return None
+    negative = _MINUS.search(text) or (text.strip().startswith("(") and text.strip().endswith(")"))
+    digits = _NOT_AMOUNT.sub("", text)
     comma, point = digits.rfind(","), digits.rfind(".")
     if comma > point and (point >= 0 or not re.fullmatch(r"\d{1,3}(,\d{3})+", digits)):
         digits = digits.replace(".", "").replace(",", ".")
     else:
         digits = digits.replace(",", "")
-    if not re.fullmatch(r"\d+(\.\d+)?", digits):
+    if not re.fullmatch(r"(\d+|\d*\.\d+)", digits):
         return None
     return -float(digits) if negative else float(digits)
 
@@ -115,9 +123,12 @@ def _near(truth: Any, output: Any, rule: FieldRule) -> bool:
         return _number(truth, rule) == _number(output, rule)
     if left == right:
         return True
-    allowed = max(rule.tolerance, rule.relative_tolerance * max(abs(left), abs(right)))
-    difference = abs(left - right)
-    return difference <= allowed or math.isclose(difference, allowed, rel_tol=1e-9)
+    try:
+        allowed = max(rule.tolerance, rule.relative_tolerance * max(abs(left), abs(right)))
+        difference = abs(left - right)
+        return math.isfinite(difference) and (difference <= allowed or math.isclose(difference, allowed, rel_tol=1e-9))
+    except OverflowError:  # an integer of more than 308 digits
+        return False
 
 
 def _as_date(value: Any, rule: FieldRule) -> datetime.date | None:
@@ -149,7 +160,7 @@ def _within_days(truth: Any, output: Any, rule: FieldRule) -> bool:
 def _overlaps(truth: Any, output: Any, rule: FieldRule) -> bool:
     if not (isinstance(truth, str) and isinstance(output, str)):
         return typed(truth) == typed(output)
-    return token_f1(truth, output) >= (rule.threshold or 1.0)
+    return token_f1(truth, output) >= _threshold(rule)
 
 
 def _category(value: Any, rule: FieldRule) -> Hashable:

@@ -3,9 +3,9 @@
 Objects align by key; arrays by their declared rule. Null and absent are the same thing for a leaf.
 """
 
-from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Literal
 
 from skill_evaluator.metrics.comparators import canonical, equal
@@ -80,15 +80,12 @@ def align(truth: list[Any], output: list[Any], path: str, plan: FieldPlan) -> It
     if rule.align == "best" or not plan.leaf(f"{path}[]", *truth, *output).exact_equality:
         yield from _best(truth, output, path, plan)
         return
-    waiting: dict[Hashable, list[Any]] = defaultdict(list)
-    for item in output:
-        waiting[identity(item, rule, path, plan)].append(item)
-    for item in truth:
-        partners = waiting[identity(item, rule, path, plan)]
-        yield item, partners.pop(0) if partners else None
-    for partners in waiting.values():
-        for item in partners:
-            yield None, item
+    groups: dict[Hashable, tuple[list[Any], list[Any]]] = {}
+    for side, items in enumerate((truth, output)):
+        for item in items:
+            groups.setdefault(identity(item, rule, path, plan), ([], []))[side].append(item)
+    for left, right in groups.values():  # more than one item of a key: which is which, their other fields decide
+        yield from _best(left, right, path, plan) if rule.align == "key" else zip_longest(left, right)
 
 
 def identity(item: Any, rule: FieldRule, path: str, plan: FieldPlan) -> Hashable:
@@ -108,6 +105,9 @@ def _best(truth: list[Any], output: list[Any], path: str, plan: FieldPlan) -> It
     if not truth or not output:
         yield from ((item, None) for item in truth)
         yield from ((None, item) for item in output)
+        return
+    if len(truth) == len(output) == 1:
+        yield truth[0], output[0]
         return
     partners = _assign([[_matched(left, right, f"{path}[]", plan) for right in output] for left in truth])
     for index, item in enumerate(truth):

@@ -1,7 +1,8 @@
 """One output as a set of comparable leaves, so that many outputs of a case can be compared pair by pair cheaply.
 
-Possible where alignment does not depend on the partner (`key`, `ordered`, `set`); with `best` it does, and such outputs
-are compared by `comparison.compare` instead. Both ways give the same score; a test holds them together.
+Possible where alignment does not depend on the partner (`ordered`, `set`, `key` with every key once); with `best` it
+does, and such outputs are compared by `comparison.compare` instead. Both ways give the same score; a test holds them
+together.
 """
 
 from collections import Counter
@@ -31,7 +32,7 @@ class PartnerDependentError(Exception):
 
 
 def leaves_of(value: Any, plan: FieldPlan) -> list[Leaf]:
-    """All leaves that are not null or ignored; raises PartnerDependentError for a non-empty `best` array."""
+    """All leaves that are not null or ignored; raises PartnerDependentError where alignment needs the partner."""
     return list(_leaves(value, "", (), plan))
 
 
@@ -87,5 +88,7 @@ def _placed(items: list[Any], path: str, plan: FieldPlan) -> Iterator[tuple[Hash
     seen: Counter[Hashable] = Counter()
     for item in items:
         who = identity(item, rule, path, plan)
+        if seen[who] and rule.align == "key":
+            raise PartnerDependentError(path)
         yield (who, seen[who]), item
         seen[who] += 1

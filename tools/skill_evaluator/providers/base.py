@@ -87,9 +87,9 @@ class ProviderError(SkillEvaluatorError):
         self.fatal = fatal
         self.perhaps_billed = perhaps_billed
 
-    def failure(self) -> Failure:
-        """The same as a value."""
-        return Failure(kind=self.kind, reason=self.reason, message=str(self)[:500], status=self.status)
+    def failure(self, redact: Callable[[str], str] = str) -> Failure:
+        """The same as a value; keys are struck out before it is cut to length, so that no part of one is left."""
+        return Failure(kind=self.kind, reason=self.reason, message=redact(str(self))[:500], status=self.status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

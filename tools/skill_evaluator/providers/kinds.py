@@ -20,14 +20,11 @@ PROVIDERS: Mapping[str, ProviderKind] = {
     "anthropic": ProviderKind(
         open=anthropic.open_provider, sampling=anthropic.sampling, key_variables=("ANTHROPIC_API_KEY",)
     ),
-    "openai": ProviderKind(
-        open=openai.open_provider, sampling=openai.sampling, key_variables=("OPENAI_API_KEY",), check=openai.check
-    ),
+    "openai": ProviderKind(open=openai.open_provider, sampling=openai.sampling, key_variables=("OPENAI_API_KEY",)),
     "google": ProviderKind(
         open=google.open_provider,
         sampling=google.sampling,
         key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        check=google.check,
     ),
     "local": ProviderKind(
         open=local.open_provider, sampling=local.sampling, free=True, one_at_a_time=True, check=local.check

@@ -95,8 +95,10 @@ def _load(weights: Path, *, threads: int, context_tokens: int) -> Any:
     params.n_ctx = context_tokens
     params.n_parallel = 1
     params.cache_prompt = False
+    params.cache_ram_mib = 0
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
+    params.cpuparams.poll = params.cpuparams_batch.poll = 0  # waiting threads sleep: others may need the cores
     params.ui = False
     params.warmup = False
     params.verbosity = 0

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from skill_evaluator.config import Model
-from skill_evaluator.errors import ConfigError
 from skill_evaluator.providers.base import (
     Completion,
     Provider,
@@ -44,12 +43,6 @@ def sampling(model: Model) -> Sampling:
         if value is not None:
             sent[name] = value
     return Sampling(sent=sent)
-
-
-def check(model: Model) -> None:
-    """A server of one's own must say which variable holds its key (or that none is needed)."""
-    if model.base_url is not None and not model.base_url.startswith(("http://", "https://")):
-        raise ConfigError(f"base_url of model '{model.id}' must begin with http:// or https://: {model.base_url}")
 
 
 class OpenAIProvider:

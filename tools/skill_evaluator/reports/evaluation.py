@@ -48,7 +48,7 @@ def print_finished(
     else:
         console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
         for one in finished:
-            _print_text(console, one, component)
+            print_text(console, one, component)
 
 
 def write_report(finished: Finished, component: Component) -> None:
@@ -61,7 +61,8 @@ def _row(record: Record) -> dict[str, Any]:
     return row
 
 
-def _print_text(console: Console, finished: Finished, component: Component) -> None:
+def print_text(console: Console, finished: Finished, component: Component) -> None:
+    """Print one run to a console: facts, metrics, weakest fields, and where everything is."""
     record = finished.record
     console.print()
     console.rule(f"[bold]{component.name} {record.skill_version}[/] · [bold]{record.model_id}[/]", align="left")

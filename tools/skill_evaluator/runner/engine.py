@@ -58,9 +58,10 @@ class Engine:
         self._stop = stop
         self._progress = progress
         self._on_outcome = on_outcome
-        self._gate = Gate(job.concurrency)
-        self._pace = Pace(job.model.limits)
+        self._gate = Gate(job.concurrency, self._pause)
+        self._pace = Pace(job.model.limits, self._pause)
         self._rejected = 0
+        self._hopeless = asyncio.Event()
         self.halted: Failure | None = None
 
     async def run(self) -> None:
@@ -89,11 +90,15 @@ class Engine:
         return usage_cost(self._job.price, replicate.completion.usage) if replicate.completion else 0.0
 
     def _may_begin(self) -> bool:
-        if self.halted is None and self._stop.requested:
-            self.halted = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
-        if self.halted is None and self._budget.take_call() is not None:
+        if not self._ended() and self.halted is None and self._budget.take_call() is not None:
             self.halted = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
         return self.halted is None
+
+    def _ended(self) -> bool:
+        """Whether calls that have begun make no further attempt either (a used-up budget lets them)."""
+        if self._stop.requested and self.halted is None:
+            self.halted = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
+        return self._stop.requested or self._hopeless.is_set()
 
     async def _make(self, call: Call) -> Replicate | None:
         """One call with its retries; None when the model was stopped before it could be made."""
@@ -108,7 +113,7 @@ class Engine:
                 wait = wait_before_retry(retry, attempt, problem.retry_after_s)
                 if problem.throttled:
                     self._gate.throttled(wait)
-                if problem.retryable and attempt < retry.attempts and not self._stop.requested and not self.halted:
+                if problem.retryable and attempt < retry.attempts and not self._ended():
                     self._progress.retried += 1
                     await self._pause(wait)
                     continue
@@ -127,7 +132,7 @@ class Engine:
         job = self._job
         await self._gate.enter()
         try:
-            if self.halted is not None:
+            if self._ended():
                 return None
             most_tokens = job.most_input_tokens(request) + request.max_output_tokens
             most_usd = cost_usd(job.price, job.most_input_tokens(request), request.max_output_tokens) or 0.0
@@ -137,6 +142,9 @@ class Engine:
             spent = most_usd
             try:
                 await self._pace.wait(most_tokens)
+                if self._ended():
+                    spent = 0.0
+                    return None
                 async with asyncio.timeout(job.settings.timeout_s):
                     completion = await job.provider.complete(request)
                 known = usage_cost(job.price, completion.usage)
@@ -152,12 +160,15 @@ class Engine:
         finally:
             self._gate.leave()
 
-    async def _pause(self, seconds: float) -> None:
-        """Sleep, but not through a request to stop."""
+    async def _pause(self, seconds: float) -> bool:
+        """Sleep, but not through a request to stop or the end of hope; whether one of them came."""
+        ends = [asyncio.ensure_future(event.wait()) for event in (self._stop.event, self._hopeless)]
         try:
-            await asyncio.wait_for(self._stop.event.wait(), seconds)
-        except TimeoutError:
-            return
+            came, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+        return bool(came)
 
     def _halt_if_hopeless(self, problem: ProviderError) -> None:
         """A wrong key or unknown model fails every call; so do settings for which the first calls are all rejected."""
@@ -165,12 +176,10 @@ class Engine:
             self._rejected += 1
         if problem.fatal or self._rejected >= _REJECTED_IN_A_ROW:
             self.halted = self.halted or self._redacted_failure(problem)
+            self._hopeless.set()
 
     def _redacted_failure(self, problem: ProviderError) -> Failure:
-        failure = problem.failure()
-        return Failure(
-            kind=failure.kind, reason=failure.reason, message=self._job.redact(failure.message), status=failure.status
-        )
+        return problem.failure(self._job.redact)
 
     def _redacted(self, completion: Completion) -> Completion:
         redact = self._job.redact

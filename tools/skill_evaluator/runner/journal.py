@@ -72,7 +72,7 @@ def find_runs(results_dir: Path, wanted: str) -> list[Path]:
         return [Path(wanted)]
     folders = sorted(path.parent for path in results_dir.glob(f"*/{MANIFEST}"))
     if wanted == "latest":
-        unfinished = [folder for folder in folders if not (folder / RECORD).exists()]
+        unfinished = [folder for folder in folders if _unfinished(folder)]
         if not unfinished:
             raise RunError(f"no unfinished run in {results_dir} to resume")
         wanted = invocation_of(unfinished[-1].name)
@@ -80,6 +80,12 @@ def find_runs(results_dir: Path, wanted: str) -> list[Path]:
     if not found:
         raise RunError(f"no run '{wanted}' in {results_dir} to resume")
     return found
+
+
+def _unfinished(folder: Path) -> bool:
+    """Killed before its record was written, or stopped with one that says so."""
+    path = folder / RECORD
+    return not path.exists() or read_json(path, RunError).get("stopped") is not None
 
 
 def invocation_of(run_id: str) -> str:

@@ -4,9 +4,11 @@ import asyncio
 import random
 import time
 from collections import deque
+from collections.abc import Awaitable, Callable
 
 from skill_evaluator.config import Limits, Retry
 
+Sleep = Callable[[float], Awaitable[object]]  # true when the sleeper was woken because nothing is worth waiting for
 _CUT_INTERVAL_S = 1.0  # complaints within one round trip are one complaint
 
 
@@ -16,7 +18,8 @@ class Gate:
     Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, sleep: Sleep = asyncio.sleep) -> None:
+        self._sleep = sleep
         self._most = most
         self._limit = float(most)
         self._active = 0
@@ -37,7 +40,8 @@ class Gate:
             await place
         self._active += 1
         while (pause := self._closed_until - time.monotonic()) > 0:
-            await asyncio.sleep(pause)
+            if await self._sleep(pause):
+                return
 
     def leave(self) -> None:
         """Give the place back."""
@@ -70,7 +74,8 @@ class Gate:
 class Bucket:
     """At most `per_minute` units a minute, evenly refilled; a unit may be a request or a token."""
 
-    def __init__(self, per_minute: int) -> None:
+    def __init__(self, per_minute: int, sleep: Sleep = asyncio.sleep) -> None:
+        self._sleep = sleep
         self._rate = per_minute / 60.0
         self._capacity = max(1.0, per_minute / 60.0)
         self._level = self._capacity
@@ -82,15 +87,15 @@ class Bucket:
         self._level = min(self._capacity, self._level + (now - self._at) * self._rate) - units
         self._at = now
         if self._level < 0:
-            await asyncio.sleep(-self._level / self._rate)
+            await self._sleep(-self._level / self._rate)
 
 
 class Pace:
     """Requests and tokens a minute of one model; no limit, no waiting."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._requests = Bucket(limits.requests_per_minute) if limits.requests_per_minute else None
-        self._tokens = Bucket(limits.tokens_per_minute) if limits.tokens_per_minute else None
+    def __init__(self, limits: Limits, sleep: Sleep = asyncio.sleep) -> None:
+        self._requests = Bucket(limits.requests_per_minute, sleep) if limits.requests_per_minute else None
+        self._tokens = Bucket(limits.tokens_per_minute, sleep) if limits.tokens_per_minute else None
 
     async def wait(self, tokens: int) -> None:
         """Wait for the turn of a request of so many tokens."""

@@ -1,0 +1,223 @@
+"""What an evaluation leaves behind, and how its flags choose what is run and how it is shown."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
+from tests.support.library import CASES, REPLAY, SKILL, Library, comparable, journal, read
+
+TRUTHFUL = {(case_id, index): notice(case_id) for case_id in CASES for index in range(2)}
+
+
+def test_a_run_writes_manifest_journal_record_row_and_report(library: Library) -> None:
+    ended = library.evaluate()
+    assert ended.code == 0
+    folder = library.run_folder()
+    assert {path.name for path in folder.iterdir()} == {
+        "manifest.json",
+        "replicates.jsonl",
+        "record.json",
+        "report.md",
+    }
+    assert read(folder / "manifest.json")["run_id"] == folder.name
+    assert {(line["case_id"], line["replicate"]) for line in journal(folder)} == set(TRUTHFUL)
+    (row,) = library.rows()
+    committed = read(library.component / "evals" / "records" / f"{folder.name}.json")
+    assert committed == read(folder / "record.json")
+    assert committed["run_id"] == row["run_id"] == folder.name
+    assert (row["planned"], row["scored"], row["failures"], row["complete"]) == (6, 6, {}, True)
+    assert row["accuracy"]["exact_match"]["mean"] == 1.0
+    assert folder.name in (folder / "report.md").read_text()
+
+
+def test_every_number_of_a_run_follows_from_its_answers(library: Library) -> None:
+    library.record_answers({**TRUTHFUL, ("alpha", 1): notice("alpha", 1999), ("beta", 0): "I do not know."})
+    row = library.evaluate("--format", "json").json["runs"][0]
+    assert (row["planned"], row["scored"], row["failures"], row["coverage"]) == (6, 5, {"unparseable": 1}, 1.0)
+    exact = row["accuracy"]["exact_match"]
+    assert exact["strict_mean"] == pytest.approx((0.5 + 0.5 + 1) / 3, abs=1e-6)
+    assert exact["mean"] == pytest.approx((0.5 + 1 + 1) / 3, abs=1e-6)
+    assert (exact["n"], exact["n_cases"]) == (5, 3)
+    assert row["reproducibility"]["pairwise_exact_match"]["mean"] == pytest.approx(1 / 3, abs=1e-6)
+    assert (row["per_field"]["year"]["right"], row["per_field"]["year"]["n"]) == (4, 5)
+
+
+def test_text_goes_to_stdout_and_progress_to_stderr(library: Library) -> None:
+    ended = library.evaluate()
+    assert f"{SKILL} 1.0.0 · recorded" in ended.out
+    assert "6/6 answered" in ended.err
+    assert "answered" not in ended.out
+
+
+def test_json_is_all_there_is_on_stdout(library: Library) -> None:
+    ended = library.evaluate("--format", "json")
+    (run,) = ended.json["runs"]
+    assert ended.json["skill"] == SKILL
+    assert {name: run[name] for name in library.rows()[0]} == library.rows()[0]
+    assert read(library.root / run["record"])["run_id"] == Path(run["run_folder"]).name
+    assert "6/6 answered" in ended.err
+
+
+def test_json_survives_a_pipe_into_another_process(library: Library) -> None:
+    reader, writer = os.pipe()
+    with library.start("--format", "json", stdout=writer) as evaluator:
+        os.close(writer)
+        code = "import json, sys; print(json.load(sys.stdin)['runs'][0]['scored'])"
+        with library.command("-c", code, stdin=reader) as consumer:
+            os.close(reader)
+            assert consumer.communicate(timeout=60)[0] == "6\n"
+        evaluator.communicate(timeout=60)
+        assert evaluator.returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [("--format", "json"), ("--format", "text"), ("--dry-run",)])
+def test_a_reader_that_hangs_up_causes_no_traceback(arguments: tuple[str, ...], library: Library) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with library.start(*arguments, stdout=writer) as process:
+        os.close(writer)
+        err = process.communicate(timeout=60)[1]
+    assert "Error" not in err
+    assert "Traceback" not in err
+
+
+def test_markdown_has_a_heading_and_a_table(library: Library) -> None:
+    ended = library.evaluate("--format", "markdown")
+    lines = ended.out.splitlines()
+    assert lines[0] == f"## {SKILL} 1.0.0 · recorded"
+    assert "| accuracy: exact_match | 1.000 |" in ended.out
+    tables = [line for line in lines if line.startswith("|")]
+    assert len({line.count("|") for line in tables}) == 1
+
+
+def test_no_leaderboard_means_a_record_in_the_run_folder_only(library: Library) -> None:
+    assert library.evaluate("--no-leaderboard").code == 0
+    assert (library.run_folder() / "record.json").exists()
+    assert not library.leaderboard.exists()
+    assert not (library.component / "evals" / "records").exists()
+
+
+@pytest.mark.parametrize(
+    ("globs", "chosen"),
+    [
+        (["beta"], {"beta"}),
+        (["*a*"], {"alpha", "beta", "gamma"}),
+        (["?????"], {"alpha", "gamma"}),
+        (["alpha", "g*"], {"alpha", "gamma"}),
+        (["[!ab]*"], {"gamma"}),
+    ],
+)
+def test_case_globs_choose_the_cases(globs: list[str], chosen: set[str], library: Library) -> None:
+    run = library.evaluate(*[word for glob in globs for word in ("--case", glob)], "--format", "json").json["runs"][0]
+    assert {case["case_id"] for case in run["per_case"]} == chosen
+    assert run["n_cases"] == len(chosen)
+
+
+def test_shards_share_the_cases_out_and_append_nothing(library: Library) -> None:
+    runs = [library.evaluate("--shard", part, "--format", "json").json["runs"][0] for part in ("1/2", "2/2")]
+    parts = [{case["case_id"] for case in run["per_case"]} for run in runs]
+    assert not parts[0] & parts[1]
+    assert parts[0] | parts[1] == set(CASES)
+    assert [(run["shard"], run["complete"]) for run in runs] == [("1/2", True), ("2/2", True)]
+    assert all(len(case["accuracy"]) and case["accuracy"]["exact_match"]["n"] == 2 for case in runs[0]["per_case"])
+    assert not library.leaderboard.exists()
+    assert not (library.component / "evals" / "records").exists()
+
+
+def test_results_go_where_they_are_sent(library: Library) -> None:
+    assert library.evaluate("--results", "elsewhere/runs").code == 0
+    (folder,) = (library.root / "elsewhere" / "runs").iterdir()
+    assert len(journal(folder)) == 6
+    assert not library.results.exists()
+
+
+def test_replicates_says_how_often_each_case_is_asked(served: Library, server: ChatServer) -> None:
+    run = served.evaluate("--replicates", "4", "--format", "json").json["runs"][0]
+    assert (run["replicates"], run["planned"], server.requests) == (4, 12, 12)
+    assert {case_id: len(server.seeds(case_id)) for case_id in CASES} == dict.fromkeys(CASES, 4)
+
+
+def test_no_more_calls_are_in_flight_than_asked_for(served: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(text=notice(asked.case_id), delay_s=0.05)
+    served.evaluate("--concurrency", "2")
+    assert server.most_in_flight == 2
+
+
+def _seeds_and_record(library: Library, server: ChatServer, *arguments: str) -> tuple[set[Any], dict[str, Any]]:
+    server.forget()
+    run = library.evaluate("--replicates", "3", "--format", "json", *arguments).json["runs"][0]
+    assert not server.repeated
+    record = read(library.root / run["record"])
+    return set(server.times), record
+
+
+def test_equal_seeds_ask_and_score_equally_and_others_differ(served: Library, server: ChatServer) -> None:
+    first, first_record = _seeds_and_record(served, server, "--seed", "7")
+    again, second_record = _seeds_and_record(served, server, "--seed", "7")
+    other, _ = _seeds_and_record(served, server, "--seed", "8")
+    assert first == again
+    assert comparable(first_record) == comparable(second_record)
+    assert not first & other
+    assert len({seed for _, seed in first}) == 9
+
+
+def test_all_models_with_a_key_run_side_by_side_in_one_invocation(library: Library) -> None:
+    library.record_answers({**TRUTHFUL, ("alpha", 0): "?"}, "worse.jsonl")
+    library.models(REPLAY, {"id": "worse", "provider": "replay", "params": {"file": "worse.jsonl"}})
+    runs = library.evaluate("--format", "json").json["runs"]
+    assert [(run["model_id"], run["scored"]) for run in runs] == [("recorded", 6), ("worse", 5)]
+    assert len({run["run_id"].rsplit("-", 1)[0] for run in runs}) == 1
+    assert {row["model_id"] for row in library.rows()} == {"recorded", "worse"}
+
+
+def test_a_later_run_is_the_first_row(library: Library) -> None:
+    library.evaluate()
+    first = library.rows()
+    library.evaluate("--replicates", "1")
+    assert {row["replicates"] for row in library.rows()} == {1, 2}
+    assert [row for row in library.rows() if row["replicates"] == 2] == first
+    stamps = [(row["timestamp"], row["run_id"]) for row in library.rows()]
+    assert stamps == sorted(stamps, reverse=True)
+
+
+def test_unparseable_outputs_are_measured_and_not_an_error(library: Library) -> None:
+    library.record_answers(dict.fromkeys(TRUTHFUL, "I would rather talk about the weather."))
+    ended = library.evaluate("--format", "json")
+    assert ended.code == 0
+    (row,) = library.rows()
+    assert (row["coverage"], row["complete"], row["failures"]) == (1.0, True, {"unparseable": 6})
+    assert row["accuracy"]["schema_valid"]["mean"] == 0.0
+    for name in ("exact_match", "field_level_f1"):
+        assert (row["accuracy"][name]["mean"], row["accuracy"][name]["strict_mean"]) == (None, 0.0)
+    record = read(library.run_folder() / "record.json")
+    for case in record["per_case"]:
+        assert case["replicates"]["schema_valid"] == [0.0, 0.0]
+        assert case["replicates"]["exact_match"] == [None, None]
+
+
+def test_a_providers_outage_is_no_score(served: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(status=500, text="down")
+    ended = served.evaluate("--format", "json")
+    assert ended.code == 4
+    run = ended.json["runs"][0]
+    assert (run["planned"], run["scored"], run["coverage"], run["complete"]) == (6, 0, 0.0, False)
+    assert (run["failures"], run["reasons"]) == ({"provider_error": 6}, {"server_error": 6})
+    assert {summary["strict_mean"] for summary in run["accuracy"].values()} == {None}
+    assert server.requests == 12
+    assert run["retries"] == 6
+
+
+def test_what_was_scored_and_what_failed_add_up_to_what_was_planned(served: Library, server: ChatServer) -> None:
+    def mixed(asked: Asked) -> Reply:
+        return [Reply(text=notice(asked.case_id)), Reply(text="?"), Reply(status=500), Reply(status=422)][
+            asked.seed % 4
+        ]
+
+    server.reply = mixed
+    run = served.evaluate("--replicates", "8", "--format", "json").json["runs"][0]
+    assert run["planned"] == 24
+    assert run["scored"] + sum(run["failures"].values()) == 24
+    assert len(run["failures"]) == 2

@@ -1,0 +1,110 @@
+"""Ctrl-C: once waits for what is paid for and says how to go on; twice leaves at once."""
+
+import shlex
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.support.chat_server import Asked, ChatServer, Reply, varied
+from tests.support.library import SCRIPT, Ended, Library, ended, only_journal, read, wait_until
+
+LONG = 60.0
+
+
+def _slow(asked: Asked) -> Reply:
+    return Reply(text=varied(asked).text, delay_s=0.25)
+
+
+def _interrupt(process: "subprocess.Popen[str]", number: int = signal.SIGINT) -> str:
+    """Send a signal; what stderr says when it is heard."""
+    process.send_signal(number)
+    assert process.stderr is not None
+    return next(line for line in process.stderr if "stopping" in line)
+
+
+def _resume_words(stopped: Ended) -> list[str]:
+    """The printed command's words after the script's name."""
+    (line,) = [line for line in stopped.err.splitlines() if "--resume" in line]
+    words = shlex.split(line.partition(": ")[2])
+    assert words[:2] == ["python", "tools/evaluate_skill.py"]
+    return words[2:]
+
+
+def _run(library: Library, words: list[str]) -> Ended:
+    with library.command(str(SCRIPT), *words) as process:
+        return ended(process)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_once_waits_for_calls_in_flight_and_prints_how_to_go_on(
+    number: int, served: Library, server: ChatServer
+) -> None:
+    server.reply = _slow
+    with served.start() as process:
+        wait_until(lambda: server.requests >= 3)
+        _interrupt(process, number)
+        stopped = ended(process)
+    assert stopped.code == 4
+    answered = len(only_journal(served))
+    assert server.requests == answered < 6
+    assert not served.leaderboard.exists()
+    assert read(served.run_folder() / "record.json")["stopped"].startswith("interrupted")
+    server.reply = varied
+    assert _run(served, _resume_words(stopped)).code == 0
+    assert (server.requests, server.repeated) == (6, [])
+    assert served.rows()[0]["scored"] == 6
+
+
+def test_twice_leaves_at_once(served: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(text=varied(asked).text, delay_s=LONG if server.requests > 3 else 0)
+    with served.start() as process:
+        wait_until(lambda: server.requests >= 6 and len(only_journal(served)) == 3)
+        _interrupt(process)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        stopped = ended(process)
+    assert time.monotonic() - began < 10
+    assert stopped.code == 4
+    assert "Traceback" not in stopped.err
+    assert len(only_journal(served)) == 3
+    assert not served.leaderboard.exists()
+    assert read(served.run_folder() / "record.json")["failures"] == {"not_run": 3}
+    assert "--resume" in stopped.err
+
+
+def test_a_long_wait_asked_for_by_the_server_ends_with_it(served: Library, server: ChatServer) -> None:
+    retry = {"attempts": 3, "first_wait_s": 0.01, "max_wait_s": 1, "max_retry_after_s": LONG}
+    served.settings(retry=retry)
+    server.reply = lambda asked: Reply(status=429, headers={"retry-after": str(int(LONG))})
+    with served.start() as process:
+        wait_until(lambda: server.requests >= 3)
+        time.sleep(0.2)
+        asked = server.requests
+        began = time.monotonic()
+        _interrupt(process)
+        stopped = ended(process)
+    assert time.monotonic() - began < 10
+    assert stopped.code == 4
+    assert server.requests == asked
+
+
+def test_the_printed_command_keeps_what_was_asked_for(served: Library, server: ChatServer) -> None:
+    (served.root / "fixtures").rename(served.root / "my fixtures")
+    stopped = served.evaluate(
+        "--max-calls", "4", "--results", "runs here", "--fixtures", "my fixtures", "--no-leaderboard"
+    )
+    assert stopped.code == 4
+    assert _run(served, _resume_words(stopped)).code == 0
+    assert (server.requests, server.repeated) == (6, [])
+    assert not served.leaderboard.exists()
+
+
+def test_interrupted_after_its_last_call_began_a_run_is_whole(served: Library, server: ChatServer) -> None:
+    server.reply = _slow
+    with served.start("--replicates", "1") as process:
+        wait_until(lambda: server.requests == 3)
+        _interrupt(process)
+        assert ended(process).code == 0
+    assert served.rows()[0]["scored"] == 3

@@ -1,0 +1,217 @@
+"""An interrupted run goes on: the same record as one that was never interrupted, and no call paid for twice."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.chat_server import Asked, ChatServer, Reply, varied
+from tests.support.library import (
+    CASES,
+    REPLAY,
+    SKILL,
+    Library,
+    comparable,
+    ended,
+    journal,
+    only_journal,
+    read,
+    wait_until,
+)
+
+IN_FLIGHT = 3  # the library's concurrency
+REPLICATES = ("--replicates", "6")
+PLANNED = len(CASES) * 6
+
+
+def _slow(asked: Asked) -> Reply:
+    text = varied(asked).text
+    return Reply(text=text, delay_s=0.12 if asked.case_id == "alpha" else 0.04)
+
+
+def _killed_midway(library: Library) -> list[dict[str, Any]]:
+    """Kill -9 an evaluation once some calls are answered; what its journal holds then."""
+    with library.start(*REPLICATES) as process:
+        wait_until(lambda: len(only_journal(library)) >= 5)
+        process.kill()
+        ended(process)
+    return only_journal(library)
+
+
+def _ids(lines: list[dict[str, Any]]) -> set[tuple[str, int]]:
+    return {(line["case_id"], line["replicate"]) for line in lines}
+
+
+def test_a_killed_run_resumes_to_the_record_of_an_uninterrupted_one(
+    served: Library, server: ChatServer, tmp_path: Path
+) -> None:
+    server.reply = _slow
+    before = _killed_midway(served)
+    assert 5 <= len(before) < PLANNED
+    assert not (served.run_folder() / "record.json").exists()
+    assert served.evaluate("--resume").code == 0
+    assert len(server.repeated) <= IN_FLIGHT
+    assert set(server.times.values()) <= {1, 2}
+    after = journal(served.run_folder())
+    assert after[: len(before)] == before
+    assert len(after) == len(_ids(after)) == PLANNED
+
+    whole = Library(tmp_path / "whole")
+    whole.served_by(server.url)
+    whole.evaluate(*REPLICATES)
+    assert comparable(read(served.run_folder() / "record.json")) == comparable(read(whole.run_folder() / "record.json"))
+    assert [comparable(row) for row in served.rows()] == [comparable(row) for row in whole.rows()]
+
+
+def test_a_kill_leaves_the_cases_balanced(served: Library, server: ChatServer) -> None:
+    server.reply = _slow
+    answered = Counter(line["case_id"] for line in _killed_midway(served))
+    counts = [answered[case_id] for case_id in CASES]
+    assert max(counts) - min(counts) <= IN_FLIGHT
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.95])
+def test_a_torn_last_line_is_asked_again_and_nothing_else(kept: float, served: Library, server: ChatServer) -> None:
+    served.evaluate("--max-calls", "4")
+    path = served.run_folder() / "replicates.jsonl"
+    *whole, last = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole) + last[: int(len(last) * kept)])
+    torn = json.loads(last)["case_id"]
+    assert served.evaluate("--resume", served.run_folder().name).code == 0
+    assert [case_id for case_id, _ in server.repeated] == [torn]
+    assert served.rows()[0]["scored"] == 6
+
+
+def test_a_last_line_that_only_lacks_its_end_is_not_asked_again(served: Library, server: ChatServer) -> None:
+    served.evaluate("--max-calls", "4")
+    path = served.run_folder() / "replicates.jsonl"
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    assert served.evaluate("--resume", served.run_folder().name).code == 0
+    assert (server.requests, server.repeated) == (6, [])
+
+
+def test_max_calls_stops_there_and_resume_does_the_rest(served: Library, server: ChatServer) -> None:
+    stopped = served.evaluate("--max-calls", "4")
+    assert stopped.code == 4
+    assert server.requests == 4
+    assert not served.leaderboard.exists()
+    record = read(served.run_folder() / "record.json")
+    assert (record["scored"], record["failures"], record["complete"]) == (4, {"not_run": 2}, False)
+    assert record["stopped"].startswith("max_calls")
+    assert "--resume" in stopped.err
+    assert served.evaluate("--resume").code == 0  # the newest that is unfinished
+    assert (server.requests, server.repeated) == (6, [])
+    assert (served.rows()[0]["scored"], served.rows()[0]["stopped"]) == (6, None)
+
+
+def test_a_resumed_run_may_be_stopped_again(served: Library, server: ChatServer) -> None:
+    for code in (4, 4, 0):
+        more = ("--resume", served.run_folder().name) if served.results.exists() else ()
+        assert served.evaluate("--max-calls", "2", *more).code == code
+    assert (server.requests, server.repeated) == (6, [])
+
+
+def test_a_finished_run_resumed_changes_nothing(served: Library, server: ChatServer) -> None:
+    served.evaluate()
+    before = served.tree()
+    assert served.evaluate("--resume", served.run_folder().name).code == 0
+    assert server.requests == 6
+    assert served.tree() == before
+
+
+def test_calls_that_failed_are_asked_again_and_replace_their_failure(served: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(status=500) if asked.case_id == "beta" else varied(asked)
+    assert served.evaluate("--no-leaderboard").code == 4
+    server.forget()
+    server.reply = varied
+    assert served.evaluate("--resume", served.run_folder().name).code == 0
+    assert {case_id for case_id, _ in server.times} == {"beta"}
+    (row,) = served.rows()
+    assert (row["scored"], row["failures"], row["retries"]) == (6, {}, 0)
+
+
+def _new_prompt(library: Library) -> None:
+    library.write(f"components/{SKILL}/prompt.md", "---\nversion: 1.0.0\n---\nExtract the title alone.\n")
+
+
+def _new_schema(library: Library) -> None:
+    schema = read(library.component / "schema.json")
+    library.write(f"components/{SKILL}/schema.json", {**schema, "title": "Notice"})
+
+
+def _new_truth(library: Library) -> None:
+    library.case("beta", {"title": "beta", "year": 2025})
+
+
+def _new_document(library: Library) -> None:
+    library.write(f"fixtures/{SKILL}/cases/gamma/document.md", "gamma was rewritten.\n")
+
+
+def _no_case(library: Library) -> None:
+    folder = library.root / "fixtures" / SKILL / "cases" / "alpha"
+    folder.rename(library.root / "alpha")
+
+
+def _new_params(library: Library) -> None:
+    library.models({**REPLAY, "params": {"file": "answers.jsonl", "max_output_tokens": 99}})
+
+
+def _no_model(library: Library) -> None:
+    library.models({**REPLAY, "id": "other"})
+
+
+CHANGES: Mapping[str, tuple[Callable[[Library], None], str]] = {
+    "the prompt": (_new_prompt, "prompt"),
+    "the schema": (_new_schema, "schema"),
+    "a model setting": (_new_params, "settings"),
+    "a truth": (_new_truth, "case 'beta'"),
+    "a document": (_new_document, "case 'gamma'"),
+    "a case that is gone": (_no_case, "case 'alpha'"),
+    "a model that is gone": (_no_model, "model 'recorded'"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_resume_refuses_when_its_inputs_changed_and_names_which(change: str, library: Library) -> None:
+    library.evaluate("--max-calls", "4")
+    apply, name = CHANGES[change]
+    apply(library)
+    before = library.tree()
+    refused = library.evaluate("--resume", library.run_folder().name)
+    assert refused.code == 2
+    (line,) = refused.err.splitlines()
+    assert line.startswith("error: cannot resume")
+    assert name in line
+    others = {"prompt", "schema", "settings", "case"} - set(name.split())
+    assert not [word for word in others if f" {word}" in line.partition("began: ")[2]]
+    assert library.tree() == before
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "planned"), [("--replicates", "3", "2"), ("--seed", "5", "0"), ("--shard", "1/2", "None")]
+)
+def test_resume_refuses_another_plan(flag: str, value: str, planned: str, library: Library) -> None:
+    library.evaluate("--max-calls", "4")
+    refused = library.evaluate("--resume", library.run_folder().name, flag, value)
+    assert refused.code == 2
+    assert f"{flag} {value}" in refused.err
+    assert f"planned with {planned}" in refused.err
+
+
+def test_what_does_not_shape_the_answers_may_change_meanwhile(library: Library) -> None:
+    library.evaluate("--max-calls", "4")
+    library.models({**REPLAY, "limits": {"max_concurrency": 1}, "price": {"input": 1, "output": 1}})
+    library.settings(timeout_s=9)
+    library.case("delta")
+    assert library.evaluate("--resume", library.run_folder().name).code == 0
+    assert library.rows()[0]["n_cases"] == 3
+
+
+def test_resume_without_an_unfinished_run_says_so(library: Library) -> None:
+    library.evaluate()
+    refused = library.evaluate("--resume")
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+    assert "no unfinished run" in refused.err

@@ -1,0 +1,73 @@
+"""`--max-cost`: what is spent stays within it, and little of it is left unused."""
+
+import pytest
+
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
+from tests.support.library import Library, only_journal, read
+
+PRICE = {"input": 1000.0, "output": 5000.0}  # USD per million tokens
+PARAMS = {"max_output_tokens": 50}
+
+
+def _cost(line: dict[str, dict[str, int]]) -> float:
+    return (line["usage"]["input_tokens"] * PRICE["input"] + line["usage"]["output_tokens"] * PRICE["output"]) / 1e6
+
+
+def _thrifty(asked: Asked) -> Reply:
+    return Reply(text=notice(asked.case_id), input_tokens=60 + asked.seed % 40, output_tokens=5 + asked.seed % 45)
+
+
+def test_what_is_spent_is_within_the_budget_and_close_to_it(served: Library, server: ChatServer) -> None:
+    served.served_by(server.url, price=PRICE, params=PARAMS)
+    planned = served.evaluate("--dry-run", "--replicates", "10", "--format", "json").json["models"][0]
+    one_call = planned["cost_upper_usd"] / planned["calls"]
+    budget = 5 * one_call
+    server.reply = _thrifty
+    stopped = served.evaluate("--replicates", "10", "--max-cost", str(budget))
+    assert stopped.code == 4
+    spent = sum(map(_cost, only_journal(served)))
+    assert budget - 1.1 * one_call < spent <= budget
+    assert len(only_journal(served)) == server.requests > 5
+    record = read(served.run_folder() / "record.json")
+    assert record["cost_usd"] == pytest.approx(spent, abs=1e-5)
+    assert record["stopped"].startswith("max_cost")
+    assert not served.leaderboard.exists()
+
+
+def test_all_models_share_one_budget(library: Library, server: ChatServer) -> None:
+    entry = {"provider": "openai", "base_url": server.url, "price": PRICE, "params": PARAMS}
+    library.models({"id": "first", **entry}, {"id": "second", **entry})
+    server.reply = _thrifty
+    assert library.evaluate("--replicates", "5", "--max-cost", "1.5").code == 4
+    lines = [read(folder / "record.json")["cost_usd"] for folder in library.results.iterdir()]
+    assert len(lines) == 2
+    assert 1.0 < sum(lines) <= 1.5
+
+
+def test_a_budget_that_suffices_changes_nothing(served: Library, server: ChatServer) -> None:
+    served.served_by(server.url, price=PRICE, params=PARAMS)
+    assert served.evaluate("--max-cost", "100").code == 0
+    assert served.rows()[0]["cost_usd"] == pytest.approx(6 * (40 * 0.001 + 20 * 0.005), abs=1e-6)
+
+
+def test_a_budget_too_small_for_one_call_makes_none(served: Library, server: ChatServer) -> None:
+    served.served_by(server.url, price=PRICE, params=PARAMS)
+    assert served.evaluate("--max-cost", "0").code == 4
+    assert server.requests == 0
+
+
+def test_a_model_without_a_known_price_is_refused_under_a_budget(served: Library, server: ChatServer) -> None:
+    before = served.tree()
+    refused = served.evaluate("--max-cost", "5")
+    assert refused.code == 2
+    (line,) = refused.err.splitlines()
+    assert line.startswith("error: --max-cost")
+    assert "'served'" in line
+    assert "price" in line
+    assert served.tree() == before
+    assert server.requests == 0
+
+
+def test_a_recorded_model_costs_nothing(library: Library) -> None:
+    assert library.evaluate("--max-cost", "0").code == 0
+    assert library.rows()[0]["cost_usd"] == 0.0

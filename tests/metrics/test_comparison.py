@@ -1,0 +1,173 @@
+"""Alignment by hand: which item is compared with which, and what becomes of every leaf."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.metrics.comparison import Verdict, compare
+from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
+
+from tests.support.json_values import ALIGNMENTS, order_plan, orders, quick
+
+R: Verdict = "right"
+W: Verdict = "wrong"
+M: Verdict = "missing"
+X: Verdict = "extra"
+
+
+def verdicts(truth: Any, output: Any, plan: FieldPlan) -> list[tuple[str, Verdict]]:
+    return [(row.path, row.verdict) for row in compare(truth, output, plan)]
+
+
+@pytest.mark.parametrize(
+    ("truth", "output", "expected"),
+    [
+        ({"a": 1}, {"a": 1.0}, [("a", R)]),
+        ({"a": 1, "b": 2}, {"b": 3, "a": 1}, [("a", R), ("b", W)]),
+        ({"a": 1}, {}, [("a", M)]),
+        ({}, {"a": 1}, [("a", X)]),
+        # null is absent
+        ({"a": None}, {}, []),
+        ({}, {"a": None}, []),
+        ({"a": None}, {"a": 1}, [("a", X)]),
+        ({"a": 1}, {"a": None}, [("a", M)]),
+        (None, None, []),
+        # a missing object or array is its leaves missing
+        ({"a": {"b": 1, "c": None}}, {}, [("a.b", M)]),
+        ({"a": {"b": 1}}, {"a": None}, [("a.b", M)]),
+        ({}, {"a": [1, 2]}, [("a[]", X), ("a[]", X)]),
+        ({"a": []}, {}, []),
+        ({"a": {}}, {"a": []}, []),
+        # another kind of value: the one is missing, the other extra
+        ({"a": {"b": 1}}, {"a": 5}, [("a.b", M), ("a", X)]),
+        ({"a": [1]}, {"a": {"b": 1}}, [("a[]", M), ("a.b", X)]),
+        ({"a": "1"}, {"a": 1}, [("a", W)]),
+        # without a schema: scalars as a multiset, objects by the best assignment
+        ({"a": ["x", "y", "y"]}, {"a": ["y", "x", "z"]}, [("a[]", R), ("a[]", R), ("a[]", M), ("a[]", X)]),
+        ({"a": [{"b": 1}, {"b": 2}]}, {"a": [{"b": 2}, {"b": 1}]}, [("a[].b", R), ("a[].b", R)]),
+        ([1, 2], [2], [("[]", M), ("[]", R)]),
+        (5, 5, [("", R)]),
+        ("x", {"a": 1}, [("", M), ("a", X)]),
+    ],
+)
+def test_leaves_without_a_schema(truth: Any, output: Any, expected: list[tuple[str, Verdict]]) -> None:
+    assert verdicts(truth, output, FieldPlan()) == expected
+
+
+def line(sku: Any, qty: Any = None) -> dict[str, Any]:
+    return {"sku": sku, "qty": qty}
+
+
+SKU, QTY = "lines[].sku", "lines[].qty"
+
+
+@pytest.mark.parametrize(
+    ("align", "truth", "output", "expected"),
+    [
+        # by key: wherever it stands, whatever else it says
+        ("key", [line("x", 1), line("y", 2)], [line("y", 2), line("x", 9)], [(SKU, R), (QTY, W), (SKU, R), (QTY, R)]),
+        ("key", [line("x", 1)], [line("z", 1)], [(SKU, M), (QTY, M), (SKU, X), (QTY, X)]),
+        ("key", [line(" x")], [line("x")], [(SKU, R)]),
+        # a key that is missing on both sides is a key like any other
+        ("key", [line(None, 1)], [line(None, 1)], [(QTY, R)]),
+        ("key", [line("x", 1)], [line(None, 1)], [(SKU, M), (QTY, M), (QTY, X)]),
+        # a key used twice: which is which is decided by the other fields, and what is left over is missing or extra
+        ("key", [line("x", 1), line("x", 2)], [line("x", 2), line("x", 1)], [(SKU, R), (QTY, R)] * 2),
+        ("key", [line("x", 1), line("x", 2)], [line("x", 2)], [(SKU, M), (QTY, M), (SKU, R), (QTY, R)]),
+        ("key", [line("x", 2)], [line("x", 1), line("x", 2)], [(SKU, R), (QTY, R), (SKU, X), (QTY, X)]),
+        # best: the assignment with most right leaves; of equals, the one nearest to the order given
+        ("best", [line("x", 1), line("y", 2)], [line("y", 2), line("x", 1)], [(SKU, R), (QTY, R)] * 2),
+        ("best", [line("x", 1), line("y", 2)], [line("z", 2)], [(SKU, M), (QTY, M), (SKU, W), (QTY, R)]),
+        ("best", [line("x")], [line("a"), line("x"), line("b")], [(SKU, R), (SKU, X), (SKU, X)]),
+        ("best", [line("a"), line("b")], [line("c"), line("d")], [(SKU, W), (SKU, W)]),
+        ("best", [], [line("x")], [(SKU, X)]),
+        ("best", [line("x")], [], [(SKU, M)]),
+        # ordered: place by place
+        ("ordered", [line("x"), line("y")], [line("y"), line("x")], [(SKU, W), (SKU, W)]),
+        ("ordered", [line("x"), line("y")], [line("x")], [(SKU, R), (SKU, M)]),
+        ("ordered", [line("x")], [line("y"), line("x")], [(SKU, W), (SKU, X)]),
+        # set: the whole item or nothing
+        ("set", [line("x", 1), line("y")], [line("y"), line("x", 1)], [(SKU, R), (QTY, R), (SKU, R)]),
+        ("set", [line("x", 1)], [line("x", 2)], [(SKU, M), (QTY, M), (SKU, X), (QTY, X)]),
+        ("set", [line("x"), line("x")], [line("x")], [(SKU, R), (SKU, M)]),
+        ("set", [line("x", 1)], [{"qty": 1.0, "sku": "x", "price": None}], [(SKU, R), (QTY, R)]),
+    ],
+)
+def test_lines_under_each_alignment(
+    align: str, truth: list[Any], output: list[Any], expected: list[tuple[str, Verdict]]
+) -> None:
+    assert verdicts({"lines": truth}, {"lines": output}, order_plan(align)) == expected
+
+
+def test_items_that_are_no_objects_have_no_key() -> None:
+    assert verdicts({"lines": [line("x")]}, {"lines": ["x"]}, order_plan("key")) == [(SKU, M), ("lines[]", X)]
+
+
+def test_a_key_of_two_fields_needs_both() -> None:
+    plan = order_plan("best", lines=FieldRule(align="key", key=("sku", "qty")))
+    found = verdicts({"lines": [line("x", 1), line("x", 2)]}, {"lines": [line("x", 2), line("x", 3)]}, plan)
+    assert found == [(SKU, M), (QTY, M), (SKU, R), (QTY, R), (SKU, X), (QTY, X)]
+
+
+def test_keys_are_compared_by_their_own_rule() -> None:
+    plan = order_plan("key", lines__sku=FieldRule(compare="string", casefold=True))
+    assert verdicts({"lines": [line("x", 1)]}, {"lines": [line("X", 1)]}, plan) == [(SKU, R), (QTY, R)]
+
+
+def test_scalars_that_are_equal_by_closeness_are_assigned() -> None:
+    plan = order_plan("best", tags__=FieldRule(compare="string", threshold=0.6))
+    assert verdicts({"tags": ["one", "three"]}, {"tags": ["threo", "onx"]}, plan) == [("tags[]", R), ("tags[]", R)]
+
+
+def test_weight_decides_the_best_assignment() -> None:
+    plan = order_plan("best", lines__qty=FieldRule(weight=3))
+    found = verdicts({"lines": [line("x", 1)]}, {"lines": [{"sku": "x"}, {"qty": 1}]}, plan)
+    assert found == [(SKU, M), (QTY, R), (SKU, X)]
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        ({"lines": FieldRule(compare="ignore")}, [("id", R)]),
+        ({"lines": FieldRule(compare="exact")}, [("id", R), ("lines", W)]),
+        ({"lines__qty": FieldRule(compare="ignore")}, [("id", R), (SKU, R)]),
+        ({"lines": FieldRule(align="best")}, [("id", R), (SKU, R), (QTY, W)]),
+    ],
+)
+def test_a_subtree_may_be_ignored_or_compared_as_a_whole(
+    declared: dict[str, FieldRule], expected: list[tuple[str, Verdict]]
+) -> None:
+    truth = {"id": "1", "lines": [line("x", 1)]}
+    output = {"id": "1", "lines": [line("x", 2)]}
+    assert verdicts(truth, output, order_plan("best", **declared)) == expected
+
+
+def test_an_ignored_object_is_ignored_with_everything_in_it() -> None:
+    plan = FieldPlan(leaves={"meta": FieldRule(compare="ignore")})
+    assert verdicts({"a": 1, "meta": {"x": 1}}, {"a": 1, "meta": {"y": [2]}}, plan) == [("a", R)]
+
+
+@pytest.mark.parametrize("align", ALIGNMENTS)
+@quick
+@given(truth=orders, output=orders)
+def test_every_leaf_of_both_sides_stands_in_exactly_one_row(align: str, truth: Any, output: Any) -> None:
+    rows = compare(truth, output, order_plan(align))
+    for side, verdict in (("truth", "extra"), ("output", "missing")):
+        counted = sum(row.verdict != verdict for row in rows)
+        assert counted == leaves(truth if side == "truth" else output)
+        assert all((getattr(row, side) is None) is (row.verdict == verdict) for row in rows)
+
+
+def leaves(value: Any) -> int:
+    if isinstance(value, dict | list):
+        return sum(map(leaves, value.values() if isinstance(value, dict) else value))
+    return value is not None
+
+
+@quick
+@given(truth=st.lists(st.integers(0, 2), max_size=5), output=st.lists(st.integers(0, 2), max_size=5))
+def test_no_assignment_has_more_right_leaves_than_the_best(truth: list[int], output: list[int]) -> None:
+    plan = FieldPlan(arrays={"": FieldRule(align="best")})
+    found = sum(row.verdict == "right" for row in compare(truth, output, plan))
+    assert found == sum(min(truth.count(value), output.count(value)) for value in range(3))

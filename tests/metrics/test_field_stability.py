@@ -1,0 +1,55 @@
+"""Stability of each field by hand: how often its commonest value was given ÷ number of answers."""
+
+from typing import Any
+
+import pytest
+from skill_evaluator.metrics.field_stability import field_stability, field_stability_by_path
+from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
+
+from tests.support.json_values import answers
+
+LOOSE = FieldPlan(
+    leaves={
+        "a": FieldRule(compare="string", casefold=True),
+        "b": FieldRule(compare="ignore"),
+        "c": FieldRule(compare="number", tolerance=5),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "unparseable", "expected"),
+    [
+        ([{"a": 1}, {"a": 1}, {"a": 2}], 0, {"a": 2 / 3}),
+        ([{"a": 1, "b": 1}, {"a": 1, "b": 2}], 0, {"a": 1, "b": 1 / 2}),
+        ([{"a": 1}, {}, {"a": None}], 0, {"a": 2 / 3}),  # absent is a value, and null is absent
+        ([{"a": 1}, {"a": True}, {"a": "1"}], 0, {"a": 1 / 3}),
+        ([{"a": 1}, {"a": 1.0}], 0, {"a": 1}),
+        ([{"a": 1}, {"a": 1}], 2, {"a": 2 / 4}),  # the unparseable answers share no value
+        ([{"a": 1}], 1, {"a": 1 / 2}),
+        # an array is stable when its items are, in whatever order
+        ([{"a": [1, 2]}, {"a": [2, 1]}], 0, {"a[]": 1}),
+        ([{"a": [1, 1]}, {"a": [1]}], 0, {"a[]": 1 / 2}),
+        ([{"a": [{"b": 1}]}, {"a": [{"b": 1}, {"c": 2}]}], 0, {"a[].b": 1, "a[].c": 1 / 2}),
+        ([{"a": 1}], 0, {}),
+        ([], 2, {}),
+    ],
+)
+def test_share_of_the_commonest_value(outputs: list[Any], unparseable: int, expected: dict[str, float]) -> None:
+    given = answers(*outputs, unparseable=unparseable)
+    assert field_stability_by_path(given) == pytest.approx(expected)
+    mean = sum(expected.values()) / len(expected) if expected else None
+    assert field_stability(given) == (None if mean is None else pytest.approx(mean))
+
+
+def test_values_are_compared_by_canonical_form_and_not_by_closeness() -> None:
+    outputs = [{"a": "X", "b": 1, "c": 1}, {"a": "x", "b": 2, "c": 2}]
+    assert field_stability_by_path(answers(*outputs, plan=LOOSE)) == {"a": 1.0, "c": 0.5}
+
+
+def test_a_field_of_the_schema_that_no_answer_has_is_stable() -> None:
+    assert field_stability_by_path(answers({"a": "x"}, {"a": "y"}, plan=LOOSE)) == {"a": 0.5, "c": 1.0}
+
+
+def test_nothing_parsed_shares_no_value_of_the_schemas_fields() -> None:
+    assert field_stability_by_path(answers(plan=LOOSE, unparseable=2)) == {"a": 0.0, "c": 0.0}

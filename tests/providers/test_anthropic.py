@@ -1,0 +1,76 @@
+"""What only Anthropic's adapter does; the rest is in the contract suite."""
+
+import dataclasses
+
+import pytest
+from skill_evaluator.providers.base import Usage
+
+from tests.support.vendor_server import Answer, Body, Status, VendorServer
+from tests.support.vendors import PLAIN, SCHEMA, ask, ask_and_fail, entry
+
+
+def message(**fields: object) -> Body:
+    """A message as the API sends it, with some fields otherwise."""
+    plain = {"type": "message", "content": [{"type": "text", "text": "fine"}], "stop_reason": "end_turn"}
+    return Body({**plain, **fields})
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("refusal", "refusal"),
+        ("tool_use", "other"),
+        ("pause_turn", "other"),
+        (None, "other"),
+    ],
+)
+def test_stop_reasons(reason: str | None, expected: str, server: VendorServer) -> None:
+    server.enqueue(message(stop_reason=reason))
+    assert ask(entry("anthropic", server.url)).stop_reason == expected
+
+
+def test_only_text_blocks_are_the_text(server: VendorServer) -> None:
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    server.enqueue(message(content=[thinking, {"type": "text", "text": "one "}, {"type": "text", "text": "answer"}]))
+    assert ask(entry("anthropic", server.url)).text == "one answer"
+
+
+def test_cached_input_is_input(server: VendorServer) -> None:
+    counts = {"input_tokens": 5, "cache_creation_input_tokens": 100, "cache_read_input_tokens": None}
+    server.enqueue(message(usage={**counts, "output_tokens": 3}))
+    assert ask(entry("anthropic", server.url)).usage == Usage(input_tokens=105, output_tokens=3)
+
+
+def test_a_schema_joins_the_output_settings_of_the_entry(server: VendorServer) -> None:
+    model = entry("anthropic", server.url, params={"output_config": {"effort": "low"}})
+    ask(model, dataclasses.replace(PLAIN, schema=SCHEMA))
+    asked = server.received[0].body["output_config"]
+    assert asked["effort"] == "low"
+    assert asked["format"]["type"] == "json_schema"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Status(402, message="billing"),
+        Status(400, message="Your credit balance is too low to access the Anthropic API."),
+    ],
+)
+def test_an_empty_account_stops_the_model(refusal: Status, server: VendorServer) -> None:
+    server.enqueue(refusal)
+    error = ask_and_fail(entry("anthropic", server.url))
+    assert (error.reason, error.fatal, error.retryable) == ("out_of_credit", True, False)
+
+
+def test_the_api_says_in_its_own_words_what_is_wrong(server: VendorServer) -> None:
+    server.enqueue(Status(400, message="max_tokens: 321 > 64, which is the maximum"))
+    assert str(ask_and_fail(entry("anthropic", server.url))) == "max_tokens: 321 > 64, which is the maximum"
+
+
+def test_a_retired_model_name_warns_nobody(server: VendorServer) -> None:
+    server.enqueue(Answer())
+    assert ask(entry("anthropic", server.url, api_id="claude-2.1")).text == "fine"

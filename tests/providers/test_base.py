@@ -1,0 +1,79 @@
+"""How an HTTP error of any vendor is classified, and how its waiting time is read."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skill_evaluator.providers.base import Failure, ProviderError, error_from_status, retry_after_seconds
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": " 0.25 "}, 0.25),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "1e3"}, None),
+        ({"retry-after": "in a minute"}, None),
+        ({"retry-after": ""}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+    ],
+)
+def test_waiting_time(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after_seconds(headers) == seconds
+
+
+def test_a_date_is_counted_from_now() -> None:
+    moment = datetime.now(UTC) + timedelta(minutes=10)
+    assert retry_after_seconds({"retry-after": format_datetime(moment, usegmt=True)}) == pytest.approx(600, abs=30)
+
+
+@settings(deadline=None)  # on a busy machine one example may take long
+@given(st.text() | st.from_regex(r"[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{1,5} \d\d:\d\d:\d\d( (GMT|-0000))?"))
+def test_any_header_is_read_without_failing(value: str) -> None:
+    seconds = retry_after_seconds({"retry-after": value, "retry-after-ms": value})
+    assert seconds is None or seconds >= 0
+
+
+@pytest.mark.parametrize("status", range(300, 600))
+def test_every_status_has_one_reading(status: int) -> None:
+    error = error_from_status(status, {}, "words")
+    assert error.status == status
+    assert error.reason
+    assert not (error.fatal and error.retryable)
+    assert error.retryable == (status >= 500 or status in (408, 409, 429))
+    assert error.throttled == (status in (429, 503, 529))
+    assert error.fatal == (status in (401, 403, 404))
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "retryable"),
+    [("true", 400, True), ("TRUE", 422, True), ("false", 429, False), ("false", 500, False), ("maybe", 500, True)],
+)
+def test_the_server_may_say_whether_to_try_again(asked: str, status: int, retryable: bool) -> None:
+    assert error_from_status(status, {"x-should-retry": asked}, "words").retryable is retryable
+
+
+def test_a_wrong_key_is_not_tried_again_whatever_the_server_says() -> None:
+    error = error_from_status(401, {"x-should-retry": "true", "retry-after": "1"}, "words")
+    assert (error.retryable, error.fatal, error.kind) == (False, True, "no_credentials")
+
+
+def test_an_error_becomes_a_value_of_bounded_length() -> None:
+    error = ProviderError("rate_limited", "too\nmany  " + "words " * 1000, status=429)
+    failure = error.failure()
+    assert failure == Failure(kind="provider_error", reason="rate_limited", message=failure.message, status=429)
+    assert failure.message.startswith("too many words")
+    assert len(failure.message) <= 500
+
+
+def test_an_error_without_words_is_called_by_its_reason() -> None:
+    assert str(ProviderError("rate_limited")) == "rate_limited"

@@ -1,0 +1,155 @@
+"""What only Google's adapter does; the rest is in the contract suite."""
+
+from typing import Any
+
+import pytest
+from skill_evaluator.config import Model
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.providers import google
+from skill_evaluator.providers.base import Usage
+
+from tests.support.vendor_server import Body, Status, VendorServer
+from tests.support.vendors import ask, ask_and_fail, entry
+
+RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "30.5s"}
+KEY_INVALID = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+
+
+def candidate(**fields: Any) -> dict[str, Any]:
+    """An answer's body with one candidate, some of its fields otherwise."""
+    return {"candidates": [{"content": {"parts": [{"text": "fine"}]}, "finishReason": "STOP", **fields}]}
+
+
+def error(status: int, message: str, details: Any) -> Status:
+    """An error as the API words it."""
+    return Status(status, body={"error": {"code": status, "message": message, "details": details}})
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("STOP", "stop"),
+        ("MAX_TOKENS", "length"),
+        ("CONTINUATION", "length"),
+        ("SAFETY", "refusal"),
+        ("RECITATION", "refusal"),
+        ("PROHIBITED_CONTENT", "refusal"),
+        ("BLOCKLIST", "refusal"),
+        ("SPII", "refusal"),
+        ("MALFORMED_FUNCTION_CALL", "other"),
+        ("OTHER", "other"),
+        (None, "other"),
+    ],
+)
+def test_finish_reasons(reason: str | None, expected: str, server: VendorServer) -> None:
+    server.enqueue(Body(candidate(finishReason=reason)))
+    assert ask(entry("google", server.url)).stop_reason == expected
+
+
+def test_an_answer_to_be_continued_is_one_request(server: VendorServer) -> None:
+    server.enqueue(Body(candidate(finishReason="CONTINUATION", continuationToken="dG9rZW4=")))
+    assert ask(entry("google", server.url)).stop_reason == "length"
+    assert len(server.received) == 1
+
+
+def test_a_filtered_answer_without_content_is_a_refusal(server: VendorServer) -> None:
+    server.enqueue(Body({"candidates": [{"finishReason": "SAFETY"}], "usageMetadata": {"promptTokenCount": 9}}))
+    completion = ask(entry("google", server.url))
+    assert (completion.text, completion.stop_reason) == ("", "refusal")
+    assert completion.usage == Usage(input_tokens=9)
+
+
+def test_a_blocked_prompt_is_a_refusal(server: VendorServer) -> None:
+    server.enqueue(Body({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "modelVersion": "m"}))
+    completion = ask(entry("google", server.url))
+    assert (completion.text, completion.stop_reason, completion.served_model) == ("", "refusal", "m")
+
+
+def test_thoughts_are_counted_but_are_not_text(server: VendorServer) -> None:
+    parts = [{"text": "hm", "thought": True}, {"text": "one "}, {"text": "answer"}]
+    counts = {"promptTokenCount": 4, "candidatesTokenCount": 2, "thoughtsTokenCount": 50}
+    server.enqueue(Body({**candidate(content={"parts": parts}), "usageMetadata": counts}))
+    completion = ask(entry("google", server.url))
+    assert completion.text == "one answer"
+    assert completion.usage == Usage(input_tokens=4, output_tokens=52)
+
+
+@pytest.mark.parametrize(
+    ("details", "headers", "expected"),
+    [
+        ([RETRY_INFO], {}, 30.5),
+        ([RETRY_INFO], {"retry-after": "3"}, 3.0),
+        ([{**RETRY_INFO, "retryDelay": "later"}], {}, None),
+        ([{"retryDelay": "30s"}, "odd"], {}, None),
+        ("odd", {}, None),
+    ],
+)
+def test_the_delay_in_the_body_counts_when_no_header_has_one(
+    details: Any, headers: dict[str, str], expected: float | None, server: VendorServer
+) -> None:
+    answer = error(429, "quota", details)
+    server.enqueue(Status(429, headers, body=answer.body))
+    problem = ask_and_fail(entry("google", server.url))
+    assert (problem.reason, problem.retry_after_s) == ("rate_limited", expected)
+
+
+@pytest.mark.parametrize(
+    ("message", "details"),
+    [("API key not valid. Please pass a valid API key.", None), ("Bad key", [KEY_INVALID])],
+)
+def test_a_wrong_key_comes_as_400(message: str, details: Any, server: VendorServer) -> None:
+    server.enqueue(error(400, message, details))
+    problem = ask_and_fail(entry("google", server.url))
+    assert (problem.kind, problem.reason, problem.fatal) == ("no_credentials", "wrong_key", True)
+    assert str(problem) == message
+
+
+def test_an_error_page_in_another_encoding_is_malformed(server: VendorServer) -> None:
+    server.enqueue(Status(502, body="<html>passerelle erronée</html>".encode("latin-1")))
+    problem = ask_and_fail(entry("google", server.url))
+    assert (problem.reason, problem.retryable) == ("malformed_body", True)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "path"),
+    [
+        ("", "/v1/models/model-1:generateContent"),
+        ("/", "/v1/models/model-1:generateContent"),
+        ("/v1beta", "/v1beta/models/model-1:generateContent"),
+        ("/v1beta/", "/v1beta/models/model-1:generateContent"),
+        ("/v1", "/v1/models/model-1:generateContent"),
+    ],
+)
+def test_an_address_may_name_the_api_version(suffix: str, path: str, server: VendorServer) -> None:
+    ask(entry("google", server.url + suffix))
+    assert server.received[0].path == path
+
+
+def test_the_surroundings_do_not_send_it_to_another_service(
+    server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "somewhere")
+    ask(entry("google", server.url))
+    assert server.received[0].path == "/v1/models/model-1:generateContent"
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"top_kk": 20}, r"unknown param 'top_kk' of model 'm' in models.yaml \(did you mean 'top_k'\?\)"),
+        ({"topK": 20}, r"unknown param 'topK' .*\(did you mean 'top_k'\?\)"),
+        ({"http_options": {}}, "unknown param 'http_options'"),
+        ({"seed": 3}, "unknown param 'seed'"),
+        ({"top_k": "many"}, "param 'top_k' of model 'm' in models.yaml: "),
+        ({"thinking_config": {"thinking_budget": "all"}}, "param 'thinking_config.thinking_budget' of model 'm'"),
+    ],
+)
+def test_params_the_request_has_no_place_for_are_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        google.check(Model(id="m", provider="google", params=params))
+
+
+def test_params_it_has_a_place_for_pass() -> None:
+    google.check(Model(id="m", provider="google"))
+    google.check(Model(id="m", provider="google", params={"top_k": 20, "thinking_config": {"thinking_budget": 0}}))

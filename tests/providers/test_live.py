@@ -1,0 +1,40 @@
+"""One tiny real call per vendor: only with --live and that vendor's key. It shows that the request is accepted."""
+
+import os
+
+import pytest
+from skill_evaluator.config import Model
+from skill_evaluator.providers.base import Request
+from skill_evaluator.providers.kinds import PROVIDERS
+
+from tests.support.vendors import SCHEMA, ask
+
+MODELS = {
+    "anthropic": os.environ.get("LIVE_ANTHROPIC_MODEL", "claude-haiku-4-5"),
+    "openai": os.environ.get("LIVE_OPENAI_MODEL", "gpt-4.1-nano"),
+    "google": os.environ.get("LIVE_GOOGLE_MODEL", "gemini-2.5-flash-lite"),
+}
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("vendor", MODELS)
+def test_a_real_call_is_answered_by_the_schema(vendor: str) -> None:
+    variables = PROVIDERS[vendor].key_variables
+    if not any(os.environ.get(variable) for variable in variables):
+        pytest.skip(f"no key in {' or '.join(variables)}")
+    request = Request(
+        case_id="live",
+        replicate=0,
+        system="Extract the award number as JSON.",
+        user="Award 12-345 was renewed.",
+        max_output_tokens=200,
+        seed=1,
+        schema=SCHEMA,
+    )
+    completion = ask(Model(id=MODELS[vendor], provider=vendor), request)
+    assert completion.stop_reason == "stop"
+    assert "12-345" in completion.text
+    assert completion.usage.input_tokens
+    assert completion.usage.output_tokens
+    assert completion.served_model
+    assert completion.request_id

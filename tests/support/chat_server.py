@@ -1,0 +1,155 @@
+"""A chat-completions server on the loopback whose answer is a function of the request, and which counts requests.
+
+The documents of `tests.support.library` begin with their case id, which is how it knows whose request it got.
+"""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Key = tuple[str, int]  # (case id, seed of the replicate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request; `times` counts how often this (case, seed) has been asked by now, this time included."""
+
+    case_id: str
+    seed: int
+    times: int
+    key: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the server says: with status 200 `text` is the completion, else the message of the error."""
+
+    text: str = ""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    served_model: str = "served-model"
+    input_tokens: int = 40
+    output_tokens: int = 20
+    delay_s: float = 0.0
+
+
+def notice(case_id: str, year: int = 2024) -> str:
+    """The answer that is right for a case of `tests.support.library`, or wrong by its year."""
+    return json.dumps({"title": case_id, "year": year})
+
+
+def varied(asked: Asked) -> Reply:
+    """Right, save for the seeds that 3 divides: so replicates differ, and equal seeds are answered equally."""
+    return Reply(text=notice(asked.case_id, 1999 if asked.seed % 3 == 0 else 2024))
+
+
+class ChatServer:
+    """What a test holds: the function that answers, and what was asked so far."""
+
+    def __init__(self) -> None:
+        self.reply: Callable[[Asked], Reply] = varied
+        self.times: Counter[Key] = Counter()
+        self.most_in_flight = 0
+        self.stopping = threading.Event()
+        self.url = ""
+        self._in_flight = 0
+        self._lock = threading.Lock()
+
+    @property
+    def requests(self) -> int:
+        """Requests that arrived, repeated ones included."""
+        return self.times.total()
+
+    @property
+    def repeated(self) -> list[Key]:
+        """What was asked more than once."""
+        return [key for key, times in self.times.items() if times > 1]
+
+    def seeds(self, case_id: str) -> set[int]:
+        """The seeds one case was asked with."""
+        return {seed for asked, seed in self.times if asked == case_id}
+
+    def forget(self) -> None:
+        """Count from nothing again."""
+        self.times.clear()
+
+    def answer(self, body: Mapping[str, Any], authorization: str) -> Reply:
+        """Count one request and answer it after its delay."""
+        case_id = body["messages"][1]["content"].split()[0]
+        with self._lock:
+            self.times[case_id, body["seed"]] += 1
+            self._in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self._in_flight)
+            times = self.times[case_id, body["seed"]]
+        key = authorization.removeprefix("Bearer ")
+        try:
+            reply = self.reply(Asked(case_id=case_id, seed=body["seed"], times=times, key=key, body=body))
+            self.stopping.wait(reply.delay_s)
+            return reply
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+
+
+@contextmanager
+def chat_server() -> Iterator[ChatServer]:
+    """A server on a free port, stopped and joined afterwards."""
+    server = ChatServer()
+    http = _HttpServer(("127.0.0.1", 0), type("BoundHandler", (_Handler,), {"chat": server}))
+    server.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, name="chat-server")
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stopping.set()
+        http.shutdown()
+        http.server_close()  # joins the handler threads; their clients are processes that have ended
+        thread.join()
+
+
+class _HttpServer(ThreadingHTTPServer):
+    daemon_threads = False
+    request_queue_size = 64
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients are killed in mid-call; say nothing."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = 20
+    chat: ChatServer
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        reply = self.chat.answer(body, self.headers.get("authorization", ""))
+        raw = json.dumps(_completion(reply) if reply.status == 200 else {"error": {"message": reply.text}}).encode()
+        with suppress(OSError):  # the client may be gone by now
+            self.send_response(reply.status)
+            for name, value in {"content-type": "application/json", **reply.headers}.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+
+def _completion(reply: Reply) -> dict[str, Any]:
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": reply.served_model,
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply.text}}],
+        "usage": {"prompt_tokens": reply.input_tokens, "completion_tokens": reply.output_tokens},
+    }

@@ -1,0 +1,183 @@
+"""A small prompt library in a folder of its own, and the command line run in it as a user runs it: as a process."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.chat_server import notice
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "tools" / "evaluate_skill.py"
+SKILL = "notice-extraction"
+CASES = ("alpha", "beta", "gamma")
+ANSWERS = "answers.jsonl"
+_OF_THE_RUN = ("run_id", "timestamp", "latency_s")
+_NOT_INHERITED = ("_KEY", "_TOKEN", "_BASE_URL", "PYTHONPATH")
+
+_PROMPT = f"---\nname: {SKILL}\nversion: 1.0.0\n---\nExtract title and year.\n"
+SCHEMA: Mapping[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "properties": {"title": {"type": ["string", "null"]}, "year": {"type": ["integer", "null"]}},
+    "required": ["title", "year"],
+    "additionalProperties": False,
+}
+_SETTINGS = {
+    "replicates": 2,
+    "concurrency": 3,
+    "timeout_s": 20,
+    "retry": {"attempts": 2, "first_wait_s": 0.01, "max_wait_s": 0.02, "max_retry_after_s": 1},
+}
+REPLAY: Mapping[str, Any] = {"id": "recorded", "provider": "replay", "params": {"file": ANSWERS}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What a process left: its exit code, stdout and stderr."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Stdout as the one JSON value it must be."""
+        return json.loads(self.out)
+
+
+class Library:
+    """Three cases, one component, one replayed model; whatever a test needs otherwise it writes over them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.component = root / "components" / SKILL
+        self.leaderboard = self.component / "leaderboard.json"
+        self.results = self.component / "evals" / "results"
+        self.write(f"components/{SKILL}/prompt.md", _PROMPT)
+        self.write(f"components/{SKILL}/schema.json", SCHEMA)
+        for case_id in CASES:
+            self.case(case_id)
+        self.settings()
+        self.models(REPLAY)
+        self.record_answers({(case_id, index): notice(case_id) for case_id in CASES for index in range(2)})
+
+    def write(self, path: str, content: Any) -> Path:
+        """Write a file: bytes and text as they are, anything else as JSON (which YAML reads, too)."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        raw = content if isinstance(content, bytes) else content.encode() if isinstance(content, str) else None
+        file.write_bytes(json.dumps(content).encode() if raw is None else raw)
+        return file
+
+    def case(self, case_id: str, truth: Any = None) -> None:
+        """Add a case (its document begins with its id), or give one another truth."""
+        folder = f"fixtures/{SKILL}/cases/{case_id}"
+        self.write(f"{folder}/document.md", f"{case_id} is the title of a notice of 2024.\n")
+        self.write(f"{folder}/ground_truth.json", {"title": case_id, "year": 2024} if truth is None else truth)
+
+    def settings(self, **changed: Any) -> None:
+        """Write settings.yaml, quick to give up unless told otherwise."""
+        self.write(".evaluator/settings.yaml", {**_SETTINGS, **changed})
+
+    def models(self, *entries: Mapping[str, Any]) -> None:
+        """Write models.yaml."""
+        self.write(".evaluator/models.yaml", {"models": entries})
+
+    def served_by(self, url: str, **fields: Any) -> None:
+        """Have one model, `served`, behind a chat-completions server."""
+        self.models({"id": "served", "provider": "openai", "base_url": url, **fields})
+
+    def record_answers(self, texts: Mapping[tuple[str, int], str], path: str = ANSWERS) -> None:
+        """Write the file that the replayed model answers from."""
+        lines = [{"case_id": case_id, "replicate": index, "text": text} for (case_id, index), text in texts.items()]
+        self.write(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+    def evaluate(self, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> Ended:
+        """Run `evaluate_skill.py notice-extraction ...` to its end."""
+        with self.start(*arguments, env=env, **popen) as process:
+            return ended(process)
+
+    def start(self, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:
+        """Begin the same in the background."""
+        return self.command(str(SCRIPT), SKILL, *arguments, env=env, **popen)
+
+    def skill_evaluator(self, *arguments: str) -> Ended:
+        """Run `skill-evaluator ...` to its end."""
+        env = {"PYTHONPATH": str(SCRIPT.parent)}
+        with self.command("-m", "skill_evaluator", *arguments, env=env) as process:
+            return ended(process)
+
+    def command(self, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:
+        """Begin a Python process in the library, with no key in its environment but those given."""
+        inherited = {name: value for name, value in os.environ.items() if not name.endswith(_NOT_INHERITED)}
+        return subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=self.root,
+            env={**inherited, "NO_PROXY": "127.0.0.1", **(env or {})},
+            text=True,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen},
+        )
+
+    def run_folder(self) -> Path:
+        """The one run folder there is."""
+        (folder,) = self.results.iterdir()
+        return folder
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The leaderboard's rows, newest first; none when there is no leaderboard."""
+        return read(self.leaderboard)["runs"] if self.leaderboard.exists() else []
+
+    def tree(self) -> dict[str, bytes | None]:
+        """Every file with its content and every folder with None, by path."""
+        return {
+            str(path.relative_to(self.root)): path.read_bytes() if path.is_file() else None
+            for path in self.root.rglob("*")
+        }
+
+
+def ended(process: subprocess.Popen[str], seconds: float = 60.0) -> Ended:
+    """Wait for a process; one that takes too long is killed, and the test fails."""
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    return Ended(code=process.returncode, out=out or "", err=err or "")
+
+
+def read(path: Path) -> Any:
+    """A JSON file."""
+    return json.loads(path.read_bytes())
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    """The whole lines of a run's journal; none before it exists."""
+    path = folder / "replicates.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith(b"\n")]
+
+
+def only_journal(library: Library) -> list[dict[str, Any]]:
+    """The journal of the one run folder; none while there is no folder."""
+    folders = list(library.results.iterdir()) if library.results.is_dir() else []
+    return journal(folders[0]) if folders else []
+
+
+def comparable(record: Mapping[str, Any], ignoring: Iterable[str] = ()) -> dict[str, Any]:
+    """A record without what differs between any two runs."""
+    return {name: value for name, value in record.items() if name not in (*_OF_THE_RUN, *ignoring)}
+
+
+def wait_until(reached: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Poll; fails when it is not reached in time."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, "not reached in time"
+        time.sleep(0.002)

@@ -1,0 +1,74 @@
+"""The four ways of reaching a vendor that the adapters' tests run through, and how one is opened on a test server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from skill_evaluator.config import Model
+from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
+from skill_evaluator.providers.kinds import PROVIDERS, find_key
+
+VENDORS = ("openai", "openai-compatible", "anthropic", "google")
+KEY = "test-key-0123456789abcdef"
+SCHEMA = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "Notice",
+    "type": "object",
+    "properties": {"award": {"type": ["string", "null"]}},
+    "required": ["award"],
+    "additionalProperties": False,
+}
+PLAIN = Request(
+    case_id="case-1", replicate=0, system="You extract.", user="A notice.", max_output_tokens=321, seed=424_242
+)
+
+
+def point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Set the environment so that every vendor is reached at this address, with KEY, and nothing else matters."""
+    for name in ("ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_GENAI_API_VERSION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")  # the vendor's own entry has no base_url to set
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for name in ("OPENAI_API_KEY", "COMPATIBLE_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+def entry(vendor: str, url: str, **fields: Any) -> Model:
+    """The models.yaml entry for a vendor served at `url`."""
+    match vendor:
+        case "openai":
+            return Model(id="model-1", provider="openai", **fields)
+        case "openai-compatible":
+            return Model(id="model-1", provider="openai", base_url=f"{url}/v1", api_key_env="COMPATIBLE_KEY", **fields)
+        case _:
+            return Model(**{"id": "model-1", "provider": vendor, "base_url": url, **fields})
+
+
+@asynccontextmanager
+async def opened(model: Model, timeout_s: float = 20.0) -> AsyncIterator[Provider]:
+    """The provider of an entry, closed afterwards."""
+    kind = PROVIDERS[model.provider]
+    provider = kind.open(model, find_key(model, kind), timeout_s)
+    try:
+        yield provider
+    finally:
+        await provider.close()
+
+
+def ask(model: Model, request: Request = PLAIN) -> Completion:
+    """One call through a provider opened for it alone."""
+
+    async def call() -> Completion:
+        async with opened(model) as provider:
+            return await provider.complete(request)
+
+    return asyncio.run(call())
+
+
+def ask_and_fail(model: Model, request: Request = PLAIN) -> ProviderError:
+    """One call that must fail; what it raised."""
+    with pytest.raises(ProviderError) as caught:
+        ask(model, request)
+    return caught.value

@@ -1,0 +1,158 @@
+"""The import table of DESIGN: a module imports only from rows above its own, and every module has a row."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "tools" / "skill_evaluator"
+
+# From the bottom of the stack up. A name stands for a module, or for a folder and all that is in it.
+TABLE = (
+    "errors",
+    "text",
+    "stats",
+    "plugins",
+    "files",
+    "config",
+    "versions",
+    "metrics.text_overlap",
+    "metrics.fieldplan",
+    "metrics.comparators",
+    "metrics.comparison",
+    "metrics.leaves",
+    "metrics.base",
+    "metrics.answers",
+    "metrics.per_field",
+    "metrics.schema_valid",
+    "metrics.exact_match",
+    "metrics.field_level_f1",
+    "metrics.jaccard",
+    "metrics.pairwise_exact_match",
+    "metrics.pairwise_field_f1",
+    "metrics.distinct_outputs",
+    "metrics.field_stability",
+    "metrics.total_agreement",
+    "metrics",
+    "components",
+    "fixtures",
+    "providers.base",
+    "providers.secrets",
+    "providers.weights",
+    "providers.local_engine",
+    "providers.anthropic",
+    "providers.google",
+    "providers.local",
+    "providers.openai",
+    "providers.replay",
+    "providers.kinds",
+    "providers",
+    "prompting",
+    "runner.replicates",
+    "runner.plan",
+    "runner.prices",
+    "runner.budget",
+    "runner.limits",
+    "runner.progress",
+    "runner.journal",
+    "runner.runs",
+    "runner.engine",
+    "runner.execute",
+    "runner",
+    "parsing",
+    "scoring",
+    "records",
+    "summaries",
+    "recording",
+    "leaderboard",
+    "reports",
+    "commands.inputs",
+    "commands",
+    "cli",
+    "__main__",
+)
+_ONLY_IMPORTER = {"yaml": "files", "git": "versions"}
+_LATE = {
+    "anthropic",
+    "openai",
+    "google",
+    "xllamacpp",
+    "git",
+    "scipy",
+    "genai_prices",
+    "httpx2",
+    "traceback",
+    "importlib",
+}
+
+
+def _modules() -> dict[str, ast.Module]:
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        if name != "__init__":
+            found[name] = ast.parse(path.read_text())
+    return found
+
+
+MODULES = _modules()
+
+
+def _row(module: str) -> int:
+    while module not in TABLE:
+        parent, dot, _ = module.rpartition(".")
+        assert dot, f"{module} has no row in the table of tests/test_architecture.py"
+        module = parent
+    return TABLE.index(module)
+
+
+def _imports(tree: ast.Module) -> set[str]:
+    """Modules of the package that a module imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skill_evaluator"):
+            base = (node.module or "").removeprefix("skill_evaluator").lstrip(".")
+            for alias in node.names:
+                deeper = f"{base}.{alias.name}".lstrip(".")
+                found.add(deeper if deeper in MODULES else base)
+    return found - {""}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_from_rows_above_its_own(module: str) -> None:
+    for imported in _imports(MODULES[module]):
+        same_folder = _row(imported) == _row(module) and imported.rpartition(".")[0] == module.rpartition(".")[0]
+        assert _row(imported) < _row(module) or same_folder, f"{module} imports {imported}, which is not above it"
+
+
+@pytest.mark.parametrize(("library", "importer"), _ONLY_IMPORTER.items())
+def test_a_library_of_one_module_is_imported_nowhere_else(library: str, importer: str) -> None:
+    def imports_it(tree: ast.Module) -> bool:
+        return any(
+            (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == library for alias in node.names))
+            or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == library)
+            for node in ast.walk(tree)
+        )
+
+    assert [name for name, tree in MODULES.items() if imports_it(tree)] == [importer]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_an_import_inside_a_function_is_a_heavy_optional_library_or_a_command(module: str) -> None:
+    for function in ast.walk(MODULES[module]):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(function):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                late_command = module == "cli" and name.startswith("skill_evaluator.commands")
+                late_engine = name == "skill_evaluator.providers.local_engine"
+                assert late_command or late_engine or name.split(".")[0] in _LATE, f"{module} imports {name} late"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_says_what_it_is_and_stays_readable(module: str) -> None:
+    assert ast.get_docstring(MODULES[module]), f"{module} has no docstring"
+    lines = MODULES[module].body[-1].end_lineno or 0
+    assert lines <= 320, f"{module} has {lines} lines"

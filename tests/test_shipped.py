@@ -1,0 +1,137 @@
+"""What is shipped works as shipped: every component dry and on the local model, and the README's commands."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from skill_evaluator.config import Model
+from skill_evaluator.providers.kinds import PROVIDERS
+from skill_evaluator.runner.prices import price_of
+
+ROOT = Path(__file__).parents[1]
+COMPONENTS = sorted(path.parent.name for path in (ROOT / "components").glob("*/prompt.md"))
+SHORTEST = {  # case folders are shortest here: the local model reads a few hundred tokens a second
+    "award-notice-extraction": "sparse*",
+    "document-classification": "*empty*",
+    "receipt-extraction": "c[lo]*",
+    "solicitation-requirements": "internal*",
+}
+
+
+def commands(readme: str) -> list[str]:
+    """The README's own command lines, without the two that make an environment."""
+    blocks = re.findall(r"```bash\n(.*?)```", readme, flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line.startswith("python tools/")]
+
+
+README_COMMANDS = commands((ROOT / "README.md").read_text())
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what a command reads, so that nothing is written into the repository."""
+    for name in ("components", "fixtures", ".evaluator", "tools"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("results", "__pycache__"))
+    return tmp_path
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=400, check=False)
+
+
+def evaluate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run([sys.executable, "tools/evaluate_skill.py", *arguments], folder)
+
+
+def test_four_components_are_shipped() -> None:
+    assert set(SHORTEST) == set(COMPONENTS)
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_shipped_component_passes_its_dry_run_on_every_shipped_model(component: str, checkout: Path) -> None:
+    done = evaluate(checkout, component, "--dry-run", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    models = json.loads(done.stdout)["models"]
+    assert [model["model_id"] for model in models] == [
+        "claude-opus-4-7",
+        "claude-sonnet-4-6",
+        "gpt-5",
+        "gemini-2.5-pro",
+        "smollm2-135m-instruct",
+        "smollm2-135m-instruct-greedy",
+    ]
+    assert all(model["cost_upper_usd"] is not None for model in models)
+
+
+@pytest.mark.local_model
+@pytest.mark.xdist_group("local")
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_shipped_component_runs_on_the_local_model(component: str, checkout: Path) -> None:
+    done = evaluate(
+        checkout, component, "-m", "smollm2-135m-instruct", "-n", "2", "--case", SHORTEST[component], "--format", "json"
+    )
+    assert done.returncode == 0, done.stderr
+    row = json.loads(done.stdout)["runs"][0]
+    assert row["coverage"] == 1.0
+    assert row["scored"] + sum(row["failures"].values()) == row["planned"]
+    board = json.loads((checkout / "components" / component / "leaderboard.json").read_text())
+    assert board["runs"][0]["run_id"] == row["run_id"]
+
+
+@pytest.mark.local_model
+@pytest.mark.xdist_group("local")
+def test_every_command_of_the_readme_works(checkout: Path) -> None:
+    assert README_COMMANDS
+    for command in README_COMMANDS:
+        words = shlex.split(command)
+        done = run([sys.executable, *words[1:]], checkout)
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+
+
+def test_the_readme_sets_up_with_two_commands_that_ci_runs_too() -> None:
+    lines = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("python3 -m venv")]
+    assert [line.split(" && ")[-1].split()[1:3] for line in lines] == [
+        ["tools/evaluate_skill.py", "receipt-extraction"],
+        ["-m", "pytest"],
+    ]
+    assert "readme_command evaluate_skill" in (ROOT / ".ci" / "run").read_text()
+    assert "readme_command pytest" in (ROOT / ".ci" / "run").read_text()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        entry
+        for entry in yaml.safe_load((ROOT / ".evaluator" / "models.yaml").read_text())["models"]
+        if entry["provider"] != "local"
+    ],
+    ids=lambda entry: entry["id"],
+)
+def test_shipped_prices_agree_with_the_price_library(entry: dict[str, object]) -> None:
+    shipped = Model.model_validate(entry)
+    listed = price_of(shipped.model_copy(update={"price": None}), PROVIDERS[shipped.provider])
+    assert shipped.price == listed
+
+
+def test_generated_schemas_are_up_to_date(tmp_path: Path) -> None:
+    done = run([sys.executable, "-m", "skill_evaluator", "schemas", str(tmp_path)], ROOT)
+    assert done.returncode == 0, done.stderr
+    generated = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert generated == {path.name: path.read_text() for path in (ROOT / ".evaluator" / "schemas").iterdir()}
+
+
+def test_nothing_committed_names_a_machine_or_a_registry() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        path = ROOT / name
+        if path.exists() and path.suffix in {".py", ".md", ".toml", ".txt", ".yaml", ".yml", ".json"}:
+            text = path.read_text(encoding="utf-8")
+            for place in (str(ROOT) + "/", str(Path.home()) + "/"):
+                assert place not in text or len(place) < 6, f"{name} holds a path of this machine"

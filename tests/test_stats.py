@@ -1,0 +1,105 @@
+"""Intervals against scipy's, and the edges at which textbook ones collapse."""
+
+import math
+from statistics import fmean, stdev
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from scipy.stats import t as student
+from skill_evaluator.stats import mean_or_none, quantile, stdev_or_none, t_quantile, unit_interval, wilson
+
+from tests.support.json_values import thorough
+
+shares = st.floats(0, 1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 37, 1000])
+def test_wilson_is_scipys(n: int) -> None:
+    for successes in {0, 1, n // 3, n // 2, n - 1, n}:
+        expected = binomtest(successes, n).proportion_ci(method="wilson")
+        assert wilson(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 5, 29, 1000])
+def test_the_quantile_of_t_is_scipys(degrees: int) -> None:
+    assert t_quantile(degrees) == pytest.approx(student.ppf(0.975, degrees), rel=1e-12)
+
+
+@thorough
+@given(values=st.lists(st.floats(0.2, 0.8), min_size=2, max_size=8))
+def test_the_interval_of_a_mean_is_students_cut_at_0_and_1(values: list[float]) -> None:
+    assume(max(values) - min(values) > 1e-6)
+    low, high = student.interval(0.95, len(values) - 1, fmean(values), stdev(values) / math.sqrt(len(values)))
+    assert unit_interval(values) == pytest.approx((max(0.0, low), min(1.0, high)), abs=1e-9)
+
+
+@pytest.mark.parametrize("values", [[0.0, 1.0], [1.0, 1.0, 0.0], [0.0] * 9 + [1.0]])
+def test_the_interval_of_zeros_and_ones_is_wilsons(values: list[float]) -> None:
+    assert unit_interval(values) == wilson(sum(values), len(values))
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        ([1.0, 1.0], 0.05**0.5, 1.0),  # 0.95 of the chances lie above 0.05^(1/n)
+        ([1.0] * 10, 0.7411, 1.0),
+        ([0.0] * 10, 0.0, 0.2589),
+        ([0.5] * 10, 0.3706, 0.6294),
+        ([0.1 + 0.2, 0.3], 0.3 * 0.05**0.5, 0.3 * 0.05**0.5 + 1 - 0.05**0.5),  # equal but for the last binary digit
+    ],
+)
+def test_where_nothing_varied_the_interval_is_what_could_have_gone_unseen(
+    values: list[float], low: float, high: float
+) -> None:
+    assert unit_interval(values) == pytest.approx((low, high), abs=1e-4)
+
+
+@thorough
+@given(value=shares, n=st.integers(2, 40))
+def test_agreement_never_makes_an_interval_of_no_width(value: float, n: int) -> None:
+    interval = unit_interval([value] * n)
+    assert interval is not None
+    assert interval[1] - interval[0] >= (1 - 0.05 ** (1 / n)) * 0.999
+
+
+@thorough
+@given(values=st.lists(shares | st.sampled_from([0.0, 1.0]), min_size=2, max_size=8))
+def test_an_interval_lies_in_0_to_1_and_around_the_mean(values: list[float]) -> None:
+    interval = unit_interval(values)
+    assert interval is not None
+    low, high = interval
+    assert 0.0 <= low <= high <= 1.0
+    assert low - 1e-9 <= fmean(values) <= high + 1e-9
+
+
+@pytest.mark.parametrize("values", [[], [0.5]])
+def test_fewer_than_two_values_have_no_interval_and_no_spread(values: list[float]) -> None:
+    assert unit_interval(values) is None
+    assert stdev_or_none(values) is None
+
+
+def test_the_mean_of_nothing_is_none() -> None:
+    assert mean_or_none([]) is None
+    assert mean_or_none([0.0]) == 0.0
+
+
+def test_the_spread_divides_by_one_less_than_n() -> None:
+    assert stdev_or_none([0.0, 1.0]) == pytest.approx(math.sqrt(0.5))
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "expected"),
+    [
+        ([], 0.5, None),
+        ([3.0], 0.95, 3.0),
+        ([1.0, 2.0], 0.5, 1.5),
+        ([4.0, 1.0, 3.0, 2.0], 0.5, 2.5),
+        ([0.0, 10.0], 0.95, 9.5),
+        ([1.0, 2.0, 3.0], 1.0, 3.0),
+        ([1.0, 2.0, 3.0], 0.0, 1.0),
+    ],
+)
+def test_quantiles_by_linear_interpolation(values: list[float], share: float, expected: float | None) -> None:
+    assert quantile(values, share) == expected

@@ -1,0 +1,119 @@
+"""What «the same text» is, for scoring, digests and messages."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.text import (
+    canonical_json,
+    digest,
+    nearest,
+    normalise,
+    printable,
+    without_punctuation,
+    words,
+)
+
+from tests.support.json_values import json_values, quick, thorough, with_keys_reordered
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("  a\t b\n\nc ", "a b c"),
+        ("a\u00a0b\u2003c", "a b c"),
+        ("e\u0301", "é"),
+        ("\u212b", "Å"),  # the ångström sign is the letter
+        ("ﬁ", "ﬁ"),  # a ligature is not two letters (that would be NFKC)
+        ("", ""),
+    ],
+)
+def test_normalised_text(text: str, expected: str) -> None:
+    assert normalise(text) == expected
+
+
+@quick
+@given(text=st.text(st.characters(exclude_categories=())))
+def test_normalising_twice_changes_nothing_more(text: str) -> None:
+    assert normalise(normalise(text)) == normalise(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("A-B", "A B"), ("a, b.", "a b"), ("«Bob’s»", "Bob s"), ("a + b", "a + b"), ("---", "")],
+)
+def test_text_without_punctuation(text: str, expected: str) -> None:
+    assert without_punctuation(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The cat, the CAT!", ["the", "cat", "the", "cat"]),
+        ("e\u0301té 2024", ["été", "2024"]),
+        ("Straße", ["strasse"]),
+        ("…", []),
+    ],
+)
+def test_words(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\tb\nc", "a\tb\nc"),
+        ("a\x1b[31mb", "a\ufffd[31mb"),
+        ("a\rb\x00c\x7f\x9b\u2028", "a\ufffdb\ufffdc\ufffd\ufffd\ufffd"),
+    ],
+)
+def test_what_reaches_a_terminal_holds_no_control_character(text: str, expected: str) -> None:
+    assert printable(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ({"a": None}, {}, True),
+        ([None], [], False),
+        (1, 1.0, True),
+        (-0.0, 0, True),
+        (1e20, 10**20, True),
+        (2**53 + 1, float(2**53), False),
+        (1, True, False),
+        (1, "1", False),
+        ("é", "e\u0301", True),
+        ([1, 2], [2, 1], False),
+    ],
+)
+def test_equal_values_have_one_canonical_text(one: Any, other: Any, same: bool) -> None:
+    assert (canonical_json(one) == canonical_json(other)) is same
+
+
+@thorough
+@given(value=json_values, seed=st.integers(0, 99))
+def test_canonical_text_is_json_of_the_same_value(value: Any, seed: int) -> None:
+    text = canonical_json(value)
+    assert canonical_json(json.loads(text)) == text
+    assert canonical_json(with_keys_reordered(value, seed)) == text
+
+
+def test_a_digest_says_its_algorithm_and_takes_any_text() -> None:
+    assert digest("") == "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert digest("é") == digest("é".encode())
+    assert digest("\ud800") != digest("\ud801")
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "expected"),
+    [
+        ("antropic", ["openai", "anthropic"], "(did you mean 'anthropic'?)"),
+        ("zzz", ["openai", "anthropic"], "(known: anthropic, openai)"),
+        ("zzz", [], "(none is known)"),
+    ],
+)
+def test_the_nearest_known_name(name: str, known: list[str], expected: str) -> None:
+    assert nearest(name, known) == expected

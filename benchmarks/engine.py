@@ -1,4 +1,4 @@
-"""The engine against a bare SDK script: 12 cases × 100 replicates, 100 ms a call, 50 in flight. And memory at ten times that.
+"""The engine against a bare SDK script: 12 cases × 100 replicates, 100 ms a call, 50 in flight; memory at ten times it.
 
 `python benchmarks/engine.py [RUNS]`. Ours journals, scores, records; the peer throws its answers away.
 """
@@ -45,7 +45,8 @@ def main(runs: int) -> None:
         large = measure(_evaluate(CALLS // 12 * 10), root, os.environ)
         server.kill()
     print(
-        f"{CALLS} calls, {CONCURRENCY} in flight, {DELAY_S:g} s each: ideal {IDEAL_S:g} s; median (min to max) of {runs}"
+        f"{CALLS} calls, {CONCURRENCY} in flight, {DELAY_S:g} s each: ideal {IDEAL_S:g} s; "
+        f"median (min to max) of {runs}"
     )
     print(f"ours, wall          {spread([ours.wall_s for ours, _ in pairs])} s")
     print(f"bare SDK, wall      {spread([bare.wall_s for _, bare in pairs])} s")

@@ -1,6 +1,6 @@
 """Tokens per second of the local provider against the engine called bare: `python benchmarks/local_model.py [RUNS]`.
 
-Same weights, settings and requests, in turn, in one process; the evaluator's local model is one slot without a prompt cache.
+Same weights, settings and requests, in turn, in one process: one slot, no prompt cache, two threads.
 """
 
 import asyncio

@@ -1,6 +1,10 @@
 """The option `--live`, without which the tests that call a vendor's real API are skipped."""
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("project", deadline=None)  # a busy machine is not a defect
+hypothesis.settings.load_profile("project")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

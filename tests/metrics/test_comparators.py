@@ -64,11 +64,6 @@ TEXT = FieldRule(compare="text")
         (FieldRule(compare="number", relative_tolerance=0.1), 0, 0.001, False),
         (FieldRule(compare="number", tolerance=1, relative_tolerance=0.1), 0, 1, True),
         (FieldRule(compare="number", tolerance=5), 1, "1", False),
-        # numbers beyond the floats: JSON has them, models in a loop write them
-        (FieldRule(compare="number", tolerance=0.005), 10**400, 5.0, False),
-        (FieldRule(compare="number", relative_tolerance=0.5), 10**400, 10**400 + 1, False),
-        (FieldRule(compare="number", tolerance=0.005), 10**400, 10**400, True),
-        (FieldRule(compare="number", relative_tolerance=0.5), float("inf"), 5, False),
         # dates by day; one that no format reads is text
         (DATE, "2024-01-02", " 2024-01-02 ", True),
         (DATE, "2024-01-02", "2024-01-03", False),
@@ -104,6 +99,24 @@ TEXT = FieldRule(compare="text")
     ],
 )
 def test_two_leaves_under_a_rule(rule: FieldRule, truth: Any, output: Any, expected: bool) -> None:
+    assert equal(truth, output, rule) is expected
+    assert equal(output, truth, rule) is expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "truth", "output", "expected"),
+    [
+        pytest.param(FieldRule(compare="number", tolerance=0.005), 10**400, 5.0, False, id="beside a float"),
+        pytest.param(FieldRule(compare="number", tolerance=0.005), 10**400, 10**400 + 1, False, id="beside another"),
+        pytest.param(FieldRule(compare="number", relative_tolerance=0.5), 10**400, 10**400 + 1, False, id="relative"),
+        pytest.param(FieldRule(compare="number", tolerance=0.005), 10**400, 10**400, True, id="equal"),
+        pytest.param(FieldRule(compare="number", relative_tolerance=0.5), float("inf"), 5, False, id="1e999"),
+        pytest.param(FieldRule(compare="number", tolerance=0.5), 10**17, 10**17 + 1, False, id="exact as integers"),
+    ],
+)
+def test_numbers_beyond_the_floats_as_models_in_a_loop_write_them(
+    rule: FieldRule, truth: Any, output: Any, expected: bool
+) -> None:
     assert equal(truth, output, rule) is expected
     assert equal(output, truth, rule) is expected
 

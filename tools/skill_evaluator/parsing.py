@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-_FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"```(?:json|JSON)?[ \t\r]*\n(.*?)```", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
 _BRACKET_OR_STRING = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)
 _MOST_ATTEMPTS = 200

@@ -37,9 +37,7 @@ def estimate_input_tokens(request: Request) -> int:
 
 
 def most_input_tokens(request: Request) -> int:
-    """An upper bound of the input tokens, at two bytes a token: no tokeniser of a current model does worse on prose or
-    tables.
-    """
+    """A cautious bound of the input tokens, at two bytes a token (prose has about four, tables and digits three)."""
     return _input_bytes(request) // _FEWEST_BYTES_PER_TOKEN + _MESSAGE_OVERHEAD_TOKENS
 
 

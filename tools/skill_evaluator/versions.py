@@ -13,12 +13,13 @@ def commit_of(path: Path) -> str | None:
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # else the import fails where git is not installed
     import git
 
+    path = path.resolve()
     try:
         repository = git.Repo(path if path.is_dir() else path.parent, search_parent_directories=True)
     except (git.InvalidGitRepositoryError, git.NoSuchPathError):
         return None
     with repository:
-        place = str(path.resolve())
+        place = f":(literal){path}"
         try:
             commit = repository.git.log("-1", "--format=%H", "--", place) if repository.head.is_valid() else ""
             dirty = commit and repository.git.status("--porcelain", "--", place)

@@ -37,6 +37,15 @@ def _modal_count(path: str, outputs: list[tuple[dict[str, Hashable], int]]) -> i
 
 
 def field_stability(answers: CaseAnswers) -> float | None:
-    """Mean of `field_stability_by_path` over the fields; undefined for fewer than two answers or without fields."""
+    """Mean of `field_stability_by_path` over the fields.
+
+    Range 0 to 1, 1 is best; undefined for fewer than two answers or without fields.
+
+    >>> from skill_evaluator.metrics.fieldplan import FieldPlan
+    >>> answers = CaseAnswers(FieldPlan())
+    >>> for text in ('{"a":1,"b":1}', '{"a":1,"b":2}'): answers.add(text, text)
+    >>> field_stability(answers)
+    0.75
+    """
     shares = field_stability_by_path(answers)
     return sum(shares.values()) / len(shares) if shares else None

@@ -35,6 +35,20 @@ class Job:
     redact: Redactor
 
 
+@dataclass(frozen=True, slots=True)
+class _Most:
+    """The worst case of one attempt: what is set aside for it."""
+
+    tokens: int
+    usd: float
+
+    @classmethod
+    def of(cls, request: Request, job: Job) -> "_Most":
+        input_tokens = job.most_input_tokens(request)
+        usd = cost_usd(job.price, input_tokens, request.max_output_tokens)
+        return cls(input_tokens + request.max_output_tokens, usd or 0.0)
+
+
 class Stop:
     """Asked for from outside (Ctrl-C): no further call begins; those in flight are waited for."""
 
@@ -103,13 +117,12 @@ class Engine:
     async def _make(self, call: Call) -> Replicate | None:
         """One call with its retries; None when the model was stopped before it could be made."""
         request = self._job.request_for(call)
+        most = _Most.of(request, self._job)
         retry = self._job.settings.retry
         for attempt in range(1, retry.attempts + 1):
-            begun = time.perf_counter()
             try:
-                completion = await self._attempt(request)
+                answer = await self._attempt(request, most)
             except ProviderError as problem:
-                latency = time.perf_counter() - begun
                 wait = wait_before_retry(retry, attempt, problem.retry_after_s)
                 if problem.throttled:
                     self._gate.throttled(wait)
@@ -118,47 +131,50 @@ class Engine:
                     await self._pause(wait)
                     continue
                 self._halt_if_hopeless(problem)
-                return Replicate(call=call, error=self._redacted_failure(problem), latency_s=latency, attempts=attempt)
-            if completion is None:
+                return Replicate(call=call, error=self._redacted_failure(problem), attempts=attempt)
+            if answer is None:
                 return None
             self._gate.succeeded()
             self._rejected = -1
-            latency = time.perf_counter() - begun
-            return Replicate(call=call, completion=self._redacted(completion), latency_s=latency, attempts=attempt)
+            completion, latency_s = answer
+            return Replicate(call=call, completion=self._redacted(completion), latency_s=latency_s, attempts=attempt)
         raise AssertionError("unreachable: the last attempt returns")
 
-    async def _attempt(self, request: Request) -> Completion | None:
-        """One attempt under gate, pace, budget and timeout; None when the budget or a halt forbids it."""
-        job = self._job
+    async def _attempt(self, request: Request, most: "_Most") -> tuple[Completion, float] | None:
+        """One attempt under gate, pace and budget, with its latency; None when the budget or a halt forbids it."""
         await self._gate.enter()
         try:
             if self._ended():
                 return None
-            most_tokens = job.most_input_tokens(request) + request.max_output_tokens
-            most_usd = cost_usd(job.price, job.most_input_tokens(request), request.max_output_tokens) or 0.0
-            if await self._budget.reserve(most_usd) is not None:
+            if await self._budget.reserve(most.usd) is not None:
                 self.halted = Failure(kind="over_budget", reason="max_cost", message="--max-cost is used up")
                 return None
-            spent = most_usd
+            spent = 0.0
             try:
-                await self._pace.wait(most_tokens)
+                await self._pace.wait(most.tokens)
                 if self._ended():
-                    spent = 0.0
                     return None
-                async with asyncio.timeout(job.settings.timeout_s):
-                    completion = await job.provider.complete(request)
-                known = usage_cost(job.price, completion.usage)
-                spent = most_usd if known is None else known
-                return completion
-            except TimeoutError:
-                raise timed_out(f"no answer within {job.settings.timeout_s:g} s") from None
+                spent = most.usd  # until it is known to be less
+                begun = time.perf_counter()
+                completion = await self._ask(request)
+                known = usage_cost(self._job.price, completion.usage)
+                spent = most.usd if known is None else known
+                return completion, time.perf_counter() - begun
             except ProviderError as problem:
-                spent = most_usd if problem.perhaps_billed else 0.0
+                spent = most.usd if problem.perhaps_billed else 0.0
                 raise
             finally:
-                self._budget.settle(most_usd, spent)
+                self._budget.settle(most.usd, spent)
         finally:
             self._gate.leave()
+
+    async def _ask(self, request: Request) -> Completion:
+        seconds = self._job.settings.timeout_s
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._job.provider.complete(request)
+        except TimeoutError:
+            raise timed_out(f"no answer within {seconds:g} s") from None
 
     async def _pause(self, seconds: float) -> bool:
         """Sleep, but not through a request to stop or the end of hope; whether one of them came."""

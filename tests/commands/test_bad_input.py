@@ -1,0 +1,208 @@
+"""Whatever is wrong with what a user gives: exit code 2, one line that names the place, and nothing written."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from tests.support.library import REPLAY, SCHEMA, SCRIPT, SKILL, Library, ended
+
+_COMPONENT = f"components/{SKILL}"
+_CASES = f"fixtures/{SKILL}/cases"
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """What is put wrong, on which command line, and what the one line must say."""
+
+    what: str
+    says: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    spoil: Callable[[Library], object] = lambda library: None
+    skill: str = SKILL
+
+
+def _writes(path: str, content: object) -> Callable[[Library], object]:
+    return lambda library: library.write(path, content)
+
+
+def _removes(path: str) -> Callable[[Library], object]:
+    return lambda library: (library.root / path).unlink()
+
+
+def _renames(path: str) -> Callable[[Library], object]:
+    return lambda library: (library.root / path).rename(library.root / "elsewhere")
+
+
+def _schema(**changed: object) -> Callable[[Library], object]:
+    return _writes(f"{_COMPONENT}/schema.json", {**SCHEMA, **changed})
+
+
+def _models(*entries: object) -> Callable[[Library], object]:
+    return _writes(".evaluator/models.yaml", {"models": entries})
+
+
+TABLE = [
+    # components
+    Bad(
+        "an unknown component", ("'notice-extractoin'", "did you mean 'notice-extraction'?"), skill="notice-extractoin"
+    ),
+    Bad("a name that climbs", ("'../notice-extraction'",), skill=f"../{SKILL}"),
+    Bad("a name that is a path", ("'components/notice-extraction'",), skill=_COMPONENT),
+    Bad("no components folder", ("nowhere", "--components"), ("--components", "nowhere")),
+    Bad(
+        "no front matter",
+        (f"{_COMPONENT}/prompt.md:1", "front matter"),
+        spoil=_writes(f"{_COMPONENT}/prompt.md", "Do."),
+    ),
+    Bad(
+        "no version",
+        (f"{_COMPONENT}/prompt.md", "no version", "version: 1.0.0"),
+        spoil=_writes(f"{_COMPONENT}/prompt.md", f"---\nname: {SKILL}\n---\nDo.\n"),
+    ),
+    Bad(
+        "a version that is not semver",
+        (f"{_COMPONENT}/prompt.md", "'1.0'", "semver"),
+        spoil=_writes(f"{_COMPONENT}/prompt.md", "---\nversion: 1.0\n---\nDo.\n"),
+    ),
+    Bad(
+        "front matter that is not YAML",
+        (f"{_COMPONENT}/prompt.md", "YAML"),
+        spoil=_writes(f"{_COMPONENT}/prompt.md", "---\nversion: [1\n---\nDo.\n"),
+    ),
+    Bad(
+        "a prompt in Latin-1",
+        (f"{_COMPONENT}/prompt.md", "UTF-8"),
+        spoil=_writes(f"{_COMPONENT}/prompt.md", "---\nversion: 1.0.0\n---\nPrüfe.\n".encode("latin-1")),
+    ),
+    # schema and declarations
+    Bad("no schema", (f"{_COMPONENT}/schema.json",), spoil=_removes(f"{_COMPONENT}/schema.json")),
+    Bad(
+        "a schema that is not JSON", (f"{_COMPONENT}/schema.json:1:",), spoil=_writes(f"{_COMPONENT}/schema.json", "{,")
+    ),
+    Bad("an invalid schema", (f"{_COMPONENT}/schema.json", "/type"), spoil=_schema(type="objekt")),
+    Bad(
+        "a remote reference",
+        (f"{_COMPONENT}/schema.json", "https://example.org/year.json", "local"),
+        spoil=_schema(properties={"title": {"type": "string"}, "year": {"$ref": "https://example.org/year.json"}}),
+    ),
+    Bad(
+        "an unknown metric",
+        (f"{_COMPONENT}/evals/datasets.json", "exakt_match", "did you mean 'exact_match'?"),
+        spoil=_writes(f"{_COMPONENT}/evals/datasets.json", {"datasets": [{"metrics": ["exakt_match"]}]}),
+    ),
+    # fixtures
+    Bad("no fixtures", (f"fixtures/{SKILL}/cases", "--fixtures"), spoil=_renames("fixtures")),
+    Bad("no such fixtures folder", (f"nowhere/{SKILL}/cases", "--fixtures"), ("--fixtures", "nowhere")),
+    Bad("a case without a document", ("'beta'", "document.md"), spoil=_removes(f"{_CASES}/beta/document.md")),
+    Bad(
+        "a truth that is not JSON",
+        (f"{_CASES}/beta/ground_truth.json:2:",),
+        spoil=_writes(f"{_CASES}/beta/ground_truth.json", '{"title":\n nope}'),
+    ),
+    Bad(
+        "a truth that fails the schema",
+        (f"{_CASES}/beta/ground_truth.json", "/year", f"{_COMPONENT}/schema.json"),
+        spoil=_writes(f"{_CASES}/beta/ground_truth.json", {"title": "beta", "year": "2024"}),
+    ),
+    Bad("no matching case", ("--case 'bata'", "did you mean 'beta'?"), ("--case", "bata")),
+    # configuration
+    Bad("no models.yaml", (".evaluator/models.yaml", "create it"), spoil=_removes(".evaluator/models.yaml")),
+    Bad("broken YAML", (".evaluator/models.yaml:2:",), spoil=_writes(".evaluator/models.yaml", "models:\n\t- id: m\n")),
+    Bad(
+        "an unknown provider",
+        ("'antropic'", "models[2].provider", ".evaluator/models.yaml", "did you mean 'anthropic'?"),
+        spoil=_models(REPLAY, {**REPLAY, "id": "b"}, {"id": "c", "provider": "antropic"}),
+    ),
+    Bad(
+        "an id twice",
+        ("'recorded'", "models[1]", "models[0]", ".evaluator/models.yaml"),
+        spoil=_models(REPLAY, REPLAY),
+    ),
+    Bad("no model", (".evaluator/models.yaml", "models"), spoil=_models()),
+    Bad("an unknown key", ("models[0].tempature", "models.yaml"), spoil=_models({**REPLAY, "tempature": 0})),
+    Bad(
+        "a replay model without its file",
+        ("'recorded'", "file: PATH"),
+        spoil=_models({"id": "recorded", "provider": "replay"}),
+    ),
+    Bad("a wrong setting", ("replicates", "settings.yaml"), spoil=_writes(".evaluator/settings.yaml", "replicates: 0")),
+    # options
+    Bad("no replicates", ("--replicates", "0"), ("--replicates", "0")),
+    Bad("no concurrency", ("--concurrency", "0"), ("--concurrency", "0")),
+    Bad("fewer than no calls", ("--max-calls", "-1"), ("--max-calls", "-1")),
+    Bad("less than no money", ("--max-cost", "-1"), ("--max-cost", "-1")),
+    Bad("an amount that is no number", ("--max-cost", "nan"), ("--max-cost", "nan")),
+    Bad("a shard that is none", ("--shard", "'3/2'"), ("--shard", "3/2")),
+    Bad("a shard without a case", ("4/4", "3"), ("--shard", "4/4")),
+    Bad("a run nobody knows", ("'20260101T000000Z-abcdef'",), ("--resume", "20260101T000000Z-abcdef")),
+    # what is there already, and where to write
+    Bad(
+        "a broken leaderboard",
+        (f"{_COMPONENT}/leaderboard.json:1:",),
+        spoil=_writes(f"{_COMPONENT}/leaderboard.json", '{"skill": "notice-extraction", "runs": ['),
+    ),
+    Bad(
+        "a newer leaderboard",
+        (f"{_COMPONENT}/leaderboard.json", "schema_version 99", "upgrade"),
+        spoil=_writes(
+            f"{_COMPONENT}/leaderboard.json", {"skill": SKILL, "schema_version": 99, "runs": [{"new": "shape"}]}
+        ),
+    ),
+    Bad(
+        "another component's leaderboard",
+        (f"{_COMPONENT}/leaderboard.json", "'receipts'"),
+        spoil=_writes(f"{_COMPONENT}/leaderboard.json", {"skill": "receipts", "schema_version": 1, "runs": []}),
+    ),
+    Bad(
+        "a results folder under a file",  # which even root cannot write to
+        (f"{_COMPONENT}/prompt.md/runs", "--results"),
+        ("--results", f"{_COMPONENT}/prompt.md/runs"),
+    ),
+]
+
+
+@pytest.mark.parametrize("bad", TABLE, ids=lambda bad: bad.what.replace(" ", "-"))
+def test_it_is_refused_in_one_line_with_nothing_written(bad: Bad, library: Library) -> None:
+    bad.spoil(library)
+    before = library.tree()
+    with library.command(str(SCRIPT), bad.skill, *bad.arguments) as process:
+        refused = ended(process)
+    assert refused.code == 2, refused
+    assert refused.out == ""
+    (line,) = refused.err.splitlines()
+    assert line.startswith("error: ")
+    for words in bad.says:
+        assert words in line
+    assert library.tree() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "answers.jsonl does not exist"),
+        ('{"case_id": "alpha"}\n', "answers.jsonl:1"),
+        (
+            '{"case_id": "alpha", "replicate": 0, "text": "x"}\n{"case_id": "alpha", "replicate": 1}\n',
+            "answers.jsonl:2",
+        ),
+    ],
+)
+def test_a_recording_that_cannot_be_read_is_refused_before_a_run_begins(
+    content: str | None, says: str, library: Library
+) -> None:
+    (library.root / "answers.jsonl").unlink()
+    if content is not None:
+        library.write("answers.jsonl", content)
+    refused = library.evaluate()
+    assert refused.code == 2
+    assert refused.err.startswith("error: ")
+    assert says in refused.err
+    assert not list(library.results.glob("*/*"))
+
+
+def test_a_wrong_option_is_refused_with_the_way_to_help(library: Library) -> None:
+    refused = library.evaluate("--replicants", "3")
+    assert refused.code == 2
+    assert "--replicants" in refused.err
+    assert "-h" in refused.err

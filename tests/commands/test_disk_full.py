@@ -1,0 +1,69 @@
+"""The disk refuses a write: what was there stays whole, and the run goes on once there is room.
+
+The refusal is real: the process runs under a limit on the size of the files it writes (RLIMIT_FSIZE), and the system
+cuts the write that crosses it short, as it does on a full disk.
+"""
+
+import json
+import resource
+from collections.abc import Callable
+
+from tests.support.chat_server import ChatServer
+from tests.support.library import CASES, Library, ended, journal
+
+_NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}  # which the limit would cut off, too
+
+
+def _no_file_above(size: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def _rows(board: bytes) -> object:
+    return json.loads(board)["runs"]
+
+
+def test_a_full_disk_under_the_journal(served: Library, server: ChatServer) -> None:
+    served.evaluate("--replicates", "1", "--concurrency", "1")
+    board = served.leaderboard.read_bytes()
+    earlier = set(served.results.iterdir())
+    server.forget()
+    limits = {"env": _NO_BYTECODE, "preexec_fn": _no_file_above(3_000)}
+    with served.start("--replicates", "10", "--concurrency", "1", **limits) as process:
+        failed = ended(process)
+    assert failed.code == 2
+    (folder,) = set(served.results.iterdir()) - earlier
+    (line,) = [line for line in failed.err.splitlines() if line.startswith("error:")]
+    assert line.startswith(f"error: cannot write {(folder / 'replicates.jsonl').relative_to(served.root)}: ")
+    assert "Traceback" not in failed.err
+    kept = journal(folder)
+    assert (folder / "replicates.jsonl").read_bytes().endswith(b"\n")
+    assert len(kept) == server.requests - 1  # the one answer there was no room for
+    assert served.leaderboard.read_bytes() == board
+
+    assert served.evaluate("--resume").code == 0
+    assert len(server.repeated) == 1
+    assert server.requests == 10 * len(CASES) + 1
+    assert served.rows()[0]["scored"] == 30
+    assert served.rows()[1:] == _rows(board)
+
+
+def test_a_full_disk_under_the_leaderboard(served: Library, server: ChatServer) -> None:
+    for _ in range(2):
+        served.evaluate("--replicates", "1")
+    server.forget()
+    before = {name: raw for name, raw in served.tree().items() if "evals/" not in name}
+    board = served.leaderboard.read_bytes()
+    limits = {"env": _NO_BYTECODE, "preexec_fn": _no_file_above(len(board))}  # it can only grow
+    with served.start(**limits) as process:
+        failed = ended(process)
+    assert failed.code == 2
+    (line,) = [line for line in failed.err.splitlines() if line.startswith("error:")]
+    assert line.startswith(f"error: cannot write {served.leaderboard.relative_to(served.root)}: ")
+    assert {name: raw for name, raw in served.tree().items() if "evals/" not in name} == before
+    assert server.requests == 6
+
+    assert served.evaluate("--resume").code == 0
+    assert (server.requests, server.repeated) == (6, [])
+    assert len(served.rows()) == 3
+    assert served.rows()[0]["scored"] == 6
+    assert served.rows()[1:] == _rows(board)

@@ -1,0 +1,91 @@
+"""A key that is set in the environment reaches no file and no screen, also when the server repeats it."""
+
+import pytest
+
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
+from tests.support.library import Ended, Library, read
+
+KEY = "lab-secret-0123456789abcdefghijklmnopqrstuvwxyz"
+SHORTEST_GIVEAWAY = 10  # characters in a row
+OTHER = "sk-of-another-vendor-0123456789"
+ENVIRONMENT = {"LAB_KEY": KEY, "OPENAI_API_KEY": OTHER}
+
+
+def _giveaways(library: Library, ended: Ended) -> list[tuple[str, str]]:
+    """(place, piece) wherever a piece of a key can be read."""
+    places = {name: raw for name, raw in library.tree().items() if raw is not None}
+    places |= {"stdout": ended.out.encode(), "stderr": ended.err.encode()}
+    pieces = {
+        key[start : start + SHORTEST_GIVEAWAY]
+        for key in (KEY, OTHER)
+        for start in range(len(key) - SHORTEST_GIVEAWAY + 1)
+    }
+    return [(name, piece) for name, raw in places.items() for piece in pieces if piece.encode() in raw]
+
+
+def _evaluate(library: Library, server: ChatServer, *arguments: str) -> Ended:
+    library.served_by(server.url, api_key_env="LAB_KEY")
+    ended = library.evaluate(*arguments, env=ENVIRONMENT)
+    assert server.requests
+    return ended
+
+
+def _journal(library: Library) -> str:
+    return (library.run_folder() / "replicates.jsonl").read_text()
+
+
+def test_the_key_is_sent(library: Library, server: ChatServer) -> None:
+    received = []
+    server.reply = lambda asked: received.append(asked.key) or Reply(text=notice(asked.case_id))
+    ended = _evaluate(library, server)
+    assert set(received) == {KEY}
+    assert not _giveaways(library, ended)
+
+
+@pytest.mark.parametrize("status", [400, 401, 422, 429, 500])
+def test_an_error_that_repeats_the_key_is_kept_without_it(status: int, library: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(
+        status=status, text=f"bad key: {asked.key}", headers={"x-request-id": asked.key, "retry-after": "0"}
+    )
+    ended = _evaluate(library, server)
+    assert ended.code == 4
+    assert "bad key: [redacted]" in _journal(library)
+    assert not _giveaways(library, ended)
+
+
+def test_a_message_cut_within_the_key_leaves_no_part_of_it(library: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(status=500, text="." * (395 + 5 * server.requests) + asked.key)
+    ended = _evaluate(library, server)
+    assert "....." in _journal(library)
+    assert not _giveaways(library, ended)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown"])
+def test_an_answer_that_repeats_the_key_is_kept_without_it(form: str, library: Library, server: ChatServer) -> None:
+    def echo(asked: Asked) -> Reply:
+        text = f"I was called with {asked.key}" if asked.case_id == "beta" else notice(asked.key)
+        return Reply(text=text, headers={"x-request-id": asked.key}, served_model=f"model-for-{asked.key}")
+
+    server.reply = echo
+    ended = _evaluate(library, server, "--format", form)
+    assert ended.code == 0
+    assert "I was called with [redacted]" in _journal(library)
+    record = read(library.run_folder() / "record.json")
+    assert record["served_model"] == "model-for-[redacted]"
+    assert not _giveaways(library, ended)
+
+
+def test_the_key_of_a_vendor_that_is_not_asked_is_struck_out_too(library: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(text=f"found in a log: {OTHER}")
+    ended = _evaluate(library, server)
+    assert "found in a log: [redacted]" in _journal(library)
+    assert not _giveaways(library, ended)
+
+
+def test_a_key_no_header_can_carry_is_refused_without_being_shown(library: Library, server: ChatServer) -> None:
+    library.served_by(server.url, api_key_env="LAB_KEY")
+    refused = library.evaluate(env={"LAB_KEY": KEY + "\n" + OTHER})
+    assert refused.code == 2
+    assert refused.err.startswith("error: LAB_KEY holds a line break")
+    assert not _giveaways(library, refused)
+    assert server.requests == 0

@@ -1,0 +1,268 @@
+"""One model's calls: how they are retried, when the rest is given up, and that each has exactly one outcome."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.config import Price
+from skill_evaluator.errors import StorageError
+from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped, error_from_status
+from skill_evaluator.runner.budget import Budget
+from skill_evaluator.runner.replicates import Replicate
+
+from tests.support.scripted import Driven, Script, answer, drive
+
+
+def _status(code: int, **headers: str) -> ProviderError:
+    return error_from_status(code, headers, f"scripted {code}")
+
+
+def _fails_with(errors: Iterable[ProviderError]) -> Script:
+    """One error after another, whoever asks; then answers."""
+    left = iter(errors)
+
+    async def script(request: Request, times: int) -> Completion:
+        for problem in left:
+            raise problem
+        return answer()
+
+    return script
+
+
+def _always(code: int) -> Script:
+    async def script(request: Request, times: int) -> Completion:
+        raise _status(code)
+
+    return script
+
+
+async def _at_once(request: Request, times: int) -> Completion:
+    return answer()
+
+
+def _run(script: Script, **job: object) -> Driven:
+    return asyncio.run(asyncio.wait_for(drive(script, **job), 20))  # type: ignore[arg-type]
+
+
+def test_every_call_is_made_once_and_in_the_order_planned() -> None:
+    driven = _run(_at_once)
+    assert [outcome.call for outcome in driven.outcomes] == list(driven.calls)
+    assert len(driven.provider.requests) == 12
+    assert driven.halted is None
+
+
+@pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
+def test_a_passing_error_is_tried_again_until_it_succeeds(code: int) -> None:
+    driven = _run(_fails_with([_status(code), _status(code)]), cases=["a"], replicates=1)
+    (outcome,) = driven.outcomes
+    assert outcome.completion == answer()
+    assert outcome.attempts == len(driven.provider.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "reason"), [(500, "provider_error", "server_error"), (504, "timeout", "gateway_timeout")]
+)
+def test_when_the_attempts_are_used_up_the_call_is_a_failure_of_its_kind(code: int, kind: str, reason: str) -> None:
+    driven = _run(_always(code), cases=["a"], replicates=2)
+    assert len(driven.provider.requests) == 6
+    assert [outcome.attempts for outcome in driven.outcomes] == [3, 3]
+    assert {(failure.kind, failure.reason, failure.status) for failure in driven.failures} == {(kind, reason, code)}
+    assert driven.halted is None
+
+
+def test_an_error_that_will_not_pass_is_not_tried_again() -> None:
+    driven = _run(_always(422), cases=["a"], replicates=1)
+    assert (driven.outcomes[0].attempts, len(driven.provider.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(401, "no_credentials"), (403, "no_credentials"), (404, "provider_error")])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_fatal_error_stops_the_model_at_once(code: int, kind: str, concurrency: int) -> None:
+    driven = _run(_always(code), concurrency=concurrency)
+    assert len(driven.provider.requests) == len(driven.outcomes) == concurrency  # those in flight, and no more
+    assert driven.halted is not None
+    assert driven.halted.kind == kind
+    assert driven.provider.closed == 1
+
+
+def test_after_a_fatal_error_calls_that_wait_for_their_turn_are_not_made() -> None:
+    driven = _run(_always(401), concurrency=4, limits={"requests_per_minute": 2})  # the second's turn is in 30 s
+    assert len(driven.provider.requests) == 1
+
+
+def test_after_a_fatal_error_no_call_is_tried_again() -> None:
+    async def script(request: Request, times: int) -> Completion:
+        if request.case_id == "a":
+            await asyncio.sleep(0.02)
+            raise _status(401)
+        raise _status(500, **{"retry-after": "15"})
+
+    driven = _run(script, concurrency=3, retry={"max_retry_after_s": 60})
+    assert len(driven.provider.requests) == 3
+
+
+def test_five_bad_requests_in_a_row_at_the_beginning_stop_the_model() -> None:
+    driven = _run(_always(422))
+    assert len(driven.provider.requests) == 5
+    assert driven.halted is not None
+    assert driven.halted.reason == "bad_request"
+
+
+@pytest.mark.parametrize("first_good", [0, 4])
+def test_once_something_was_answered_bad_requests_are_the_cases_own_fault(first_good: int) -> None:
+    errors = [_status(422) for _ in range(first_good)]
+    tried = iter(range(100))
+
+    async def script(request: Request, times: int) -> Completion:
+        if next(tried) == first_good:
+            return answer()
+        raise errors[0] if errors else _status(422)
+
+    driven = _run(script)
+    assert len(driven.outcomes) == 12
+    assert driven.halted is None
+
+
+def test_a_throttling_server_is_pressed_less_and_then_more_again() -> None:
+    async def script(request: Request, times: int) -> Completion:
+        if (request.case_id, request.replicate, times) == ("a", 0, 1):
+            raise _status(429, **{"retry-after-ms": "1"})
+        await asyncio.sleep(0.002)
+        return answer()
+
+    driven = _run(script, replicates=40, concurrency=8)
+    levels = driven.provider.levels  # calls in flight, as each begins
+    assert levels[:8] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert max(levels[8:16]) <= 5
+    assert levels[-1] == max(levels[8:]) == 8
+    assert [level for level in levels[8:] if level == 8] != levels[8:]
+
+
+def test_a_call_that_takes_too_long_is_a_timeout_and_tried_again() -> None:
+    async def script(request: Request, times: int) -> Completion:
+        if request.case_id == "b" or times == 1:
+            await asyncio.sleep(5)
+        return answer()
+
+    driven = _run(script, cases=["a", "b"], replicates=1, timeout_s=0.02, retry={"attempts": 2})
+    first, second = driven.outcomes
+    assert (first.attempts, first.error) == (2, None)
+    assert second.error is not None
+    assert (second.attempts, second.error.kind, second.error.reason) == (2, "timeout", "read_timeout")
+
+
+def test_latency_is_that_of_the_answer_and_not_of_the_wait_before_it() -> None:
+    pace = {"tokens_per_minute": 6000}  # of 20 tokens a call: five at once, then one each 0.2 s
+    driven = _run(_at_once, replicates=3, concurrency=9, limits=pace)
+    assert sum(outcome.latency_s for outcome in driven.outcomes) < 1.0  # they waited 0.2 + 0.4 + 0.6 + 0.8 s
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6))
+def test_every_planned_call_has_exactly_one_outcome_whatever_happens(seed: int, concurrency: int) -> None:
+    chance = random.Random(seed)
+
+    async def script(request: Request, times: int) -> Completion:
+        for _ in range(chance.randrange(4)):
+            await asyncio.sleep(0)
+        code = chance.choice([200, 200, 422, 500, 503])
+        if code != 200:
+            raise _status(code, **{"retry-after-ms": "0"})
+        return answer()
+
+    driven = _run(script, concurrency=concurrency, retry={"first_wait_s": 0, "max_wait_s": 0.0001})
+    if driven.halted is None:
+        assert Counter(outcome.call for outcome in driven.outcomes) == Counter(driven.calls)
+    else:
+        assert driven.halted.reason == "bad_request"
+        assert len({outcome.call for outcome in driven.outcomes}) == len(driven.outcomes)
+    assert all((outcome.completion is None) != (outcome.error is None) for outcome in driven.outcomes)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6))
+def test_at_any_moment_no_case_is_ahead_by_more_than_the_calls_in_flight(seed: int, concurrency: int) -> None:
+    chance = random.Random(seed)
+    answered = Counter(dict.fromkeys("abcd", 0))
+
+    async def script(request: Request, times: int) -> Completion:
+        for _ in range(chance.randrange(12)):
+            await asyncio.sleep(0)
+        return answer()
+
+    def on_outcome(replicate: Replicate) -> None:
+        answered[replicate.call.case_id] += 1
+        assert max(answered.values()) - min(answered.values()) <= concurrency
+
+    _run(script, cases="abcd", replicates=6, concurrency=concurrency, on_outcome=on_outcome)
+    assert set(answered.values()) == {6}
+
+
+def test_max_calls_are_made_in_full_and_no_more() -> None:
+    driven = _run(_fails_with([_status(500)] * 2), concurrency=3, budget=Budget(max_calls=5))
+    assert [outcome.error for outcome in driven.outcomes] == [None] * 5
+    assert driven.halted is not None
+    assert (driven.halted.kind, driven.halted.reason) == ("over_budget", "max_calls")
+
+
+def test_max_calls_are_made_in_full_under_a_pace() -> None:
+    driven = _run(_at_once, concurrency=4, budget=Budget(max_calls=4), limits={"requests_per_minute": 600})
+    assert len(driven.outcomes) == 4
+
+
+@pytest.mark.parametrize("concurrency", [1, 5])
+def test_a_budget_is_never_exceeded_and_unknown_costs_count_in_full(concurrency: int) -> None:
+    async def script(request: Request, times: int) -> Completion:
+        await asyncio.sleep(0.001)
+        return answer(tokens=None) if request.case_id == "a" else answer(tokens=(10, 0))
+
+    price = Price(input=100_000, output=100_000)  # a call costs 1 USD when it is answered in 0 tokens, 2 at most
+    driven = _run(script, replicates=9, concurrency=concurrency, budget=Budget(max_cost_usd=10.0), price=price)
+    spent = sum(2.0 if outcome.call.case_id == "a" else 1.0 for outcome in driven.outcomes)
+    assert 8.0 < spent <= 10.0
+    assert driven.halted is not None
+    assert driven.halted.reason == "max_cost"
+
+
+async def _never(request: Request, times: int) -> Completion:
+    await asyncio.sleep(5)
+    return answer()
+
+
+async def _dropped(request: Request, times: int) -> Completion:
+    raise dropped("the connection broke off")
+
+
+@pytest.mark.parametrize(
+    ("script", "attempts"),
+    [(_never, 3), (_dropped, 3), (_always(500), 36)],
+    ids=["no answer in time", "broken off", "an error of the server"],
+)
+def test_what_may_have_been_billed_counts_as_spent(script: Script, attempts: int) -> None:
+    price = Price(input=100_000, output=100_000)
+    driven = _run(script, budget=Budget(max_cost_usd=6.0), price=price, timeout_s=0.01)
+    assert len(driven.provider.requests) == attempts  # of 2 USD each, if they cost anything
+
+
+def test_an_answer_that_cannot_be_kept_ends_the_run_with_its_own_error() -> None:
+    def on_outcome(replicate: Replicate) -> None:
+        raise StorageError("disk full")
+
+    with pytest.raises(StorageError, match=r"^disk full$"):
+        _run(_at_once, concurrency=3, on_outcome=on_outcome)
+
+
+def test_keys_are_struck_out_of_everything_kept() -> None:
+    async def script(request: Request, times: int) -> Completion:
+        if request.case_id == "b":
+            raise error_from_status(500, {}, "the key is s3cret")
+        return Completion(text="s3cret", served_model="m-s3cret", request_id="s3cret-1")
+
+    driven = _run(script, cases=["a", "b"], replicates=1, redact=lambda text: text.replace("s3cret", "***"))
+    completion, failure = driven.outcomes[0].completion, driven.outcomes[1].error
+    assert completion is not None
+    assert (completion.text, completion.served_model, completion.request_id) == ("***", "m-***", "***-1")
+    assert failure is not None
+    assert failure.message == "the key is ***"

@@ -1,0 +1,213 @@
+"""How hard an API is pressed: calls in flight, pauses it asks for, units a minute, waits before retries."""
+
+import asyncio
+import time
+from types import SimpleNamespace
+
+import pytest
+from skill_evaluator.config import Limits, Retry
+from skill_evaluator.runner import limits
+from skill_evaluator.runner.limits import Bucket, Gate, Pace, wait_before_retry
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=clock.monotonic))
+    return clock
+
+
+def _complain(gate: Gate, clock: Clock, times: int, apart_s: float = 2.0) -> list[int]:
+    levels = []
+    for _ in range(times):
+        clock.now += apart_s
+        gate.throttled(0.0)
+        levels.append(gate.limit)
+    return levels
+
+
+def test_a_complaint_halves_and_never_goes_below_one(clock: Clock) -> None:
+    assert _complain(Gate(8), clock, 5) == [4, 2, 1, 1, 1]
+    assert _complain(Gate(5), clock, 3) == [2, 1, 1]
+
+
+def test_complaints_within_one_round_trip_are_one(clock: Clock) -> None:
+    assert _complain(Gate(8), clock, 6, apart_s=0.1) == [4] * 6
+
+
+@pytest.mark.parametrize(("most", "successes"), [(2, 1), (4, 5), (8, 22)])
+def test_a_full_round_of_successes_allows_one_more_until_all_are_allowed(
+    most: int, successes: int, clock: Clock
+) -> None:
+    gate = Gate(most)
+    gate.throttled(0.0)
+    for _ in range(successes - 1):
+        gate.succeeded()
+    assert gate.limit < most
+    for _ in range(100):
+        gate.succeeded()
+    assert gate.limit == most
+
+
+def test_recovery_from_one_is_by_one_a_round(clock: Clock) -> None:
+    gate = Gate(16)
+    _complain(gate, clock, 5)
+    seen = []
+    for _ in range(10):
+        gate.succeeded()
+        seen.append(gate.limit)
+    assert seen == [2, 2, 2, 3, 3, 3, 4, 4, 4, 4]
+
+
+async def _most_inside(gate: Gate, workers: int) -> int:
+    inside = most = 0
+
+    async def work() -> None:
+        nonlocal inside, most
+        await gate.enter()
+        inside += 1
+        most = max(most, inside)
+        await asyncio.sleep(0.001)
+        inside -= 1
+        gate.leave()
+
+    await asyncio.gather(*(work() for _ in range(workers)))
+    return most
+
+
+def test_no_more_are_inside_than_allowed_and_everybody_gets_in() -> None:
+    async def run() -> tuple[int, int]:
+        gate = Gate(6)
+        before = await _most_inside(gate, 20)
+        gate.throttled(0.0)
+        return before, await _most_inside(gate, 20)
+
+    assert asyncio.run(run()) == (6, 3)
+
+
+def test_nobody_enters_before_the_pause_is_over() -> None:
+    async def run() -> float:
+        gate = Gate(4)
+        gate.throttled(0.05)
+        gate.throttled(0.01)  # a shorter one does not end it
+        began = time.monotonic()
+        await gate.enter()
+        return time.monotonic() - began
+
+    assert 0.05 <= asyncio.run(run()) < 2
+
+
+def test_who_is_not_to_wait_is_let_through() -> None:
+    async def woken(seconds: float) -> bool:
+        return True
+
+    async def run() -> None:
+        gate = Gate(1, woken)
+        gate.throttled(60.0)
+        await asyncio.wait_for(gate.enter(), 5)
+
+    asyncio.run(run())
+
+
+class Slept:
+    """A sleep that moves the clock and adds up."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.total = 0.0
+
+    async def __call__(self, seconds: float) -> None:
+        self.total += seconds
+        self.clock.now += seconds
+
+
+@pytest.mark.parametrize(
+    ("per_minute", "taken", "seconds"),
+    [
+        (60, [1], 0),
+        (60, [1, 1, 1], 2),
+        (30, [1, 1, 1], 4),
+        (6000, [100], 0),  # a second's worth at once
+        (6000, [100, 100, 100], 2),
+        (600, [1000], 99),  # larger than the bucket: in debt, and the debt is worked off
+    ],
+)
+def test_units_a_minute_are_kept(per_minute: int, taken: list[int], seconds: float, clock: Clock) -> None:
+    slept = Slept(clock)
+    bucket = Bucket(per_minute, slept)
+
+    async def run() -> None:
+        for units in taken:
+            await bucket.take(units)
+
+    asyncio.run(run())
+    assert slept.total == pytest.approx(seconds)
+
+
+def test_what_is_not_used_is_kept_for_a_second_at_most(clock: Clock) -> None:
+    slept = Slept(clock)
+    bucket = Bucket(600, slept)
+    clock.now += 3600
+    asyncio.run(bucket.take(20))
+    assert slept.total == pytest.approx(1.0)
+
+
+def test_takers_at_once_queue_up_one_behind_the_other() -> None:
+    async def run() -> list[float]:
+        bucket, began = Bucket(60 * 50), time.monotonic()
+        await bucket.take(50)
+
+        async def one() -> float:
+            await bucket.take(1)
+            return time.monotonic() - began
+
+        return sorted(await asyncio.gather(*(one() for _ in range(5))))
+
+    for place, moment in enumerate(asyncio.run(run()), 1):
+        assert moment >= place * 0.02 - 0.005
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ({}, 0),
+        ({"requests_per_minute": 60}, 3),
+        ({"tokens_per_minute": 60_000}, 7),
+        ({"requests_per_minute": 60, "tokens_per_minute": 60_000}, 7),
+    ],
+)
+def test_a_pace_keeps_the_stricter_of_its_limits(given: dict[str, int], seconds: float, clock: Clock) -> None:
+    slept = Slept(clock)
+    pace = Pace(Limits(**given), slept)
+
+    async def run() -> None:
+        for _ in range(4):
+            await pace.wait(2000)
+
+    asyncio.run(run())
+    assert slept.total == pytest.approx(seconds)
+
+
+RETRY = Retry(first_wait_s=0.5, max_wait_s=6.0, max_retry_after_s=20.0)
+
+
+@pytest.mark.parametrize(("attempt", "longest"), [(1, 0.5), (2, 1.0), (3, 2.0), (4, 4.0), (5, 6.0), (60, 6.0)])
+def test_waits_double_up_to_a_cap_with_jitter_in_their_upper_half(attempt: int, longest: float) -> None:
+    waits = [wait_before_retry(RETRY, attempt, None) for _ in range(300)]
+    assert longest / 2 <= min(waits) < 0.6 * longest
+    assert 0.9 * longest < max(waits) <= longest
+
+
+@pytest.mark.parametrize(("asked", "wait"), [(0.0, 0.0), (3.5, 3.5), (20.0, 20.0), (3600.0, 20.0)])
+def test_what_the_server_asks_for_is_kept_up_to_the_cap(asked: float, wait: float) -> None:
+    assert wait_before_retry(RETRY, 1, asked) == wait

@@ -1,0 +1,74 @@
+"""The command line itself: both ways in, help, versions, wrong options, `--resume` with and without a value."""
+
+from pathlib import Path
+
+import pytest
+from skill_evaluator import __version__
+from skill_evaluator.cli import _with_resume_value
+
+from tests.support.library import SCRIPT, SKILL, Ended, Library
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(tmp_path)
+
+
+def test_the_version_is_printed(library: Library) -> None:
+    assert library.skill_evaluator("--version") == Ended(code=0, out=f"skill-evaluator {__version__}\n", err="")
+
+
+def test_the_given_script_and_the_command_do_the_same(library: Library) -> None:
+    given = library.evaluate("--dry-run", "--format", "json")
+    installed = library.skill_evaluator("evaluate", SKILL, "--dry-run", "--format", "json")
+    assert given == installed
+    assert given.code == 0
+
+
+def test_help_names_every_option_and_the_exit_codes(library: Library) -> None:
+    shown = library.evaluate("--help", env={"COLUMNS": "200"})
+    assert shown.code == 0
+    for option in ("--replicates", "--model", "--dry-run", "--resume", "--max-cost", "--max-calls", "--shard"):
+        assert option in shown.out
+    assert "4 incomplete" in shown.out
+
+
+@pytest.mark.parametrize("command", ["evaluate", "score", "schemas"])
+def test_every_command_has_help(command: str, library: Library) -> None:
+    assert library.skill_evaluator(command, "-h").code == 0
+
+
+def test_an_unknown_command_is_refused(library: Library) -> None:
+    refused = library.skill_evaluator("evalute")
+    assert refused.code == 2
+    assert "evalute" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("given", "understood"),
+    [
+        (["s", "--resume"], ["s", "--resume=latest"]),
+        (["s", "--resume", "--format", "json"], ["s", "--resume=latest", "--format", "json"]),
+        (["s", "--resume", "20260101T000000Z-abcdef"], ["s", "--resume", "20260101T000000Z-abcdef"]),
+        (["s", "--resume=RUN"], ["s", "--resume=RUN"]),
+        (["s", "--dry-run"], ["s", "--dry-run"]),
+    ],
+)
+def test_resume_takes_a_run_or_stands_alone(given: list[str], understood: list[str]) -> None:
+    assert _with_resume_value(given) == understood
+
+
+def test_schemas_are_written_for_every_file_format(library: Library) -> None:
+    ended = library.skill_evaluator("schemas", "schemas")
+    assert ended.code == 0
+    written = {path.stem for path in (library.root / "schemas").iterdir()}
+    assert {"models", "settings", "datasets", "manifest", "record", "leaderboard"} <= written
+    assert len(ended.out.splitlines()) == len(written)
+
+
+def test_help_waits_for_no_heavy_import(library: Library) -> None:
+    with library.command("-X", "importtime", str(SCRIPT), "--help") as process:
+        _, err = process.communicate(timeout=60)
+    imported = {line.rpartition("|")[2].strip() for line in err.splitlines()}
+    assert "skill_evaluator.cli" in imported
+    assert not imported & {"skill_evaluator.commands.evaluate", "numpy", "scipy", "openai", "git"}

@@ -1,0 +1,296 @@
+"""Files in and out: what is refused with which place, and what stays whole whatever happens."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from pydantic import BaseModel
+from skill_evaluator import files
+from skill_evaluator.errors import ConfigError, FixtureError, StorageError
+from skill_evaluator.files import LinesWriter, json_text, key_path, locked, read_json, read_lines, read_text, read_yaml
+
+from tests.support.json_values import json_values, quick
+
+TOOLS = Path(files.__file__).parents[1]
+
+
+def written(folder: Path, content: str | bytes, name: str = "file") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a: [1", "{path}:2:1: broken YAML: did not find expected ',' or ']'"),
+        ("a: 1\nb: c: d\n", "{path}:2:5: broken YAML: mapping values are not allowed in this context"),
+        ("a:\n\t- b\n", "{path}:2:1: broken YAML: found character that cannot start any token"),
+        ("- !!python/object:os.x {}", "{path}:1:3: broken YAML: could not determine a constructor for the tag"),
+        ("--- a\n--- b\n", "{path}:2:1: broken YAML: but found another document"),
+        ("a: \x00", "{path}: broken YAML:"),
+        ("a: 2024-02-30", "{path}: broken YAML: day"),
+        ("a: !!int x", "{path}: broken YAML: invalid literal"),
+        ("a: !!timestamp x", "{path}: broken YAML:"),
+    ],
+)
+def test_broken_yaml_is_refused_with_its_place(tmp_path: Path, content: str, message: str) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(ConfigError) as caught:
+        read_yaml(path)
+    assert str(caught.value).startswith(message.format(path=path))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"a": 1,}', "{path}:1:9: not JSON: "),
+        ('{\n "a": x}', "{path}:2:7: not JSON: Expecting value"),
+        ("", "{path}:1:1: not JSON: Expecting value"),
+        ("{} {}", "{path}:1:4: not JSON: Extra data"),
+        ("[NaN]", "{path}: not JSON: NaN is not a JSON value"),
+        ("[" * 100_000, "{path}: not JSON: "),
+        ("9" * 5000, "{path}: not JSON: "),
+    ],
+)
+def test_broken_json_is_refused_with_its_place(tmp_path: Path, content: str, message: str) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(FixtureError) as caught:
+        read_json(path, FixtureError)
+    assert str(caught.value).startswith(message.format(path=path))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"absent does not exist"):
+        read_text(tmp_path / "absent")
+    with pytest.raises(ConfigError, match=r"is not UTF-8 text \(byte 2\); save it as UTF-8"):
+        read_text(written(tmp_path, b"ab\xe9"))
+    with pytest.raises(ConfigError, match=r"cannot read .*: Is a directory"):
+        read_text(tmp_path)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    assert read_json(written(tmp_path, b'\xef\xbb\xbf{"a": 1}')) == {"a": 1}
+
+
+class Entry(BaseModel):
+    name: str
+
+
+class Page(BaseModel):
+    entries: list[Entry]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"entries": [{"name": "a"}, {}]}, "Field required at entries[1].name in page.yaml"),
+        ({"entries": [{"name": 5}]}, "Input should be a valid string at entries[0].name in page.yaml"),
+        ([], "Input should be a valid dictionary or instance of Page in page.yaml"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_with_its_key_path(value: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        files.validated(Page, value, Path("page.yaml"))
+    assert str(caught.value) == message
+
+
+def test_key_paths() -> None:
+    assert [key_path(parts) for parts in ((), ("a",), ("a", 0, "b"), (0, "a"))] == ["", "a", "a[0].b", "[0].a"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")]])
+def test_what_is_no_json_is_not_written(value: Any) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        json_text(value)
+
+
+@quick
+@given(value=json_values)
+def test_json_written_is_json_read(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
+    path = tmp_path_factory.mktemp("json") / "a.json"
+    files.replace_text(path, json_text(value))
+    assert read_json(path) == value
+    assert path.read_bytes().endswith(b"\n")
+
+
+def test_replacing_makes_the_folder_and_leaves_nothing_beside_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "a.json"
+    files.replace_text(path, "one\n")
+    files.replace_text(path, "two\n")
+    assert path.read_text() == "two\n"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_replaced_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+    ordinary = written(tmp_path, "x", "ordinary")
+    path = tmp_path / "a.json"
+    files.replace_text(path, "x")
+    assert path.stat().st_mode == ordinary.stat().st_mode
+
+
+# What a process does whose files may not grow beyond so many bytes; it prints what it caught.
+_LIMITED = """
+import resource, signal, sys
+from pathlib import Path
+sys.path.insert(0, {tools!r})
+from skill_evaluator.errors import StorageError
+from skill_evaluator.files import LinesWriter, replace_text
+path = Path({path!r})
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+{action}
+"""
+
+
+def limited(path: Path, limit: int, action: str) -> str:
+    code = _LIMITED.format(tools=str(TOOLS), path=str(path), limit=limit, action=action)
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+_REPLACE = """
+try:
+    replace_text(path, "new" * 1000)
+except StorageError as problem:
+    print(problem)
+"""
+
+
+def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path: Path) -> None:
+    path = written(tmp_path, "old\n")
+    assert limited(path, 100, _REPLACE) == f"cannot write {path}: File too large\n"
+    assert path.read_text() == "old\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+_APPEND = """
+writer = LinesWriter(path)
+for index in range(10):
+    try:
+        writer.append({"index": index, "text": "x" * (30 if index != 6 else 0)})
+    except StorageError as problem:
+        print(problem)
+writer.close()
+"""
+
+
+def test_lines_that_no_longer_fit_leave_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    said = limited(path, 200, _APPEND).splitlines()
+    indices = [value["index"] for _, value in read_lines(path)]
+    assert indices == [0, 1, 2, 6]  # the short one still fitted, after three refusals
+    assert said == [f"cannot write {path}: File too large"] * 6
+    assert path.read_bytes().endswith(b"\n")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"cannot mount a file system here: {made.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_a_full_disk_loses_no_file_and_no_line(small_disk: Path) -> None:
+    page = small_disk / "a.json"
+    files.replace_text(page, "old\n")
+    with pytest.raises(StorageError, match=r"cannot write .*a\.json: No space left on device"):
+        files.replace_text(page, "new" * 50_000)
+    assert page.read_text() == "old\n"
+    writer = LinesWriter(small_disk / "a.jsonl")
+    kept = fill(writer)
+    writer.close()
+    assert [value for _, value in read_lines(writer.path)] == ["x" * 999] * kept
+    assert kept > 10
+
+
+def fill(writer: LinesWriter) -> int:
+    """Append lines until the disk has refused twice; returns how many it took."""
+    kept = refused = 0
+    while refused < 2:
+        try:
+            writer.append("x" * 999)
+            kept += 1
+        except StorageError:
+            refused += 1
+    return kept
+
+
+def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path) -> None:
+    written(tmp_path, "", "taken")
+    with pytest.raises(StorageError, match=r"cannot write .*taken/a\.json"):
+        files.replace_text(tmp_path / "taken" / "a.json", "x")
+
+
+def test_every_appended_line_is_read_back_with_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.jsonl"
+    for _ in range(2):  # the second writer goes on behind the first
+        writer = LinesWriter(path)
+        writer.append({"a": "é\n"})
+        writer.append(None)
+        writer.close()
+    assert list(read_lines(path)) == [(1, {"a": "é\n"}), (2, None), (3, {"a": "é\n"}), (4, None)]
+
+
+def test_a_line_can_be_read_before_the_writer_is_closed(tmp_path: Path) -> None:
+    writer = LinesWriter(tmp_path / "a.jsonl")
+    writer.append(1)
+    assert list(read_lines(writer.path)) == [(1, 1)]
+    writer.close()
+
+
+@pytest.mark.parametrize("torn", [b'{"a": 1', b'{"a": "\xc3', b"\xff\xfe", b'{"a": 1}'])
+def test_a_torn_last_line_swallows_nothing(tmp_path: Path, torn: bytes) -> None:
+    path = written(tmp_path, b'"first"\n' + torn)
+    writer = LinesWriter(path)
+    writer.append("next")
+    writer.close()
+    values = [value for _, value in read_lines(path, torn_lines=True)]
+    assert values == ["first", *([{"a": 1}] if torn == b'{"a": 1}' else []), "next"]
+
+
+@pytest.mark.parametrize("content", [b'1\n{"a"\n2\n', b'1\n{"a"'])
+def test_a_torn_line_is_refused_with_its_number_unless_it_is_expected(tmp_path: Path, content: bytes) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(ConfigError) as caught:
+        list(read_lines(path))
+    assert str(caught.value).startswith(f"{path}:2: not JSON: ")
+
+
+def test_blank_lines_are_passed_over(tmp_path: Path) -> None:
+    assert list(read_lines(written(tmp_path, "1\n\n \n2"))) == [(1, 1), (4, 2)]
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\U0001f600", '\u2028\x00\x1b\\"', "\\ud800"])
+def test_any_text_comes_back_as_it_was(tmp_path: Path, text: str) -> None:
+    writer = LinesWriter(tmp_path / "a.jsonl")
+    writer.append({text: text})
+    writer.close()
+    assert list(read_lines(writer.path)) == [(1, {text: text})]
+    files.replace_text(tmp_path / "a.json", json_text({text: text}))
+    assert json.loads((tmp_path / "a.json").read_bytes()) == {text: text}
+
+
+def test_lines_of_a_missing_file_are_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.jsonl does not exist"):
+        list(read_lines(tmp_path / "none.jsonl"))
+
+
+def test_a_lock_that_is_held_is_waited_for_and_then_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    with locked(path), pytest.raises(StorageError, match=r"a\.json is locked by another process"), locked(path, 0.05):
+        pass
+    with locked(path, 0.05):
+        pass
+    assert not path.exists()

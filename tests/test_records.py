@@ -1,0 +1,148 @@
+"""The record of a run and its leaderboard row: which keys they hold, and that a file gives back what was written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from skill_evaluator.commands.schemas import FORMATS
+from skill_evaluator.components import Component
+from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.leaderboard import append_rows
+from skill_evaluator.records import Record, Row, read_record, write_record
+
+from tests.support.components import FAILED, REFUSED, case, component, record
+
+# The keys that people and scripts read: a change of these is a change of the format.
+AGREED = {
+    *(
+        "run_id",
+        "timestamp",
+        "skill_version",
+        "prompt_commit",
+        "dataset_commit",
+        "model_id",
+        "served_model",
+        "provider",
+    ),
+    *(
+        "replicates",
+        "n_cases",
+        "coverage",
+        "accuracy",
+        "reproducibility",
+        "per_field",
+        "per_case",
+        "failures",
+        "tokens",
+    ),
+    *("cost_usd", "latency_s", "settings", "digests", "evaluator_version"),
+}
+ADDED = {
+    *("skill", "seed", "shard", "planned", "scored", "complete", "stopped", "primary_metric", "reasons", "retries"),
+}
+SUMMARY = {"mean", "strict_mean", "stdev", "stdev_cases", "n", "n_cases", "ci95"}
+CASE = {"case_id", "accuracy", "reproducibility", "failures"}
+TRUTH = {"shop": "A", "total": 9, "items": ["x"]}
+R = '{"shop": "A", "total": 9, "items": ["x"]}'
+W = '{"shop": "A", "total": 8, "items": []}'
+RUN = [
+    (case("a", TRUTH), [R, W, FAILED]),
+    (case("b", TRUTH), ["no JSON", R, REFUSED]),
+    (case("c", labelled=False), [R, R, R]),
+]
+
+
+@pytest.fixture(scope="module")
+def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
+    return component(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture(scope="module")
+def kept(skill: Component) -> Record:
+    return record(skill, RUN)
+
+
+def as_json(value: Record | Row) -> Any:
+    return json.loads(value.model_dump_json())
+
+
+def test_a_row_has_the_agreed_keys_and_these_additions(kept: Record) -> None:
+    row = as_json(kept.row())
+    assert row.keys() == AGREED | ADDED
+    assert all(summary.keys() == SUMMARY for summary in row["accuracy"].values())
+    assert all(summary.keys() == SUMMARY for summary in row["reproducibility"].values())
+    assert {"pairwise_exact_match", "pairwise_field_f1"} <= row["reproducibility"].keys()
+    assert all(one.keys() == CASE for one in row["per_case"])
+    assert row["latency_s"].keys() == {"p50", "p95"}
+    assert row["tokens"].keys() == {"input", "output"}
+
+
+def test_a_record_has_the_rows_keys_and_what_every_replicate_scored(kept: Record) -> None:
+    value = as_json(kept)
+    assert value.keys() == AGREED | ADDED | {"schema_version"}
+    for one in value["per_case"]:
+        assert one.keys() == CASE | {"digest", "outcomes", "replicates", "fields"}
+        assert len(one["outcomes"]) == 3
+        assert all(len(scores) == 3 for scores in one["replicates"].values())
+    assert value["per_case"][0]["replicates"]["field_level_f1"] == [1.0, 0.4, None]
+    assert value["per_case"][0]["fields"]["total"] == {"right": 1, "n": 2}
+    assert value["per_case"][0]["failures"] == {"provider_error": 1}
+    assert value["per_case"][2]["accuracy"].keys() == {"schema_valid"}
+
+
+def test_a_row_is_its_record_without_the_replicates(kept: Record) -> None:
+    row, value = as_json(kept.row()), as_json(kept)
+    for name in (AGREED | ADDED) - {"per_case"}:
+        assert row[name] == value[name]
+    assert row["per_case"] == [{name: one[name] for name in CASE} for one in value["per_case"]]
+
+
+def test_what_was_scored_and_what_failed_is_what_was_planned(kept: Record) -> None:
+    assert (kept.planned, kept.scored, kept.failures) == (9, 6, {"provider_error": 1, "refused": 1, "unparseable": 1})
+    assert kept.coverage == pytest.approx(8 / 9, abs=1e-6)
+    assert not kept.complete
+    assert kept.reasons == {"not_json": 1, "refusal": 1, "server_error": 1}
+
+
+def test_tokens_are_counted_only_where_every_answer_was(skill: Component) -> None:
+    assert record(skill, [(case("a", TRUTH), [R, W])]).tokens.model_dump() == {"input": 200, "output": 20}
+    assert record(skill, [(case("a", TRUTH), [R, REFUSED])]).tokens.model_dump() == {"input": None, "output": None}
+
+
+@pytest.mark.parametrize("name", ["record", "leaderboard"])
+def test_the_generated_schema_holds_for_a_real_file(name: str, skill: Component, kept: Record, tmp_path: Path) -> None:
+    append_rows(tmp_path / "leaderboard.json", skill.name, [kept.row()])
+    write_record(tmp_path / "record.json", kept)
+    value = json.loads((tmp_path / f"{name}.json").read_text())
+    schema = FORMATS[name].model_json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(value, schema, cls=jsonschema.Draft202012Validator)
+    row = value["runs"][0] if name == "leaderboard" else value
+    row["coverage"] = "all"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(value, schema, cls=jsonschema.Draft202012Validator)
+
+
+def test_a_record_comes_back_from_its_file(kept: Record, tmp_path: Path) -> None:
+    write_record(tmp_path / "records" / "r.json", kept)
+    assert read_record(tmp_path / "records" / "r.json") == kept
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema_version": 2}, "has schema_version 2, this evaluator knows 1; upgrade skill-evaluator"),
+        ({"schema_version": "2"}, "is '2'; a whole number is expected"),
+        ({"coverage": None}, "Input should be a valid number at coverage in"),
+        ({"per_case": [{}]}, "Field required at per_case[0].case_id in"),
+    ],
+)
+def test_a_record_that_cannot_be_read_says_why(kept: Record, tmp_path: Path, change: Any, message: str) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps({**as_json(kept), **change}))
+    with pytest.raises(LeaderboardError) as caught:
+        read_record(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)

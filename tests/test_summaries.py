@@ -1,0 +1,198 @@
+"""A table of runs, by hand: outcomes per case and replicate → the numbers of a record."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator import summaries
+from skill_evaluator.components import Component
+from skill_evaluator.records import FieldSummary, Summary
+
+from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, scorecard
+
+TRUTH = {"shop": "A", "total": 9, "items": ["x"]}
+R = '{"shop": "A", "total": 9, "items": ["x"]}'
+W = '{"shop": "A", "total": 8, "items": ["x"]}'  # F1 2/3
+J = "no JSON"
+F1 = "field_level_f1"
+UNSEEN = 1 - 0.05**0.5  # what two cases that agree leave open
+
+
+@pytest.fixture(scope="module")
+def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
+    return component(tmp_path_factory.mktemp("library"))
+
+
+def summary(skill: Component, run: list[list[str]], metric: str, unlabelled: tuple[int, ...] = ()) -> Summary:
+    table = [(case(f"c{i}", TRUTH, labelled=i not in unlabelled), outcomes) for i, outcomes in enumerate(run)]
+    return summaries.accuracy(scorecard(skill, table), skill.metrics)[metric]
+
+
+def expected(
+    mean: float | None,
+    strict: float | None,
+    stdev: float | None,
+    stdev_cases: float | None,
+    n: int,
+    n_cases: int,
+    ci95: tuple[float, float] | None,
+) -> Any:
+    return pytest.approx(
+        {
+            "mean": mean,
+            "strict_mean": strict,
+            "stdev": stdev,
+            "stdev_cases": stdev_cases,
+            "n": n,
+            "n_cases": n_cases,
+            "low": ci95 and ci95[0],
+            "high": ci95 and ci95[1],
+        },
+        abs=2e-6,
+    )
+
+
+def flat(found: Summary) -> dict[str, Any]:
+    values = found.model_dump()
+    low, high = values.pop("ci95") or (None, None)
+    return {**values, "low": low, "high": high}
+
+
+@pytest.mark.parametrize(
+    ("run", "metric", "numbers"),
+    [
+        # all right: agreement leaves open what two cases could not show
+        ([[R, R], [R, R]], F1, expected(1, 1, 0, 0, 4, 2, (1 - UNSEEN, 1))),
+        # one case: replicates say how it varies, nothing says how cases do
+        ([[R, W]], F1, expected(5 / 6, 5 / 6, 0.235702, None, 2, 1, None)),
+        # one replicate: no spread between replicates
+        ([[R], [R]], F1, expected(1, 1, None, 0, 2, 2, (1 - UNSEEN, 1))),
+        # means over cases of means over replicates: (5/6 + 2/3) ÷ 2; replicates have means 5/6 and 2/3
+        ([[R, W], [W, W]], F1, expected(3 / 4, 3 / 4, 0.117851, 0.117851, 4, 2, (0, 1))),
+        # three cases 1, 5/6, 5/6: t(2) = 4.302653 times 0.096225 ÷ √3
+        ([[R, R], [R, W], [W, R]], F1, expected(8 / 9, 8 / 9, 0, 0.096225, 6, 3, (8 / 9 - 0.239036, 1))),
+        # a case counts once, however many of its replicates were scored: (1 + 2/3) ÷ 2
+        ([[R, FAILED, FAILED], [W, W, W]], F1, expected(5 / 6, 5 / 6, 0.096225, 0.235702, 4, 2, (0, 1))),
+        # nothing parsed: mean of nothing, strictly 0, never valid
+        ([[J, J], [J, J]], F1, expected(None, 0, 0, 0, 0, 2, (0, UNSEEN))),
+        ([[J, J], [J, J]], "exact_match", expected(None, 0, 0, 0, 0, 2, (0, UNSEEN))),
+        ([[J, J], [J, J]], "jaccard", expected(None, 0, 0, 0, 0, 2, (0, UNSEEN))),
+        ([[J, J], [J, J]], "schema_valid", expected(0, 0, 0, 0, 4, 2, (0, UNSEEN))),
+        # unparseable, refused, truncated: 0 strictly, absent from the mean
+        ([[R, J], [R, R]], F1, expected(1, 3 / 4, 0.353553, 0.353553, 3, 2, (0, 1))),
+        ([[R, REFUSED], [R, R]], F1, expected(1, 3 / 4, 0.353553, 0.353553, 3, 2, (0, 1))),
+        ([[R, TRUNCATED], [R, R]], F1, expected(1, 3 / 4, 0.353553, 0.353553, 3, 2, (0, 1))),
+        ([[REFUSED, TRUNCATED]], F1, expected(None, 0, 0, None, 0, 1, None)),
+        # calls that brought no answer: in neither
+        ([[R, FAILED], [W, R]], F1, expected(11 / 12, 11 / 12, 0.117851, 0.117851, 3, 2, (0, 1))),
+        ([[R, NOT_RUN], [W, R]], F1, expected(11 / 12, 11 / 12, 0.117851, 0.117851, 3, 2, (0, 1))),
+        ([[FAILED, FAILED], [R, R]], F1, expected(1, 1, 0, None, 2, 1, None)),
+        ([[FAILED, J], [R, R]], F1, expected(1, 1 / 2, 0.353553, 0.707107, 2, 2, (0.094531, 0.905469))),
+        ([[FAILED, NOT_RUN]], F1, expected(None, None, None, None, 0, 0, None)),
+        ([[FAILED, NOT_RUN]], "schema_valid", expected(None, None, None, None, 0, 0, None)),
+        # 0 or 1 for every case: Wilson
+        ([[R, R], [W, W]], "exact_match", expected(1 / 2, 1 / 2, 0, 0.707107, 4, 2, (0.094531, 0.905469))),
+    ],
+)
+def test_the_numbers_of_a_run(skill: Component, run: list[list[str]], metric: str, numbers: Any) -> None:
+    assert flat(summary(skill, run, metric)) == numbers
+
+
+def test_a_case_without_truth_counts_where_none_is_needed(skill: Component) -> None:
+    run = [[R, W], [W, J]]
+    assert flat(summary(skill, run, F1, unlabelled=(1,))) == expected(5 / 6, 5 / 6, 0.235702, None, 2, 1, None)
+    valid = summary(skill, run, "schema_valid", unlabelled=(1,))
+    assert (valid.mean, valid.n, valid.n_cases) == (0.75, 4, 2)
+    assert summary(skill, run, F1, unlabelled=(0, 1)).n_cases == 0
+
+
+@pytest.mark.parametrize("run", [[["{}", "{}"]], [["{}", J], ["{}", REFUSED]]])
+def test_a_metric_that_is_undefined_is_not_missed(tmp_path: Path, run: list[list[str]]) -> None:
+    skill = component(tmp_path, schema={"type": "object"})
+    table = [(case(f"c{index}", {}), outcomes) for index, outcomes in enumerate(run)]
+    card = scorecard(skill, table)
+    found = summaries.accuracy(card, skill.metrics)["jaccard"]
+    assert (found.mean, found.strict_mean, found.n, found.n_cases, found.ci95) == (None, None, 0, 0, None)
+    assert summaries.case_accuracy(card.cases[0], skill.metrics)["jaccard"].strict_mean is None
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "mean", "strict", "n"),
+    [
+        ([R, W], 5 / 6, 5 / 6, 2),
+        ([R, J], 1, 1 / 2, 1),
+        ([R, REFUSED, TRUNCATED, FAILED], 1, 1 / 3, 1),
+        ([J, J], None, 0, 0),
+        ([FAILED, NOT_RUN], None, None, 0),
+    ],
+)
+def test_the_numbers_of_a_case(
+    skill: Component, outcomes: list[str], mean: float | None, strict: float | None, n: int
+) -> None:
+    (one,) = scorecard(skill, [(case("c", TRUTH), outcomes)]).cases
+    found = summaries.case_accuracy(one, skill.metrics)[F1]
+    assert (found.mean, found.strict_mean, found.n) == pytest.approx((mean, strict, n), abs=2e-6)
+
+
+def test_a_case_without_truth_has_no_accuracy_that_needs_one(skill: Component) -> None:
+    (one,) = scorecard(skill, [(case("c", labelled=False), [R])]).cases
+    assert list(summaries.case_accuracy(one, skill.metrics)) == ["schema_valid"]
+
+
+def test_agreement_is_the_mean_over_the_cases_with_two_answers(skill: Component) -> None:
+    run = [[R, R, R], [R, R, W], [R, J, FAILED], [R, FAILED, FAILED]]
+    card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(run)])
+    found = summaries.reproducibility(card)
+    exact = found["pairwise_exact_match"]
+    assert exact.mean == exact.strict_mean == pytest.approx((1 + 1 / 3 + 0) / 3, abs=1e-6)
+    assert (exact.n, exact.n_cases, exact.stdev) == (3, 3, None)
+    assert found["pairwise_field_f1"].mean == pytest.approx((1 + (1 + 2 / 3 + 2 / 3) / 3 + 0) / 3, abs=1e-6)
+    assert found["tara_at_n"].mean == pytest.approx(1 / 3, abs=1e-6)
+    distinct = found["distinct_outputs"]
+    assert (distinct.mean, distinct.n) == (pytest.approx((1 + 2 + 2 + 1) / 4), 4)
+    assert distinct.ci95 is not None
+    assert 1.0 <= distinct.ci95[0] < 1.5 < distinct.ci95[1] <= 3.0
+
+
+def test_one_replicate_has_no_agreement(skill: Component) -> None:
+    found = summaries.reproducibility(scorecard(skill, [(case("c", TRUTH), [R])]))["pairwise_exact_match"]
+    assert (found.mean, found.n, found.ci95) == (None, 0, None)
+
+
+def test_fields_over_all_cases_and_replicates(tmp_path: Path) -> None:
+    skill = component(
+        tmp_path,
+        schema={"type": "object", "properties": {"kind": {"enum": ["sale", "refund"]}, "note": {"type": "string"}}},
+        datasets={"fields": {"note": {"compare": "text"}}},
+    )
+    sale = '{"kind": "sale", "note": "as agreed"}'
+    refund = '{"kind": "refund", "note": "agreed as"}'
+    card = scorecard(
+        skill,
+        [
+            (case("a", {"kind": "sale", "note": "as agreed"}), [sale, sale, refund]),
+            (case("b", {"kind": "refund"}), ["{}", refund, J]),
+        ],
+    )
+    found = summaries.fields(card, lambda path: skill.plan.leaf(path).compare or "exact")
+    assert found["kind"] == FieldSummary(
+        compare="category",
+        accuracy=0.6,
+        n=5,
+        right=3,
+        wrong=1,
+        missing=1,
+        extra=0,
+        stability=0.5,  # (2/3 + 1/3) ÷ 2
+        confusion={"sale": {"sale": 2, "refund": 1}, "refund": {"null": 1, "refund": 1}},
+    )
+    note = found["note"]
+    assert (note.compare, note.right, note.wrong, note.extra, note.confusion) == ("text", 2, 1, 1, None)
+    assert (note.token_f1, note.rouge_l) == (pytest.approx((1 + 1 + 1 + 0) / 4), pytest.approx((1 + 1 + 1 / 2 + 0) / 4))
+
+
+def test_a_field_that_was_never_scored_has_its_stability_only(skill: Component) -> None:
+    found = summaries.fields(scorecard(skill, [(case("a", labelled=False), [R, W])]), lambda path: "exact")
+    assert found["total"] == FieldSummary(
+        compare="exact", accuracy=None, n=0, right=0, wrong=0, missing=0, extra=0, stability=0.5
+    )

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.components import Component
 from skill_evaluator.metrics.per_field import FieldCounts
+from skill_evaluator.providers.base import Completion
+from skill_evaluator.runner.replicates import Call, Replicate
 from skill_evaluator.scoring import CaseScore, Scorer
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate, scorecard
@@ -112,6 +114,13 @@ def test_what_answers_used_is_kept_for_every_answer(skill: Component) -> None:
     assert [usage.input_tokens for usage in found.usages] == [100, 100]
     assert found.latencies_s == (0.5, 0.5)
     assert found.served_models == ("served-1",)
+
+
+def test_served_models_come_by_how_often_they_answered(skill: Component) -> None:
+    scorer = Scorer(skill, [case("a", TRUTH)], 3)
+    for index, served in enumerate(("one", "two", "two")):
+        scorer.add(Replicate(call=Call("a", index), completion=Completion(text=RIGHT, served_model=served)))
+    assert scorer.scorecard().served_models == ("two", "one")
 
 
 outcomes = st.sampled_from([RIGHT, ALSO_RIGHT, WRONG, INVALID, PROSE, "", REFUSED, TRUNCATED, FAILED, NOT_RUN])

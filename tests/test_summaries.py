@@ -150,8 +150,23 @@ def test_agreement_is_the_mean_over_the_cases_with_two_answers(skill: Component)
     assert found["tara_at_n"].mean == pytest.approx(1 / 3, abs=1e-6)
     distinct = found["distinct_outputs"]
     assert (distinct.mean, distinct.n) == (pytest.approx((1 + 2 + 2 + 1) / 4), 4)
-    assert distinct.ci95 is not None
-    assert 1.0 <= distinct.ci95[0] < 1.5 < distinct.ci95[1] <= 3.0
+    # t(3) = 3.182446 times 0.57735 ÷ √4 around 1.5, and never less than one output
+    assert distinct.ci95 == pytest.approx((1.0, 2.418693), abs=2e-6)
+
+
+def test_the_interval_of_distinct_outputs_is_on_their_scale(skill: Component) -> None:
+    spread = [[R, W, J], [R, R, R]]
+    card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(spread)])
+    assert summaries.reproducibility(card)["distinct_outputs"].ci95 == pytest.approx(
+        (1 + 2 * 0.094531, 1 + 2 * 0.905469), abs=2e-6
+    )
+    once = scorecard(skill, [(case("a", TRUTH), [R]), (case("b", TRUTH), [R])])
+    assert summaries.reproducibility(once)["distinct_outputs"].ci95 == pytest.approx((1, 1 + UNSEEN), abs=2e-6)
+
+
+def test_numbers_are_kept_to_six_decimals(skill: Component) -> None:
+    found = summary(skill, [[R, W]], F1)
+    assert (found.mean, found.stdev) == (0.833333, 0.235702)
 
 
 def test_one_replicate_has_no_agreement(skill: Component) -> None:

@@ -87,6 +87,10 @@ def test_what_reaches_a_terminal_holds_no_control_character(text: str, expected:
         (1, "1", False),
         ("é", "e\u0301", True),
         ([1, 2], [2, 1], False),
+        ({"a": 1}, {"a": 2}, False),
+        ({"a": 1}, {"b": 1}, False),
+        ({}, None, False),
+        ({"a": {}}, {}, False),
     ],
 )
 def test_equal_values_have_one_canonical_text(one: Any, other: Any, same: bool) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from skill_evaluator.config import Price
 from skill_evaluator.errors import StorageError
 from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped, error_from_status
 from skill_evaluator.runner.budget import Budget
+from skill_evaluator.runner.journal import Journal, read_answers
 from skill_evaluator.runner.replicates import Replicate
 
 from tests.support.scripted import Driven, Script, answer, drive
@@ -159,6 +161,15 @@ def test_latency_is_that_of_the_answer_and_not_of_the_wait_before_it() -> None:
     pace = {"tokens_per_minute": 6000}  # of 20 tokens a call: five at once, then one each 0.2 s
     driven = _run(_at_once, replicates=3, concurrency=9, limits=pace)
     assert sum(outcome.latency_s for outcome in driven.outcomes) < 1.0  # they waited 0.2 + 0.4 + 0.6 + 0.8 s
+
+
+def test_what_is_scored_is_what_the_journal_keeps(tmp_path: Path) -> None:
+    driven = _run(_fails_with([_status(422), _status(500)]), replicates=20, concurrency=4)
+    journal = Journal(tmp_path)
+    for outcome in driven.outcomes:
+        journal.append(outcome)
+    journal.close()
+    assert list(read_answers(tmp_path)) == driven.outcomes
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6))

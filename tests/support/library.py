@@ -126,7 +126,7 @@ class Library:
 
     def run_folder(self) -> Path:
         """The one run folder there is."""
-        (folder,) = self.results.iterdir()
+        (folder,) = (path for path in self.results.iterdir() if path.is_dir())
         return folder
 
     def rows(self) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ Commands are imported when they are called, so that `--help` stays quick.
 
 import gc
 import os
+import re
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -24,6 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+_RUN = re.compile(r"\d|.*[/\\]")
 
 
 class Format(StrEnum):
@@ -96,7 +100,8 @@ def evaluate(
         float | None, typer.Option("--max-cost", metavar="USD", help="Spend at most this, all models together.")
     ] = None,
     max_calls: Annotated[
-        int | None, typer.Option("--max-calls", help="Make at most so many calls, all models together.")
+        int | None,
+        typer.Option("--max-calls", help="Make at most so many calls (retries not counted), all models together."),
     ] = None,
     shard: Annotated[
         str | None, typer.Option("--shard", metavar="I/N", help="Only the I-th of N parts of the cases.")
@@ -188,10 +193,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _with_resume_value(arguments: list[str]) -> list[str]:
-    """`--resume` may stand alone; typer knows no option with an optional value, so it is given `latest`."""
+    """`--resume` may stand alone, which typer does not know: then it is given `latest`.
+
+    What follows it is its RUN if it looks like a run id (they begin with the year) or a path.
+    """
+    following = [*arguments[1:], ""]
     return [
-        "--resume=latest"
-        if argument == "--resume" and (index + 1 == len(arguments) or arguments[index + 1].startswith("-"))
-        else argument
-        for index, argument in enumerate(arguments)
+        "--resume=latest" if argument == "--resume" and not _RUN.match(after) else argument
+        for argument, after in zip(arguments, following, strict=True)
     ]

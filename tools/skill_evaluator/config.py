@@ -78,9 +78,10 @@ class Models(_File):
     def _unique_ids(self) -> Self:
         seen: dict[str, int] = {}
         for index, model in enumerate(self.models):
-            if model.id in seen:
-                raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{seen[model.id]}]")
-            seen[model.id] = index
+            key = model.id.casefold()  # ids name folders, and some file systems do not tell case apart
+            if key in seen:
+                raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{seen[key]}]")
+            seen[key] = index
         return self
 
 
@@ -119,7 +120,8 @@ def load_settings(config_dir: Path) -> Settings:
     path = config_dir / "settings.yaml"
     if not path.exists():
         return Settings()
-    return validated(Settings, read_yaml(path) or {}, path)
+    values = read_yaml(path)
+    return validated(Settings, {} if values is None else values, path)
 
 
 def select_models(models: tuple[Model, ...], wanted: tuple[str, ...]) -> tuple[Model, ...]:

@@ -14,6 +14,7 @@ from typing import IO, Any, TypeVar
 import yaml
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
 
@@ -52,18 +53,19 @@ def read_yaml(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any
     return parse_yaml(read_text(path, error), path, error)
 
 
+def refuse_constant(name: str) -> Any:
+    """For `parse_constant`: NaN and Infinity are not JSON."""
+    raise ValueError(f"{name} is not a JSON value")
+
+
 def parse_json(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
     """Parse JSON (RFC 8259: no NaN or Infinity); raise `error` with line and column when it is broken."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as problem:
         raise error(f"{where}:{problem.lineno}:{problem.colno}: not JSON: {problem.msg}") from None
     except (ValueError, RecursionError) as problem:
         raise error(f"{where}: not JSON: {problem}") from None
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
@@ -78,7 +80,20 @@ def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEva
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
         place = key_path(first["loc"])
-        raise error(f"{first['msg']}{f' at {place}' if place else ''} in {where}") from None
+        raise error(f"{_in_words(first)}{f' at {place}' if place else ''} in {where}") from None
+
+
+def _in_words(problem: ErrorDetails) -> str:
+    """pydantic's message, or one without its vocabulary where that would not help a user."""
+    context = problem.get("ctx", {})
+    return {
+        "model_type": "a mapping of keys to values is expected",
+        "dict_type": "a mapping of keys to values is expected",
+        "extra_forbidden": "unknown key",
+        "missing": "a required key is missing",
+        "too_short": "at least one entry is expected",
+        "value_error": str(context.get("error", "")),
+    }.get(problem["type"]) or problem["msg"]
 
 
 def key_path(location: tuple[int | str, ...]) -> str:
@@ -107,7 +122,7 @@ def replace_text(path: Path, content: str) -> None:
                 handle.write(content.encode("utf-8", "backslashreplace"))
                 handle.flush()
                 os.fsync(handle.fileno())
-                os.fchmod(handle.fileno(), 0o666 & ~_UMASK)
+            Path(name).chmod(0o666 & ~_UMASK)  # a temporary file is its owner's alone
             Path(name).replace(path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
@@ -133,20 +148,30 @@ def storing(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def locked(path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """Hold the lock of a file (`.<name>.lock` beside it) against every other process of this machine."""
-    lock_path = path.with_name(f".{path.name}.lock")
+def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
+    """Hold a lock against every other process of this machine; raises StorageError when it is not to be had."""
     with storing(lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(lock_path, timeout=seconds)
+        lock = FileLock(lock_path)
         try:
-            lock.acquire()
+            lock.acquire(timeout=seconds)
         except Timeout:
-            raise StorageError(f"{path} is locked by another process since {seconds:.0f} s; try again") from None
+            raise StorageError(f"{lock_path} is held by another process since {seconds:.0f} s; try again") from None
     try:
         yield
     finally:
         lock.release()
+
+
+def held_now(lock_path: Path) -> FileLock | None:
+    """Take a lock if it is free, to be released by the caller; None when another process has it."""
+    with storing(lock_path):
+        lock = FileLock(lock_path)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return None
+        return lock
 
 
 class LinesWriter:

@@ -69,6 +69,8 @@ def _load_case(folder: Path, component: Component) -> Case:
     if document_path is None:
         raise FixtureError(f"case '{folder.name}' has no document: {folder / 'document.md'} is missing")
     document = read_text(document_path, FixtureError)
+    if not document.strip():
+        raise FixtureError(f"{document_path} is empty")
     truth_path = _first(folder, _TRUTHS)
     truth = None if truth_path is None else _read_truth(truth_path, component)
     return Case(
@@ -89,6 +91,10 @@ def _read_truth(path: Path, component: Component) -> Any:
     if path.suffix == ".md" and component.output == "text":
         return read_text(path, FixtureError).strip()
     truth = read_json(path, FixtureError)
+    if component.output == "text":
+        if not isinstance(truth, str):
+            raise FixtureError(f"{path} must hold a JSON string: '{component.name}' answers with text")
+        return truth.strip()
     problems = component.schema_errors(truth)
     if problems:
         raise FixtureError(f"{path} fails {component.folder / 'schema.json'} at {problems[0]}")

@@ -51,7 +51,7 @@ def with_rows(board: Leaderboard, rows: Iterable[Row]) -> Leaderboard:
 
 def append_rows(path: Path, skill: str, rows: Iterable[Row]) -> Leaderboard:
     """Add rows to the file; raises LeaderboardError or StorageError, the file then being as it was."""
-    with locked(path):
+    with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         board = load_leaderboard(path, skill)
         merged = with_rows(board, rows)
         for row in merged.runs:

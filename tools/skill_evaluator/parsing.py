@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from skill_evaluator.files import refuse_constant
+
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t\r]*\n(.*?)```", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
 _BRACKET_OR_STRING = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)
@@ -64,11 +66,7 @@ def _step(piece: str) -> int:
     return {"{": 1, "[": 1, "}": -1, "]": -1}.get(piece, 0)
 
 
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON value")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def _embedded(text: str) -> Parsed | None:

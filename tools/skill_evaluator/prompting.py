@@ -1,14 +1,15 @@
 """(component, case, replicate) → the request every model is sent."""
 
 import hashlib
+import json
 
 from skill_evaluator.components import Component
 from skill_evaluator.fixtures import Case
 from skill_evaluator.providers.base import Request
 
-_MESSAGE_OVERHEAD_TOKENS = 16
 _BYTES_PER_TOKEN = 4
-_FEWEST_BYTES_PER_TOKEN = 2
+_TEMPLATE_TOKENS = 16
+_MOST_TEMPLATE_TOKENS = 512  # the instructions that structured output adds to a prompt
 
 
 def build_request(component: Component, case: Case, *, replicate: int, seed: int, max_output_tokens: int) -> Request:
@@ -33,14 +34,15 @@ def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
 
 def estimate_input_tokens(request: Request) -> int:
     """Input tokens to expect, at four bytes of text a token."""
-    return _input_bytes(request) // _BYTES_PER_TOKEN + _MESSAGE_OVERHEAD_TOKENS
+    return _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
 
 
 def most_input_tokens(request: Request) -> int:
-    """A cautious bound of the input tokens, at two bytes a token (prose has about four, tables and digits three)."""
-    return _input_bytes(request) // _FEWEST_BYTES_PER_TOKEN + _MESSAGE_OVERHEAD_TOKENS
+    """An upper bound of the input tokens: a byte is the least a token stands for; vendors add some of their own.
+    """
+    return _input_bytes(request) + _MOST_TEMPLATE_TOKENS
 
 
 def _input_bytes(request: Request) -> int:
-    schema = len(str(request.schema)) if request.schema else 0
+    schema = len(json.dumps(request.schema)) if request.schema else 0
     return len(request.system.encode()) + len(request.user.encode()) + schema

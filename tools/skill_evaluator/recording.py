@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from skill_evaluator import summaries
+from skill_evaluator import __version__, summaries
 from skill_evaluator.components import Component
 from skill_evaluator.config import Model, Price, Settings
-from skill_evaluator.providers.base import Failure, Sampling
+from skill_evaluator.providers.base import Sampling
 from skill_evaluator.records import CaseRecord, FieldCount, Latency, ModelSettings, Record, Tokens
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import usage_cost
 from skill_evaluator.scoring import SCORED, CaseScore, Scorecard
-from skill_evaluator.stats import quantile
+from skill_evaluator.stats import quantile, rounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ def build_record(
     model_settings: ModelSettings,
     price: Price | None,
     required_coverage: float,
-    halted: Failure | None = None,
+    stopped: str | None = None,
 ) -> Record:
     """The record of a run that ended, or was halted with something to show."""
     coverage = scorecard.answered / scorecard.planned
@@ -51,13 +51,13 @@ def build_record(
         planned=scorecard.planned,
         scored=scorecard.planned - sum(failures.values()),
         coverage=round(coverage, 6),
-        complete=halted is None and coverage >= required_coverage,
-        stopped=None if halted is None else f"{halted.reason}: {halted.message}",
+        complete=stopped is None and coverage >= required_coverage,
+        stopped=stopped,
         primary_metric=component.primary_metric,
         accuracy=summaries.accuracy(scorecard, component.metrics),
         reproducibility=summaries.reproducibility(scorecard),
         per_field=summaries.fields(scorecard, lambda path: component.plan.leaf(path).compare or "exact"),
-        per_case=[_case_record(case, component, manifest.cases[case.case_id]) for case in scorecard.cases],
+        per_case=[_case_record(case, manifest.cases[case.case_id]) for case in scorecard.cases],
         failures=failures,
         reasons=dict(scorecard.reasons),
         retries=scorecard.retries,
@@ -66,7 +66,7 @@ def build_record(
         latency_s=_latency(scorecard),
         settings=model_settings,
         digests={**manifest.digests, "datasets": component.digests["datasets"]},
-        evaluator_version=manifest.evaluator_version,
+        evaluator_version=__version__,
     )
 
 
@@ -85,15 +85,15 @@ def describe_settings(model: Model, sampling: Sampling, settings: Settings) -> M
     )
 
 
-def _case_record(case: CaseScore, component: Component, digest: str) -> CaseRecord:
+def _case_record(case: CaseScore, digest: str) -> CaseRecord:
     return CaseRecord(
         case_id=case.case_id,
-        accuracy=summaries.case_accuracy(case, component.metrics),
-        reproducibility={name: _rounded(value) for name, value in case.reproducibility.items()},
+        accuracy=summaries.case_accuracy(case),
+        reproducibility={name: rounded(value) for name, value in case.reproducibility.items()},
         failures=_counted(case),
         digest=digest,
         outcomes=list(case.outcomes),
-        replicates={name: [_rounded(value) for value in values] for name, values in case.metrics.items()},
+        replicates={name: [rounded(value) for value in values] for name, values in case.metrics.items()},
         fields={path: FieldCount(right=total.counts.right, n=total.counts.n) for path, total in case.fields.items()},
     )
 
@@ -124,8 +124,4 @@ def _cost(scorecard: Scorecard, price: Price | None) -> float | None:
 
 def _latency(scorecard: Scorecard) -> Latency:
     values = scorecard.latencies_s
-    return Latency(p50=_rounded(quantile(values, 0.5), 3), p95=_rounded(quantile(values, 0.95), 3))
-
-
-def _rounded(value: float | None, digits: int = 6) -> float | None:
-    return None if value is None else round(value, digits)
+    return Latency(p50=rounded(quantile(values, 0.5), 3), p95=rounded(quantile(values, 0.95), 3))

@@ -42,7 +42,7 @@ class CaseScore:
     """One case: per replicate its outcome and metrics, over its replicates the fields and the agreement.
 
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None where it was not
-    measured.
+    measured. `undefined` are the metrics that have no value for this case whatever is answered.
     """
 
     case_id: str
@@ -52,6 +52,7 @@ class CaseScore:
     fields: Mapping[str, FieldTotal]
     reproducibility: Mapping[str, float | None]
     stability: Mapping[str, float]
+    undefined: frozenset[str] = frozenset()
 
     @property
     def answered(self) -> int:
@@ -181,6 +182,16 @@ class Scorer:
             fields=total_fields((scored.fields, times[id(scored)]) for scored in case.by_text.values()),
             reproducibility={name: metric(case.answers) for name, metric in REPRODUCIBILITY.items()},
             stability=field_stability_by_path(case.answers),
+            undefined=self._undefined(case.case),
+        )
+
+    def _undefined(self, case: Case) -> frozenset[str]:
+        """The metrics that not even the truth has a value of, such as `jaccard` where there is no array."""
+        truth = Comparison(case.truth, case.truth, self._component.plan, self._component.conforms)
+        return frozenset(
+            name
+            for name, metric in self._component.metrics.items()
+            if metric.needs_truth and (not case.labelled or metric.score(truth) is None)
         )
 
 

@@ -69,6 +69,11 @@ def t_quantile(degrees: int) -> float:
     return float(stdtrit(degrees, 0.5 + CONFIDENCE / 2))
 
 
+def rounded(value: float | None, digits: int = 6) -> float | None:
+    """A number as records keep it; None stays None."""
+    return None if value is None else round(value, digits)
+
+
 def quantile(values: Sequence[float], share: float) -> float | None:
     """Quantile by linear interpolation between order statistics (Hyndman and Fan 1996, type 7); None of nothing."""
     if not values:

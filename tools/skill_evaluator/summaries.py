@@ -3,40 +3,38 @@
 Replicates are averaged within a case first; every mean over cases is a mean of those.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from skill_evaluator.metrics import REPRODUCIBILITY
-from skill_evaluator.metrics.base import Metric
 from skill_evaluator.records import CaseAccuracy, FieldSummary, Summary
 from skill_evaluator.scoring import ANSWERED, SCORED, CaseScore, Scorecard
-from skill_evaluator.stats import mean_or_none, stdev_or_none, unit_interval
+from skill_evaluator.stats import mean_or_none, rounded, stdev_or_none, unit_interval
 
 _DIGITS = 6
 Values = Sequence[float | None]
 
 
-def accuracy(scorecard: Scorecard, metrics: Mapping[str, Metric]) -> dict[str, Summary]:
+def accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
     """Per metric: `mean` over scored replicates, `strict_mean` with unparseable, refused and truncated answers as 0.
 
     `stdev` is between replicates (of the means over cases of replicate 1, 2, …), `n` the scored replicates; `ci95` is
     of strict_mean.
     """
-    return {name: _accuracy(scorecard, name, metric) for name, metric in metrics.items()}
+    return {name: _accuracy(scorecard, name) for name in metrics}
 
 
-def _accuracy(scorecard: Scorecard, name: str, metric: Metric) -> Summary:
-    cases = [case for case in scorecard.cases if case.labelled or not metric.needs_truth]
-    scored = [[value for value in case.metrics[name] if value is not None] for case in cases]
-    strict = [[value for value in strict_values(case, name) if value is not None] for case in cases]
-    case_means = [fmean(values) for values in strict if values]
+def _accuracy(scorecard: Scorecard, name: str) -> Summary:
+    cases = [case for case in scorecard.cases if name not in case.undefined]
+    scored = [_known(case.metrics[name]) for case in cases]
+    case_means = [fmean(values) for case in cases if (values := _known(strict_values(case, name)))]
     by_replicate = zip(*(strict_values(case, name) for case in cases), strict=True)
-    replicate_means = [fmean(known) for values in by_replicate if (known := [v for v in values if v is not None])]
+    replicate_means = [fmean(values) for column in by_replicate if (values := _known(column))]
     return Summary(
-        mean=_rounded(mean_or_none([fmean(values) for values in scored if values])),
-        strict_mean=_rounded(mean_or_none(case_means)),
-        stdev=_rounded(stdev_or_none(replicate_means)),
-        stdev_cases=_rounded(stdev_or_none(case_means)),
+        mean=rounded(mean_or_none([fmean(values) for values in scored if values])),
+        strict_mean=rounded(mean_or_none(case_means)),
+        stdev=rounded(stdev_or_none(replicate_means)),
+        stdev_cases=rounded(stdev_or_none(case_means)),
         n=sum(map(len, scored)),
         n_cases=len(case_means),
         ci95=_interval(case_means),
@@ -44,28 +42,28 @@ def _accuracy(scorecard: Scorecard, name: str, metric: Metric) -> Summary:
 
 
 def strict_values(case: CaseScore, name: str) -> Values:
-    """A metric per replicate, an answer without parsable output as 0; None for a failed call or undefined value."""
-    values = case.metrics[name]
-    if SCORED in case.outcomes and all(value is None for value in values):
-        return values  # the metric is undefined for this case, not missed
+    """A metric per replicate, an answer without parsable output as 0; None for a failed call."""
     return [
         0.0 if value is None and outcome in ANSWERED and outcome != SCORED else value
-        for value, outcome in zip(values, case.outcomes, strict=True)
+        for value, outcome in zip(case.metrics[name], case.outcomes, strict=True)
     ]
 
 
-def case_accuracy(case: CaseScore, metrics: Mapping[str, Metric]) -> dict[str, CaseAccuracy]:
-    """The same for one case."""
-    found = {}
-    for name, metric in metrics.items():
-        if not case.labelled and metric.needs_truth:
-            continue
-        scored = [value for value in case.metrics[name] if value is not None]
-        strict = [value for value in strict_values(case, name) if value is not None]
-        found[name] = CaseAccuracy(
-            mean=_rounded(mean_or_none(scored)), strict_mean=_rounded(mean_or_none(strict)), n=len(scored)
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
+    """The same for one case, without the metrics that are undefined for it."""
+    return {
+        name: CaseAccuracy(
+            mean=rounded(mean_or_none(scored := _known(case.metrics[name]))),
+            strict_mean=rounded(mean_or_none(_known(strict_values(case, name)))),
+            n=len(scored),
         )
-    return found
+        for name in case.metrics
+        if name not in case.undefined
+    }
 
 
 def reproducibility(scorecard: Scorecard) -> dict[str, Summary]:
@@ -76,12 +74,12 @@ def reproducibility(scorecard: Scorecard) -> dict[str, Summary]:
 def _reproducibility(scorecard: Scorecard, name: str) -> Summary:
     values = [value for case in scorecard.cases if (value := case.reproducibility[name]) is not None]
     lowest, highest = (1.0, max(2.0, float(scorecard.replicates))) if name == "distinct_outputs" else (0.0, 1.0)
-    mean = _rounded(mean_or_none(values))
+    mean = rounded(mean_or_none(values))
     return Summary(
         mean=mean,
         strict_mean=mean,
         stdev=None,
-        stdev_cases=_rounded(stdev_or_none(values)),
+        stdev_cases=rounded(stdev_or_none(values)),
         n=len(values),
         n_cases=len(values),
         ci95=_interval(values, lowest, highest),
@@ -108,15 +106,15 @@ def _field(scorecard: Scorecard, path: str, compare: str) -> FieldSummary:
             line[output] = line.get(output, 0) + count
     return FieldSummary(
         compare=compare,
-        accuracy=_rounded(right / n if n else None),
+        accuracy=rounded(right / n if n else None),
         n=n,
         right=right,
         wrong=wrong,
         missing=missing,
         extra=extra,
-        stability=_rounded(mean_or_none([case.stability[path] for case in scorecard.cases if path in case.stability])),
-        token_f1=_rounded(sum(total.token_f1 for total in totals) / texts if texts else None),
-        rouge_l=_rounded(sum(total.rouge_l for total in totals) / texts if texts else None),
+        stability=rounded(mean_or_none([case.stability[path] for case in scorecard.cases if path in case.stability])),
+        token_f1=rounded(sum(total.token_f1 for total in totals) / texts if texts else None),
+        rouge_l=rounded(sum(total.rouge_l for total in totals) / texts if texts else None),
         confusion=confusion or None,
     )
 
@@ -129,7 +127,3 @@ def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0
         if bounds is None
         else (round(lowest + bounds[0] * span, _DIGITS), round(lowest + bounds[1] * span, _DIGITS))
     )
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, _DIGITS)

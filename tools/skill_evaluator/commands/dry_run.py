@@ -46,6 +46,7 @@ def dry_run(options: Options) -> int:
         replicates=options.replicates or inputs.settings.replicates,
         seed=inputs.settings.seed if options.seed is None else options.seed,
         shard=inputs.shard,
+        selection=options.cases,
     )
     replicates = runs[0].manifest.replicates
     chosen = [case for case in inputs.cases if case.id in runs[0].manifest.cases]

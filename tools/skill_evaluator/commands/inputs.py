@@ -1,18 +1,19 @@
 """What an evaluation is asked and what it reads: the command line, typed, and every input, checked before any call."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from skill_evaluator.components import Component, load_component
 from skill_evaluator.config import Model, Settings, load_models, load_settings, select_models
-from skill_evaluator.errors import ConfigError
+from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.fixtures import Case, load_cases
 from skill_evaluator.leaderboard import load_leaderboard
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.runner.plan import Shard
+from skill_evaluator.runner.prices import price_of
 
 Format = Literal["text", "json", "markdown"]
 Kinds = Mapping[str, ProviderKind]
@@ -63,17 +64,33 @@ def read_inputs(options: Options) -> Inputs:
         raise ConfigError(f"--max-calls must not be negative: {options.max_calls}")
     if options.max_cost is not None and not options.max_cost >= 0:  # not a number compares false
         raise ConfigError(f"--max-cost must be an amount in USD, not {options.max_cost}")
+    if options.resume is not None and (not options.resume or options.dry_run):
+        raise RunError("--resume takes a run id, a run folder or nothing, and does not go with --dry-run")
     settings = load_settings(options.config)
     models = load_models(options.config)
     kinds = kinds_of(models, str(options.config / "models.yaml"))
     component = load_component(options.components, options.skill)
-    cases = load_cases(component, options.fixtures, options.cases)
+    patterns = () if options.resume is not None else options.cases  # a resumed run remembers its cases
+    cases = load_cases(component, options.fixtures, patterns)
     load_leaderboard(component.leaderboard_path, component.name)
+    chosen = select_models(models, options.models)
+    if options.max_cost is not None:
+        _refuse_unpriced(chosen, kinds)
     return Inputs(
         component=component,
         cases=cases,
-        models=select_models(models, options.models),
+        models=chosen,
         kinds=kinds,
         settings=settings,
         shard=Shard.parse(options.shard) if options.shard else None,
     )
+
+
+def _refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
+    """A cap on the cost is a promise that cannot be kept for a model whose price nobody knows."""
+    for model in models:
+        if price_of(model, kinds[model.provider]) is None:
+            raise ConfigError(
+                f"--max-cost cannot be kept: no price is known for '{model.id}'; "
+                "give it price: {input, output} in models.yaml, or leave it out with --model"
+            )

@@ -1,14 +1,15 @@
 """`skill-evaluator score`: score a saved run again, with today's metrics and declarations, without a call."""
 
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from skill_evaluator.commands.inputs import Format
-from skill_evaluator.components import load_component
+from skill_evaluator.components import Component, load_component
 from skill_evaluator.config import load_models, load_settings
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
-from skill_evaluator.fixtures import cases_folder, load_cases
-from skill_evaluator.providers.base import Failure
+from skill_evaluator.fixtures import Case, cases_folder, load_cases
 from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.recording import Origin, build_record, describe_settings
 from skill_evaluator.records import write_record
@@ -16,7 +17,7 @@ from skill_evaluator.reports.evaluation import Finished, print_finished, write_r
 from skill_evaluator.runner.journal import RECORD, outcomes, read_manifest
 from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import price_of
-from skill_evaluator.runner.runs import resumed_run
+from skill_evaluator.runner.runs import Run, changes_since, saved_run
 from skill_evaluator.scoring import Scorer
 from skill_evaluator.versions import commit_of
 
@@ -34,23 +35,17 @@ class Options:
 
 def score(options: Options) -> int:
     """Score one run folder; rewrites its record.json and report.md, touches no leaderboard. Returns the exit code."""
-    manifest = read_manifest(options.run)
     models, settings = load_models(options.config), load_settings(options.config)
     kinds = kinds_of(models, str(options.config / "models.yaml"))
-    component = load_component(options.components, manifest.skill)
+    component = load_component(options.components, read_manifest(options.run).skill)
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
-    run = resumed_run(options.run, component, cases, {model.id: model for model in models})
-    scorer = Scorer(component, [cases[case_id] for case_id in manifest.cases], manifest.replicates)
-    found = outcomes(options.run)
-    planned = plan_calls(tuple(manifest.cases), manifest.replicates)
-    for call in planned:
-        if call in found:
-            scorer.add(found[call])
-    if not found:
-        raise RunError(f"{options.run} holds no answer yet")
+    run = saved_run(options.run, component, {model.id: model for model in models})
+    _say_what_changed(run, component, cases)
+    scorer = Scorer(component, [cases[case_id] for case_id in run.manifest.cases], run.manifest.replicates)
+    complete = _score_answers(run, scorer)
     kind = kinds[run.model.provider]
     record = build_record(
-        manifest,
+        run.manifest,
         component,
         scorer.scorecard(),
         Origin(
@@ -60,12 +55,32 @@ def score(options: Options) -> int:
         describe_settings(run.model, kind.sampling(run.model), settings),
         price_of(run.model, kind),
         settings.required_coverage,
-        None
-        if len(found) == len(planned)
-        else Failure(kind="not_run", reason="unfinished", message="calls are missing"),
+        None if complete else "unfinished: calls are missing",
     )
     finished = Finished(record=record, record_path=options.run / RECORD, folder=options.run)
     write_record(finished.record_path, record)
     write_report(finished, component)
     print_finished([finished], component, options.format)
     return EXIT_OK if record.complete else EXIT_INCOMPLETE
+
+
+def _say_what_changed(run: Run, component: Component, cases: Mapping[str, Case]) -> None:
+    """Warn of what shaped the answers and is different now; raises RunError for a case that is gone."""
+    gone = [case_id for case_id in run.manifest.cases if case_id not in cases]
+    if gone:
+        raise RunError(f"{run.folder} cannot be scored: case '{gone[0]}' is no longer among the fixtures")
+    changed = changes_since(run, component, cases)
+    if changed:
+        print(f"warning: changed since these answers were given: {', '.join(changed)}", file=sys.stderr)
+
+
+def _score_answers(run: Run, scorer: Scorer) -> bool:
+    """Score what the journal holds; whether every planned call is in it."""
+    found = outcomes(run.folder)
+    planned = plan_calls(tuple(run.manifest.cases), run.manifest.replicates)
+    known = [found[call] for call in planned if call in found]
+    if not known:
+        raise RunError(f"{run.folder} holds no answer yet")
+    for replicate in known:
+        scorer.add(replicate)
+    return len(known) == len(planned)

@@ -6,7 +6,7 @@ from skill_evaluator.metrics.answers import CaseAnswers
 def distinct_outputs(answers: CaseAnswers) -> float | None:
     """Number of distinct parsed outputs among a case's answers; every unparseable answer counts as one of its own.
 
-    Range 1 to N, 1 is best; undefined without an answer.
+    Range 1 to N, 1 is best; undefined for fewer than two answers.
 
     >>> from skill_evaluator.metrics.fieldplan import FieldPlan
     >>> answers = CaseAnswers(FieldPlan())
@@ -14,4 +14,4 @@ def distinct_outputs(answers: CaseAnswers) -> float | None:
     >>> distinct_outputs(answers)
     2.0
     """
-    return float(len(answers.groups) + answers.unparsed) if answers.n else None
+    return float(len(answers.groups) + answers.unparsed) if answers.n > 1 else None

@@ -23,6 +23,7 @@ from skill_evaluator.providers.base import (
     unsendable,
 )
 
+_VENDOR_URL = "https://api.anthropic.com"  # given, so that no variable of the SDK sends a run elsewhere
 _STOP: Mapping[str, StopReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -49,7 +50,7 @@ class AnthropicProvider:
         self._sdk = anthropic
         self._response_type = httpx2.Response
         self._client = anthropic.AsyncAnthropic(
-            api_key=key or "no-key", base_url=model.base_url, max_retries=0, timeout=timeout_s
+            api_key=key or "no-key", base_url=model.base_url or _VENDOR_URL, max_retries=0, timeout=timeout_s
         )
         self._fixed = {"model": model.api_name, **model.params.extra}
         self._by_schema = model.structured_output == "json_schema"

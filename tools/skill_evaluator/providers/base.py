@@ -62,7 +62,10 @@ class Failure:
 
 
 class ProviderError(SkillEvaluatorError):
-    """A call that brought no completion: what it was, whether to try again and when, whether to stop the model."""
+    """A call that brought no completion: what it was, whether to try again and when, whether to stop the model.
+
+    `rejected` is a request that the server found wrong: perhaps its settings, perhaps this one document.
+    """
 
     def __init__(
         self,
@@ -76,6 +79,7 @@ class ProviderError(SkillEvaluatorError):
         throttled: bool = False,
         fatal: bool = False,
         perhaps_billed: bool = False,
+        rejected: bool = False,
     ) -> None:
         super().__init__(message or reason)
         self.reason = reason
@@ -86,6 +90,7 @@ class ProviderError(SkillEvaluatorError):
         self.throttled = throttled
         self.fatal = fatal
         self.perhaps_billed = perhaps_billed
+        self.rejected = rejected
 
     def failure(self, redact: Callable[[str], str] = str) -> Failure:
         """The same as a value; keys are struck out before it is cut to length, so that no part of one is left."""
@@ -157,6 +162,7 @@ def error_from_status(status: int, headers: Mapping[str, str], message: str) -> 
         retryable=asked == "true" or (asked != "false" and (status in _RETRYABLE or status >= 500)),
         retry_after_s=retry_after_seconds(headers),
         throttled=status in (429, 503, 529),
+        rejected=reason == "bad_request",
     )
 
 

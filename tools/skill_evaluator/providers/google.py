@@ -54,6 +54,7 @@ _OURS = {
     "should_return_http_response",
     "system_instruction",
 }
+_VENDOR_URL = "https://generativelanguage.googleapis.com"  # given: no variable of the SDK sends a run elsewhere
 _VERSION_AT_END = re.compile(r"/(v1\w*)/?$")
 _WRONG_KEY = "API key not valid"  # a 400 by status; some gateways drop the details that name it
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
@@ -96,7 +97,8 @@ class GoogleProvider:
         from google import genai
         from google.genai import errors, types
 
-        version = _VERSION_AT_END.search(model.base_url or "")
+        url = model.base_url or _VENDOR_URL
+        version = _VERSION_AT_END.search(url)
         self._transport = httpx2
         self._errors = errors
         self._config_type = types.GenerateContentConfig
@@ -105,7 +107,7 @@ class GoogleProvider:
             enterprise=False,
             api_key=key or "no-key",
             http_options=types.HttpOptions(
-                base_url=model.base_url[: version.start()] if model.base_url and version else model.base_url,
+                base_url=url[: version.start()] if version else url,
                 api_version=version[1] if version else None,
                 timeout=round(timeout_s * 1000),
                 retry_options=types.HttpRetryOptions(attempts=1),

@@ -10,10 +10,14 @@ _OWN_PARAMS = {"threads": 2, "context_tokens": 8192, "weights": None}
 
 
 def sampling(model: Model) -> Sampling:
-    """Temperature (0 unless the model's params say otherwise), a seed and a fixed thread count: all are honoured."""
-    sent: dict[str, Any] = {"seed": "per replicate", "temperature": model.params.temperature or 0.0}
-    if model.params.top_p is not None:
-        sent["top_p"] = model.params.top_p
+    """Temperature 0 (unless the profile or the params say otherwise), a seed, a fixed thread count: all are honoured.
+    """
+    sent: dict[str, Any] = {"seed": "per replicate"}
+    if model.profile == "deterministic":
+        sent["temperature"] = 0.0
+    for name, value in (("temperature", model.params.temperature), ("top_p", model.params.top_p)):
+        if value is not None:
+            sent[name] = value
     return Sampling(sent={**sent, "threads": _own(model)["threads"], "prompt_cache": False})
 
 

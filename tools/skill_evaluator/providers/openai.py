@@ -23,6 +23,7 @@ from skill_evaluator.providers.base import (
     unsendable,
 )
 
+_VENDOR_URL = "https://api.openai.com/v1"
 _STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
 _REASONING_FAMILIES = ("gpt-5", "o1", "o3", "o4")  # they answer 400 to a temperature or top_p
 _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
@@ -55,8 +56,9 @@ class OpenAIProvider:
         self._sdk = openai
         self._response_type = httpx2.Response
         self._client = openai.AsyncOpenAI(
-            api_key=key or "no-key", base_url=model.base_url, max_retries=0, timeout=timeout_s
+            api_key=key or "no-key", base_url=model.base_url or _VENDOR_URL, max_retries=0, timeout=timeout_s
         )
+        self._client.organization = self._client.project = None  # models.yaml decides, not the SDK's variables
         self._fixed = _fixed_body(model)
         self._limit_name = "max_tokens" if model.base_url else "max_completion_tokens"
         self._structured = model.structured_output

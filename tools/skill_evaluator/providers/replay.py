@@ -1,8 +1,8 @@
 """Recorded answers instead of a model: JSON Lines of `{"case_id", "replicate", "text"}`, one line an answer.
 
 Optional per line: `stop_reason`, `usage`, `served_model`, `request_id`, or `error` (a reason, or the object a journal
-writes) for a recorded failure. A run's own `replicates.jsonl` is such a file. When a line is repeated the last one
-counts, as in a journal.
+writes) for a recorded failure. A run's own `replicates.jsonl` is such a file. Of several lines of one
+call the first answer counts, as in a journal.
 """
 
 from pathlib import Path
@@ -72,7 +72,9 @@ class ReplayProvider:
             line = validated(_Line, value, Path(f"{path}:{number}"))
             if line.text is None and line.error is None:
                 raise ConfigError(f"{path}:{number}: neither text nor error")
-            self._lines[(line.case_id, line.replicate)] = line
+            known = self._lines.get((line.case_id, line.replicate))
+            if known is None or known.text is None:
+                self._lines[(line.case_id, line.replicate)] = line
 
     async def complete(self, request: Request) -> Completion:
         """The recorded answer; raises ProviderError for a recorded failure or an absent line."""

@@ -50,7 +50,7 @@ def _in_cache() -> Path | None:
 
 def _fetched() -> Path:
     target = cache_dir() / _FILE
-    with locked(target, seconds=900):
+    with locked(target.with_name(f".{target.name}.lock"), seconds=900):
         if target.exists():  # another process fetched it while this one waited
             return target
         print(f"fetching the local model's weights once (93 MB) to {target}", file=sys.stderr, flush=True)

@@ -14,7 +14,7 @@ from rich.table import Table
 from skill_evaluator.components import Component
 from skill_evaluator.files import replace_text
 from skill_evaluator.records import Record, Summary
-from skill_evaluator.runner.journal import REPORT, invocation_of
+from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.text import printable
 
 _WEAKEST = 5
@@ -28,11 +28,6 @@ class Finished:
     record: Record
     record_path: Path
     folder: Path
-
-    @property
-    def invocation(self) -> str:
-        """What the runs of one command have in common."""
-        return invocation_of(self.record.run_id)
 
 
 def print_finished(
@@ -79,7 +74,7 @@ def print_text(console: Console, finished: Finished, component: Component) -> No
             table.add_row(*row)
         console.print(table)
     for line in _places(finished):
-        console.print(line, soft_wrap=True)
+        console.print(line, soft_wrap=True, markup=False)
 
 
 def _metrics_table(record: Record) -> Table:
@@ -123,7 +118,7 @@ def _facts(record: Record) -> str:
 def _failures(record: Record) -> str:
     """`3 truncated, 1 provider_error (rate_limited 1)`."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in record.failures.items())
-    reasons = ", ".join(f"{reason} {count}" for reason, count in record.reasons.items())
+    reasons = ", ".join(f"{_safe(reason)} {count}" for reason, count in record.reasons.items())
     return f"{kinds} ({reasons})" if reasons else kinds
 
 
@@ -132,7 +127,13 @@ def _stopped(record: Record) -> str:
 
 
 def _safe(text: str) -> str:
-    return printable(text).replace("[", "(").replace("]", ")")
+    """Text from outside, on one line, that neither a terminal nor a page takes for markup."""
+    return printable(" ".join(text.split())).replace("[", "(").replace("]", ")").replace("|", "/").replace("`", "'")
+
+
+def _path(path: str) -> str:
+    """A field's path; the brackets of array items are its own, any other mark-up is not."""
+    return "[]".join(_safe(part) for part in path.split("[]"))
 
 
 def _weakest(record: Record) -> list[tuple[str, ...]]:
@@ -141,7 +142,7 @@ def _weakest(record: Record) -> list[tuple[str, ...]]:
     ranked = sorted(known, key=lambda item: (_field_score(item[1]), item[0]))
     return [
         (
-            printable(path),
+            _path(path),
             _number(_field_score(field)) + (" F1" if field.token_f1 is not None else ""),
             f"{field.right}/{field.n}",
             str(field.wrong),
@@ -189,6 +190,6 @@ def markdown(finished: Finished, component: Component) -> str:
         page.write("\n| weakest field | accuracy | right/n | wrong | missing | extra | stability |\n")
         page.write("|---|---:|---:|---:|---:|---:|---:|\n")
         for row in weakest:
-            page.write(f"| `{row[0].replace('|', '¦').replace('`', '')}` | {' | '.join(row[1:])} |\n")
+            page.write(f"| `{row[0]}` | {' | '.join(row[1:])} |\n")
     page.write("\n" + "\n".join(f"- {line}" for line in _places(finished)) + "\n")
     return page.getvalue()

@@ -75,6 +75,7 @@ class Engine:
         self._gate = Gate(job.concurrency, self._pause)
         self._pace = Pace(job.model.limits, self._pause)
         self._rejected = 0
+        self._succeeded = False
         self._hopeless = asyncio.Event()
         self.halted: Failure | None = None
 
@@ -135,7 +136,7 @@ class Engine:
             if answer is None:
                 return None
             self._gate.succeeded()
-            self._rejected = -1
+            self._succeeded = True
             completion, latency_s = answer
             return Replicate(call=call, completion=self._redacted(completion), latency_s=latency_s, attempts=attempt)
         raise AssertionError("unreachable: the last attempt returns")
@@ -159,7 +160,7 @@ class Engine:
                 completion = await self._ask(request)
                 known = usage_cost(self._job.price, completion.usage)
                 spent = most.usd if known is None else known
-                return completion, time.perf_counter() - begun
+                return completion, round(time.perf_counter() - begun, 4)  # as the journal keeps it
             except ProviderError as problem:
                 spent = most.usd if problem.perhaps_billed else 0.0
                 raise
@@ -188,9 +189,8 @@ class Engine:
 
     def _halt_if_hopeless(self, problem: ProviderError) -> None:
         """A wrong key or unknown model fails every call; so do settings for which the first calls are all rejected."""
-        if problem.reason == "bad_request" and self._rejected >= 0:
-            self._rejected += 1
-        if problem.fatal or self._rejected >= _REJECTED_IN_A_ROW:
+        self._rejected += problem.rejected
+        if problem.fatal or (self._rejected >= _REJECTED_IN_A_ROW and not self._succeeded):
             self.halted = self.halted or self._redacted_failure(problem)
             self._hopeless.set()
 

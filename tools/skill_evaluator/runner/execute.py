@@ -11,7 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from filelock import FileLock
+
 from skill_evaluator.config import Price, Settings
+from skill_evaluator.errors import RunError
+from skill_evaluator.files import held_now
 from skill_evaluator.providers.base import Failure, ProviderKind, Request
 from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.runner.budget import Budget
@@ -112,12 +116,16 @@ class _Part:
     ) -> None:
         run = assignment.run
         self.assignment = assignment
-        earlier = outcomes(run.folder)
+        self._held: FileLock | None = None
+        if run.folder.exists():
+            self._hold()
+        planned = plan_calls(tuple(run.manifest.cases), run.manifest.replicates)
+        wanted = set(planned)
+        earlier = {call: replicate for call, replicate in outcomes(run.folder).items() if call in wanted}
         self._errors = {call: replicate for call, replicate in earlier.items() if not replicate.answered}
         for replicate in earlier.values():
             if replicate.answered:
                 assignment.on_outcome(replicate)
-        planned = plan_calls(tuple(run.manifest.cases), run.manifest.replicates)
         self._todo = [call for call in planned if call not in earlier or call in self._errors]
         self.progress = Progress(
             model_id=run.model.id, planned=len(planned), answered_before=len(planned) - len(self._todo)
@@ -137,6 +145,8 @@ class _Part:
         """Put the run on disk; only once every provider of the invocation could be opened."""
         if not (self.assignment.run.folder / MANIFEST).exists():
             create_run(self.assignment.run.folder, self.assignment.run.manifest)
+        if self._held is None:
+            self._hold()
         self._journal = Journal(self.assignment.run.folder)
 
     async def run(self) -> None:
@@ -147,8 +157,17 @@ class _Part:
         """Close the journal; errors of earlier attempts stand for calls that were not asked again."""
         if self._journal is not None:
             self._journal.close()
+        if self._held is not None:
+            self._held.release()
         for replicate in self._errors.values():
             self.assignment.on_outcome(replicate)
+
+    def _hold(self) -> None:
+        """Keep other processes from making the same calls; raises RunError when one is at it."""
+        folder = self.assignment.run.folder
+        self._held = held_now(folder / ".lock")
+        if self._held is None:
+            raise RunError(f"{folder} is being executed by another process")
 
     def _open_engine(self, settings: Settings, budget: Budget, stop: Stop, redact: Redactor) -> Engine:
         assignment = self.assignment

@@ -10,9 +10,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
-from skill_evaluator.errors import RunError, StorageError
+from skill_evaluator.errors import LeaderboardError, RunError, StorageError
 from skill_evaluator.files import LinesWriter, json_text, read_json, read_lines, replace_text, validated
 from skill_evaluator.providers.base import Completion, Failure, Usage
+from skill_evaluator.records import read_record
 from skill_evaluator.runner.replicates import Call, Replicate
 
 MANIFEST = "manifest.json"
@@ -37,9 +38,15 @@ class Manifest(BaseModel):
     replicates: PositiveInt
     seed: int
     shard: str | None = None
+    selection: tuple[str, ...] = ()
     cases: dict[str, str]
     digests: dict[str, str]
     evaluator_version: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether the run is of all the component's cases: only then is it a measurement of the component."""
+        return self.shard is None and not self.selection
 
     def differences(self, other: "Manifest") -> list[str]:
         """What of the inputs changed between two manifests, in words."""
@@ -63,29 +70,32 @@ def read_manifest(folder: Path) -> Manifest:
     return validated(Manifest, read_json(path, RunError), path, RunError)
 
 
-def find_runs(results_dir: Path, wanted: str) -> list[Path]:
-    """Run folders by `--resume RUN`: a path, a run id, or the common beginning of one invocation's run ids.
+def find_runs(results_dir: Path, wanted: str, skill: str) -> list[tuple[Path, Manifest]]:
+    """A component's runs by `--resume RUN`: a path, a run id, or the common beginning of one invocation's run ids.
 
     `latest` takes the newest invocation that has an unfinished run. Raises RunError when nothing fits.
     """
     if Path(wanted, MANIFEST).is_file():
-        return [Path(wanted)]
+        return [(Path(wanted), read_manifest(Path(wanted)))]
     folders = sorted(path.parent for path in results_dir.glob(f"*/{MANIFEST}"))
+    runs = [(folder, manifest) for folder in folders if (manifest := read_manifest(folder)).skill == skill]
     if wanted == "latest":
-        unfinished = [folder for folder in folders if _unfinished(folder)]
+        unfinished = [folder for folder, _ in runs if _unfinished(folder)]
         if not unfinished:
-            raise RunError(f"no unfinished run in {results_dir} to resume")
+            raise RunError(f"no unfinished run of '{skill}' in {results_dir} to resume")
         wanted = invocation_of(unfinished[-1].name)
-    found = [folder for folder in folders if folder.name == wanted or invocation_of(folder.name) == wanted]
+    found = [run for run in runs if wanted in (run[0].name, invocation_of(run[0].name))]
     if not found:
-        raise RunError(f"no run '{wanted}' in {results_dir} to resume")
+        raise RunError(f"no run '{wanted}' of '{skill}' in {results_dir} to resume")
     return found
 
 
 def _unfinished(folder: Path) -> bool:
-    """Killed before its record was written, or stopped with one that says so."""
-    path = folder / RECORD
-    return not path.exists() or read_json(path, RunError).get("stopped") is not None
+    """Killed before its record was written, or with one that says it is not complete."""
+    try:
+        return not read_record(folder / RECORD).complete
+    except LeaderboardError:
+        return True
 
 
 def invocation_of(run_id: str) -> str:
@@ -119,11 +129,6 @@ def read_answers(folder: Path) -> Iterator[Replicate]:
             yield _replicate(line)
         except (KeyError, TypeError, AttributeError) as problem:
             raise RunError(f"{path}:{number}: not a journal line ({problem!r})") from None
-
-
-def answered_calls(folder: Path) -> set[Call]:
-    """The calls that need not be asked again."""
-    return {replicate.call for replicate in read_answers(folder) if replicate.answered}
 
 
 def outcomes(folder: Path) -> dict[Call, Replicate]:

@@ -34,6 +34,7 @@ def new_runs(
     replicates: int,
     seed: int,
     shard: Shard | None = None,
+    selection: tuple[str, ...] = (),
 ) -> list[Run]:
     """Runs for every model, not yet on disk; their ids share a beginning: the time and a token of this invocation."""
     now = datetime.datetime.now(datetime.UTC)
@@ -52,6 +53,7 @@ def new_runs(
             replicates=replicates,
             seed=seed,
             shard=str(shard) if shard else None,
+            selection=selection,
             cases={case.id: case.digest for case in cases if case.id in mine},
             digests=input_digests(component, model),
             evaluator_version=__version__,
@@ -72,19 +74,32 @@ def input_digests(component: Component, model: Model) -> dict[str, str]:
 
 def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
     """A run from its folder; raises RunError naming what changed since it was planned."""
+    run = saved_run(folder, component, models)
+    changed = changes_since(run, component, cases)
+    if changed:
+        raise RunError(f"cannot resume {folder}: changed since it began: {', '.join(changed)}; start a new run")
+    return run
+
+
+def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> Run:
+    """A run from its folder, whatever changed since; raises RunError when component or model are not its own."""
     manifest = read_manifest(folder)
     if manifest.skill != component.name:
         raise RunError(f"{folder} is a run of '{manifest.skill}', not of '{component.name}'")
     model = models.get(manifest.model_id)
     if model is None:
-        raise RunError(f"cannot resume {folder}: model '{manifest.model_id}' is no longer in models.yaml")
-    now = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
-    current = manifest.model_copy(update={"cases": now, "digests": input_digests(component, model)})
-    changed = manifest.differences(current)
-    if changed:
-        raise RunError(f"cannot resume {folder}: changed since it began: {', '.join(changed)}; start a new run")
+        raise RunError(f"{folder} is a run of model '{manifest.model_id}', which is no longer in models.yaml")
     return Run(model=model, manifest=manifest, folder=folder)
 
 
-def _slug(text: str) -> str:
-    return "".join(mark if mark.isalnum() or mark in "._-" else "-" for mark in text)
+def changes_since(run: Run, component: Component, cases: Mapping[str, Case]) -> list[str]:
+    """What shaped the answers and is no longer as it was when the run was planned, in words."""
+    now = {case_id: cases[case_id].digest for case_id in run.manifest.cases if case_id in cases}
+    digests = input_digests(component, run.model)
+    return run.manifest.differences(run.manifest.model_copy(update={"cases": now, "digests": digests}))
+
+
+def _slug(model_id: str) -> str:
+    """The id as part of a folder's name; where a mark had to go, a digest keeps it apart from its like."""
+    slug = "".join(mark if mark.isalnum() or mark in "._-" else "-" for mark in model_id)
+    return slug if slug == model_id else f"{slug}-{digest(model_id)[-6:]}"

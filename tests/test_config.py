@@ -53,19 +53,19 @@ models:
     ("text", "message"),
     [
         ("models: [", "{path}:2:1: broken YAML: "),
-        ("", "Input should be a valid dictionary or instance of Models in {path}"),
+        ("", "a mapping of keys to values is expected in {path}"),
         ("models:", "Input should be a valid tuple at models in {path}"),
-        ("models: []", "Tuple should have at least 1 item after validation, not 0 at models in {path}"),
-        ("models: [{id: a}]", "Field required at models[0].provider in {path}"),
+        ("models: []", "at least one entry is expected at models in {path}"),
+        ("models: [{id: a}]", "a required key is missing at models[0].provider in {path}"),
         ("models: [{id: '', provider: openai}]", "String should have at least 1 character at models[0].id in {path}"),
         ("models: [{id: a b, provider: openai}]", "String should match pattern"),
         (
             "models: [{id: a, providr: openai, provider: x}]",
-            "Extra inputs are not permitted at models[0].providr in {path}",
+            "unknown key at models[0].providr in {path}",
         ),
         (
             "models: [{id: a, provider: x}, {id: b, provider: x}, {id: a, provider: y}]",
-            "Value error, duplicate model id 'a' at models[2] and models[0] in {path}",
+            "duplicate model id 'a' at models[2] and models[0] in {path}",
         ),
         (
             "models: [{id: a, provider: x, params: {temperature: hot}}]",
@@ -79,7 +79,7 @@ models:
             "models: [{id: a, provider: x, profile: random}]",
             "Input should be 'deterministic' or 'sampled' at models[0].profile in {path}",
         ),
-        ("models: [{id: a, provider: x, price: {input: 1}}]", "Field required at models[0].price.output in {path}"),
+        ("models: [{id: a, provider: x, price: {input: 1}}]", "a required key is missing at models[0].price.output in {path}"),
         (
             "models: [{id: a, provider: x, api_key_env: sk-123}]",
             "String should match pattern '^[A-Za-z_][A-Za-z0-9_]*$' at models[0].api_key_env in {path}",
@@ -128,14 +128,14 @@ def test_a_setting_leaves_the_others_as_they_are(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("replicates: 0", "Input should be greater than 0 at replicates in {path}"),
-        ("replicate: 5", "Extra inputs are not permitted at replicate in {path}"),
+        ("replicate: 5", "unknown key at replicate in {path}"),
         (
             "retry: {attempts: many}",
             "Input should be a valid integer, unable to parse string as an integer at retry.att",
         ),
         ("required_coverage: 1.1", "Input should be less than or equal to 1 at required_coverage in {path}"),
         ("timeout_s: -1", "Input should be greater than 0 at timeout_s in {path}"),
-        ("- replicates: 5", "Input should be a valid dictionary or instance of Settings in {path}"),
+        ("- replicates: 5", "a mapping of keys to values is expected in {path}"),
     ],
 )
 def test_settings_that_are_refused(tmp_path: Path, text: str, message: str) -> None:

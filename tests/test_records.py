@@ -136,7 +136,7 @@ def test_a_record_comes_back_from_its_file(kept: Record, tmp_path: Path) -> None
         ({"schema_version": 2}, "has schema_version 2, this evaluator knows 1; upgrade skill-evaluator"),
         ({"schema_version": "2"}, "is '2'; a whole number is expected"),
         ({"coverage": None}, "Input should be a valid number at coverage in"),
-        ({"per_case": [{}]}, "Field required at per_case[0].case_id in"),
+        ({"per_case": [{}]}, "a required key is missing at per_case[0].case_id in"),
     ],
 )
 def test_a_record_that_cannot_be_read_says_why(kept: Record, tmp_path: Path, change: Any, message: str) -> None:

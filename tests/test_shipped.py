@@ -71,7 +71,6 @@ def test_a_shipped_component_passes_its_dry_run_on_every_shipped_model(component
 
 
 @pytest.mark.local_model
-@pytest.mark.xdist_group("local")
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_a_shipped_component_runs_on_the_local_model(component: str, checkout: Path) -> None:
     done = evaluate(
@@ -85,7 +84,6 @@ def test_a_shipped_component_runs_on_the_local_model(component: str, checkout: P
 
 
 @pytest.mark.local_model
-@pytest.mark.xdist_group("local")
 def test_every_command_of_the_readme_works(checkout: Path) -> None:
     assert README_COMMANDS
     for command in README_COMMANDS:

@@ -98,6 +98,15 @@ def test_the_numbers_of_a_run(skill: Component, run: list[list[str]], metric: st
     assert flat(summary(skill, run, metric)) == numbers
 
 
+def test_the_worked_example_of_the_documentation(skill: Component) -> None:
+    found = summary(skill, [[R, J], [R, W]], "exact_match")
+    assert flat(found) == expected(0.75, 0.5, 0.707107, 0, 3, 2, (0.111803, 0.888197))
+    page = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text()
+    assert "two replicates, metric `exact_match`. Case A: 1 and unparseable. Case B: 1 and 0." in page
+    for number in ("**0.75**", "**0.5**", "**0.7071**", "**[0.1118, 0.8882]**"):
+        assert number in page
+
+
 def test_a_case_without_truth_counts_where_none_is_needed(skill: Component) -> None:
     run = [[R, W], [W, J]]
     assert flat(summary(skill, run, F1, unlabelled=(1,))) == expected(5 / 6, 5 / 6, 0.235702, None, 2, 1, None)
@@ -113,7 +122,7 @@ def test_a_metric_that_is_undefined_is_not_missed(tmp_path: Path, run: list[list
     card = scorecard(skill, table)
     found = summaries.accuracy(card, skill.metrics)["jaccard"]
     assert (found.mean, found.strict_mean, found.n, found.n_cases, found.ci95) == (None, None, 0, 0, None)
-    assert summaries.case_accuracy(card.cases[0], skill.metrics)["jaccard"].strict_mean is None
+    assert "jaccard" not in summaries.case_accuracy(card.cases[0])
 
 
 @pytest.mark.parametrize(
@@ -130,13 +139,13 @@ def test_the_numbers_of_a_case(
     skill: Component, outcomes: list[str], mean: float | None, strict: float | None, n: int
 ) -> None:
     (one,) = scorecard(skill, [(case("c", TRUTH), outcomes)]).cases
-    found = summaries.case_accuracy(one, skill.metrics)[F1]
+    found = summaries.case_accuracy(one)[F1]
     assert (found.mean, found.strict_mean, found.n) == pytest.approx((mean, strict, n), abs=2e-6)
 
 
 def test_a_case_without_truth_has_no_accuracy_that_needs_one(skill: Component) -> None:
     (one,) = scorecard(skill, [(case("c", labelled=False), [R])]).cases
-    assert list(summaries.case_accuracy(one, skill.metrics)) == ["schema_valid"]
+    assert list(summaries.case_accuracy(one)) == ["schema_valid"]
 
 
 def test_agreement_is_the_mean_over_the_cases_with_two_answers(skill: Component) -> None:
@@ -149,9 +158,9 @@ def test_agreement_is_the_mean_over_the_cases_with_two_answers(skill: Component)
     assert found["pairwise_field_f1"].mean == pytest.approx((1 + (1 + 2 / 3 + 2 / 3) / 3 + 0) / 3, abs=1e-6)
     assert found["tara_at_n"].mean == pytest.approx(1 / 3, abs=1e-6)
     distinct = found["distinct_outputs"]
-    assert (distinct.mean, distinct.n) == (pytest.approx((1 + 2 + 2 + 1) / 4), 4)
-    # t(3) = 3.182446 times 0.57735 ÷ √4 around 1.5, and never less than one output
-    assert distinct.ci95 == pytest.approx((1.0, 2.418693), abs=2e-6)
+    assert (distinct.mean, distinct.n) == (pytest.approx((1 + 2 + 2) / 3, abs=2e-6), 3)
+    # t(2) = 4.302653 times 0.57735 ÷ √3 around 5/3, never under one output or over three
+    assert distinct.ci95 == (1.0, 3.0)
 
 
 def test_the_interval_of_distinct_outputs_is_on_their_scale(skill: Component) -> None:
@@ -160,8 +169,8 @@ def test_the_interval_of_distinct_outputs_is_on_their_scale(skill: Component) ->
     assert summaries.reproducibility(card)["distinct_outputs"].ci95 == pytest.approx(
         (1 + 2 * 0.094531, 1 + 2 * 0.905469), abs=2e-6
     )
-    once = scorecard(skill, [(case("a", TRUTH), [R]), (case("b", TRUTH), [R])])
-    assert summaries.reproducibility(once)["distinct_outputs"].ci95 == pytest.approx((1, 1 + UNSEEN), abs=2e-6)
+    alike = scorecard(skill, [(case("a", TRUTH), [R, R]), (case("b", TRUTH), [R, R])])
+    assert summaries.reproducibility(alike)["distinct_outputs"].ci95 == pytest.approx((1, 1 + UNSEEN), abs=2e-6)
 
 
 def test_numbers_are_kept_to_six_decimals(skill: Component) -> None:

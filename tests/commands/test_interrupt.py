@@ -28,7 +28,7 @@ def _resume_words(stopped: Ended) -> list[str]:
     """The printed command's words after the script's name."""
     (line,) = [line for line in stopped.err.splitlines() if "--resume" in line]
     words = shlex.split(line.partition(": ")[2])
-    assert words[:2] == ["python", "tools/evaluate_skill.py"]
+    assert words[:2] == ["python", str(SCRIPT)]
     return words[2:]
 
 

@@ -183,7 +183,7 @@ def test_resume_refuses_when_its_inputs_changed_and_names_which(change: str, lib
     refused = library.evaluate("--resume", library.run_folder().name)
     assert refused.code == 2
     (line,) = refused.err.splitlines()
-    assert line.startswith("error: cannot resume")
+    assert line.startswith("error: ")
     assert name in line
     others = {"prompt", "schema", "settings", "case"} - set(name.split())
     assert not [word for word in others if f" {word}" in line.partition("began: ")[2]]
@@ -191,14 +191,14 @@ def test_resume_refuses_when_its_inputs_changed_and_names_which(change: str, lib
 
 
 @pytest.mark.parametrize(
-    ("flag", "value", "planned"), [("--replicates", "3", "2"), ("--seed", "5", "0"), ("--shard", "1/2", "None")]
+    ("flag", "value", "planned"), [("--replicates", "3", "2"), ("--seed", "5", "0"), ("--shard", "1/2", "")]
 )
 def test_resume_refuses_another_plan(flag: str, value: str, planned: str, library: Library) -> None:
     library.evaluate("--max-calls", "4")
     refused = library.evaluate("--resume", library.run_folder().name, flag, value)
     assert refused.code == 2
     assert f"{flag} {value}" in refused.err
-    assert f"planned with {planned}" in refused.err
+    assert (f"planned with {planned}" if planned else "planned without it") in refused.err
 
 
 def test_what_does_not_shape_the_answers_may_change_meanwhile(library: Library) -> None:

@@ -76,9 +76,9 @@ def test_a_failed_call_is_replayed_as_the_failure_it_was(library: Library) -> No
         {"case_id": "alpha", "replicate": 1, "error": "gone"},
     ]
     library.write("answers.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    library.evaluate("--case", "alpha")
+    run = library.evaluate("--case", "alpha", "--format", "json").json["runs"][0]
     assert [line["error"]["reason"] for line in journal(library.run_folder())] == ["read_timeout", "gone"]
-    assert library.rows()[0]["failures"] == {"provider_error": 1, "timeout": 1}
+    assert run["failures"] == {"provider_error": 1, "timeout": 1}
 
 
 def test_what_is_no_run_folder_is_refused(library: Library) -> None:

@@ -13,7 +13,6 @@ from tests.support.vendors import PLAIN, SCHEMA, VENDORS, ask, ask_and_fail, ent
 
 pytestmark = [
     pytest.mark.node,
-    pytest.mark.xdist_group("aimock"),
     pytest.mark.parametrize("vendor", VENDORS),
 ]
 

@@ -10,7 +10,7 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.providers import local, weights
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
 
-pytestmark = [pytest.mark.local_model, pytest.mark.xdist_group("local")]
+pytestmark = pytest.mark.local_model
 
 SCHEMA = {
     "type": "object",

@@ -32,10 +32,27 @@ def evaluate(options: Options) -> int:
     """Run one component on its models; returns the exit code."""
     inputs = read_inputs(options)
     results_dir = options.results or inputs.component.results_dir
-    planned = _planned(inputs, results_dir, options) if options.resume is None else find(inputs, results_dir, options)
-    runs = _with_keys(planned, inputs.kinds)
-    for folder in (results_dir, inputs.component.records_dir):
-        check_writable(folder)
+    recorded: list[Finished] = []
+    if options.resume is None:
+        runs = _planned(inputs, results_dir, options)
+    else:
+        runs, recorded = find(inputs, results_dir, options)
+    measured, problems = _measure(_with_keys(runs, inputs.kinds), inputs, results_dir, options) if runs else ([], [])
+    finished = [*recorded, *measured]
+    print_finished(finished, inputs.component, options.format)
+    say_how_to_resume([run for run in runs if not _is_done(run, finished)], options)
+    if problems:
+        raise problems[0]
+    return EXIT_OK if all(one.record.complete for one in finished) else EXIT_INCOMPLETE
+
+
+def _measure(
+    runs: Sequence[Run], inputs: Inputs, results_dir: Path, options: Options
+) -> tuple[list[Finished], list[SkillEvaluatorError]]:
+    """Make the calls, score the answers and record every run; the runs that could not be written are the problems."""
+    check_writable(results_dir)
+    if any(_is_committed(run, options) for run in runs):
+        check_writable(inputs.component.records_dir)
     scorers = {run.folder: _scorer(run, inputs) for run in runs}
     with ThreadPoolExecutor(max_workers=1) as aside:  # what needs no answer is done while answers are awaited
         origin = aside.submit(_origin, options, inputs.component)
@@ -47,12 +64,12 @@ def evaluate(options: Options) -> int:
             _redactor(inputs),
             watch,
         )
-    finished, problems = _finish_all(runs, scorers, halted, inputs, origin.result(), options)
-    print_finished(finished, inputs.component, options.format)
-    say_how_to_resume([run for run in runs if not _is_done(run, finished)], options)
-    if problems:
-        raise problems[0]
-    return EXIT_OK if all(one.record.complete for one in finished) else EXIT_INCOMPLETE
+    return _finish_all(runs, scorers, halted, inputs, origin.result(), options)
+
+
+def _is_committed(run: Run, options: Options) -> bool:
+    """Whether the run, once complete, is a measurement of the component to be kept in its records."""
+    return options.leaderboard and run.manifest.whole
 
 
 def _planned(inputs: Inputs, results_dir: Path, options: Options) -> list[Run]:
@@ -157,7 +174,7 @@ def _finish(
         inputs.settings.required_coverage,
         f"{halted.reason}: {halted.message}" if halted else None,
     )
-    committed = options.leaderboard and record.complete and run.manifest.whole
+    committed = record.complete and _is_committed(run, options)
     path = record_path(run, inputs.component) if committed else run.folder / RECORD
     if committed:
         write_record(path, record)

@@ -10,12 +10,13 @@ from skill_evaluator.components import Component
 from skill_evaluator.errors import RunError
 from skill_evaluator.leaderboard import append_rows
 from skill_evaluator.records import read_record
+from skill_evaluator.reports.evaluation import Finished
 from skill_evaluator.runner.journal import find_runs, invocation_of
 from skill_evaluator.runner.runs import Run, resumed_run
 
 
-def find(inputs: Inputs, results_dir: Path, options: Options) -> list[Run]:
-    """The runs that `--resume` means and that are not recorded yet; raises RunError when none is left."""
+def find(inputs: Inputs, results_dir: Path, options: Options) -> tuple[list[Run], list[Finished]]:
+    """The runs that `--resume` means: those to go on with, and those that are recorded and stay as they are."""
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
     found = find_runs(results_dir, options.resume or "", inputs.component.name)
@@ -28,10 +29,8 @@ def find(inputs: Inputs, results_dir: Path, options: Options) -> list[Run]:
         raise RunError(f"no run of --model {' '.join(options.models)} among those to resume")
     for run in runs:
         _refuse_another_plan(run, options)
-    open_runs = [run for run in runs if not _is_recorded(run, inputs.component)]
-    if not open_runs:
-        raise RunError(f"{runs[0].manifest.run_id} is recorded and complete: there is nothing to resume")
-    return open_runs
+    recorded = [run for run in runs if record_path(run, inputs.component).exists()]
+    return [run for run in runs if run not in recorded], [_recorded(run, inputs.component) for run in recorded]
 
 
 def record_path(run: Run, component: Component) -> Path:
@@ -39,13 +38,13 @@ def record_path(run: Run, component: Component) -> Path:
     return component.records_dir / f"{run.manifest.run_id}.json"
 
 
-def _is_recorded(run: Run, component: Component) -> bool:
-    """Whether the run's record is there; the leaderboard is given its row if a crash came between the two."""
+def _recorded(run: Run, component: Component) -> Finished:
+    """A run whose record is there; the leaderboard is given its row if a crash came between the two."""
     path = record_path(run, component)
-    if not path.exists():
-        return False
-    append_rows(component.leaderboard_path, component.name, [read_record(path).row()])
-    return True
+    record = read_record(path)
+    append_rows(component.leaderboard_path, component.name, [record.row()])
+    print(f"{run.manifest.run_id} is recorded and complete: there is nothing to resume", file=sys.stderr)
+    return Finished(record=record, record_path=path, folder=run.folder)
 
 
 def _refuse_another_plan(run: Run, options: Options) -> None:
@@ -56,7 +55,12 @@ def _refuse_another_plan(run: Run, options: Options) -> None:
         ("--case", options.cases or None, run.manifest.selection),
     ):
         if asked is not None and asked != planned:
-            raise RunError(f"cannot resume {run.folder} with another {flag}: it was planned with {planned}")
+            was = f"with {_word(planned)}" if planned not in (None, ()) else "without it"
+            raise RunError(f"cannot resume {run.folder} with {flag} {_word(asked)}: it was planned {was}")
+
+
+def _word(value: object) -> str:
+    return " ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def say_how_to_resume(runs: Sequence[Run], options: Options) -> None:

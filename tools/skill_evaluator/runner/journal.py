@@ -3,6 +3,7 @@
 A call is on disk before it is scored. A run is resumed only if what shaped its answers is unchanged.
 """
 
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -172,12 +173,10 @@ def _replicate(line: Mapping[str, Any]) -> Replicate:
 
 def check_writable(folder: Path) -> None:
     """Raise StorageError before any call if answers could not be kept in `folder`."""
-    probe = folder / ".probe"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"")
-        probe.unlink()
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as problem:
         raise StorageError(
-            f"cannot write to the results folder {folder}: {problem.strerror}; see --results DIR"
+            f"cannot write to {folder}: {problem.strerror}; see --results DIR and --no-leaderboard"
         ) from None

@@ -79,7 +79,10 @@ models:
             "models: [{id: a, provider: x, profile: random}]",
             "Input should be 'deterministic' or 'sampled' at models[0].profile in {path}",
         ),
-        ("models: [{id: a, provider: x, price: {input: 1}}]", "a required key is missing at models[0].price.output in {path}"),
+        (
+            "models: [{id: a, provider: x, price: {input: 1}}]",
+            "a required key is missing at models[0].price.output in {path}",
+        ),
         (
             "models: [{id: a, provider: x, api_key_env: sk-123}]",
             "String should match pattern '^[A-Za-z_][A-Za-z0-9_]*$' at models[0].api_key_env in {path}",

@@ -99,9 +99,9 @@ def test_a_file_from_before_versions_were_kept_is_read_and_goes_on(skill: Compon
         ('{"skill": "receipts", "runs": [', "{path}:1:32: not JSON: "),
         ("<<<<<<< ours\n{}\n", "{path}:1:1: not JSON: "),
         ("", "{path}:1:1: not JSON: "),
-        ("[]", "Input should be a valid dictionary or instance of Leaderboard in {path}"),
-        ('{"runs": []}', "Field required at skill in {path}"),
-        ('{"skill": "receipts", "runs": [{}]}', "Field required at runs[0].run_id in {path}"),
+        ("[]", "a mapping of keys to values is expected in {path}"),
+        ('{"runs": []}', "a required key is missing at skill in {path}"),
+        ('{"skill": "receipts", "runs": [{}]}', "a required key is missing at runs[0].run_id in {path}"),
         ('{"skill": "receipts", "runs": {}}', "Input should be a valid list at runs in {path}"),
     ],
 )

@@ -117,6 +117,14 @@ def test_case_globs_choose_the_cases(globs: list[str], chosen: set[str], library
     assert run["n_cases"] == len(chosen)
 
 
+def test_some_of_the_cases_are_no_measurement_of_the_component(library: Library) -> None:
+    ended = library.evaluate("--case", "alpha", "--format", "json")
+    assert (ended.code, ended.json["runs"][0]["complete"]) == (0, True)
+    assert ended.json["runs"][0]["record"] == str((library.run_folder() / "record.json").relative_to(library.root))
+    assert not library.leaderboard.exists()
+    assert not (library.component / "evals" / "records").exists()
+
+
 def test_shards_share_the_cases_out_and_append_nothing(library: Library) -> None:
     runs = [library.evaluate("--shard", part, "--format", "json").json["runs"][0] for part in ("1/2", "2/2")]
     parts = [{case["case_id"] for case in run["per_case"]} for run in runs]

@@ -122,6 +122,39 @@ def test_a_finished_run_resumed_changes_nothing(served: Library, server: ChatSer
     assert served.tree() == before
 
 
+def test_a_row_lost_in_a_crash_is_added_from_the_record(served: Library, server: ChatServer) -> None:
+    served.evaluate()
+    (record,) = (served.component / "evals" / "records").iterdir()
+    kept, row = record.read_bytes(), served.rows()
+    served.leaderboard.unlink()
+    ended = served.evaluate("--resume", served.run_folder().name, "--format", "json")
+    assert ended.code == 0
+    assert ended.json["runs"][0]["run_id"] == served.run_folder().name
+    assert "is recorded and complete" in ended.err
+    assert (served.rows(), record.read_bytes(), server.requests) == (row, kept, 6)
+
+
+def test_a_run_that_is_under_way_is_not_resumed_beside_itself(served: Library, server: ChatServer) -> None:
+    server.reply = _slow
+    with served.start(*REPLICATES) as process:
+        wait_until(lambda: len(only_journal(served)) >= 2)
+        second = served.evaluate("--resume", served.run_folder().name)
+        assert ended(process).code == 0
+    assert second.code == 2
+    assert "is being executed by another process" in second.err
+    assert (server.requests, server.repeated) == (PLANNED, [])
+
+
+def test_a_run_of_chosen_cases_goes_on_with_those(served: Library, server: ChatServer) -> None:
+    stopped = served.evaluate("--case", "*ta", "--case", "g*", "--max-calls", "1")
+    assert stopped.code == 4
+    run = served.evaluate("--resume", "--format", "json").json["runs"][0]
+    assert {case["case_id"] for case in run["per_case"]} == {"beta", "gamma"}
+    assert (run["scored"], run["complete"], server.repeated) == (4, True, [])
+    refused = served.evaluate("--resume", served.run_folder().name, "--case", "alpha")
+    assert refused.err.endswith("with --case alpha: it was planned with *ta g*\n")
+
+
 def test_calls_that_failed_are_asked_again_and_replace_their_failure(served: Library, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(status=500) if asked.case_id == "beta" else varied(asked)
     assert served.evaluate("--no-leaderboard").code == 4

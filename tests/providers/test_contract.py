@@ -81,6 +81,17 @@ def test_other_params_go_to_the_api(vendor: str, server: VendorServer) -> None:
     assert server.received[0].body == merged(REQUESTS[vendor][2], added)
 
 
+def test_no_variable_of_the_sdk_sends_the_key_elsewhere(
+    vendor: str, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with vendor_server() as elsewhere:
+        for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
+            monkeypatch.setenv(name, f"{elsewhere.url}/v1")
+        model = entry(vendor, server.url)
+        ask(model if vendor == "openai-compatible" else model.model_copy(update={"base_url": None}))
+        assert (len(server.received), elsewhere.received) == (1, [])
+
+
 def test_a_large_output_limit_is_sent_at_once(vendor: str, server: VendorServer) -> None:
     completion = ask(entry(vendor, server.url), dataclasses.replace(PLAIN, max_output_tokens=128_000))
     assert completion.text == "fine"
@@ -233,7 +244,7 @@ def test_cancellation_passes_through(vendor: str, server: VendorServer) -> None:
 
     async def cancelled(provider: Provider) -> None:
         call = asyncio.create_task(provider.complete(PLAIN))
-        while not server.received:
+        while not server.received and not call.done():
             await asyncio.sleep(0.005)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -1,6 +1,5 @@
 """A run folder: what was written is read back, whatever a crash left at its end."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,16 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from skill_evaluator.errors import RunError
 from skill_evaluator.providers.base import Completion, Failure, Usage
+from skill_evaluator.records import write_record
 from skill_evaluator.runner.journal import (
     Journal,
     Manifest,
-    answered_calls,
     create_run,
     find_runs,
     outcomes,
     read_answers,
 )
 from skill_evaluator.runner.replicates import Call, Replicate
+
+from tests.support.components import NOT_RUN, case, component, record
 
 FIRST, SECOND = Call("a", 0), Call("a", 1)
 _MANIFEST = {
@@ -98,7 +99,6 @@ def test_of_a_call_asked_again_its_first_answer_stands_else_its_last_error(
 ) -> None:
     _written(tmp_path, *written)
     assert outcomes(tmp_path) == {FIRST: stands}
-    assert answered_calls(tmp_path) == ({FIRST} if stands.answered else set())
 
 
 def test_cut_off_anywhere_it_keeps_the_whole_lines_and_takes_new_ones(tmp_path: Path) -> None:
@@ -119,30 +119,68 @@ def test_a_line_that_is_no_journal_line_is_refused_by_number(tmp_path: Path) -> 
         outcomes(tmp_path)
 
 
-def _run(results: Path, run_id: str, record: object = None) -> Path:
-    create_run(results / run_id, Manifest.model_validate({**_MANIFEST, "run_id": run_id}))
-    if record is not None:
-        (results / run_id / "record.json").write_text(json.dumps(record))
-    return results / run_id
+FINISHED, UNFINISHED = ["{}"], ["{}", NOT_RUN]
 
 
-def test_the_newest_unfinished_invocation_is_resumed_with_all_its_models(tmp_path: Path) -> None:
-    _run(tmp_path, "20260101T000000Z-aaaaaa-m1")
-    stopped = _run(tmp_path, "20260102T000000Z-bbbbbb-m1", {"stopped": "interrupted: by the user"})
-    beside = _run(tmp_path, "20260102T000000Z-bbbbbb-m2", {"stopped": None})
-    _run(tmp_path, "20260103T000000Z-cccccc-m1", {"stopped": None})
-    assert find_runs(tmp_path, "latest") == [stopped, beside]
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Finished, stopped beside finished, finished, and one of another component: run folders in this order."""
+    skill = component(tmp_path)
+    for run_id, ended in {
+        "20260101T000000Z-aaaaaa-m1": FINISHED,
+        "20260102T000000Z-bbbbbb-m1": UNFINISHED,
+        "20260102T000000Z-bbbbbb-m2": FINISHED,
+        "20260103T000000Z-cccccc-m1": FINISHED,
+    }.items():
+        _run(tmp_path / "results", run_id, "s")
+        write_record(tmp_path / "results" / run_id / "record.json", record(skill, [(case("a", {}), ended)]))
+    _run(tmp_path / "results", "20260104T000000Z-dddddd-m1", "other")
+    return tmp_path / "results"
 
 
-@pytest.mark.parametrize("wanted", ["20260102T000000Z-bbbbbb", "20260102T000000Z-bbbbbb-m1", "PATH"])
-def test_a_run_is_found_by_id_by_the_beginning_of_an_invocation_and_by_path(wanted: str, tmp_path: Path) -> None:
-    _run(tmp_path, "20260101T000000Z-aaaaaa-m1")
-    run = _run(tmp_path, "20260102T000000Z-bbbbbb-m1")
-    assert find_runs(tmp_path, str(run) if wanted == "PATH" else wanted) == [run]
+def _run(results: Path, run_id: str, skill: str) -> None:
+    create_run(results / run_id, Manifest.model_validate({**_MANIFEST, "run_id": run_id, "skill": skill}))
 
 
-@pytest.mark.parametrize("wanted", ["latest", "20260109T000000Z-ffffff", "m1"])
-def test_what_is_not_there_is_not_found(wanted: str, tmp_path: Path) -> None:
-    _run(tmp_path, "20260101T000000Z-aaaaaa-m1", {"stopped": None})
-    with pytest.raises(RunError, match="to resume"):
-        find_runs(tmp_path, wanted)
+def _found(results: Path, wanted: str) -> list[str]:
+    found = find_runs(results, wanted, "s")
+    assert all(folder == results / manifest.run_id for folder, manifest in found)
+    return [folder.name for folder, _ in found]
+
+
+def test_the_newest_unfinished_invocation_is_resumed_with_all_its_models(results: Path) -> None:
+    assert _found(results, "latest") == ["20260102T000000Z-bbbbbb-m1", "20260102T000000Z-bbbbbb-m2"]
+
+
+@pytest.mark.parametrize("content", [None, "", '{"run_id": "', '{"complete": true}'])
+def test_a_run_without_a_record_that_can_be_read_is_unfinished(results: Path, content: str | None) -> None:
+    path = results / "20260103T000000Z-cccccc-m1" / "record.json"
+    path.unlink()
+    if content is not None:
+        path.write_text(content)
+    assert _found(results, "latest") == ["20260103T000000Z-cccccc-m1"]
+
+
+@pytest.mark.parametrize("wanted", ["20260103T000000Z-cccccc", "20260103T000000Z-cccccc-m1", "PATH"])
+def test_a_run_is_found_by_id_by_the_beginning_of_an_invocation_and_by_path(wanted: str, results: Path) -> None:
+    run = "20260103T000000Z-cccccc-m1"
+    assert _found(results, str(results / run) if wanted == "PATH" else wanted) == [run]
+
+
+@pytest.mark.parametrize("wanted", ["20260109T000000Z-ffffff", "m1", "20260104T000000Z-dddddd-m1", "20260103T000000Z"])
+def test_what_is_not_there_is_not_found(wanted: str, results: Path) -> None:
+    with pytest.raises(RunError, match=f"no run '{wanted}' of 's' in .*results to resume"):
+        find_runs(results, wanted, "s")
+
+
+def test_where_all_is_finished_nothing_is_resumed(results: Path, tmp_path: Path) -> None:
+    whole = record(component(tmp_path), [(case("a", {}), FINISHED)])
+    write_record(results / "20260102T000000Z-bbbbbb-m1" / "record.json", whole)
+    with pytest.raises(RunError, match="no unfinished run of 's'"):
+        find_runs(results, "latest", "s")
+
+
+def test_a_run_folder_whose_manifest_is_broken_is_said_by_name(results: Path) -> None:
+    (results / "20260101T000000Z-aaaaaa-m1" / "manifest.json").write_text("{")
+    with pytest.raises(RunError, match=r"aaaaaa-m1/manifest\.json:1:2: not JSON"):
+        find_runs(results, "latest", "s")

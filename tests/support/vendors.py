@@ -26,10 +26,11 @@ PLAIN = Request(
 
 
 def point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    """Set the environment so that every vendor is reached at this address, with KEY, and nothing else matters."""
-    for name in ("ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_GENAI_API_VERSION"):
+    """Have every vendor reached at this address, with KEY, and nothing else matter."""
+    for name in ("ANTHROPIC_AUTH_TOKEN", "GOOGLE_GENAI_API_VERSION"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")  # the vendor's own entry has no base_url to set
+    for name, path in (("openai", "/v1"), ("anthropic", ""), ("google", "")):
+        monkeypatch.setattr(f"skill_evaluator.providers.{name}._VENDOR_URL", url + path)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     for name in ("OPENAI_API_KEY", "COMPATIBLE_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(name, KEY)

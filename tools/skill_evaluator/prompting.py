@@ -38,8 +38,7 @@ def estimate_input_tokens(request: Request) -> int:
 
 
 def most_input_tokens(request: Request) -> int:
-    """An upper bound of the input tokens: a byte is the least a token stands for; vendors add some of their own.
-    """
+    """An upper bound of the input tokens: a byte is the least a token stands for; vendors add some of their own."""
     return _input_bytes(request) + _MOST_TEMPLATE_TOKENS
 
 

@@ -10,8 +10,7 @@ _OWN_PARAMS = {"threads": 2, "context_tokens": 8192, "weights": None}
 
 
 def sampling(model: Model) -> Sampling:
-    """Temperature 0 (unless the profile or the params say otherwise), a seed, a fixed thread count: all are honoured.
-    """
+    """Temperature 0 unless profile or params say otherwise, a seed, a fixed thread count: all are honoured."""
     sent: dict[str, Any] = {"seed": "per replicate"}
     if model.profile == "deterministic":
         sent["temperature"] = 0.0

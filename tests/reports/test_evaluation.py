@@ -1,0 +1,62 @@
+"""What people see of a run: names from outside stay text, on a terminal and on a page."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from skill_evaluator.components import Component
+from skill_evaluator.reports.evaluation import Finished, markdown, print_text
+
+from tests.support.components import FAILED, NOT_RUN, REFUSED, case, component, record
+
+HOSTILE = ("[bold]loud[/bold]", "[/]", "a|b", "`tick`", "two\nlines", "\x1b[31mred", "list[].leaf")
+TRUTH = dict.fromkeys(HOSTILE, 1)
+
+
+@pytest.fixture(scope="module")
+def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
+    schema = {"type": "object", "properties": {name: {"type": "integer"} for name in HOSTILE}}
+    return component(tmp_path_factory.mktemp("library"), schema=schema)
+
+
+def finished(skill: Component, *outcomes: str) -> Finished:
+    run = record(skill, [(case("a", TRUTH), outcomes), (case("b", TRUTH), outcomes)])
+    return Finished(record=run, record_path=Path("records/r.json"), folder=Path("results/r"))
+
+
+def text(skill: Component, *outcomes: str) -> str:
+    console = Console(file=io.StringIO(), width=110, force_terminal=True, color_system="truecolor")
+    print_text(console, finished(skill, *outcomes), skill)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_field_named_like_mark_up_is_shown_by_its_name_on_a_terminal(skill: Component) -> None:
+    shown = text(skill, "{}", "{}")
+    assert "\x1b[31m" not in shown
+    for name in ("(bold)loud(/bold)", "(/)", "a/b", "'tick'"):
+        assert name in shown
+
+
+def test_a_field_named_like_mark_up_breaks_no_table_of_a_page(skill: Component) -> None:
+    page = markdown(finished(skill, "{}", "{}"), skill)
+    table = page.partition("| weakest field |")[2].splitlines()
+    assert {line.count("|") for line in table if line.startswith("|")} == {8}
+    assert "\x1b" not in page
+
+
+def test_what_went_wrong_is_counted_by_kind_and_reason(skill: Component) -> None:
+    page = markdown(finished(skill, "{}", "prose", REFUSED, FAILED, NOT_RUN), skill)
+    assert "2 not_run, 2 provider_error, 2 refused, 2 unparseable" in page
+    assert "server_error 2" in page
+    assert "**INCOMPLETE: coverage 0.60**" in page
+
+
+def test_a_run_without_a_flaw_names_no_weakest_field(tmp_path: Path) -> None:
+    skill = component(tmp_path)
+    run = record(skill, [(case("a", {"shop": "A", "total": 1}), ['{"shop": "A", "total": 1}'] * 2)])
+    page = markdown(Finished(record=run, record_path=Path("r.json"), folder=Path("r")), skill)
+    assert "weakest" not in page
+    assert "failures: none" in page
+    assert "INCOMPLETE" not in page

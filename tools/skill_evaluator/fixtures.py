@@ -1,8 +1,7 @@
 """The cases of a component: documents with their ground truth.
 
 `document.md` + `ground_truth.json` (+ `meta.json`); also the older names `input.md`, `expected.json` / `expected.md`
-and
-`metadata.yaml`. A case without ground truth is kept: it is scored for reproducibility alone.
+and `metadata.yaml`. A case without ground truth is kept: it is scored for reproducibility alone.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
 """Replicates in, one scorecard out: every answer scored once, every planned call accounted for.
 
 `Scorer` takes outcomes one by one (from a running engine or from a journal), keeps only scores and distinct outputs,
-and
-reduces them at the end. Equal texts to one case are scored once and counted as often as they came.
+and reduces them at the end. Equal texts to one case are scored once and counted as often as they came.
 """
 
 import hashlib

@@ -87,9 +87,7 @@ def _reproducibility(scorecard: Scorecard, name: str) -> Summary:
 
 
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
-    """Per leaf path, over all cases and replicates: accuracy with n and what went wrong; stability as the mean over
-    cases.
-    """
+    """Per leaf path: accuracy with n and what went wrong, over all cases and replicates; stability, mean over cases."""
     paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
     return {path: _field(scorecard, path, compare_of(path)) for path in paths}
 

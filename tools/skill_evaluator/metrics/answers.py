@@ -1,8 +1,7 @@
 """The answers to one case, grouped: what every reproducibility metric is given. No ground truth is involved.
 
 An answer that could not be parsed agrees with nothing; a call that brought no answer is not here at all. Only
-canonical texts are
-kept, not parsed values: thousands of answers stay small.
+canonical texts are kept, not parsed values: thousands of answers stay small.
 """
 
 import json

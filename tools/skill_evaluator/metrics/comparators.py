@@ -87,8 +87,7 @@ def amount(text: str) -> float | None:
     """The number a printed amount states, or None: `RM 1,234.50`, `1.234,50 €`, `(12.00)`, `-3`.
 
     Of two kinds of separator the last is the decimal one; a lone comma or point is decimal unless exactly three
-    digits follow it in
-    every group and it is a comma. A text with two numbers (`3 x 4.00`, `10-12`) states none.
+    digits follow it in every group and it is a comma. A text with two numbers (`3 x 4.00`, `10-12`) states none.
     """
     if _TWO_NUMBERS.search(text):
         return None

@@ -5,12 +5,10 @@ from skill_evaluator.metrics.comparison import counted_weight
 
 
 def field_level_f1(comparison: Comparison) -> float:
-    """Harmonic mean of precision and recall over aligned leaves: 2·matched ÷ (leaves of truth + leaves of output), by
-    weight.
+    """Precision and recall of aligned leaves, as F1: 2·matched ÷ (leaves of truth + leaves of output), by weight.
 
     A wrong leaf costs precision and recall, a missing one recall, an extra one precision. Ignored fields, and free
-    text without a
-    threshold, stay out. Range 0 to 1, 1 is best; both sides empty → 1; undefined without truth.
+    text without a threshold, stay out. Range 0 to 1, 1 is best; both sides empty → 1; undefined without truth.
     van Rijsbergen 1979, Information Retrieval, ch. 7 (micro-averaged over leaves).
 
     >>> from skill_evaluator.metrics.fieldplan import FieldPlan

@@ -11,9 +11,8 @@ def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
     """Share of the modal value by leaf path: how often the commonest value was given ÷ number of answers.
 
     Values are compared by canonical form (an array path by its multiset of values; tolerances do not apply), absent
-    is a value too,
-    an unparseable answer shares no value. Range 1/N (0 if nothing was parsed) to 1, 1 is best; empty for fewer than
-    two answers.
+    is a value too, an unparseable answer shares no value. Range 1/N (0 if nothing was parsed) to 1, 1 is best; empty
+    for fewer than two answers.
 
     >>> from skill_evaluator.metrics.fieldplan import FieldPlan
     >>> answers = CaseAnswers(FieldPlan())

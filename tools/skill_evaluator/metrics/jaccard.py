@@ -14,9 +14,8 @@ def jaccard(comparison: Comparison) -> float | None:
     """Mean over array fields of |truth ∩ output| ÷ |truth ∪ output|, items as multisets.
 
     Items are compared by their declared key fields where the array has `align: key`, else by canonical value. Arrays
-    inside array
-    items are pooled by path. Range 0 to 1, 1 is best; an array empty on both sides → 1; undefined without truth, or
-    where neither schema nor values have an array. Jaccard 1901; multiset form, Ruzicka 1958.
+    inside array items are pooled by path. Range 0 to 1, 1 is best; an array empty on both sides → 1; undefined
+    without truth, or where neither schema nor values have an array. Jaccard 1901; multiset form, Ruzicka 1958.
 
     >>> from skill_evaluator.metrics.fieldplan import FieldPlan
     >>> jaccard(Comparison({"a": [1, 2, 3]}, {"a": [3, 2, 4]}, FieldPlan(), bool))

@@ -1,6 +1,4 @@
-"""What became of each field: right, wrong, missing or extra; which category was taken for which; how much of a text
-agrees.
-"""
+"""What became of each field: right, wrong, missing, extra; category confusion; how much of a free text agrees."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -60,9 +58,9 @@ _ONE = {
 
 
 def per_field(rows: Iterable[Row]) -> FieldScores:
-    """Counts by leaf path. A field's accuracy is right ÷ n; free text adds token F1 and ROUGE-L per leaf (0 for a
-    missing
-    or extra one), a category adds (truth, output) pairs.
+    """Counts by leaf path; a field's accuracy is right ÷ n.
+
+    Free text adds token F1 and ROUGE-L per leaf (0 for a missing or extra one), a category (truth, output) pairs.
 
     >>> from skill_evaluator.metrics.comparison import compare
     >>> from skill_evaluator.metrics.fieldplan import FieldPlan

@@ -24,10 +24,6 @@ async def watch(parts: Sequence[Progress], stop: Stop) -> None:
         await _watch_plain(parts, stop)
 
 
-async def silent(parts: Sequence[Progress], stop: Stop) -> None:
-    """Show nothing."""
-
-
 async def _watch_terminal(parts: Sequence[Progress], stop: Stop) -> None:
     console = Console(stderr=True)
     with Live(console=console, auto_refresh=False, transient=False) as live:

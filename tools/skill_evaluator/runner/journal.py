@@ -24,9 +24,7 @@ REPORT = "report.md"
 
 
 class Manifest(BaseModel):
-    """What one run was to do: every case in `cases` is asked `replicates` times. `digests` are of what shapes the
-    answers.
-    """
+    """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -31,6 +31,7 @@ def _bare_engine() -> xllamacpp.Server:
     params.cpuparams.poll = params.cpuparams_batch.poll = 0
     params.ui = False
     params.warmup = False
+    params.verbosity = 0
     return xllamacpp.Server(params)
 
 

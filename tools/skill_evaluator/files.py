@@ -9,14 +9,16 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import yaml
-from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
+
+if TYPE_CHECKING:  # a dry run takes no lock and need not wait for the library
+    from filelock import FileLock
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -150,6 +152,8 @@ def storing(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
     """Hold a lock against every other process of this machine; raises StorageError when it is not to be had."""
+    from filelock import FileLock, Timeout
+
     with storing(lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(lock_path)
@@ -163,8 +167,10 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
         lock.release()
 
 
-def held_now(lock_path: Path) -> FileLock | None:
+def held_now(lock_path: Path) -> "FileLock | None":
     """Take a lock if it is free, to be released by the caller; None when another process has it."""
+    from filelock import FileLock, Timeout
+
     with storing(lock_path):
         lock = FileLock(lock_path)
         try:

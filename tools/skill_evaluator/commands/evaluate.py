@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from skill_evaluator.commands.inputs import Inputs, Kinds, Options, read_inputs
@@ -54,17 +53,21 @@ def _measure(
     if any(_is_committed(run, options) for run in runs):
         check_writable(inputs.component.records_dir)
     scorers = {run.folder: _scorer(run, inputs) for run in runs}
-    with ThreadPoolExecutor(max_workers=1) as aside:  # what needs no answer is done while answers are awaited
-        origin = aside.submit(_origin, options, inputs.component)
-        aside.submit(load_quantiles)
-        halted = execute(
-            [_assignment(run, inputs, options, scorers[run.folder]) for run in runs],
-            inputs.settings,
-            Spending(max_cost_usd=options.max_cost, max_calls=options.max_calls),
-            _redactor(inputs),
-            watch,
-        )
-    return _finish_all(runs, scorers, halted, inputs, origin.result(), options)
+    origins: list[Origin] = []
+
+    def prepare_the_end() -> None:
+        origins.append(_origin(options, inputs.component))
+        load_quantiles()
+
+    halted = execute(
+        [_assignment(run, inputs, options, scorers[run.folder]) for run in runs],
+        inputs.settings,
+        Spending(max_cost_usd=options.max_cost, max_calls=options.max_calls),
+        _redactor(inputs),
+        watch,
+        meanwhile=prepare_the_end,
+    )
+    return _finish_all(runs, scorers, halted, inputs, origins[0], options)
 
 
 def _is_committed(run: Run, options: Options) -> bool:

@@ -53,17 +53,28 @@ class Spending:
 
 
 def execute(
-    assignments: Sequence[Assignment], settings: Settings, spending: Spending, redact: Redactor, watch: Watch
+    assignments: Sequence[Assignment],
+    settings: Settings,
+    spending: Spending,
+    redact: Redactor,
+    watch: Watch,
+    meanwhile: Callable[[], None],
 ) -> Mapping[str, Failure | None]:
     """Make every call that has no answer yet; by run id, why calls were left unmade (None: none were).
 
-    Raises ConfigError if a provider cannot be opened (before any call), StorageError if an answer cannot be kept.
+    `meanwhile` runs in a thread once the first calls are made; before, it would hold them up. Raises ConfigError if a
+    provider cannot be opened (before any call), StorageError if an answer cannot be kept.
     """
-    return asyncio.run(_execute(assignments, settings, spending, redact, watch))
+    return asyncio.run(_execute(assignments, settings, spending, redact, watch, meanwhile))
 
 
 async def _execute(
-    assignments: Sequence[Assignment], settings: Settings, spending: Spending, redact: Redactor, watch: Watch
+    assignments: Sequence[Assignment],
+    settings: Settings,
+    spending: Spending,
+    redact: Redactor,
+    watch: Watch,
+    meanwhile: Callable[[], None],
 ) -> Mapping[str, Failure | None]:
     budget, stop = Budget(spending.max_cost_usd, spending.max_calls), Stop()
     parts = [_Part(assignment, settings, budget, stop, redact) for assignment in assignments]
@@ -73,6 +84,7 @@ async def _execute(
     gc.enable()
     work = asyncio.create_task(_run_all(parts))
     watching = asyncio.create_task(watch([part.progress for part in parts], stop))
+    beside = asyncio.create_task(asyncio.to_thread(meanwhile))
     _stop_on_signals(stop, work)
     try:
         await work
@@ -84,6 +96,7 @@ async def _execute(
         await asyncio.gather(watching, return_exceptions=True)
         for part in parts:
             part.finish()
+    await beside
     return {part.assignment.run.manifest.run_id: part.halted for part in parts}
 
 

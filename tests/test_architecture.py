@@ -82,6 +82,7 @@ _LATE = {
     "scipy",
     "genai_prices",
     "httpx2",
+    "filelock",
     "traceback",
     "importlib",
 }

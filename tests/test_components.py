@@ -26,7 +26,7 @@ def test_a_component_as_written(tmp_path: Path) -> None:
     found = component(tmp_path)
     assert (found.name, found.version, found.output) == (NAME, "1.2.0", "json")
     assert found.prompt == "Read the receipt."
-    assert list(found.metrics) == ["schema_valid", "exact_match", "field_level_f1", "jaccard"]
+    assert list(found.metrics) == ["schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity"]
     assert (found.primary_metric, found.fixtures) == ("field_level_f1", NAME)
     assert found.conforms({"shop": "A", "total": 9})
     assert found.schema_errors({"shop": 5, "total": 9}) == ['/shop: 5 is not of types "null", "string"']
@@ -171,7 +171,10 @@ def test_the_order_of_a_schemas_keys_is_not_in_its_digest(tmp_path: Path) -> Non
             {"fields": {"totl": {}}},
             "field 'totl' in <component>/evals/datasets.json is not in the schema (did you mean",
         ),
-        ({"fields": {"total": {"compare": "numbr"}}}, "Input should be 'exact', "),
+        (
+            {"fields": {"total": {"compare": "numbr"}}},
+            "unknown comparator 'numbr' (did you mean 'number'?) at datasets[0].fields.total.compare",
+        ),
         (
             {"fields": {"total": {"tolerence": 1}}},
             "unknown key at datasets[0].fields.total.tolerence",

@@ -77,6 +77,8 @@ def embedded(value: Any) -> Parsed:
         ('{"a": NaN}', NOT_JSON),
         ('{"a": -Infinity, "b": {"c": 1}}', NOT_JSON),
         ('{"a": ' + "9" * 5000 + "}", NOT_JSON),
+        ('{"a": 1e999}', NOT_JSON),  # a number that no float can hold
+        ('{"a": 1e308}', whole({"a": 1e308})),
         ("I cannot read the document.", NOT_JSON),
         ("{}}{", embedded({})),
         ("}{", NOT_JSON),

@@ -9,7 +9,7 @@ import pytest
 from skill_evaluator.commands.schemas import FORMATS
 from skill_evaluator.components import Component
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.leaderboard import append_rows
+from skill_evaluator.leaderboard import append_rows, load_leaderboard
 from skill_evaluator.records import Record, Row, read_record, write_record
 
 from tests.support.components import FAILED, REFUSED, case, component, record
@@ -41,6 +41,7 @@ AGREED = {
 }
 ADDED = {
     *("skill", "seed", "shard", "planned", "scored", "complete", "stopped", "primary_metric", "reasons", "retries"),
+    *("per_array", "pass_hat_k", "contract"),
 }
 SUMMARY = {"mean", "strict_mean", "stdev", "stdev_cases", "n", "n_cases", "ci95"}
 CASE = {"case_id", "accuracy", "reproducibility", "failures"}
@@ -83,13 +84,52 @@ def test_a_record_has_the_rows_keys_and_what_every_replicate_scored(kept: Record
     value = as_json(kept)
     assert value.keys() == AGREED | ADDED | {"schema_version"}
     for one in value["per_case"]:
-        assert one.keys() == CASE | {"digest", "outcomes", "replicates", "fields"}
+        assert one.keys() == CASE | {"digest", "outcomes", "replicates", "fields", "profile", "arrays", "exact"}
         assert len(one["outcomes"]) == 3
         assert all(len(scores) == 3 for scores in one["replicates"].values())
     assert value["per_case"][0]["replicates"]["field_level_f1"] == [1.0, 0.4, None]
     assert value["per_case"][0]["fields"]["total"] == {"right": 1, "n": 2}
+    assert value["per_case"][0]["profile"] == {"shop": "stable_right", "total": "flaky", "items[]": "flaky"}
+    assert value["per_case"][0]["arrays"] == {"items": {"stability": 0.5, "shortest": 0, "longest": 1}}
+    assert [one["exact"] for one in value["per_case"]] == [1, 1, None]
+    assert value["per_case"][2]["profile"] == dict.fromkeys(("shop", "total", "items[]"), "stable")
     assert value["per_case"][0]["failures"] == {"provider_error": 1}
     assert value["per_case"][2]["accuracy"].keys() == {"schema_valid"}
+
+
+def test_what_joins_cases_is_in_the_row_too(kept: Record) -> None:
+    row = as_json(kept.row())
+    assert row["per_field"]["total"]["profile"] == {
+        "stable_right": 0,
+        "stable_wrong": 0,
+        "stable": 1,
+        "flaky": 2,
+        "unscored": 0,
+    }
+    assert row["per_array"]["items"] == {"stability": 0.611111, "n_cases": 3, "varied": 1, "widest": 1}
+    assert row["pass_hat_k"].keys() == {"1", "2", "3"}
+    assert all(summary.keys() == SUMMARY for summary in row["pass_hat_k"].values())
+    assert row["contract"]["valid_apart_from_extra_keys"] == 1.0
+
+
+def test_a_record_without_a_schema_has_no_contract(tmp_path: Path) -> None:
+    skill = component(tmp_path, schema=None, prompt="---\nname: receipts\nversion: 1.0.0\noutput: text\n---\nSay it.\n")
+    assert record(skill, [(case("a", "x"), ["x", "x"])]).contract is None
+
+
+def test_a_record_and_a_leaderboard_written_before_some_keys_existed_are_read() -> None:
+    folder = Path(__file__).parents[1] / "components" / "receipt-extraction"
+    path = folder / "evals" / "records" / "20261121T152457Z-becf06-smollm2-135m-instruct.json"
+    written = json.loads(path.read_text())
+    assert written.keys().isdisjoint({"per_array", "pass_hat_k", "contract"})
+    old = read_record(path)
+    assert (old.per_array, old.pass_hat_k, old.contract) == ({}, {}, None)
+    assert all(field.profile is None and field.filled is None for field in old.per_field.values())
+    assert all((one.profile, one.arrays, one.exact) == ({}, {}, None) for one in old.per_case)
+    assert old.model_dump(mode="json", exclude_unset=True) == written
+    assert [row.run_id for row in load_leaderboard(folder / "leaderboard.json", "receipt-extraction").runs] == [
+        old.run_id
+    ]
 
 
 def test_a_row_is_its_record_without_the_replicates(kept: Record) -> None:

@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.components import Component
+from skill_evaluator.contract import Contract
+from skill_evaluator.metrics.contract_errors import ContractError
 from skill_evaluator.metrics.per_field import FieldCounts
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.replicates import Call, Replicate
 from skill_evaluator.scoring import CaseScore, Scorer
+from skill_evaluator.summaries import contract
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate, scorecard
 from tests.support.json_values import thorough
@@ -99,6 +102,38 @@ def test_fields_are_counted_over_the_scored_replicates(skill: Component) -> None
     }
 
 
+def test_what_is_wrong_with_an_output_is_looked_into_once_for_each_distinct_text(
+    skill: Component, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    violations = Contract.violations
+    monkeypatch.setattr(Contract, "violations", lambda self, value: asked.append(value) or violations(self, value))
+    found = score(skill, [RIGHT, ALSO_RIGHT, INVALID, INVALID, PROSE, REFUSED])
+    assert asked == [{"shop": "A"}]
+    assert [(contract.holds, times) for contract, times in found.contracts] == [(True, 1), (True, 1), (False, 2)]
+    assert found.contracts[2][0].errors == (ContractError("total", "required", '"total" is a required property'),)
+
+
+def test_a_case_keeps_what_joins_truth_and_agreement(skill: Component) -> None:
+    found = score(skill, [RIGHT, ALSO_RIGHT, WRONG])
+    assert found.exact == 2
+    assert found.profile == {"shop": "stable_right", "total": "flaky", "items[]": "stable_right"}
+    assert found.filled == {"shop": (3, 3), "total": (3, 3), "items[]": (3, 3)}
+    assert found.arrays["items"].stability == 1.0
+    unlabelled = score(skill, [RIGHT, ALSO_RIGHT, WRONG], labelled=False)
+    assert (unlabelled.exact, unlabelled.filled) == (None, {})
+    assert unlabelled.profile == {"shop": "stable", "total": "flaky", "items[]": "stable"}
+    assert unlabelled.values == found.values
+
+
+def test_agreement_is_blind_to_the_truth(skill: Component) -> None:
+    answers = [RIGHT, WRONG, INVALID, PROSE]
+    (one,) = scorecard(skill, [(case("a", TRUTH), answers)]).cases
+    (other,) = scorecard(skill, [(case("a", {"shop": "Z", "total": 1, "items": []}), answers)]).cases
+    assert one.reproducibility == other.reproducibility
+    assert (one.stability, one.values, one.arrays) == (other.stability, other.values, other.arrays)
+
+
 def test_reasons_are_counted_by_their_stable_word(skill: Component) -> None:
     found = scorecard(
         skill,
@@ -139,6 +174,7 @@ def test_scored_and_failed_are_all_that_was_planned(skill: Component, table: lis
     for one in found.cases:
         for values in one.metrics.values():
             assert len(values) == found.replicates
+        assert one.exact == one.metrics["exact_match"].count(1.0)
 
 
 @thorough
@@ -161,3 +197,6 @@ def test_the_order_in_which_answers_come_never_matters(skill: Component, table: 
         assert {path: total.counts for path, total in one.fields.items()} == {
             path: total.counts for path, total in other.fields.items()
         }
+        assert (one.profile, one.values, one.filled) == (other.profile, other.values, other.filled)
+        assert (one.arrays, one.exact) == (other.arrays, other.exact)
+    assert contract(found) == contract(expected)

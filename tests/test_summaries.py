@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from skill_evaluator import summaries
 from skill_evaluator.components import Component
-from skill_evaluator.records import FieldSummary, Summary
+from skill_evaluator.records import ContractSummary, Summary
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, scorecard
 
@@ -183,40 +183,64 @@ def test_one_replicate_has_no_agreement(skill: Component) -> None:
     assert (found.mean, found.n, found.ci95) == (None, 0, None)
 
 
-def test_fields_over_all_cases_and_replicates(tmp_path: Path) -> None:
-    skill = component(
-        tmp_path,
-        schema={"type": "object", "properties": {"kind": {"enum": ["sale", "refund"]}, "note": {"type": "string"}}},
-        datasets={"fields": {"note": {"compare": "text"}}},
-    )
-    sale = '{"kind": "sale", "note": "as agreed"}'
-    refund = '{"kind": "refund", "note": "agreed as"}'
-    card = scorecard(
-        skill,
-        [
-            (case("a", {"kind": "sale", "note": "as agreed"}), [sale, sale, refund]),
-            (case("b", {"kind": "refund"}), ["{}", refund, J]),
-        ],
-    )
-    found = summaries.fields(card, lambda path: skill.plan.leaf(path).compare or "exact")
-    assert found["kind"] == FieldSummary(
-        compare="category",
-        accuracy=0.6,
-        n=5,
-        right=3,
-        wrong=1,
-        missing=1,
-        extra=0,
-        stability=0.5,  # (2/3 + 1/3) ÷ 2
-        confusion={"sale": {"sale": 2, "refund": 1}, "refund": {"null": 1, "refund": 1}},
-    )
-    note = found["note"]
-    assert (note.compare, note.right, note.wrong, note.extra, note.confusion) == ("text", 2, 1, 1, None)
-    assert (note.token_f1, note.rouge_l) == (pytest.approx((1 + 1 + 1 + 0) / 4), pytest.approx((1 + 1 + 1 / 2 + 0) / 4))
+PASSES = [
+    ([[R, R, R]], {1: (1, 1), 2: (1, 1), 3: (1, 1)}),
+    ([[R, R, W], [W, W, W]], {1: (1 / 3, 2), 2: (1 / 6, 2), 3: (0, 2)}),  # 2/3 and 0; C(2,2) ÷ C(3,2) and 0
+    ([[R, R, J], [R, R, REFUSED]], {1: (2 / 3, 2), 2: (1 / 3, 2), 3: (0, 2)}),  # what cannot be read is no success
+    # a call that brought no answer is no failure; with two answers there is no third
+    ([[R, R, FAILED], [R, W, R]], {1: (5 / 6, 2), 2: (2 / 3, 2), 3: (0, 1)}),
+    ([[FAILED, NOT_RUN, FAILED]], {1: (None, 0), 2: (None, 0), 3: (None, 0)}),
+]
 
 
-def test_a_field_that_was_never_scored_has_its_stability_only(skill: Component) -> None:
-    found = summaries.fields(scorecard(skill, [(case("a", labelled=False), [R, W])]), lambda path: "exact")
-    assert found["total"] == FieldSummary(
-        compare="exact", accuracy=None, n=0, right=0, wrong=0, missing=0, extra=0, stability=0.5
+@pytest.mark.parametrize(("run", "expected"), PASSES)
+def test_pass_hat_k_is_the_mean_over_the_cases_with_k_answers(
+    skill: Component, run: list[list[str]], expected: dict[int, tuple[float | None, int]]
+) -> None:
+    card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(run)])
+    found = summaries.pass_hat_k(card)
+    assert found.keys() == expected.keys()
+    for k, (mean, n_cases) in expected.items():
+        assert (found[k].mean, found[k].n_cases) == pytest.approx((mean, n_cases), abs=1e-6)
+        assert found[k].mean == found[k].strict_mean
+
+
+def test_pass_hat_k_needs_truth_and_no_metric(tmp_path: Path) -> None:
+    skill = component(tmp_path, datasets={"metrics": ["schema_valid"]})
+    run = [(case("a", TRUTH), [R] * 5), (case("b", labelled=False), [R] * 5)]
+    found = summaries.pass_hat_k(scorecard(skill, run))
+    assert list(found) == [1, 2, 3, 5]
+    assert all((summary.mean, summary.n_cases) == (1, 1) for summary in found.values())
+
+
+def test_what_broke_the_contract_is_summed_over_the_run(skill: Component) -> None:
+    renamed = '{"vendor": "A", "total": 9}'
+    more = '{"shop": "A", "total": 9, "tax": 1, "items": []}'
+    text = '{"shop": 5, "total": 9, "items": [1, 2]}'
+    card = scorecard(skill, [(case("a", TRUTH), [R, renamed, renamed]), (case("b", labelled=False), [more, text, J])])
+    found = summaries.contract(card)
+    assert (found.n, found.valid, found.valid_apart_from_extra_keys) == (5, 0.2, 0.4)
+    assert [(fault.path, fault.rule, fault.count) for fault in found.errors] == [
+        ("items[]", "type", 2),
+        ("shop", "required", 2),
+        ("vendor", "additionalProperties", 2),
+        ("shop", "type", 1),
+        ("tax", "additionalProperties", 1),
+    ]
+    assert found.errors[0].message == '1 is not of type "string"'
+    assert (found.missing_keys, found.extra_keys) == ({"shop": 2}, {"vendor": 2, "tax": 1})
+
+
+def test_a_run_that_keeps_its_contract_has_no_errors(skill: Component) -> None:
+    found = summaries.contract(scorecard(skill, [(case("a", TRUTH), [R, W, REFUSED])]))
+    assert found == ContractSummary(
+        n=2, valid=1, valid_apart_from_extra_keys=1, errors=[], missing_keys={}, extra_keys={}
     )
+    nothing = summaries.contract(scorecard(skill, [(case("a", TRUTH), [J, J])]))
+    assert (nothing.n, nothing.valid, nothing.valid_apart_from_extra_keys) == (0, None, None)
+
+
+def test_a_key_that_an_open_schema_does_not_name_is_extra_and_no_error(tmp_path: Path) -> None:
+    skill = component(tmp_path, schema={"type": "object", "properties": {"shop": {"type": "string"}}})
+    found = summaries.contract(scorecard(skill, [(case("a", {}), ['{"vendor": "A"}', '{"shop": "A"}'])]))
+    assert (found.valid, found.errors, found.extra_keys) == (1, [], {"vendor": 1})

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from skill_evaluator.text import (
     canonical_json,
     digest,
+    frozen,
     nearest,
     normalise,
     printable,
+    same_json,
     without_punctuation,
     words,
 )
@@ -121,3 +123,33 @@ def test_a_digest_says_its_algorithm_and_takes_any_text() -> None:
 )
 def test_the_nearest_known_name(name: str, known: list[str], expected: str) -> None:
     assert nearest(name, known) == expected
+
+
+@thorough
+@given(one=json_values, other=json_values, seed=st.integers(0, 99))
+def test_frozen_forms_and_same_json_say_what_canonical_texts_say(one: Any, other: Any, seed: int) -> None:
+    for left, right in ((one, other), (one, with_keys_reordered(one, seed)), (one, json.loads(canonical_json(one)))):
+        same = canonical_json(left) == canonical_json(right)
+        assert same_json(left, right) is same_json(right, left) is same
+        assert (frozen(left) == frozen(right)) is same
+        assert hash(frozen(left)) == hash(frozen(right)) or not same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"\u00e9": 1}, {"e\u0301": 1}, True),
+        ({"\u00e9": 1, "e\u0301": 2}, {"e\u0301": 2, "\u00e9": 1}, True),  # two keys, in whatever order
+        ({"\u00e9": 1, "e\u0301": 2}, {"\u00e9": 2, "e\u0301": 1}, False),
+        ({"\u00e9": 1, "e\u0301": 2}, {"\u00e9": 1}, False),
+        ({"\u00e9": 1, "e\u0301": None}, {"\u00e9": 1}, True),
+        ([True], [1], False),
+        ([[]], [{}], False),
+        (["array"], [["array"]], False),
+        ([], ["array"], False),
+    ],
+)
+def test_keys_and_kinds_that_might_be_taken_for_each_other(one: Any, other: Any, same: bool) -> None:
+    assert same_json(one, other) is same
+    assert (canonical_json(one) == canonical_json(other)) is same
+    assert (frozen(one) == frozen(other)) is same

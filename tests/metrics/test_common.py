@@ -34,14 +34,16 @@ ARRAYS: Mapping[str, Unordered] = {
     "exact_match": "none",
     "field_level_f1": "all",
     "jaccard": "outer",
+    "tree_similarity": "none",
     "pairwise_exact_match": "none",
     "pairwise_field_f1": "all",
     "field_stability": "all",
+    "array_length_stability": "all",
     "distinct_outputs": "none",
     "tarr_at_n": "none",
     "tara_at_n": "none",
 }
-SYMMETRIC = ("exact_match", "field_level_f1", "jaccard")
+SYMMETRIC = ("exact_match", "field_level_f1", "jaccard", "tree_similarity")
 
 accuracy = pytest.mark.parametrize("name", METRICS)
 reproducibility = pytest.mark.parametrize("name", REPRODUCIBILITY)
@@ -227,9 +229,9 @@ def test_fewer_than_two_answers_agree_about_nothing(name: str, n: int) -> None:
 @reproducibility
 def test_an_unparseable_answer_agrees_with_nothing(name: str) -> None:
     alone = agreement(name, None, unparseable=2)
-    assert alone == {"distinct_outputs": 2.0, "field_stability": None}.get(name, 0.0)
+    assert alone == {"distinct_outputs": 2.0, "field_stability": None, "array_length_stability": None}.get(name, 0.0)
     beside = agreement(name, None, {"a": 1}, unparseable=1)
-    assert beside == {"distinct_outputs": 2.0, "field_stability": 0.5}.get(name, 0.0)
+    assert beside == {"distinct_outputs": 2.0, "field_stability": 0.5, "array_length_stability": None}.get(name, 0.0)
 
 
 RULES = [

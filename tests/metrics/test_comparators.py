@@ -3,8 +3,11 @@
 from typing import Any
 
 import pytest
-from skill_evaluator.metrics.comparators import amount, canonical, equal
-from skill_evaluator.metrics.fieldplan import FieldRule
+from skill_evaluator import plugins
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.metrics.comparators import Comparator, amount, canonical, comparator, equal
+from skill_evaluator.metrics.comparison import compare
+from skill_evaluator.metrics.fieldplan import FieldRule, plan_fields
 
 EXACT = FieldRule(compare="exact")
 STRING = FieldRule(compare="string")
@@ -183,3 +186,27 @@ def test_the_number_a_printed_amount_states(text: str, expected: float | None) -
 def test_a_canonical_form_carries_its_type() -> None:
     forms = {canonical(value, EXACT) for value in (1, "1", True, [1], {"a": 1}, "true", "[1]")}
     assert len(forms) == 7
+
+
+def test_hundreds_of_digits_state_no_number_that_could_be_compared() -> None:
+    assert amount("7" * 400) is None
+
+
+POSTCODE = Comparator(lambda value, rule: str(value).replace(" ", "").upper())
+
+
+def test_a_package_adds_a_comparator(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = "skill_evaluator.comparators"
+    monkeypatch.setattr(plugins, "names", lambda of: ["test-postcode", "test-broken"] if of == group else [])
+    added = {"test-postcode": POSTCODE, "test-broken": "no comparator"}
+    monkeypatch.setattr(plugins, "load", lambda of, name: added.get(name) if of == group else None)
+    plan = plan_fields(None, {"code": FieldRule(compare="test-postcode")}, "datasets.json")
+    verdicts = [row.verdict for row in compare({"code": "sw1a 1aa"}, {"code": "SW1A1AA"}, plan)]
+    assert verdicts == ["right"]
+    with pytest.raises(ComponentError, match=r"not a Comparator: what a package adds as 'test-broken'"):
+        plan_fields(None, {"code": FieldRule(compare="test-broken")}, "datasets.json")
+
+
+def test_an_unknown_comparator_is_named_with_the_nearest() -> None:
+    with pytest.raises(ComponentError, match=r"unknown comparator 'numbr' \(did you mean 'number'\?\)"):
+        comparator("numbr")

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.metrics.comparison import Verdict, compare
+from skill_evaluator.metrics.base import Comparison, truth_side
+from skill_evaluator.metrics.comparison import Verdict, compare, identity
 from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
 
 from tests.support.json_values import ALIGNMENTS, order_plan, orders, quick
@@ -171,3 +172,79 @@ def test_no_assignment_has_more_right_leaves_than_the_best(truth: list[int], out
     plan = FieldPlan(arrays={"": FieldRule(align="best")})
     found = sum(row.verdict == "right" for row in compare(truth, output, plan))
     assert found == sum(min(truth.count(value), output.count(value)) for value in range(3))
+
+
+def places(truth: Any, output: Any, plan: FieldPlan) -> list[tuple[Any, Any]]:
+    return [(row.truth_at, row.output_at) for row in compare(truth, output, plan)]
+
+
+def test_a_row_says_where_its_values_stand() -> None:
+    truth = {"id": "1", "lines": [line("x", 1), line("y")], "total": None}
+    output = {"lines": [line("z"), line("y"), line("x", 2)], "total": 3}
+    assert places(truth, output, order_plan("key")) == [
+        (("id",), None),
+        (("lines", 0, "sku"), ("lines", 2, "sku")),
+        (("lines", 0, "qty"), ("lines", 2, "qty")),
+        (("lines", 1, "sku"), ("lines", 1, "sku")),
+        (None, ("lines", 0, "sku")),
+        (None, ("total",)),
+    ]
+    assert places(1, 2, FieldPlan()) == [((), ())]
+    assert places([[1], [2]], [[2]], FieldPlan()) == [((0, 0), None), ((1, 0), (0, 0))]
+
+
+def test_items_without_a_key_meet_only_each_other_and_by_what_else_they_say() -> None:
+    truth = [line(None, 1), line(None, 2), line("x", 3)]
+    output = [line(None, 2), line("y", 1), line(None, 1), line(None, 3)]
+    rows = compare({"lines": truth}, {"lines": output}, order_plan("key"))
+    met = [(row.truth_at and row.truth_at[1], row.output_at and row.output_at[1], row.verdict) for row in rows]
+    assert met == [(0, 2, R), (1, 0, R), (None, 3, X), (2, None, M), (2, None, M), (None, 1, X), (None, 1, X)]
+
+
+def test_a_key_of_two_fields_of_which_one_is_missing_is_a_key() -> None:
+    plan = order_plan("best", lines=FieldRule(align="key", key=("sku", "qty")))
+    assert verdicts({"lines": [line("x"), line(None, 1)]}, {"lines": [line(None, 1), line("x")]}, plan) == [
+        (SKU, R),
+        (QTY, R),
+    ]
+
+
+def test_keys_of_objects_meet_in_whatever_way_their_accents_are_written() -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    truth, output = {composed: {"b": 1}, "a": 1}, {"a": 1, decomposed: {"b": 1}}
+    rows = compare(truth, output, FieldPlan(leaves={f"{composed}.b": FieldRule(compare="number", weight=2)}))
+    assert [(row.path, row.rule.weight, row.truth_at, row.output_at) for row in rows] == [
+        (f"{composed}.b", 2, (composed, "b"), (decomposed, "b")),
+        ("a", 1, ("a",), ("a",)),
+    ]
+    both = {composed: 1, decomposed: 2}  # two keys all the same
+    assert places(both, dict(reversed(both.items())), FieldPlan()) == [((key,), (key,)) for key in both]
+
+
+@pytest.mark.parametrize("align", ALIGNMENTS)
+@quick
+@given(truth=orders, outputs=st.lists(orders, max_size=4))
+def test_a_truth_made_ready_once_gives_the_same_rows_for_every_output(
+    align: str, truth: Any, outputs: list[Any]
+) -> None:
+    plan = order_plan(align)
+    ready = truth_side(truth, plan)
+    for output in outputs:
+        assert Comparison(truth, output, plan, bool, ready).rows == compare(truth, output, plan)
+
+
+def test_a_lexicon_that_grew_large_is_given_up() -> None:
+    ready = truth_side({"a": ["x"]}, FieldPlan())
+    looping = Comparison({"a": ["x"]}, {"a": [f"{index}" for index in range(60_000)]}, FieldPlan(), bool, ready)
+    assert len(looping.rows) == 60_001
+    assert looping.truth_side is ready
+    assert Comparison({"a": ["x"]}, {"a": ["x"]}, FieldPlan(), bool, ready).truth_side is not ready
+
+
+def test_what_an_item_is_known_by() -> None:
+    plan = order_plan("key", lines__sku=FieldRule(compare="string", casefold=True))
+    by_key = plan.array("lines", [])
+    assert identity(line("X", 1), by_key, "lines", plan) == identity(line(" x", 2), by_key, "lines", plan)
+    assert identity(line(None), by_key, "lines", plan) == identity("x", by_key, "lines", plan) == (None,)
+    whole = FieldRule(align="set")
+    assert identity({"a": 1, "b": None}, whole, "lines", plan) == identity({"a": 1.0}, whole, "lines", plan)

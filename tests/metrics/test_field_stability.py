@@ -53,3 +53,11 @@ def test_a_field_of_the_schema_that_no_answer_has_is_stable() -> None:
 
 def test_nothing_parsed_shares_no_value_of_the_schemas_fields() -> None:
     assert field_stability_by_path(answers(plan=LOOSE, unparseable=2)) == {"a": 0.0, "c": 0.0}
+
+
+def test_values_of_any_key_are_told_apart_by_key() -> None:
+    plan = FieldPlan(leaves={"by.*": FieldRule(compare="number")})
+    swapped = answers({"by": {"a": 1, "b": 2}}, {"by": {"a": 2, "b": 1}}, plan=plan)
+    assert field_stability_by_path(swapped) == {"by.*": 0.5}
+    moved = answers({"by": {"a": 1, "b": 2}}, {"by": {"b": 2.0, "a": 1}}, plan=plan)
+    assert field_stability_by_path(moved) == {"by.*": 1.0}

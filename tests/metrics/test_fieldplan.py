@@ -253,3 +253,86 @@ def test_the_order_of_a_schemas_keys_never_matters() -> None:
     first = kinds(plan(INVOICE))
     for shuffled in itertools.islice(itertools.permutations(properties), 24):
         assert kinds(plan(obj(**dict(shuffled)))) == first
+
+
+SCORES = obj(scores={"type": "object", "properties": {"total": {"type": "number"}}, "additionalProperties": PERSON})
+
+
+def test_what_is_declared_is_told_from_what_is_read_off_the_schema() -> None:
+    found = plan(INVOICE, total=FieldRule(tolerance=0.01), lines=FieldRule(align="ordered"))
+    assert found.declared == {"total", "lines"}
+
+
+def test_keys_the_schema_does_not_name_are_fields_of_their_own_unless_declared_as_one() -> None:
+    truth, output = {"scores": {"total": 1, "a": {"age": 1}, "b": {"age": 2}}}, {"scores": {"a": {"age": 1}}}
+    assert kinds(plan(SCORES)) == {"scores.total": "number"}
+    assert [row.path for row in compare(truth, output, plan(SCORES))] == [
+        "scores.total",
+        "scores.a.age",
+        "scores.b.age",
+    ]
+    together = plan_fields(SCORES, {"scores.*.age": FieldRule(tolerance=1)}, "datasets.json")
+    assert kinds(together) == {"scores.total": "number", "scores.*.name": "string", "scores.*.age": "number"}
+    rows = compare(truth, output, together)
+    assert [(row.path, row.truth_at, row.verdict) for row in rows] == [
+        ("scores.total", ("scores", "total"), "missing"),
+        ("scores.*.age", ("scores", "a", "age"), "right"),
+        ("scores.*.age", ("scores", "b", "age"), "missing"),
+    ]
+    assert rows[1].rule.tolerance == 1
+    assert [together.below("scores", key) for key in ("total", "a", "*")] == ["scores.total", "scores.*", "scores.*"]
+
+
+def test_any_key_may_be_ignored_and_may_hold_arrays() -> None:
+    ignored = plan_fields(SCORES, {"scores.*": FieldRule(compare="ignore")}, "datasets.json")
+    assert [row.path for row in compare({"scores": {"a": {"x": 1}, "total": 2}}, {}, ignored)] == ["scores.total"]
+    lists = obj(by={"additionalProperties": {"type": "array", "items": PERSON}})
+    keyed = plan_fields(lists, {"by.*": FieldRule(key=("name",))}, "datasets.json")
+    truth = {"by": {"x": [{"name": "A", "age": 1}, {"name": "B", "age": 2}]}}
+    output = {"by": {"x": [{"name": "B", "age": 2}, {"name": "A", "age": 3}], "y": [{"name": "A"}]}}
+    assert [(row.path, row.verdict) for row in compare(truth, output, keyed)] == [
+        ("by.*[].name", "right"),
+        ("by.*[].age", "wrong"),
+        ("by.*[].name", "right"),
+        ("by.*[].age", "right"),
+        ("by.*[].name", "extra"),
+    ]
+
+
+def test_a_named_property_without_a_type_is_never_any_key() -> None:
+    schema = obj(note={}, scores=obj(note={}, more=obj()))
+    schema["properties"]["scores"]["additionalProperties"] = {"type": "number"}
+    found = plan_fields(schema, {"scores.*": FieldRule(tolerance=1)}, "datasets.json")
+    assert [found.below("scores", key) for key in ("note", "more", "x")] == ["scores.note", "scores.more", "scores.*"]
+
+
+def test_a_property_without_a_type_may_be_declared() -> None:
+    assert kinds(plan(obj(a={}, b=True), a=FieldRule(casefold=True), b=FieldRule(compare="number"))) == {
+        "a": "string",
+        "b": "number",
+    }
+
+
+def test_items_that_the_schema_tells_apart_by_place_align_by_place() -> None:
+    at = obj(at={"type": "array", "prefixItems": [{"type": "number"}, {"type": "number"}]})
+    assert kinds(plan(at)) == {"at": "ordered", "at[]": "number"}
+    assert kinds(plan(at, at=FieldRule(align="set")))["at"] == "set"
+
+
+def test_a_key_may_be_inside_an_object() -> None:
+    schema = obj(lines={"type": "array", "items": obj(id=obj(code=STR), qty={"type": "number"})})
+    keyed = plan(schema, lines=FieldRule(key=("id.code",)))
+    truth = {"lines": [{"id": {"code": "x"}, "qty": 1}, {"id": {"code": "y"}, "qty": 2}]}
+    rows = compare(truth, {"lines": truth["lines"][::-1]}, keyed)
+    assert {(row.verdict, row.truth_at == row.output_at) for row in rows} == {("right", False)}
+
+
+def test_what_answers_invent_is_not_kept_without_end() -> None:
+    found = plan(INVOICE)
+    for start in range(0, 30_000, 1000):
+        compare({}, {f"k{start + index}": index for index in range(1000)}, found)
+    assert len(found._fields) <= 10_000
+    assert [row.path for row in compare({"lines": [{"sku": "x"}], "new": {"a": 1}}, {}, found)] == [
+        "lines[].sku",
+        "new.a",
+    ]

@@ -46,6 +46,9 @@ def test_jaccard_without_a_schema(truth: Any, output: Any, expected: float | Non
         ([{"sku": "x"}, {"sku": "y"}], [{"sku": "y"}, {"sku": "z"}], 1 / 3),
         ([{"sku": "x"}, {"sku": "x"}], [{"sku": "x"}], 1 / 2),
         ([{"sku": "x"}], [{}], 0),
+        # an item without a key is known by the whole of it
+        ([{"qty": 1}, {"qty": 2}], [{"qty": 1}, {"sku": None, "qty": 3}], 1 / 3),
+        ([{"qty": 1}, "x"], [{"qty": 1.0}, "x"], 1),
         ([], [], 1),
     ],
 )
@@ -68,3 +71,10 @@ def test_items_are_compared_by_their_fields_rule() -> None:
 def test_an_ignored_subtree_has_no_arrays() -> None:
     plan = FieldPlan(leaves={"meta": FieldRule(compare="ignore")})
     assert jaccard(comparison({"meta": [1]}, {"meta": [2]}, plan)) is None
+
+
+def test_arrays_below_any_key_are_pooled_where_the_plan_has_them_as_one() -> None:
+    plan = FieldPlan(arrays={"by.*": FieldRule(align="set")})
+    truth, output = {"by": {"a": [1, 2], "b": [3]}}, {"by": {"a": [1], "c": [3]}}
+    assert jaccard(comparison(truth, output, plan)) == pytest.approx(2 / 3)
+    assert jaccard(comparison(truth, output)) == pytest.approx((1 / 2 + 0 + 0) / 3)

@@ -118,3 +118,36 @@ def test_many_small_weights_do_not_add_up_to_more_than_all() -> None:
     )
     alike = dict.fromkeys(fields, 1)
     assert pairwise_field_f1(answers({**alike, "x": 1}, {**alike, "x": 2}, plan=plan)) == 1.0
+
+
+# Arrays in array items, keyed and assigned, with one, more and no item of a key: what waits for its partner differs.
+NESTED = FieldPlan(
+    leaves={"a[].b[].v": FieldRule(compare="number", tolerance=1, weight=0.5)},
+    arrays={
+        "a": FieldRule(align="key", key=("k",)),
+        "a[].b": FieldRule(align="key", key=("k",)),
+        "a[].c": FieldRule(align="best"),
+        "a[].c[].d": FieldRule(align="key", key=("k",)),
+    },
+)
+small = st.integers(0, 2)
+keyed = st.lists(st.fixed_dictionaries({"k": st.sampled_from([0, 1, None]), "v": small}), max_size=3)
+assigned = st.lists(st.fixed_dictionaries({"v": small, "d": keyed}), max_size=2)
+nested = st.fixed_dictionaries(
+    {"a": st.lists(st.fixed_dictionaries({"k": st.sampled_from([0, 1, None]), "b": keyed, "c": assigned}), max_size=3)}
+)
+
+
+@thorough
+@given(outputs=st.lists(nested, min_size=2, max_size=4))
+def test_arrays_in_array_items_are_those_of_the_double_loop_too(outputs: list[Any]) -> None:
+    assert pairwise_field_f1(answers(*outputs, plan=NESTED)) == pytest.approx(double_loop(outputs, NESTED), abs=1e-9)
+
+
+@quick
+@given(outputs=st.lists(orders, min_size=2, max_size=3), times=st.lists(st.integers(1, 5), min_size=3, max_size=3))
+def test_answers_given_more_than_once_count_as_often(outputs: list[Any], times: list[int]) -> None:
+    plan = order_plan("key", lines__price=FieldRule(compare="number", tolerance=0.005, weight=0.3))
+    given_answers = [output for output, count in zip(outputs, times, strict=False) for _ in range(count)]
+    found = pairwise_field_f1(answers(*given_answers, plan=plan))
+    assert found == pytest.approx(double_loop(given_answers, plan), abs=1e-9)

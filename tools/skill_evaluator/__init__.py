@@ -1,3 +1,36 @@
 """Skill Evaluator: how right, how repeatable and how much worse than last time is a versioned prompt?"""
 
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False  # type checkers take a variable of this name as true; importing `typing` takes its time
+if TYPE_CHECKING:
+    from skill_evaluator.api import (
+        NO_TRUTH,
+        LeafRow,
+        NotJsonError,
+        OutputScorer,
+        OutputScores,
+        score_output,
+        score_text,
+    )
+    from skill_evaluator.errors import SkillEvaluatorError
+
+__all__ = [
+    "NO_TRUTH",
+    "LeafRow",
+    "NotJsonError",
+    "OutputScorer",
+    "OutputScores",
+    "SkillEvaluatorError",
+    "score_output",
+    "score_text",
+]
+
+
+def __getattr__(name: str) -> object:
+    """The names of `__all__`, imported when first asked for, so that `import skill_evaluator` stays cheap."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from skill_evaluator import api
+
+    return getattr(api, name)

@@ -161,6 +161,60 @@ def score(
     raise typer.Exit(command.score(options))
 
 
+@app.command(
+    epilog="Examples: skill-evaluator explain <run-id> --case clean-stationer-cash-sale · "
+    "skill-evaluator explain <run-folder> --field total"
+)
+def explain(
+    run: Annotated[str, typer.Argument(help="A run folder, or the id of a run in a component's evals/results.")],
+    case: Annotated[str | None, typer.Option("--case", metavar="ID", help="Show this case leaf by leaf.")] = None,
+    replicate: Annotated[
+        int | None, typer.Option("--replicate", metavar="N", help="Which answer, from 0; default: the first scored.")
+    ] = None,
+    field: Annotated[
+        str | None,
+        typer.Option("--field", metavar="PATH", help="Show this field (as lint names it) in every case and replicate."),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Shorten neither document nor values.")] = False,
+    components: Components = Path("components"),
+    fixtures: Fixtures = None,
+    config: Config = Path(".evaluator"),
+    form: Form = Format.text,
+) -> None:
+    """Show where a saved answer is right and wrong, field by field, and why; or one field over all answers."""
+    from skill_evaluator.commands import explain as command
+
+    options = command.Options(
+        run=run,
+        case=case,
+        replicate=replicate,
+        field=field,
+        full=full,
+        components=components,
+        fixtures=fixtures,
+        config=config,
+        format=form.value,
+    )
+    raise typer.Exit(command.explain(options))
+
+
+@app.command(epilog="Example: skill-evaluator lint receipt-extraction")
+def lint(
+    component: Annotated[
+        list[str] | None, typer.Argument(help="Folder names under --components; default: all.")
+    ] = None,
+    components: Components = Path("components"),
+    fixtures: Fixtures = None,
+    form: Form = Format.text,
+) -> None:
+    """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
+    from skill_evaluator.commands import lint as command
+
+    names = tuple(component or ())
+    options = command.Options(names=names, components=components, fixtures=fixtures, format=form.value)
+    raise typer.Exit(command.lint(options))
+
+
 @app.command()
 def schemas(
     folder: Annotated[Path, typer.Argument(help="Where to write them.")] = Path(".evaluator/schemas"),

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import jsonschema_rs
 import semver
 from pydantic import BaseModel, ConfigDict, Field
 
+from skill_evaluator.contract import Contract
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import parse_yaml, read_json, read_text, validated
 from skill_evaluator.metrics import METRICS, accuracy_metrics
@@ -22,9 +22,6 @@ from skill_evaluator.text import canonical_json, digest, nearest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
-_DRAFT = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
-_DATA = ("const", "enum", "default", "examples")
-_NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -68,7 +65,7 @@ class Component:
     output: Literal["json", "text"]
     prompt: str
     schema: Mapping[str, Any] | None
-    validator: Any
+    contract: Contract
     plan: FieldPlan
     metrics: Mapping[str, Metric]
     primary_metric: str
@@ -92,13 +89,11 @@ class Component:
 
     def schema_errors(self, value: Any) -> list[str]:
         """What the contract holds against a value, each with its path; empty when it validates."""
-        if self.validator is None:
-            return []
-        return [f"{_pointer(error.instance_path)}: {error.message}" for error in self.validator.iter_errors(value)]
+        return self.contract.errors(value)
 
     def conforms(self, value: Any) -> bool:
         """Whether a value validates against the schema."""
-        return self.validator is None or bool(self.validator.is_valid(value))
+        return self.contract.conforms(value)
 
 
 def load_component(components_dir: Path, name: str) -> Component:
@@ -107,7 +102,7 @@ def load_component(components_dir: Path, name: str) -> Component:
     front, prompt, prompt_digest = _read_prompt(folder)
     if front.name != name:
         raise ComponentError(f"name '{front.name}' in {folder / 'prompt.md'} is not the folder's name '{name}'")
-    schema = _read_schema(folder, front.output)
+    schema, contract = _read_contract(folder, front.output)
     declared_path = folder / "evals" / "datasets.json"
     dataset = _read_dataset(declared_path)
     metrics = accuracy_metrics(dataset.metrics or METRICS, str(declared_path))
@@ -123,7 +118,7 @@ def load_component(components_dir: Path, name: str) -> Component:
         output=front.output,
         prompt=prompt,
         schema=schema,
-        validator=None if schema is None else jsonschema_rs.validator_for(dict(schema), validate_formats=True),
+        contract=contract,
         plan=plan_fields(schema, dataset.fields, str(declared_path)),
         metrics=metrics,
         primary_metric=primary,
@@ -171,54 +166,17 @@ def _semver(text: str, where: Path) -> str:
     return text
 
 
-def _read_schema(folder: Path, output: str) -> Mapping[str, Any] | None:
+def _read_contract(folder: Path, output: str) -> tuple[Mapping[str, Any] | None, Contract]:
     path = folder / "schema.json"
     if not path.exists():
         if output == "json":
             raise ComponentError(f"{path} does not exist; a component with JSON output needs its schema")
-        return None
+        return None, Contract({}, str(path))
     schema = read_json(path, ComponentError)
-    if not isinstance(schema, dict):
-        raise ComponentError(f"{path} is no JSON Schema: an object is expected")
-    draft = schema.get("$schema")
-    if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
-        raise ComponentError(f"{path} names an unknown draft in $schema: {draft}")
-    remote = _remote_reference(schema)
-    if remote:
-        raise ComponentError(f"{path} refers to '{remote}'; only local references (#/...) are followed")
-    try:
-        jsonschema_rs.meta.validate(schema)
-        jsonschema_rs.validator_for(schema, validate_formats=True)
-    except jsonschema_rs.ValidationError as problem:
-        raise ComponentError(
-            f"{path} is no valid JSON Schema at {_pointer(problem.instance_path)}: {problem.message}"
-        ) from None
-    except (ValueError, jsonschema_rs.ReferencingError) as problem:
-        raise ComponentError(f"{path} is no valid JSON Schema: {problem}") from None
-    return schema
-
-
-def _remote_reference(node: Any) -> str | None:
-    """The first reference that leaves the file; `const`, `enum` and examples hold data, not references."""
-    if isinstance(node, dict):
-        for key, child in node.items():
-            if key in ("$ref", "$dynamicRef") and isinstance(child, str) and not child.startswith("#"):
-                return child
-            if key in _NAMED_SCHEMAS and isinstance(child, dict):
-                child = list(child.values())  # its keys are names, be they «default» or «$ref»
-            found = None if key in _DATA else _remote_reference(child)
-            if found:
-                return found
-    elif isinstance(node, list):
-        return next(filter(None, map(_remote_reference, node)), None)
-    return None
+    return schema, Contract(schema, str(path))
 
 
 def _read_dataset(path: Path) -> Dataset:
     if not path.exists():
         return Dataset()
     return validated(Datasets, read_json(path, ComponentError), path, ComponentError).datasets[0]
-
-
-def _pointer(parts: list[str | int]) -> str:
-    return "/" + "/".join(map(str, parts))

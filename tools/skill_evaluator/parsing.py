@@ -4,7 +4,9 @@ Strict first: the whole text. Models like to wrap JSON in a code fence or a sent
 """
 
 import json
+import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,14 +39,18 @@ def parse_output(text: str, output: Literal["json", "text"]) -> Parsed:
         return Parsed(problem="empty")
     if output == "text":
         return Parsed(value=stripped, found="whole")
-    places: list[tuple[Literal["whole", "fenced"], str]] = [("whole", stripped)]
-    places += [("fenced", block.strip()) for block in _FENCE.findall(stripped)]
-    for found, candidate in places:
+    for found, candidate in _places(stripped):
         try:
             return Parsed(value=_decode(candidate), found=found)
         except ValueError:
             continue
     return _embedded(stripped) or Parsed(problem="not_json")
+
+
+def _places(text: str) -> Iterator[tuple[Literal["whole", "fenced"], str]]:
+    yield "whole", text
+    for block in _FENCE.findall(text):
+        yield "fenced", block.strip()
 
 
 def _decode(text: str) -> Any:
@@ -66,7 +72,14 @@ def _step(piece: str) -> int:
     return {"{": 1, "[": 1, "}": -1, "]": -1}.get(piece, 0)
 
 
-_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("a number that no float can hold")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant, parse_float=_finite)
 
 
 def _embedded(text: str) -> Parsed | None:

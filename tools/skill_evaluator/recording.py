@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from skill_evaluator import __version__, summaries
+from skill_evaluator import __version__, field_summaries, summaries
 from skill_evaluator.components import Component
 from skill_evaluator.config import Model, Price, Settings
 from skill_evaluator.providers.base import Sampling
-from skill_evaluator.records import CaseRecord, FieldCount, Latency, ModelSettings, Record, Tokens
+from skill_evaluator.records import ArrayLength, CaseRecord, FieldCount, Latency, ModelSettings, Record, Tokens
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import usage_cost
 from skill_evaluator.scoring import SCORED, CaseScore, Scorecard
@@ -56,7 +56,10 @@ def build_record(
         primary_metric=component.primary_metric,
         accuracy=summaries.accuracy(scorecard, component.metrics),
         reproducibility=summaries.reproducibility(scorecard),
-        per_field=summaries.fields(scorecard, lambda path: component.plan.leaf(path).compare or "exact"),
+        per_field=field_summaries.fields(scorecard, lambda path: component.plan.leaf(path).compare or "exact"),
+        per_array=field_summaries.arrays(scorecard),
+        pass_hat_k=summaries.pass_hat_k(scorecard),
+        contract=None if component.schema is None else summaries.contract(scorecard),
         per_case=[_case_record(case, manifest.cases[case.case_id]) for case in scorecard.cases],
         failures=failures,
         reasons=dict(scorecard.reasons),
@@ -95,6 +98,12 @@ def _case_record(case: CaseScore, digest: str) -> CaseRecord:
         outcomes=list(case.outcomes),
         replicates={name: [rounded(value) for value in values] for name, values in case.metrics.items()},
         fields={path: FieldCount(right=total.counts.right, n=total.counts.n) for path, total in case.fields.items()},
+        profile=dict(case.profile),
+        arrays={
+            path: ArrayLength(stability=round(one.stability, 6), shortest=one.shortest, longest=one.longest)
+            for path, one in case.arrays.items()
+        },
+        exact=case.exact,
     )
 
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import json_text, read_json, replace_text, validated
+from skill_evaluator.metrics.field_profile import Standing
 
 SCHEMA_VERSION = 1
 
@@ -27,8 +28,32 @@ class Summary(_Part):
     ci95: tuple[float, float] | None
 
 
+class Filled(_Part):
+    """Of n parsed outputs of labelled cases, how many have a value in a field, and for how many the truth has one."""
+
+    n: int
+    output: int
+    truth: int
+
+
+class Profile(_Part):
+    """The cases by how a field stands in them: right or wrong alike in every answer, or now this, now that.
+
+    `stable` is for cases without truth; `unscored` where fewer than two answers, or none that was parsed, say nothing.
+    """
+
+    stable_right: int = 0
+    stable_wrong: int = 0
+    stable: int = 0
+    flaky: int = 0
+    unscored: int = 0
+
+
 class FieldSummary(_Part):
-    """One leaf path over a run: accuracy is right ÷ n, `confusion` is {truth: {output: count}} of a category."""
+    """One leaf path over a run: accuracy is right ÷ n, `confusion` is {truth: {output: count}} of a category.
+
+    `macro_f1` is of that confusion, `alpha` Krippendorff's between replicates with the cases as units.
+    """
 
     compare: str
     accuracy: float | None
@@ -41,6 +66,46 @@ class FieldSummary(_Part):
     token_f1: float | None = None
     rouge_l: float | None = None
     confusion: dict[str, dict[str, int]] | None = None
+    macro_f1: float | None = None
+    alpha: float | None = None
+    filled: Filled | None = None
+    profile: Profile | None = None
+
+
+class ArraySummary(_Part):
+    """One array over a run: how steady its length is between replicates, mean over cases; where and how far it varied.
+
+    `varied` counts the cases in which parsed answers differ in length, `widest` is the largest such difference.
+    """
+
+    stability: float
+    n_cases: int
+    varied: int
+    widest: int
+
+
+class ContractFault(_Part):
+    """One rule that outputs broke: the path, the schema's keyword, how many times, and one of the messages."""
+
+    path: str
+    rule: str
+    count: int
+    message: str
+
+
+class ContractSummary(_Part):
+    """What the schema holds against the n parsed outputs of a run; the commonest errors first.
+
+    The shares are of n. `missing_keys` and `extra_keys` count outputs by required top-level keys they lack and
+    by keys the schema does not name.
+    """
+
+    n: int
+    valid: float | None
+    valid_apart_from_extra_keys: float | None
+    errors: list[ContractFault]
+    missing_keys: dict[str, int]
+    extra_keys: dict[str, int]
 
 
 class CaseAccuracy(_Part):
@@ -67,13 +132,27 @@ class FieldCount(_Part):
     n: int
 
 
+class ArrayLength(_Part):
+    """One array of one case: share of the commonest length, shortest and longest among the parsed answers."""
+
+    stability: float
+    shortest: int | None
+    longest: int | None
+
+
 class CaseRecord(CaseRow):
-    """One case as the record keeps it: per replicate its outcome and every metric, per field right of n."""
+    """One case as the record keeps it: per replicate its outcome and every metric, per field right of n and standing.
+
+    `exact` counts the answers equal to the truth, `arrays` has the lengths of each array.
+    """
 
     digest: str
     outcomes: list[str]
     replicates: dict[str, list[float | None]]
     fields: dict[str, FieldCount]
+    profile: dict[str, Standing] = {}
+    arrays: dict[str, ArrayLength] = {}
+    exact: int | None = None
 
 
 class Tokens(_Part):
@@ -127,6 +206,9 @@ class _Row(_Part):
     accuracy: dict[str, Summary]
     reproducibility: dict[str, Summary]
     per_field: dict[str, FieldSummary]
+    per_array: dict[str, ArraySummary] = {}
+    pass_hat_k: dict[int, Summary] = {}
+    contract: ContractSummary | None = None
     failures: dict[str, int]
     reasons: dict[str, int]
     retries: int
@@ -139,7 +221,10 @@ class _Row(_Part):
 
 
 class Row(_Row):
-    """A leaderboard row: the summary of one run. `failures` and `scored` add up to `planned`."""
+    """A leaderboard row: the summary of one run. `failures` and `scored` add up to `planned`.
+
+    Keys with a default came later: a row or record written before has them not, and is read all the same.
+    """
 
     per_case: list[CaseRow]
 

@@ -8,21 +8,44 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from skill_evaluator.components import Component
 from skill_evaluator.fixtures import Case
 from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.metrics.answers import CaseAnswers
+from skill_evaluator.metrics.array_lengths import ArrayLengths, array_lengths
 from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.contract_errors import ContractError, contract_errors, only_extra_keys
+from skill_evaluator.metrics.field_profile import Standing, field_profile, flawed_fields
 from skill_evaluator.metrics.field_stability import field_stability_by_path
+from skill_evaluator.metrics.field_values import FieldValues, field_values
+from skill_evaluator.metrics.filled import Filled, filled_fields
+from skill_evaluator.metrics.leaves import Lexicon
+from skill_evaluator.metrics.name_drift import NO_DRIFT, NameDrift, name_drift, top_names
 from skill_evaluator.metrics.per_field import FieldScores, FieldTotal, per_field, total_fields
+from skill_evaluator.metrics.sides import Side
 from skill_evaluator.parsing import parse_output
 from skill_evaluator.providers.base import Completion, Usage
 from skill_evaluator.runner.replicates import Replicate
+from skill_evaluator.text import canonical_json
 
 SCORED = "scored"
 ANSWERED = (SCORED, "unparseable", "refused", "truncated")  # the model's own doing; anything else lowers coverage
 _NO_FIELDS = FieldScores()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputContract:
+    """Whether one output keeps its contract, whether it does but for extra keys, what is wrong, and its other names."""
+
+    holds: bool = True
+    holds_but_for_extra_keys: bool = True
+    errors: tuple[ContractError, ...] = ()
+    drift: NameDrift = NO_DRIFT
+
+
+_KEPT = OutputContract()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +54,7 @@ class Scored:
 
     outcome: str
     metrics: Mapping[str, float | None]
+    contract: OutputContract = _KEPT
     fields: FieldScores = _NO_FIELDS
     canonical: str | None = None
     problem: str | None = None
@@ -41,7 +65,9 @@ class CaseScore:
     """One case: per replicate its outcome and metrics, over its replicates the fields and the agreement.
 
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None where it was not
-    measured. `undefined` are the metrics that have no value for this case whatever is answered.
+    measured. `undefined` are the metrics that have no value for this case whatever is answered. `exact` counts the
+    answers equal to the truth (None: no truth). `contracts` are those of the distinct parsed texts, each with how often
+    it came. `fields` and `filled` are of a labelled case only.
     """
 
     case_id: str
@@ -51,12 +77,23 @@ class CaseScore:
     fields: Mapping[str, FieldTotal]
     reproducibility: Mapping[str, float | None]
     stability: Mapping[str, float]
+    profile: Mapping[str, Standing]
+    values: FieldValues
+    filled: Mapping[str, Filled]
+    arrays: Mapping[str, ArrayLengths]
+    exact: int | None
+    contracts: tuple[tuple[OutputContract, int], ...]
     undefined: frozenset[str] = frozenset()
 
     @property
     def answered(self) -> int:
         """Replicates the model answered, however badly."""
         return sum(outcome in ANSWERED for outcome in self.outcomes)
+
+    @property
+    def parsed(self) -> int:
+        """Replicates whose answer was parsed and scored."""
+        return self.outcomes.count(SCORED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +128,7 @@ class Scorecard:
 @dataclass(slots=True)
 class _CaseInProgress:
     case: Case
+    truth: Side
     answers: CaseAnswers
     outcomes: dict[int, str] = field(default_factory=dict)
     scored: dict[int, Scored] = field(default_factory=dict)
@@ -103,12 +141,16 @@ class Scorer:
     def __init__(self, component: Component, cases: Iterable[Case], replicates: int) -> None:
         self._component = component
         self._replicates = replicates
-        self._cases = {case.id: _CaseInProgress(case, CaseAnswers(component.plan)) for case in cases}
+        plan = component.plan
+        self._cases = {
+            case.id: _CaseInProgress(case, Side(case.truth, Lexicon(plan)), CaseAnswers(plan)) for case in cases
+        }
         self._usages: list[Usage] = []
         self._latencies: list[float] = []
         self._served: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._retries = 0
+        self._names = top_names(component.schema)
         self._unparseable = {name: metric.unparseable for name, metric in component.metrics.items()}
 
     def add(self, replicate: Replicate) -> None:
@@ -155,7 +197,8 @@ class Scorer:
         parsed = parse_output(text, self._component.output)
         if parsed.found is None:
             return Scored(outcome="unparseable", metrics=self._unparseable, problem=parsed.problem)
-        comparison = Comparison(case.case.truth, parsed.value, self._component.plan, self._component.conforms)
+        contract = self._contract(parsed.value)
+        comparison = self._comparison(case.truth, parsed.value, contract.holds)
         labelled = case.case.labelled
         return Scored(
             outcome=SCORED,
@@ -163,34 +206,61 @@ class Scorer:
                 name: metric.score(comparison) if labelled or not metric.needs_truth else None
                 for name, metric in self._component.metrics.items()
             },
+            contract=contract,
             fields=per_field(comparison.rows) if labelled else _NO_FIELDS,
             canonical=comparison.output_key,
         )
 
+    def _comparison(self, truth: Side, output: Any, holds: bool) -> Comparison:
+        return Comparison(truth.value, output, self._component.plan, lambda _: holds, truth)
+
+    def _contract(self, output: Any) -> OutputContract:
+        """Validate once; what is wrong is looked into only where something is."""
+        drift = name_drift(output, self._names)
+        if self._component.conforms(output):
+            return _KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
+        violations = self._component.contract.violations(output)
+        return OutputContract(
+            holds=False,
+            holds_but_for_extra_keys=only_extra_keys(violations),
+            errors=contract_errors(violations, self._component.plan),
+            drift=drift,
+        )
+
     def _case_score(self, case: _CaseInProgress) -> CaseScore:
         planned = range(self._replicates)
+        labelled, answers = case.case.labelled, case.answers
         times = Counter(id(scored) for scored in case.scored.values())
+        parsed = [(scored, times[id(scored)]) for scored in case.by_text.values() if scored.outcome == SCORED]
+        fields = [(scored.fields, count) for scored, count in parsed]
+        values = field_values(answers)
         return CaseScore(
             case_id=case.case.id,
-            labelled=case.case.labelled,
+            labelled=labelled,
             outcomes=tuple(case.outcomes.get(index, "not_run") for index in planned),
             metrics={
                 name: tuple(case.scored[index].metrics[name] if index in case.scored else None for index in planned)
                 for name in self._component.metrics
             },
-            fields=total_fields((scored.fields, times[id(scored)]) for scored in case.by_text.values()),
-            reproducibility={name: metric(case.answers) for name, metric in REPRODUCIBILITY.items()},
-            stability=field_stability_by_path(case.answers),
-            undefined=self._undefined(case.case),
+            fields=total_fields(fields),
+            reproducibility={name: metric(answers) for name, metric in REPRODUCIBILITY.items()},
+            stability=field_stability_by_path(answers),
+            profile=field_profile(answers, values, flawed_fields(fields) if labelled else None),
+            values=values,
+            filled=filled_fields(fields) if labelled else {},
+            arrays=array_lengths(answers),
+            exact=answers.groups[canonical_json(case.case.truth)] if labelled else None,
+            contracts=tuple((scored.contract, count) for scored, count in parsed),
+            undefined=self._undefined(case),
         )
 
-    def _undefined(self, case: Case) -> frozenset[str]:
+    def _undefined(self, case: _CaseInProgress) -> frozenset[str]:
         """The metrics that not even the truth has a value of, such as `jaccard` where there is no array."""
-        truth = Comparison(case.truth, case.truth, self._component.plan, self._component.conforms)
+        truth = self._comparison(case.truth, case.case.truth, holds=True)
         return frozenset(
             name
             for name, metric in self._component.metrics.items()
-            if metric.needs_truth and (not case.labelled or metric.score(truth) is None)
+            if metric.needs_truth and (not case.case.labelled or metric.score(truth) is None)
         )
 
 

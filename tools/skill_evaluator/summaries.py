@@ -3,16 +3,21 @@
 Replicates are averaged within a case first; every mean over cases is a mean of those.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from statistics import fmean
+from typing import TypeVar
 
 from skill_evaluator.metrics import REPRODUCIBILITY
-from skill_evaluator.records import CaseAccuracy, FieldSummary, Summary
-from skill_evaluator.scoring import ANSWERED, SCORED, CaseScore, Scorecard
+from skill_evaluator.metrics.pass_hat_k import KS
+from skill_evaluator.metrics.pass_hat_k import pass_hat_k as estimate
+from skill_evaluator.records import CaseAccuracy, ContractFault, ContractSummary, Summary
+from skill_evaluator.scoring import ANSWERED, SCORED, CaseScore, OutputContract, Scorecard
 from skill_evaluator.stats import mean_or_none, rounded, stdev_or_none, unit_interval
 
 _DIGITS = 6
 Values = Sequence[float | None]
+KeyT = TypeVar("KeyT", str, tuple[str, str])
 
 
 def accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
@@ -74,6 +79,11 @@ def reproducibility(scorecard: Scorecard) -> dict[str, Summary]:
 def _reproducibility(scorecard: Scorecard, name: str) -> Summary:
     values = [value for case in scorecard.cases if (value := case.reproducibility[name]) is not None]
     lowest, highest = (1.0, max(2.0, float(scorecard.replicates))) if name == "distinct_outputs" else (0.0, 1.0)
+    return _over_cases(values, lowest, highest)
+
+
+def _over_cases(values: Sequence[float], lowest: float, highest: float) -> Summary:
+    """One value a case, summed up."""
     mean = rounded(mean_or_none(values))
     return Summary(
         mean=mean,
@@ -86,35 +96,57 @@ def _reproducibility(scorecard: Scorecard, name: str) -> Summary:
     )
 
 
-def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
-    """Per leaf path: accuracy with n and what went wrong, over all cases and replicates; stability, mean over cases."""
-    paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
-    return {path: _field(scorecard, path, compare_of(path)) for path in paths}
+def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
+    """pass^k with «equal to the truth» as success, per k up to the number of replicates: mean over cases.
+
+    Unparseable, refused and truncated answers are failures; a case with fewer than k answers has no say.
+    """
+    return {k: _over_cases(_passes(scorecard, k), 0.0, 1.0) for k in KS if k <= scorecard.replicates}
 
 
-def _field(scorecard: Scorecard, path: str, compare: str) -> FieldSummary:
-    totals = [case.fields[path] for case in scorecard.cases if path in case.fields]
-    right, wrong, missing, extra = (sum(total.counts[kind] for total in totals) for kind in range(4))
-    n = right + wrong + missing + extra
-    texts = sum(total.texts for total in totals)
-    confusion: dict[str, dict[str, int]] = {}
-    for total in totals:
-        for (truth, output), count in total.confusion.items():
-            line = confusion.setdefault(truth, {})
-            line[output] = line.get(output, 0) + count
-    return FieldSummary(
-        compare=compare,
-        accuracy=rounded(right / n if n else None),
+def _passes(scorecard: Scorecard, k: int) -> list[float]:
+    counted = [(case.exact, case.answered) for case in scorecard.cases if case.exact is not None]
+    return _known(estimate(exact, answered, k) for exact, answered in counted)
+
+
+def contract(scorecard: Scorecard) -> ContractSummary:
+    """What the schema holds against the parsed outputs, each counted as often as it was given."""
+    outputs = [output for case in scorecard.cases for output in case.contracts]
+    n = sum(times for _, times in outputs)
+    valid = sum(times for output, times in outputs if output.holds)
+    apart_from_extra = sum(times for output, times in outputs if output.holds_but_for_extra_keys)
+    missing: Counter[str] = Counter()
+    extra: Counter[str] = Counter()
+    for output, times in outputs:
+        missing.update(dict.fromkeys(output.drift.missing, times))
+        extra.update(dict.fromkeys(output.drift.extra, times))
+    return ContractSummary(
         n=n,
-        right=right,
-        wrong=wrong,
-        missing=missing,
-        extra=extra,
-        stability=rounded(mean_or_none([case.stability[path] for case in scorecard.cases if path in case.stability])),
-        token_f1=rounded(sum(total.token_f1 for total in totals) / texts if texts else None),
-        rouge_l=rounded(sum(total.rouge_l for total in totals) / texts if texts else None),
-        confusion=confusion or None,
+        valid=rounded(valid / n if n else None),
+        valid_apart_from_extra_keys=rounded(apart_from_extra / n if n else None),
+        errors=_faults(outputs),
+        missing_keys=_commonest(missing),
+        extra_keys=_commonest(extra),
     )
+
+
+def _faults(outputs: Iterable[tuple[OutputContract, int]]) -> list[ContractFault]:
+    """Errors summed by path and rule; of their messages the first by letters."""
+    counts: Counter[tuple[str, str]] = Counter()
+    messages: dict[tuple[str, str], str] = {}
+    for output, times in outputs:
+        for path, rule, message in output.errors:
+            counts[path, rule] += times
+            messages[path, rule] = min(message, messages.get((path, rule), message))
+    return [
+        ContractFault(path=path, rule=rule, count=count, message=messages[path, rule])
+        for (path, rule), count in _commonest(counts).items()
+    ]
+
+
+def _commonest(counts: Counter[KeyT]) -> dict[KeyT, int]:
+    """The counts from the largest down, equals by name, so that the order of answers does not show."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0) -> tuple[float, float] | None:

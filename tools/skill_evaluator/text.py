@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 _WORD = re.compile(r"\w+", re.UNICODE)
@@ -45,13 +45,93 @@ def canonical_json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    """One frame per level of nesting (a comprehension has its own): values may be hundreds of levels deep."""
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     if isinstance(value, dict):
-        return {_plain(key): _plain(child) for key, child in value.items() if child is not None}
+        members = {}
+        for key, child in _members(value).items():
+            members[key] = _plain(child)
+        return members
     if isinstance(value, list):
-        return [_plain(child) for child in value]
+        items = []
+        for child in value:
+            items.append(_plain(child))
+        return items
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _members(value: dict[str, Any]) -> dict[str, Any]:
+    """An object's members that are not null, by the names of their keys."""
+    if None in value.values():
+        value = {key: child for key, child in value.items() if child is not None}
+    return by_name(value, respelt(value))
+
+
+def respelt(value: dict[str, Any]) -> dict[str, str]:
+    """The keys of an object that are not NFC, by their name in NFC; none where that would make two keys one."""
+    if "".join(value).isascii():
+        return {}
+    names = {unicodedata.normalize("NFC", key): key for key in value}
+    return {name: key for name, key in names.items() if name != key} if len(names) == len(value) else {}
+
+
+def by_name(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """An object with its keys renamed; `names` are new name → key."""
+    if not names:
+        return value
+    new = {key: name for name, key in names.items()}
+    return {new.get(key, key): child for key, child in value.items()}
+
+
+def frozen(value: Any) -> Hashable:
+    """One hashable form of all equal JSON values (of nested tuples, so that it is made and compared quickly).
+
+    >>> frozen({"b": 1.0, "a": None}) == frozen({"b": 1}), frozen([1]) == frozen([True])
+    (True, False)
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else unicodedata.normalize("NFC", value)
+    if isinstance(value, dict):
+        members = _members(value)
+        parts: list[Hashable] = ["object"]
+        for key in sorted(members):
+            parts += (key, frozen(members[key]))
+        return tuple(parts)
+    if isinstance(value, list):
+        parts = ["array"]
+        for child in value:
+            parts.append(frozen(child))
+        return tuple(parts)
+    if value is None or isinstance(value, bool):
+        return ("literal", value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two values have the same canonical text; quicker than making both.
+
+    >>> same_json({"b": 1.0, "a": None}, {"b": 1}), same_json([1], [True])
+    (True, False)
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        one, other = _members(one), _members(other)
+        if one.keys() != other.keys():
+            return False
+        for key, child in one.items():  # noqa: SIM110 (a generator is one more frame per level of nesting)
+            if not same_json(child, other[key]):
+                return False
+        return True
+    if isinstance(one, list) and isinstance(other, list):
+        if len(one) != len(other):
+            return False
+        for left, right in zip(one, other, strict=True):  # noqa: SIM110
+            if not same_json(left, right):
+                return False
+        return True
+    if isinstance(one, str) and isinstance(other, str):
+        return one == other or unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
 def digest(content: str | bytes) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.metrics.answers import CaseAnswers
+from skill_evaluator.metrics.array_lengths import array_length_stability
 from skill_evaluator.metrics.base import Metric
 from skill_evaluator.metrics.distinct_outputs import distinct_outputs
 from skill_evaluator.metrics.exact_match import exact_match
@@ -18,6 +19,7 @@ from skill_evaluator.metrics.pairwise_exact_match import pairwise_exact_match
 from skill_evaluator.metrics.pairwise_field_f1 import pairwise_field_f1
 from skill_evaluator.metrics.schema_valid import schema_valid
 from skill_evaluator.metrics.total_agreement import tara_at_n, tarr_at_n
+from skill_evaluator.metrics.tree_similarity import tree_similarity
 from skill_evaluator.text import nearest
 
 _GROUP = "skill_evaluator.metrics"
@@ -27,12 +29,14 @@ METRICS: Mapping[str, Metric] = {
     "exact_match": Metric(score=exact_match),
     "field_level_f1": Metric(score=field_level_f1),
     "jaccard": Metric(score=jaccard),
+    "tree_similarity": Metric(score=tree_similarity),
 }
 
 REPRODUCIBILITY: Mapping[str, Callable[[CaseAnswers], float | None]] = {
     "pairwise_exact_match": pairwise_exact_match,
     "pairwise_field_f1": pairwise_field_f1,
     "field_stability": field_stability,
+    "array_length_stability": array_length_stability,
     "distinct_outputs": distinct_outputs,
     "tarr_at_n": tarr_at_n,
     "tara_at_n": tara_at_n,

@@ -1,6 +1,7 @@
 """How two leaves are compared: by a canonical form (equal forms are equal leaves), or by closeness where declared.
 
-A canonical form is hashable and carries its type, so that `1` is not `"1"` and `true` is not `1`.
+A canonical form is hashable and carries its type, so that `1` is not `"1"` and `true` is not `1`. A package adds a
+comparator through the entry-point group `skill_evaluator.comparators` (objects of type `Comparator`).
 """
 
 import datetime
@@ -9,14 +10,14 @@ import re
 import unicodedata
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
-from rapidfuzz.distance import Levenshtein
-
-from skill_evaluator.metrics.fieldplan import FieldRule
+from skill_evaluator import plugins
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.metrics.rules import COMPARATOR_GROUP, FieldRule
 from skill_evaluator.metrics.text_overlap import token_f1
-from skill_evaluator.text import canonical_json, normalise, without_punctuation
+from skill_evaluator.text import frozen, nearest, normalise, without_punctuation
 
 _NOT_AMOUNT = re.compile(r"[^\d.,]|[.,](?!\s*\d)|(?<=[^\W\d_])[.,]")  # also the point of «Rs.» and of «5.-»
 _MINUS = re.compile(r"(?<![.,])[-−]")
@@ -25,10 +26,25 @@ _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 
 @dataclass(frozen=True, slots=True)
 class Comparator:
-    """`canonical(value, rule)` → hashable form; `close(a, b, rule)` decides on two raw values under a tolerance."""
+    """`canonical(value, rule)` → hashable form; `close(a, b, rule)` decides on two raw values under a tolerance.
+
+    Both take any JSON value but null. `close` is reflexive and symmetric, holds wherever the canonical forms are equal
+    and depends on nothing else of the values than these; it is asked only where the rule has a tolerance or threshold.
+    """
 
     canonical: Callable[[Any, FieldRule], Hashable]
     close: Callable[[Any, Any, FieldRule], bool] | None = None
+
+
+@cache
+def comparator(name: str) -> Comparator:
+    """The comparator of a name, shipped or from a package; raises ComponentError naming an unknown one."""
+    found = COMPARATORS.get(name) or plugins.load(COMPARATOR_GROUP, name)
+    if not isinstance(found, Comparator):
+        known = COMPARATORS.keys() | set(plugins.names(COMPARATOR_GROUP)) - {name}
+        problem = "unknown comparator" if found is None else "not a Comparator: what a package adds as"
+        raise ComponentError(f"{problem} '{name}' {nearest(name, known)}")
+    return found
 
 
 def equal(truth: Any, output: Any, rule: FieldRule) -> bool:
@@ -41,15 +57,15 @@ def equal(truth: Any, output: Any, rule: FieldRule) -> bool:
     """
     if truth is None or output is None:
         return truth is output
-    comparator = COMPARATORS[rule.compare or "exact"]
-    if rule.exact_equality or comparator.close is None:
-        return comparator.canonical(truth, rule) == comparator.canonical(output, rule)
-    return comparator.close(truth, output, rule)
+    by = comparator(rule.compare or "exact")
+    if rule.exact_equality or by.close is None:
+        return by.canonical(truth, rule) == by.canonical(output, rule)
+    return by.close(truth, output, rule)
 
 
 def canonical(value: Any, rule: FieldRule) -> Hashable:
     """The canonical form of a leaf under a rule."""
-    return COMPARATORS[rule.compare or "exact"].canonical(value, rule)
+    return comparator(rule.compare or "exact").canonical(value, rule)
 
 
 def typed(value: Any) -> Hashable:
@@ -60,7 +76,7 @@ def typed(value: Any) -> Hashable:
         return ("literal", value)
     if isinstance(value, int | float):
         return ("number", value)
-    return ("json", canonical_json(value))
+    return frozen(value)
 
 
 def _string(value: Any, rule: FieldRule) -> Hashable:
@@ -76,7 +92,10 @@ def _similar(truth: Any, output: Any, rule: FieldRule) -> bool:
     left, right = _string(truth, rule), _string(output, rule)
     if not (isinstance(left, str) and isinstance(right, str)):
         return left == right
-    return Levenshtein.normalized_similarity(left, right) >= _threshold(rule)
+    from rapidfuzz.distance import Levenshtein
+
+    threshold = _threshold(rule)
+    return Levenshtein.normalized_similarity(left, right, score_cutoff=threshold) >= threshold
 
 
 def _threshold(rule: FieldRule) -> float:
@@ -100,7 +119,8 @@ def amount(text: str) -> float | None:
         digits = digits.replace(",", "")
     if not re.fullmatch(r"(\d+|\d*\.\d+)", digits):
         return None
-    return -float(digits) if negative else float(digits)
+    number = -float(digits) if negative else float(digits)
+    return number if math.isfinite(number) else None  # hundreds of digits
 
 
 def _as_number(value: Any, rule: FieldRule) -> float | None:

@@ -3,167 +3,207 @@
 Objects align by key; arrays by their declared rule. Null and absent are the same thing for a leaf.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
 
-from skill_evaluator.metrics.comparators import canonical, equal
-from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
+from skill_evaluator.metrics.assignment import equal_items, pair_items
+from skill_evaluator.metrics.comparators import equal
+from skill_evaluator.metrics.fieldplan import Field, FieldPlan
+from skill_evaluator.metrics.forms import Form
+from skill_evaluator.metrics.leaves import Lexicon, pairs_by_best
+from skill_evaluator.metrics.rules import FieldRule
+from skill_evaluator.metrics.sides import Side
+from skill_evaluator.text import by_name, respelt
 
+At = tuple[str | int, ...]
+Pair = tuple[int | None, int | None]
+Sides = tuple[Side, Side]
 Verdict = Literal["right", "wrong", "missing", "extra"]
+# A value of these is equal to itself under any rule; it need not be normalised to know that.
+_SCALARS = frozenset({str, int, float, bool})
+_CONTAINERS = (dict, list)
+_OBJECT = (dict, type(None))
+_ARRAY = (list, type(None))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: there is one per leaf, and making a frozen one takes five times as long
 class Row:
-    """One aligned leaf: its path in the plan, its rule, both values and what came of them."""
+    """One aligned leaf: its path in the plan, its rule, both values and what came of them. Not to be changed.
+
+    `truth_at` and `output_at` say where the value stands: keys and array indexes; None where there is no value.
+    """
 
     path: str
     rule: FieldRule
     truth: Any
     output: Any
     verdict: Verdict
+    truth_at: At | None
+    output_at: At | None
 
 
 def compare(truth: Any, output: Any, plan: FieldPlan) -> list[Row]:
     """Align two JSON values and compare their leaves, in the order of the truth's keys, then the output's own."""
-    rows: list[Row] = []
-    _compare(truth, output, "", plan, rows)
-    return rows
+    lexicon = Lexicon(plan)
+    return compare_sides(Side(truth, lexicon), Side(output, lexicon))
 
 
-def _compare(truth: Any, output: Any, path: str, plan: FieldPlan, rows: list[Row]) -> None:
-    if path not in plan.leaves:
-        if isinstance(truth, dict) and isinstance(output, dict | None):
-            return _compare_objects(truth, output or {}, path, plan, rows)
-        if isinstance(truth, list) and isinstance(output, list | None):
-            return _compare_arrays(truth, output or [], path, plan, rows)
-        if truth is None and isinstance(output, dict):
-            return _compare_objects({}, output, path, plan, rows)
-        if truth is None and isinstance(output, list):
-            return _compare_arrays([], output, path, plan, rows)
-        if isinstance(truth, dict | list) or isinstance(output, dict | list):
-            _compare(truth, None, path, plan, rows)
-            return _compare(None, output, path, plan, rows)
-    if truth is None and output is None:
+def compare_sides(truth: Side, output: Side) -> list[Row]:
+    """The rows of two values that are prepared already."""
+    comparing = _Comparing((truth, output))
+    comparing.compare(truth.value, output.value, truth.lexicon.plan.field(""), (), ())
+    return comparing.rows
+
+
+class _Comparing:
+    """One walk over truth and output; the rows so far."""
+
+    def __init__(self, sides: Sides) -> None:
+        self.rows: list[Row] = []
+        self._sides = sides
+
+    def compare(self, truth: Any, output: Any, field: Field, truth_at: At, output_at: At) -> None:
+        """One frame per level of nesting: values may be hundreds of levels deep."""
+        if field.rule is None and (isinstance(truth, _CONTAINERS) or isinstance(output, _CONTAINERS)):
+            if isinstance(truth, _OBJECT) and isinstance(output, _OBJECT):
+                left, right = truth or {}, output or {}
+                left_keys, right_keys = respelt(left), respelt(right)
+                if left_keys or right_keys:
+                    return self._compare_respelt(left, right, left_keys, right_keys, field, truth_at, output_at)
+                children = field.children
+                for key in left if left.keys() >= right.keys() else {**left, **right}:
+                    below = children.get(key) or field.child(key)
+                    self.compare(left.get(key), right.get(key), below, (*truth_at, key), (*output_at, key))
+            elif isinstance(truth, _ARRAY) and isinstance(output, _ARRAY):
+                lefts, rights = truth or [], output or []
+                for i, j in _align(lefts, rights, field, self._sides):
+                    item, in_truth = (None, truth_at) if i is None else (lefts[i], (*truth_at, i))
+                    other, in_output = (None, output_at) if j is None else (rights[j], (*output_at, j))
+                    self.compare(item, other, field.item, in_truth, in_output)
+            else:  # of different kinds: the one is missing, the other extra
+                self.compare(truth, None, field, truth_at, output_at)
+                self.compare(None, output, field, truth_at, output_at)
+        elif field.ignored:
+            pass
+        elif truth is not None and output is not None:
+            rule = field.rule or field.leaf_rule(truth)
+            same = truth == output and truth.__class__ is output.__class__ and truth.__class__ in _SCALARS
+            verdict: Verdict = "right" if same or equal(truth, output, rule) else "wrong"
+            self.rows.append(Row(field.path, rule, truth, output, verdict, truth_at, output_at))
+        elif truth is not None:
+            self.rows.append(Row(field.path, field.leaf_rule(truth), truth, None, "missing", truth_at, None))
+        elif output is not None:
+            self.rows.append(Row(field.path, field.leaf_rule(output), None, output, "extra", None, output_at))
         return None
-    rule = plan.leaf(path, truth, output)
-    if rule.compare == "ignore":
-        return None
-    if truth is None or output is None:
-        verdict: Verdict = "extra" if truth is None else "missing"
-    else:
-        verdict = "right" if equal(truth, output, rule) else "wrong"
-    rows.append(Row(path, rule, truth, output, verdict))
-    return None
+
+    def _compare_respelt(
+        self,
+        truth: dict[str, Any],
+        output: dict[str, Any],
+        truth_keys: Mapping[str, str],
+        output_keys: Mapping[str, str],
+        field: Field,
+        truth_at: At,
+        output_at: At,
+    ) -> None:
+        """Objects with keys that are not NFC: members meet by name, and stand at the key as it is spelt."""
+        left, right = by_name(truth, truth_keys), by_name(output, output_keys)
+        for name in {**left, **right}:
+            in_truth = (*truth_at, truth_keys.get(name, name))
+            in_output = (*output_at, output_keys.get(name, name))
+            self.compare(left.get(name), right.get(name), field.child(name), in_truth, in_output)
 
 
-def _compare_objects(
-    truth: dict[str, Any], output: dict[str, Any], path: str, plan: FieldPlan, rows: list[Row]
-) -> None:
-    for key in truth if truth.keys() >= output.keys() else {**truth, **output}:
-        _compare(truth.get(key), output.get(key), f"{path}.{key}" if path else key, plan, rows)
+def align(truth: list[Any], output: list[Any], path: str, plan: FieldPlan) -> Iterator[Pair]:
+    """Pairs (index in truth, index in output) of an array by its rule; None: the item has no counterpart."""
+    lexicon = Lexicon(plan)
+    yield from _align(truth, output, plan.field(path), (Side(truth, lexicon), Side(output, lexicon)))
 
 
-def _compare_arrays(truth: list[Any], output: list[Any], path: str, plan: FieldPlan, rows: list[Row]) -> None:
-    for left, right in align(truth, output, path, plan):
-        _compare(left, right, f"{path}[]", plan, rows)
+def _align(truth: list[Any], output: list[Any], field: Field, sides: Sides) -> Iterable[Pair]:
+    rule = field.array_rule(*truth, *output)
+    lefts, rights = range(len(truth)), range(len(output))
+    if not truth or not output or rule.align == "ordered":
+        return zip_longest(lefts, rights)
+    if pairs_by_best(rule, field):
+        return _best(lefts, rights, truth, output, field, sides)
+    groups: dict[Hashable, tuple[list[int], list[int]]] = {}
+    for side, of_side, items in ((0, sides[0], truth), (1, sides[1], output)):
+        for index, who in enumerate(of_side.identities(items, rule, field)):
+            groups.setdefault(who, ([], []))[side].append(index)
+    pairs: list[Pair] = []
+    for left, right in groups.values():
+        one_each = len(left) < 2 and len(right) < 2
+        if one_each or rule.align == "set":
+            pairs += zip_longest(left, right)
+        else:  # more than one item of a key: which is which, their other fields decide
+            pairs += _best(left, right, truth, output, field, sides)
+    return pairs
 
 
-def align(truth: list[Any], output: list[Any], path: str, plan: FieldPlan) -> Iterator[tuple[Any, Any]]:
-    """Pairs (truth item, output item) of an array by its rule; None stands where an item has no counterpart."""
-    rule = plan.array(path, truth + output)
-    if rule.align == "ordered":
-        length = max(len(truth), len(output))
-        yield from zip(_padded(truth, length), _padded(output, length), strict=True)
-        return
-    if rule.align == "best" or not plan.leaf(f"{path}[]", *truth, *output).exact_equality:
-        yield from _best(truth, output, path, plan)
-        return
-    groups: dict[Hashable, tuple[list[Any], list[Any]]] = {}
-    for side, items in enumerate((truth, output)):
-        for item in items:
-            groups.setdefault(identity(item, rule, path, plan), ([], []))[side].append(item)
-    for left, right in groups.values():  # more than one item of a key: which is which, their other fields decide
-        yield from _best(left, right, path, plan) if rule.align == "key" else zip_longest(left, right)
+def _best(
+    lefts: Sequence[int],
+    rights: Sequence[int],
+    truth: list[Any],
+    output: list[Any],
+    field: Field,
+    sides: Sides,
+) -> Iterable[Pair]:
+    """The assignment that maximises matched leaf weight, in the truth's order, then what is left of the output.
+
+    Ties must not hang on the order in which items were given: they are resolved in the order of what the items say.
+    """
+    if not lefts or not rights or len(lefts) == len(rights) == 1:
+        return zip_longest(lefts, rights)
+    all_left, all_right = sides[0].leaves(truth, field), sides[1].leaves(output, field)
+    left_leaves, right_leaves = [all_left[i] for i in lefts], [all_right[j] for j in rights]
+    in_truth = _by_content(truth, lefts, sides[0])
+    in_output = _by_content(output, rights, sides[1])
+    partners: dict[int, int] = {}
+    for equal_lefts, equal_rights in equal_items(left_leaves, right_leaves):
+        one_each = len(equal_lefts) == len(equal_rights) == 1
+        ordered = [] if one_each else [in_truth(equal_lefts), in_output(equal_rights)]
+        partners |= dict(zip(*(ordered or (equal_lefts, equal_rights)), strict=False))
+    taken = set(partners.values())
+    left_over = in_truth([at for at in range(len(lefts)) if at not in partners])
+    right_over = in_output([at for at in range(len(rights)) if at not in taken])
+    pairs = pair_items([left_leaves[i] for i in left_over], [right_leaves[j] for j in right_over])
+    partners |= {left_over[row]: right_over[column] for row, column in pairs.items()}
+    taken = set(partners.values())
+    return [
+        *((i, rights[partners[at]] if at in partners else None) for at, i in enumerate(lefts)),
+        *((None, j) for at, j in enumerate(rights) if at not in taken),
+    ]
+
+
+def _by_content(items: list[Any], indexes: Sequence[int], side: Side) -> Callable[[list[int]], list[int]]:
+    """Puts places in a list of indexes in the order of what the items there say."""
+    return lambda places: sorted(places, key=lambda place: side.text(items[indexes[place]]))
 
 
 def identity(item: Any, rule: FieldRule, path: str, plan: FieldPlan) -> Hashable:
     """What identifies an array item: its declared key fields, or its whole canonical value for a `set`."""
-    if rule.align == "key":
-        fields = item if isinstance(item, dict) else {}
-        return tuple(canonical(fields.get(key), plan.leaf(f"{path}[].{key}", fields.get(key))) for key in rule.key)
-    return canonical(item, plan.leaf(f"{path}[]", item))
+    (who,) = Lexicon(plan).identities([item], rule, plan.field(path))
+    if isinstance(who, tuple):
+        return tuple(None if form is None else form.canonical for form in who)
+    return who.canonical if isinstance(who, Form) else None
 
 
-def _padded(items: list[Any], length: int) -> list[Any]:
-    return items + [None] * (length - len(items))
-
-
-def _best(truth: list[Any], output: list[Any], path: str, plan: FieldPlan) -> Iterator[tuple[Any, Any]]:
-    """The assignment that maximises matched leaf weight; of equals the one nearest to the original order."""
-    if not truth or not output:
-        yield from ((item, None) for item in truth)
-        yield from ((None, item) for item in output)
-        return
-    if len(truth) == len(output) == 1:
-        yield truth[0], output[0]
-        return
-    partners = _assign([[_matched(left, right, f"{path}[]", plan) for right in output] for left in truth])
-    for index, item in enumerate(truth):
-        partner = partners.get(index)
-        yield item, None if partner is None else output[partner]
-    taken = set(partners.values())
-    yield from ((None, item) for index, item in enumerate(output) if index not in taken)
-
-
-def _matched(left: Any, right: Any, path: str, plan: FieldPlan) -> float:
-    rows: list[Row] = []
-    _compare(left, right, path, plan, rows)
-    return sum(row.rule.weight for row in rows if row.verdict == "right" and row.rule.counts)
-
-
-def _assign(weights: list[list[float]]) -> dict[int, int]:
-    """Rows → columns of the heaviest one-to-one assignment."""
-    if len(weights) == 1 or len(weights[0]) == 1 or _diagonal_is_best(weights):
-        return _assign_small(weights)
-    from scipy.optimize import linear_sum_assignment
-
-    tie_break = 1e-6 / (len(weights) * len(weights[0]) * max(len(weights), len(weights[0])))
-    near_order = [
-        [weight - tie_break * abs(row - column) for column, weight in enumerate(line)]
-        for row, line in enumerate(weights)
-    ]
-    chosen_rows, chosen_columns = linear_sum_assignment(near_order, maximize=True)
-    return dict(zip(chosen_rows.tolist(), chosen_columns.tolist(), strict=True))
-
-
-def _diagonal_is_best(weights: list[list[float]]) -> bool:
-    """True when item i's best partner is item i throughout: then no assignment can be heavier."""
-    return len(weights) == len(weights[0]) and all(max(line) == line[row] for row, line in enumerate(weights))
-
-
-def _assign_small(weights: list[list[float]]) -> dict[int, int]:
-    if len(weights) == 1:
-        line = weights[0]
-        return {0: line.index(max(line))}
-    if len(weights[0]) == 1:
-        column = [line[0] for line in weights]
-        return {column.index(max(column)): 0}
-    return {row: row for row in range(len(weights))}
-
-
-def counted_weight(rows: Sequence[Row]) -> tuple[float, float, float]:
+def counted_weight(rows: Iterable[Row]) -> tuple[float, float, float]:
     """Weights (matched, of the truth's leaves, of the output's leaves) over the rows that count."""
+    weights: dict[int, float] = {}  # by rule: its properties are looked up once
     matched = of_truth = of_output = 0.0
     for row in rows:
-        if not row.rule.counts:
-            continue
-        weight = row.rule.weight
-        if row.verdict != "extra":
+        rule, verdict = row.rule, row.verdict
+        weight = weights.get(id(rule))
+        if weight is None:
+            weight = weights[id(rule)] = rule.weight if rule.counts else 0.0
+        if verdict != "extra":
             of_truth += weight
-        if row.verdict != "missing":
+        if verdict != "missing":
             of_output += weight
-        if row.verdict == "right":
+        if verdict == "right":
             matched += weight
     return matched, of_truth, of_output

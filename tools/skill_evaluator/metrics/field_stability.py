@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Hashable
 
 from skill_evaluator.metrics.answers import CaseAnswers
-from skill_evaluator.metrics.leaves import values_by_path
 
 
 def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
@@ -22,17 +21,18 @@ def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
     """
     if answers.n < 2:
         return {}
-    outputs = [(values_by_path(value, answers.plan), count) for value, count in answers.distinct()]
-    paths = dict.fromkeys(path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
-    paths |= dict.fromkeys(path for values, _ in outputs for path in values)
-    return {path: _modal_count(path, outputs) / answers.n for path in paths}
+    paths = (path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
+    found: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
+    for output in answers.outputs():
+        for path, forms in output.forms.items():
+            found.setdefault(path, Counter())[forms] += output.count
+    parsed = answers.groups.total()
+    return {path: _modal_count(counts, parsed) / answers.n for path, counts in found.items()}
 
 
-def _modal_count(path: str, outputs: list[tuple[dict[str, Hashable], int]]) -> int:
-    counts: Counter[Hashable] = Counter()
-    for values, count in outputs:
-        counts[values.get(path)] += count
-    return max(counts.values(), default=0)
+def _modal_count(counts: Counter[Hashable], parsed: int) -> int:
+    """How often the commonest value was given by the parsed answers; absent is one."""
+    return max(parsed - counts.total(), max(counts.values(), default=0))
 
 
 def field_stability(answers: CaseAnswers) -> float | None:

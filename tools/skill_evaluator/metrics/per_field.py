@@ -49,12 +49,6 @@ class FieldScores:
 
 
 _NONE = FieldCounts()
-_ONE = {
-    "right": FieldCounts(right=1),
-    "wrong": FieldCounts(wrong=1),
-    "missing": FieldCounts(missing=1),
-    "extra": FieldCounts(extra=1),
-}
 
 
 def per_field(rows: Iterable[Row]) -> FieldScores:
@@ -67,17 +61,20 @@ def per_field(rows: Iterable[Row]) -> FieldScores:
     >>> per_field(compare({"a": 1}, {"a": 2, "b": 3}, FieldPlan())).counts["a"]
     FieldCounts(right=0, wrong=1, missing=0, extra=0)
     """
-    counts: dict[str, FieldCounts] = {}
+    counted: dict[str, dict[str, int]] = {}
     texts: list[TextOverlap] = []
     confusions: list[Confusion] = []
     for row in rows:
-        one = _ONE[row.verdict]
-        known = counts.get(row.path)
-        counts[row.path] = one if known is None else added(known, one)
-        if row.rule.compare == "category":
+        of_path = counted.get(row.path)
+        if of_path is None:
+            of_path = counted[row.path] = {}
+        of_path[row.verdict] = of_path.get(row.verdict, 0) + 1
+        how = row.rule.compare
+        if how == "category":
             confusions.append(Confusion(row.path, _label(row.truth), _label(row.output)))
-        elif row.rule.compare == "text":
+        elif how == "text":
             texts.append(_overlap(row))
+    counts = {path: FieldCounts(**of_path) for path, of_path in counted.items()}
     return FieldScores(counts, tuple(texts), tuple(confusions))
 
 

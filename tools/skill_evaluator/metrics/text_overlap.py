@@ -2,8 +2,6 @@
 
 from collections import Counter
 
-from rapidfuzz.distance import LCSseq
-
 from skill_evaluator.text import words
 
 
@@ -34,4 +32,6 @@ def rouge_l(truth: str, output: str) -> float:
     left, right = words(truth), words(output)
     if not left and not right:
         return 1.0
+    from rapidfuzz.distance import LCSseq
+
     return 2 * LCSseq.similarity(left, right) / (len(left) + len(right))

@@ -13,11 +13,13 @@ from rich.table import Table
 
 from skill_evaluator.components import Component
 from skill_evaluator.files import replace_text
-from skill_evaluator.records import Record, Summary
+from skill_evaluator.records import ContractSummary, Profile, Record, Summary
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.text import printable
 
 _WEAKEST = 5
+_FAULTS = 3
+_FIELD_COLUMNS = ("accuracy", "right/n", "wrong", "missing", "extra", "stability", "cases: profile")
 _WIDTH = 110
 
 
@@ -65,15 +67,13 @@ def print_text(console: Console, finished: Finished, component: Component) -> No
     console.print(_metrics_table(record))
     weakest = _weakest(record)
     if weakest:
-        table = Table(
-            "weakest fields", "accuracy", "right/n", "wrong", "missing", "extra", "stability", box=None, pad_edge=False
-        )
-        for column in table.columns[1:]:
+        table = Table("weakest fields", *_FIELD_COLUMNS, box=None, pad_edge=False)
+        for column in table.columns[1:-1]:
             column.justify = "right"
         for row in weakest:
             table.add_row(*row)
         console.print(table)
-    for line in _places(finished):
+    for line in (*_remarks(record), *_places(finished)):
         console.print(line, soft_wrap=True, markup=False)
 
 
@@ -149,10 +149,57 @@ def _weakest(record: Record) -> list[tuple[str, ...]]:
             str(field.missing),
             str(field.extra),
             _number(field.stability),
+            _profile(field.profile),
         )
         for path, field in ranked[:_WEAKEST]
         if _field_score(field) < 1
     ]
+
+
+def _profile(profile: Profile | None) -> str:
+    """`3 right · 9 wrong · 2 flaky`: the cases in which every answer was right, alike but wrong, or neither."""
+    if profile is None:
+        return "–"
+    counts = {
+        "right": profile.stable_right,
+        "wrong": profile.stable_wrong,
+        "stable": profile.stable,
+        "flaky": profile.flaky,
+        "unscored": profile.unscored,
+    }
+    return " · ".join(f"{count} {word}" for word, count in counts.items() if count)
+
+
+def _remarks(record: Record) -> list[str]:
+    """pass^k where there is more than one answer, and what broke the contract."""
+    found = []
+    known = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
+    if max(known, default=1) > 1:
+        found.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {_number(p)}" for k, p in known.items()))
+    contract = record.contract
+    if contract is not None and contract.errors:
+        found.append(
+            f"contract: {_number(contract.valid)} of {contract.n} parsed outputs are valid, "
+            f"{_number(contract.valid_apart_from_extra_keys)} apart from extra keys; {_faults(contract)}"
+        )
+    for title, keys in (("missing", contract.missing_keys), ("extra", contract.extra_keys)) if contract else ():
+        if keys:
+            named = [f"{_safe(key)} {count}" for key, count in list(keys.items())[:_WEAKEST]]
+            found.append(f"{title} top-level keys: {', '.join(named)}{_more(len(keys) - _WEAKEST)}")
+    return found
+
+
+def _faults(contract: ContractSummary) -> str:
+    """The commonest errors: `total: type 9 («"9" is not of type "number"»)`."""
+    named = [
+        f"{_path(fault.path) or 'the whole output'}: {fault.rule} {fault.count} («{_safe(fault.message)}»)"
+        for fault in contract.errors[:_FAULTS]
+    ]
+    return "; ".join(named) + _more(len(contract.errors) - _FAULTS)
+
+
+def _more(count: int) -> str:
+    return f", and {count} more" if count > 0 else ""
 
 
 def _field_score(field: Any) -> float:
@@ -187,9 +234,9 @@ def markdown(finished: Finished, component: Component) -> str:
             page.write(f"| {title}: {name} | {' | '.join(_cells(summary))} |\n")
     weakest = _weakest(record)
     if weakest:
-        page.write("\n| weakest field | accuracy | right/n | wrong | missing | extra | stability |\n")
-        page.write("|---|---:|---:|---:|---:|---:|---:|\n")
+        page.write(f"\n| weakest field | {' | '.join(_FIELD_COLUMNS)} |\n")
+        page.write("|---|---:|---:|---:|---:|---:|---:|---|\n")
         for row in weakest:
             page.write(f"| `{row[0]}` | {' | '.join(row[1:])} |\n")
-    page.write("\n" + "\n".join(f"- {line}" for line in _places(finished)) + "\n")
+    page.write("\n" + "\n".join(f"- {line}" for line in (*_remarks(record), *_places(finished))) + "\n")
     return page.getvalue()

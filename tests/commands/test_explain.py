@@ -1,0 +1,448 @@
+"""`explain`: one answer leaf by leaf beside its truth, or one field over all answers, as the scorer sees them."""
+
+import json
+import os
+import pty
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from tests.support.chat_server import notice
+from tests.support.library import ROOT, SCRIPT, SKILL, Ended, Library, read
+
+HOSTILE = ("[bold]loud[/bold]", "a|b`c", "\x1b[31mred\x07", "right\u202eleft", "\ud800", "two\nlines", "back\\|slash")
+_LINE = {
+    "type": "object",
+    "properties": {"code": {"type": ["string", "null"]}, "price": {"type": ["number", "null"]}},
+    "additionalProperties": False,
+}
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "title": {"type": ["string", "null"]},
+        "year": {"type": ["integer", "null"]},
+        "lines": {"type": "array", "items": _LINE},
+        "parts": {"type": "array", "items": _LINE},
+        "steps": {"type": "array", "items": {"type": "integer"}},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "note": {"type": "string"},
+    },
+}
+METRICS = ("schema_valid", "exact_match", "field_level_f1", "jaccard")
+FIELDS: Mapping[str, Any] = {
+    "lines": {"align": "key", "key": ["code"]},
+    "steps": {"align": "ordered"},
+    "note": {"compare": "text"},
+}
+
+
+def answered(
+    library: Library, truth: Any, answers: Sequence[Any], schema: Any = SCHEMA, fields: Mapping[str, Any] = FIELDS
+) -> str:
+    """Evaluate one case, `alpha`, with these answers (texts as they are); returns the run's id."""
+    library.write(f"components/{SKILL}/schema.json", schema)
+    dataset = {"id": "all", "metrics": METRICS, "fields": fields}
+    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [dataset]})
+    for case_id in ("alpha", "beta", "gamma"):
+        library.case(case_id, truth)
+    texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in answers]
+    library.record_answers({("alpha", index): text for index, text in enumerate(texts)})
+    library.evaluate("--case", "alpha", "--replicates", str(len(answers)))
+    return library.run_folder().name
+
+
+def explain(library: Library, run: str, *arguments: str) -> Ended:
+    ended = library.skill_evaluator("explain", run, *arguments)
+    assert (ended.code, ended.err) == (0, "")
+    return ended
+
+
+def leaves(library: Library, run: str, *arguments: str) -> dict[str, str]:
+    """The verdict by place."""
+    explained = explain(library, run, "--case", "alpha", "--format", "json", *arguments).json
+    return {leaf["at"]: leaf["verdict"] for leaf in explained["leaves"]}
+
+
+def test_every_leaf_stands_at_its_places_in_truth_and_output_with_its_verdict(library: Library) -> None:
+    truth = {
+        "title": "alpha",
+        "year": 2024,
+        "lines": [{"code": "A", "price": 1}, {"code": "B", "price": 2}, {"code": "C", "price": 3}],
+    }
+    output = {
+        "title": " alpha ",
+        "year": None,
+        "lines": [{"code": "C", "price": 3.5}, {"code": "D", "price": 4}, {"code": "B"}],
+        "note": "new",
+    }
+    run = answered(library, truth, [output])
+    assert leaves(library, run) == {
+        "title": "right",
+        "year": "missing",
+        "lines[0→–].code": "missing",
+        "lines[0→–].price": "missing",
+        "lines[1→2].code": "right",
+        "lines[1→2].price": "missing",
+        "lines[2→0].code": "right",
+        "lines[2→0].price": "wrong",
+        "lines[–→1].code": "extra",
+        "lines[–→1].price": "extra",
+        "note": "extra",
+    }
+    explained = explain(library, run, "--case", "alpha", "--format", "json").json
+    (wrong,) = (leaf for leaf in explained["leaves"] if leaf["verdict"] == "wrong")
+    assert wrong["truth_at"] == ["lines", 2, "price"]
+    assert wrong["output_at"] == ["lines", 0, "price"]
+    assert (wrong["truth"], wrong["output"], wrong["compared_as"]) == (3, 3.5, "number")
+
+
+def test_a_piped_table_has_each_leaf_on_one_plain_line(library: Library) -> None:
+    run = answered(library, {"title": "alpha", "year": 2024}, [{"title": "beta " * 30, "year": 2024}])
+    out = explain(library, run, "--case", "alpha").out
+    assert "\x1b" not in out
+    assert "leaves: 1 right, 1 wrong" in out
+    assert any(line.startswith("wrong    title  ") and "(152 characters)" in line for line in out.splitlines())
+    assert any(line.split() == ["right", "year", "2024", "2024", "number"] for line in out.splitlines())
+
+
+def test_each_array_says_which_item_met_which_and_why(library: Library) -> None:
+    truth = {
+        "lines": [{"code": "A", "price": 1}, {"code": "B", "price": 2}],
+        "parts": [{"code": "x", "price": 1}, {"code": "y", "price": 2}, {"code": "z", "price": 3}],
+        "steps": [1, 2],
+        "tags": ["p", "q"],
+    }
+    output = {
+        "lines": [{"code": "B", "price": 2}, {"code": "B", "price": 9}],
+        "parts": [{"code": "z", "price": 3}, {"code": "x", "price": 9}],
+        "steps": [1, 2, 3],
+        "tags": ["q", "r"],
+    }
+    run = answered(library, truth, [output])
+    explained = explain(library, run, "--case", "alpha", "--format", "json").json
+    found = {
+        array["at"]: [(item["truth"], item["output"], item["why"]) for item in array["items"]]
+        for array in explained["arrays"]
+    }
+    assert found == {
+        "lines": [
+            (0, None, 'the output has none of code "A"'),
+            (1, 0, 'code "B", which is there more than once; 2 of 2 leaves right'),
+            (None, 1, 'the truth has fewer items of code "B"'),
+        ],
+        "parts": [
+            (0, 1, "best assignment: 1 of 2 leaves right"),
+            (1, None, "left over: the output has fewer items"),
+            (2, 0, "best assignment: 2 of 2 leaves right"),
+        ],
+        "steps": [(0, 0, "the same place"), (1, 1, "the same place"), (None, 2, "the truth ends before")],
+        "tags": [
+            (0, None, "no equal item left in the output"),
+            (1, 0, "equal"),
+            (None, 1, "no equal item left in the truth"),
+        ],
+    }
+    text = explain(library, run, "--case", "alpha").out
+    assert "array lines, aligned by key code: 1 met, 1 missing, 1 extra" in text
+    assert "array parts, aligned by best assignment: 2 met, 1 missing, 0 extra" in text
+
+
+def test_an_array_in_an_array_names_the_item_it_is_in(library: Library) -> None:
+    inner = {"type": "array", "items": {"type": "string"}}
+    item = {"type": "object", "properties": {"id": {"type": "string"}, "tags": inner}}
+    schema = {"type": "object", "properties": {"rows": {"type": "array", "items": item}}}
+    truth = {"rows": [{"id": "a", "tags": ["x"]}, {"id": "b", "tags": ["y", "z"]}]}
+    output = {"rows": [{"id": "b", "tags": ["z"]}, {"id": "a", "tags": ["x"]}]}
+    run = answered(library, truth, [output], schema, {"rows": {"align": "key", "key": ["id"]}})
+    assert leaves(library, run)["rows[1→0].tags[1→0]"] == "right"
+    assert leaves(library, run)["rows[1→0].tags[0→–]"] == "missing"
+    explained = explain(library, run, "--case", "alpha", "--format", "json").json
+    assert [array["at"] for array in explained["arrays"]] == ["rows", "rows[0→1].tags", "rows[1→0].tags"]
+
+
+def test_values_of_another_shape_than_the_truths_are_missing_and_extra(library: Library) -> None:
+    run = answered(library, {"title": "t", "lines": [{"code": "A"}]}, [{"title": {"of": ["x"]}, "lines": "none"}])
+    assert leaves(library, run) == {
+        "title": "wrong",
+        "lines[0→–].code": "missing",
+        "lines": "extra",
+    }
+
+
+def test_the_first_scored_replicate_is_shown_unless_another_is_named(library: Library) -> None:
+    right = {"title": "alpha", "year": 2024}
+    run = answered(library, right, ["no idea", right, f"Sure:\n```json\n{json.dumps(right)}\n```", "{}"])
+    out = explain(library, run, "--case", "alpha").out
+    assert "case alpha · replicate 1: scored\n" in out
+    assert "replicates: 1 unparseable (0), 3 scored (1-3)\n" in out
+    assert "field_level_f1 1.000" in out
+    fenced = explain(library, run, "--case", "alpha", "--replicate", "2").out
+    assert "replicate 2: scored, JSON in a code fence\n" in fenced
+    assert leaves(library, run, "--replicate", "3") == {"title": "missing", "year": "missing"}
+
+
+def test_an_answer_that_could_not_be_parsed_is_shown_as_it_came(library: Library) -> None:
+    run = answered(library, {"title": "alpha"}, ["I [bold]cannot[/bold]\nread \x1b[31m it"])
+    ended = explain(library, run, "--case", "alpha")
+    assert "replicate 0: unparseable, not_json\n" in ended.out
+    assert "the answer as it came (35 characters)\nI [bold]cannot[/bold]\nread \\u001b[31m it\n" in ended.out
+    data = explain(library, run, "--case", "alpha", "--format", "json").json
+    assert (data["outcome"], data["text"], data["leaves"]) == (
+        "unparseable",
+        "I [bold]cannot[/bold]\nread \x1b[31m it",
+        [],
+    )
+
+
+def test_a_call_that_failed_or_was_not_made_is_said(library: Library) -> None:
+    line = {"case_id": "alpha", "replicate": 0, "error": {"kind": "timeout", "reason": "read_timeout"}}
+    library.write("answers.jsonl", json.dumps(line) + "\n")
+    library.evaluate("--case", "alpha", "--replicates", "2", "--max-calls", "1")
+    run = library.run_folder().name
+    out = explain(library, run, "--case", "alpha").out
+    assert "replicate 0: timeout, read_timeout\n" in out
+    assert "replicates: 1 timeout (0), 1 not_run (1)\n" in out
+    assert "replicate 1: not_run\n" in explain(library, run, "--case", "alpha", "--replicate", "1").out
+
+
+def test_what_the_schema_holds_against_an_answer_is_listed(library: Library) -> None:
+    run = answered(library, {"title": "alpha"}, [{"title": "alpha", "year": "2024", "steps": ["one"]}])
+    out = explain(library, run, "--case", "alpha").out
+    assert "schema errors\n" in out
+    assert '/year: "2024" is not of type' in out
+    assert '/steps/0: "one" is not of type "integer"' in out
+
+
+def test_a_schema_error_about_a_long_value_says_where_and_what(library: Library) -> None:
+    run = answered(library, {"year": 1}, [{"year": "x" * 10_000}])
+    row = explain(library, run, "--case", "alpha").out.splitlines()[-1]
+    assert len(row) < 130
+    assert row.startswith('/year: "xxx')
+    assert 'xxx" is not of types ' in row
+
+
+def test_a_case_without_ground_truth_has_its_leaves_unscored(library: Library) -> None:
+    run = answered(library, {"title": "alpha"}, [{"title": "alpha", "lines": [{"code": "A"}]}])
+    (library.root / "fixtures" / SKILL / "cases" / "alpha" / "ground_truth.json").unlink()
+    ended = library.skill_evaluator("explain", run, "--case", "alpha", "--format", "json")
+    assert ended.err == "warning: changed since these answers were given: case 'alpha'\n"
+    assert {leaf["verdict"] for leaf in ended.json["leaves"]} == {"unscored"}
+    assert ended.json["arrays"] == []
+    field = library.skill_evaluator("explain", run, "--field", "title")
+    assert "no ground truth" in field.out
+
+
+def test_the_document_is_shortened_unless_all_of_it_is_wanted(library: Library) -> None:
+    run = answered(library, {"title": "alpha"}, [{"title": "alpha"}])
+    library.write(f"fixtures/{SKILL}/cases/alpha/document.md", "".join(f"line {index}\n" for index in range(40)))
+    short = library.skill_evaluator("explain", run, "--case", "alpha").out
+    assert "line 14\n… (40 lines, 310 characters in all: --full shows them)\n" in short
+    assert "line 15\n" not in short
+    assert "line 39\n" in library.skill_evaluator("explain", run, "--case", "alpha", "--full").out
+
+
+def test_long_values_are_cut_to_where_they_differ(library: Library) -> None:
+    long = "x" * 10_000
+    run = answered(library, {"title": f"{long}same{long}"}, [{"title": f"{long}else{long}"}])
+    (row,) = (line for line in explain(library, run, "--case", "alpha").out.splitlines() if line.startswith("wrong"))
+    assert len(row) < 300
+    assert "xxxsamexxx" in row
+    assert "xxxelsexxx" in row
+    assert row.count("(20,006 characters)") == 2
+    full = explain(library, run, "--case", "alpha", "--full").out
+    assert f"{long}same{long}" in full
+    assert f"{long}else{long}" in full
+
+
+def test_values_from_outside_stay_text_and_break_no_table(library: Library) -> None:
+    truth = {"title": "alpha", "tags": list(HOSTILE)}
+    run = answered(library, truth, [{"title": HOSTILE[0], "tags": [*HOSTILE, "|x|"], HOSTILE[1]: 1}])
+    text = explain(library, run, "--case", "alpha").out
+    for shown in ('"[bold]loud[/bold]"', '"a|b`c"', "\\u001b[31mred\\u0007", "\\u202e", "\\ud800", "two\\nlines"):
+        assert shown in text
+    page = explain(library, run, "--case", "alpha", "--format", "markdown").out
+    field = explain(library, run, "--field", "tags[]", "--format", "markdown").out
+    rows = [line.replace("\\|", "") for line in (page + field).splitlines() if line.startswith("|")]
+    assert {row.count("|") for row in rows} == {5, 6, 7}
+    assert not {"\x1b", "\x07", "\u202e"} & set(text + page + field)
+    data = explain(library, run, "--case", "alpha", "--format", "json").json
+    assert data["truth"]["tags"] == list(HOSTILE)
+
+
+def test_a_stdout_that_lacks_a_character_is_no_obstacle(library: Library) -> None:
+    run = answered(library, {"title": "α"}, [{"title": "β→"}])
+    arguments = ("-m", "skill_evaluator", "explain", run, "--case", "alpha")
+    env = {"PYTHONPATH": str(SCRIPT.parent), "PYTHONIOENCODING": "ascii"}
+    with library.command(*arguments, env=env) as process:
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert "\\u03b2\\u2192" in out
+
+
+def test_a_terminal_gets_colours_and_lines_of_its_width(library: Library) -> None:
+    run = answered(library, {"title": "alpha " * 20, "year": 1}, [{"title": "beta " * 50, "year": 1}])
+    master, slave = pty.openpty()
+    env = {"PYTHONPATH": str(SCRIPT.parent), "COLUMNS": "80", "TERM": "xterm-256color"}
+    arguments = ("-m", "skill_evaluator", "explain", run, "--case", "alpha")
+    with library.command(*arguments, env=env, stdout=slave) as process:
+        os.close(slave)
+        shown = _all_of(master)
+        assert process.wait(60) == 0
+    assert "\x1b[31mwrong" in shown
+    assert "\x1b[32mright" in shown
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "(252 characters)" in re.sub(r"\s+", " ", shown)
+
+
+def _all_of(terminal: int) -> str:
+    """What was written to a terminal until its other side was closed."""
+    found = b""
+    with suppress(OSError):
+        while piece := os.read(terminal, 65536):
+            found += piece
+    os.close(terminal)
+    return found.decode()
+
+
+STANDINGS: Mapping[str, tuple[Sequence[str], str, float]] = {
+    "same in other writing": (["2024", "2024", "2024.0"], "stable_right", 1.0),
+    "same mistake": (["1999", "1999", "1999"], "stable_wrong", 1.0),
+    "one mistake": (["2024", "1999", "2024"], "flaky", 2 / 3),
+    "mostly absent": (["null", "2024", "null"], "flaky", 2 / 3),
+    "one unparseable": (["2024", "2024", "oh no"], "flaky", 2 / 3),
+    "none parsed": (["oh no", "oh no", "oh no"], "unscored", 0.0),
+}
+
+
+def test_a_field_has_its_values_the_commonest_and_its_standing(library: Library) -> None:
+    for case_id in STANDINGS:
+        library.case(case_id, {"title": None, "year": 2024})
+    answers = {
+        (case_id, index): f'{{"title": null, "year": {year}}}'
+        for case_id, (years, _, _) in STANDINGS.items()
+        for index, year in enumerate(years)
+    }
+    library.record_answers(answers)
+    library.evaluate("--case", "* *", "--replicates", "3")
+    data = explain(library, library.run_folder().name, "--field", "year", "--format", "json").json
+    found = {case["case"]: case for case in data["cases"]}
+    for case_id, (_, standing, share) in STANDINGS.items():
+        case = found[case_id]
+        assert (case["standing"], case["share"]) == (standing, pytest.approx(share)), case_id
+        given = [index for value in case["values"] for index in value["replicates"]]
+        unparsed = [index for indexes in case["unparsed"].values() for index in indexes]
+        assert sorted(given + unparsed) == [0, 1, 2]
+    assert data["profile"] == {"stable_right": 1, "stable_wrong": 1, "flaky": 3, "unscored": 1}
+
+
+def test_one_answer_shows_no_standing(library: Library) -> None:
+    run = answered(library, {"year": 2024}, [{"year": 2024}])
+    assert explain(library, run, "--field", "year").out.splitlines()[-1].split()[-1] == "unscored"
+
+
+def test_a_fields_other_answers_name_their_replicates(library: Library) -> None:
+    run = answered(library, {"year": 2024}, [{"year": 1}, {"year": 2}, {"year": 1}, {}, "oh", {"year": 1}])
+    row = explain(library, run, "--field", "year").out.splitlines()[-1]
+    assert row.split(maxsplit=5) == ["alpha", "2024", "1", "3/6", "flaky", "2 (1); – (3); unparseable (4)"]
+
+
+def test_a_field_inside_arrays_has_the_list_of_its_values_by_any_way_of_writing_its_path(library: Library) -> None:
+    truth = {"lines": [{"code": "A"}, {"code": "B"}]}
+    run = answered(library, truth, [{"lines": [{"code": "B"}, {"code": "A"}]}, truth])
+    for path in ("lines[].code", "lines[1→0].code", "lines[0].code"):
+        data = explain(library, run, "--case", "alpha", "--field", path, "--format", "json").json
+        assert data["field"] == "lines[].code"
+        assert data["cases"][0]["values"] == [{"value": ["B", "A"], "replicates": [0, 1]}]
+        assert data["profile"] == {"stable_right": 1}
+
+
+def test_the_standing_is_the_one_the_record_has(library: Library) -> None:
+    texts = {("alpha", 0): notice("alpha"), ("alpha", 1): notice("alpha", 1), ("beta", 0): notice("beta", 3)}
+    library.record_answers({**texts, ("beta", 1): notice("beta", 3), ("gamma", 0): "?", ("gamma", 1): notice("gamma")})
+    library.evaluate("--replicates", "2")
+    recorded = read(library.run_folder() / "record.json")["per_field"]["year"]["profile"]
+    shown = explain(library, library.run_folder().name, "--field", "year", "--format", "json").json["profile"]
+    assert {name: count for name, count in recorded.items() if count} == shown == {"stable_wrong": 1, "flaky": 2}
+
+
+def test_an_answer_that_is_a_text_is_compared_as_a_whole(library: Library) -> None:
+    prompt = f"---\nname: {SKILL}\nversion: 1.0.0\noutput: text\n---\nSum it up.\n"
+    library.write(f"components/{SKILL}/prompt.md", prompt)
+    (library.component / "schema.json").unlink()
+    for case_id in ("alpha", "beta", "gamma"):
+        library.write(f"fixtures/{SKILL}/cases/{case_id}/ground_truth.json", '"short"')
+    library.record_answers({("alpha", 0): "short", ("alpha", 1): "long"})
+    library.evaluate("--case", "alpha", "--replicates", "2")
+    out = explain(library, library.run_folder().name, "--case", "alpha", "--replicate", "1").out
+    row = next(line for line in out.splitlines() if line.startswith("wrong"))
+    assert '(the whole answer)  "short"  "long"  string' in row
+
+
+REFUSED: Mapping[tuple[str, ...], str] = {
+    ("--case", "alpa"): "unknown case 'alpa' in {run} (did you mean 'alpha'?)",
+    ("--field", "yeer"): "unknown field 'yeer' of 'notice-extraction' for --field (did you mean 'year'?)",
+    ("--case", "alpha", "--replicate", "2"): "no replicate 2 in {run}: they are numbered 0 to 1",
+    ("--case", "alpha", "--replicate", "-1"): "no replicate -1 in {run}: they are numbered 0 to 1",
+    ("--field", "year", "--replicate", "0"): "--replicate does not go with --field, which shows all replicates",
+    (): "say what of the run to explain: --case ID or --field PATH (its cases: alpha, beta, gamma)",
+}
+
+
+def test_what_the_run_does_not_have_is_refused_in_one_line(library: Library) -> None:
+    library.evaluate()
+    run = library.run_folder().name
+    for arguments, problem in REFUSED.items():
+        ended = library.skill_evaluator("explain", run, *arguments)
+        assert (ended.code, ended.out, ended.err) == (2, "", f"error: {problem.format(run=run)}\n")
+
+
+def test_a_run_is_named_by_its_folder_or_its_id(library: Library) -> None:
+    library.evaluate()
+    folder = library.run_folder()
+    by_id = explain(library, folder.name, "--case", "alpha").out
+    assert explain(library, str(folder.relative_to(library.root)), "--case", "alpha").out == by_id
+    missing = library.skill_evaluator("explain", "2026", "--case", "alpha")
+    assert missing.code == 2
+    assert missing.err.startswith("error: no run folder '2026', and no run of that id below components")
+    no_run = library.skill_evaluator("explain", "components", "--case", "alpha")
+    assert no_run.err == "error: components is not a run folder: it has no manifest.json\n"
+
+
+def test_a_run_is_explained_when_its_model_is_gone(library: Library) -> None:
+    library.evaluate()
+    library.models({"id": "other", "provider": "openai"})
+    assert "leaves: 2 right" in explain(library, library.run_folder().name, "--case", "beta").out
+
+
+def test_the_page_of_the_commands_shows_what_they_print(library: Library) -> None:
+    truth = {
+        "title": "Order 17",
+        "year": 2024,
+        "lines": [{"code": "A-1", "price": 12.5}, {"code": "B-2", "price": 4}, {"code": "C-3", "price": 7}],
+        "tags": ["urgent"],
+    }
+    slips = {"title": "Order 17", "year": 2023, "lines": [*reversed(truth["lines"][1:]), {"code": "D-4"}]}
+    fenced = f"Here it is:\n```json\n{json.dumps({**slips, 'tags': ['urgent', 'new']})}\n```"
+    run = answered(library, truth, [fenced, truth, "I cannot read it.", truth])
+    library.write(f"fixtures/{SKILL}/cases/alpha/document.md", "ORDER 17\nA-1  12.50\nB-2   4.00\nC-3   7.00\nurgent\n")
+    page = (ROOT / "docs" / "commands.md").read_text()
+    for arguments in (("--case", "alpha"), ("--field", "year")):
+        printed = library.skill_evaluator("explain", run, *arguments).out.replace(
+            run, "20240601T080000Z-5f1c2a-recorded"
+        )
+        assert printed.strip() in page, printed
+
+
+def test_the_page_of_the_commands_names_every_key_of_the_data(library: Library) -> None:
+    run = answered(library, {"lines": [{"code": "A"}]}, [{"lines": [{"code": "A"}]}, "?"])
+    page = (ROOT / "docs" / "commands.md").read_text()
+    case = explain(library, run, "--case", "alpha", "--format", "json").json
+    field = explain(library, run, "--field", "year", "--format", "json").json
+    lint = library.skill_evaluator("lint", "--format", "json").json["components"][0]
+    parts = [case, case["leaves"][0], case["arrays"][0], case["arrays"][0]["items"][0]]
+    parts += [field, field["cases"][0], field["cases"][0]["values"][0], lint, *lint["fields"]]
+    assert [key for part in parts for key in part if f"`{key}`" not in page] == []

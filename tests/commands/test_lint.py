@@ -1,0 +1,243 @@
+"""`lint`: every field with how it is compared and why, every problem of every component, and what looks mistaken."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.support.library import ROOT, SKILL, Library
+
+HOSTILE = ("[bold]loud[/bold]", "a|b", "back\\slash", "`tick`", "two\nlines", "\x1b[31mred", "right\u202eleft")
+ORDER: Mapping[str, Any] = {
+    "type": "object",
+    "$defs": {"amount": {"type": ["number", "null"]}},
+    "properties": {
+        "number": {"type": "string"},
+        "kind": {"enum": ["sale", "refund"]},
+        "due": {"type": ["string", "null"], "format": "date"},
+        "paid": {"type": "boolean"},
+        "total": {"$ref": "#/$defs/amount"},
+        "note": {"type": "string"},
+        "lines": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"code": {"type": "string"}, "count": {"type": "integer"}},
+            },
+        },
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+}
+
+
+def order(index: int, **changed: Any) -> dict[str, Any]:
+    lines = [{"code": f"A{index}", "count": 1}, {"code": f"B{index}", "count": 1}]
+    whole = {"number": f"{index}07", "kind": "sale", "due": "2024-01-02", "paid": True, "total": 9.5, "note": "n"}
+    return {**whole, "lines": lines, "tags": ["x"], **changed}
+
+
+def describe(library: Library, fields: Mapping[str, Any], schema: Any = ORDER, *truths: Any) -> None:
+    """Give the library's component a schema, field declarations, and three truths."""
+    library.write(f"components/{SKILL}/schema.json", schema)
+    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"id": "all", "fields": fields}]})
+    for index, case_id in enumerate(("alpha", "beta", "gamma")):
+        library.case(case_id, truths[index] if truths else order(index))
+
+
+def linted(library: Library, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = library.skill_evaluator("lint", "--format", "json", *arguments).json["components"][0]
+    return found
+
+
+def test_every_field_is_shown_with_the_keyword_its_comparison_is_inferred_from(library: Library) -> None:
+    describe(library, {})
+    fields = linted(library)["fields"]
+    assert [(field["path"], field.get("compare") or field["align"], field["why"]) for field in fields] == [
+        ("number", "string", "type: string"),
+        ("kind", "category", "enum"),
+        ("due", "date", "format: date"),
+        ("paid", "exact", "type: boolean"),
+        ("total", "number", "type: number"),
+        ("note", "string", "type: string"),
+        ("lines", "best", "array of objects"),
+        ("lines[].code", "string", "type: string"),
+        ("lines[].count", "number", "type: integer"),
+        ("tags", "set", "array of scalars"),
+        ("tags[]", "string", "type: string"),
+    ]
+
+
+def test_what_is_declared_is_said_to_be_with_its_options(library: Library) -> None:
+    declared = {
+        "number": {"weight": 2},
+        "due": {"compare": "date", "formats": ["%d/%m/%Y"], "tolerance_days": 2},
+        "total": {"compare": "number", "tolerance": 0.005, "relative_tolerance": 0.01},
+        "note": {"compare": "text"},
+        "lines": {"align": "key", "key": ["code"]},
+        "lines[].count": {"compare": "ignore"},
+    }
+    describe(library, declared)
+    by_path = {field["path"]: field for field in linted(library)["fields"]}
+    assert by_path["number"]["why"] == "type: string (declared: weight)"
+    assert (by_path["number"]["weight"], by_path["number"]["counted"]) == (2, True)
+    assert {by_path[path]["why"] for path in ("due", "total", "note", "lines")} == {"declared"}
+    assert by_path["lines"]["key"] == ["code"]
+    assert [by_path[path]["counted"] for path in ("note", "lines[].count")] == [False, False]
+    rows = library.skill_evaluator("lint").out.splitlines()
+    for path, words in {
+        "due": "date, written %d/%m/%Y, ± 2 days",
+        "total": "number, ± 0.005, ± 1 %",
+        "note": "text, reported only",
+        "lines": "array, by key code",
+        "lines[].count": "not looked at",
+    }.items():
+        assert any(row.split(maxsplit=1)[0] == path and words in row for row in rows if row), path
+
+
+def test_each_field_stays_on_one_line_when_piped(library: Library) -> None:
+    describe(library, {"number": {"casefold": True, "compare": "string", "ignore_punctuation": True, "threshold": 0.8}})
+    out = library.skill_evaluator("lint").out
+    assert "number         string, case folded, punctuation ignored, from 0.8 edit similarity" in out
+    table = out[out.index("path  ") :].split("\n\n")[0]
+    assert len(table.splitlines()) == 1 + 11
+    assert "\x1b" not in out
+
+
+def test_a_bad_component_hides_no_other_and_the_exit_code_comes_at_the_end(library: Library) -> None:
+    library.write("components/broken/prompt.md", "no front matter")
+    library.write("components/halfway/schema.json", {})
+    ended = library.skill_evaluator("lint")
+    assert ended.code == 2
+    assert ended.err == "error: 2 problems in 2 of 3 components\n"
+    problems = [line for line in ended.out.splitlines() if line.startswith("problem: ")]
+    assert problems[0].startswith("problem: components/broken/prompt.md:1: no front matter")
+    assert "'halfway'" in problems[1]
+    assert "year   number" in ended.out
+
+
+def test_every_bad_case_is_named_with_file_and_place(library: Library) -> None:
+    library.case("alpha", {"title": "alpha"})
+    library.case("beta[1]", {"title": "beta", "year": "2024"})
+    (library.root / "fixtures" / SKILL / "cases" / "gamma" / "document.md").unlink()
+    ended = library.skill_evaluator("lint", SKILL, "--format", "json")
+    assert ended.code == 2
+    (found,) = ended.json["components"]
+    assert (found["cases"], found["labelled"]) == (1, 1)
+    folder = f"fixtures/{SKILL}/cases"
+    first, second, third = found["problems"]
+    assert first.startswith(f"{folder}/alpha/ground_truth.json fails components/{SKILL}/schema.json at")
+    assert second.startswith(f"{folder}/beta[1]/ground_truth.json fails components/{SKILL}/schema.json at /year")
+    assert third == f"case 'gamma' has no document: {folder}/gamma/document.md is missing"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (
+            ["notice-extracting"],
+            "unknown component 'notice-extracting' in components (did you mean '",
+        ),
+        (["--fixtures", "nowhere"], "no fixtures for 'notice-extraction': nowhere/notice-extraction/cases missing"),
+    ],
+)
+def test_what_is_not_there_is_a_problem(arguments: list[str], problem: str, library: Library) -> None:
+    ended = library.skill_evaluator("lint", *arguments)
+    assert ended.code == 2
+    assert f"problem: {problem}" in ended.out
+
+
+def test_a_declared_path_that_the_schema_lacks_is_a_problem_with_the_nearest(library: Library) -> None:
+    describe(library, {"lines[].cod": {"compare": "string"}})
+    ended = library.skill_evaluator("lint")
+    assert ended.code == 2
+    assert f"'lines[].cod' in components/{SKILL}/evals/datasets.json is not in the schema" in ended.out
+    assert "(did you mean 'lines[].code'?)" in ended.out
+
+
+def test_no_component_at_all_is_an_error(library: Library) -> None:
+    ended = library.skill_evaluator("lint", "--components", "fixtures")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: fixtures holds no component; add fixtures/<name>/prompt.md")
+
+
+def test_an_array_whose_items_have_a_field_of_their_own_is_hinted_to_take_it_as_key(library: Library) -> None:
+    describe(library, {})
+    assert linted(library)["hints"] == [
+        "'lines' is aligned by best assignment, but in every ground truth each item has its own 'code'; "
+        'if that identifies items, declare "lines": {"align": "key", "key": ["code"]}'
+    ]
+    describe(library, {"lines": {"align": "best"}})
+    assert linted(library)["hints"] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "hint"),
+    [
+        (("2024-01-02", "2023-12-31", "2024-02-29"), '"compare": "date"'),
+        (("31/01/2024", "01/02/2024", "5/3/2024"), '"compare": "date", "formats": ["%d/%m/%Y"]'),
+        (("9.50", "1,234.00", "RM 3.10"), '"compare": "number", "from_string": true'),
+        (("12345", "007", "31"), None),
+        (("47.041", "12.345", "10.001"), None),
+        (("2024-01-02", "soon", "2024-02-29"), None),
+    ],
+)
+def test_a_text_that_is_always_a_date_or_an_amount_is_hinted(
+    values: tuple[str, ...], hint: str | None, library: Library
+) -> None:
+    truths = [order(index, note=value) for index, value in enumerate(values)]
+    describe(library, {"lines": {"align": "ordered"}}, ORDER, *truths)
+    hints = linted(library)["hints"]
+    assert len(hints) == (hint is not None)
+    if hint is not None:
+        assert hints[0].startswith("'note' is a ")
+        assert hints[0].endswith(f"declare {hint}")
+
+
+def test_what_no_ground_truth_has_is_hinted_once(library: Library) -> None:
+    describe(library, {}, ORDER, *(order(index, due=None, lines=[], tags=[]) for index in range(3)))
+    assert [hint.partition(":")[0] for hint in linted(library)["hints"]] == [
+        "'due' is null in every ground truth",
+        "'lines' is empty in every ground truth",
+        "'tags' is empty in every ground truth",
+    ]
+
+
+def test_the_shipped_components_are_in_order_and_draw_no_hint(library: Library) -> None:
+    arguments = [f"--{folder}={ROOT / folder}" for folder in ("components", "fixtures")]
+    ended = library.skill_evaluator("lint", "--format", "json", *arguments)
+    assert (ended.code, ended.err) == (0, "")
+    found = ended.json["components"]
+    assert len(found) == 4
+    assert all(one["fields"] and one["labelled"] and not one["problems"] and not one["hints"] for one in found)
+
+
+def test_names_from_outside_are_shown_whole_and_break_no_table(library: Library) -> None:
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in HOSTILE}}
+    truths = [{name: f"{name} {index}" for name in HOSTILE} for index in range(3)]
+    describe(library, {"a|b": {"compare": "date", "formats": ["[red]|%d\x1b"]}}, schema, *truths)
+    ended = library.skill_evaluator("lint")
+    assert ended.code == 0
+    for name in ("[bold]loud[/bold]", "a|b", "back\\\\slash", "`tick`", "two\\nlines", "\\u001b[31mred", "\\u202e"):
+        assert name in ended.out
+    page = library.skill_evaluator("lint", "--format", "markdown").out
+    rows = [line.replace("\\|", "") for line in page.splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + len(HOSTILE)
+    assert {row.count("|") for row in rows} == {6}
+    assert not {"\x1b", "\u202e"} & set(ended.out + page)
+
+
+def test_an_answer_that_is_a_text_is_one_field(library: Library) -> None:
+    prompt = f"---\nname: {SKILL}\nversion: 1.0.0\noutput: text\n---\nSum it up.\n"
+    library.write(f"components/{SKILL}/prompt.md", prompt)
+    (library.component / "schema.json").unlink()
+    for case_id in ("alpha", "beta", "gamma"):
+        library.write(f"fixtures/{SKILL}/cases/{case_id}/ground_truth.json", '"short"')
+    ended = library.skill_evaluator("lint")
+    assert ended.code == 0
+    assert "(the whole answer)  string" in ended.out
+
+
+def test_the_page_of_the_commands_shows_what_it_prints(library: Library) -> None:
+    arguments = [f"--{folder}={ROOT / folder}" for folder in ("components", "fixtures")]
+    printed = library.skill_evaluator("lint", "document-classification", *arguments).out
+    assert printed.strip() in (ROOT / "docs" / "commands.md").read_text(), printed

@@ -1,0 +1,237 @@
+"""The scores against other ways to the same numbers: every permutation, other libraries, definitions spelt out."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from rouge_score.rouge_scorer import RougeScorer
+from skill_evaluator.components import load_component
+from skill_evaluator.contract import Contract
+from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
+from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.comparison import compare
+from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.metrics.text_overlap import rouge_l, token_f1
+
+from tests.support.json_values import ORDER_SCHEMA, answers, comparison, json_values, orders, quick
+from tests.support.mutations import mutate, pool_of
+
+ROOT = Path(__file__).parents[2]
+
+# The best assignment, against every permutation.
+
+WEIGHTS = {"a": 1.0, "b": 2.0, "c": 0.5, "x": 1.0, "y": 0.25}
+PARTS = {"type": "array", "items": {"type": "object", "properties": {"x": {}, "y": {}}}}
+ITEMS = {"type": "array", "items": {"type": "object", "properties": {"a": {}, "b": {}, "c": {}, "parts": PARTS}}}
+BOXES = plan_fields(
+    {"type": "object", "properties": {"items": ITEMS}},
+    {f"items[].{key}": FieldRule(compare="exact", weight=WEIGHTS[key]) for key in "abc"}
+    | {f"items[].parts[].{key}": FieldRule(compare="exact", weight=WEIGHTS[key]) for key in "xy"},
+    "datasets.json",
+)
+
+
+def heaviest(truth: list[Any], output: list[Any]) -> float:
+    """The matched weight of the best of all one-to-one assignments."""
+    short, long = sorted((truth, output), key=len)
+    return max(
+        sum(in_common(left, right) for left, right in zip(short, chosen, strict=True))
+        for chosen in permutations(long, len(short))
+    )
+
+
+def in_common(left: dict[str, Any], right: dict[str, Any]) -> float:
+    weight = sum(WEIGHTS[key] for key in left if key in WEIGHTS and left[key] == right.get(key))
+    return weight + heaviest(left.get("parts", []), right.get("parts", []))
+
+
+def boxes(dice: random.Random, most: int) -> list[dict[str, Any]]:
+    """Few values, so that many assignments are nearly as good, or as good."""
+
+    def some(keys: str) -> dict[str, Any]:
+        return {key: dice.randrange(3) for key in keys if dice.random() < 0.8}
+
+    return [
+        some("abc") | {"parts": [some("xy") for _ in range(dice.randrange(3))]} for _ in range(dice.randrange(most + 1))
+    ]
+
+
+@pytest.mark.parametrize(("most", "seeds"), [(3, 600), (5, 120)])
+def test_no_assignment_is_heavier_than_the_one_taken(most: int, seeds: int) -> None:
+    for seed in range(seeds):
+        dice = random.Random(seed)
+        truth, output = boxes(dice, most), boxes(dice, most)
+        rows = compare({"items": truth}, {"items": output}, BOXES)
+        best = heaviest(truth, output)
+        assert sum(row.rule.weight for row in rows if row.verdict == "right") == pytest.approx(best), f"seed {seed}"
+        leaves = sum(row.rule.weight * (1 + (row.verdict in ("right", "wrong"))) for row in rows)
+        agreement = REPRODUCIBILITY["pairwise_field_f1"](answers({"items": truth}, {"items": output}, plan=BOXES))
+        assert agreement == pytest.approx(2 * best / leaves if leaves else 1), f"seed {seed}"
+
+
+# Texts, against rouge_score and SQuAD's way to count.
+
+WORDS = ("grant", "award", "notice", "2024", "7", "funds", "no", "cost", "x1")
+
+
+def texts(seed: int) -> tuple[str, str]:
+    """Words on which all tokenisers agree: ASCII letters and digits, between spaces and punctuation."""
+    dice = random.Random(seed)
+
+    def text() -> str:
+        chosen = [dice.choice((str.upper, str.lower, str.title))(dice.choice(WORDS)) for _ in range(dice.randrange(20))]
+        return "".join(word + dice.choice((" ", ", ", " - ", ".\n", "; ", "/")) for word in chosen)
+
+    return text(), text()
+
+
+def test_rouge_l_is_that_of_rouge_score() -> None:
+    scorer = RougeScorer(["rougeL"], use_stemmer=False)
+    for seed in range(1000):
+        truth, output = texts(seed)
+        if truth or output:  # of two empty texts it says 0
+            assert rouge_l(truth, output) == pytest.approx(scorer.score(truth, output)["rougeL"].fmeasure), (
+                f"seed {seed}"
+            )
+
+
+def squad_f1(truth: str, output: str) -> float:
+    """https://rajpurkar.github.io/SQuAD-explorer/, `compute_f1`; none of the words is an article."""
+    gold, predicted = (
+        "".join(letter if letter.isalnum() else " " for letter in text).lower().split() for text in (truth, output)
+    )
+    same = sum((Counter(gold) & Counter(predicted)).values())
+    if not gold or not predicted:
+        return float(gold == predicted)
+    if same == 0:
+        return 0.0
+    precision, recall = same / len(predicted), same / len(gold)
+    return 2 * precision * recall / (precision + recall)
+
+
+def test_token_f1_is_that_of_squad() -> None:
+    for seed in range(1000):
+        truth, output = texts(seed)
+        assert token_f1(truth, output) == pytest.approx(squad_f1(truth, output)), f"seed {seed}"
+
+
+# Jaccard, against items crossed off one by one.
+
+
+def crossed_off(truth: list[Any], output: list[Any]) -> float:
+    left, common = list(output), 0
+    for item in truth:
+        if item in left:
+            left.remove(item)
+            common += 1
+    union = len(truth) + len(left)
+    return common / union if union else 1.0
+
+
+def test_jaccard_is_the_share_of_items_that_can_be_crossed_off() -> None:
+    kinds: tuple[Any, ...] = (
+        0,
+        1.0,
+        1,
+        "1",
+        "x",
+        "",
+        {"a": 1},
+        {"a": 1.0},
+        {"a": 2, "b": "x"},
+        {"b": "x", "a": 2},
+        {"a": 2},
+        {},
+    )
+    for seed in range(1000):
+        dice = random.Random(seed)
+        truth, output = ({key: [dice.choice(kinds) for _ in range(dice.randrange(5))] for key in "pq"} for _ in "to")
+        expected = (crossed_off(truth["p"], output["p"]) + crossed_off(truth["q"], output["q"])) / 2
+        assert METRICS["jaccard"].score(comparison(truth, output)) == pytest.approx(expected), f"seed {seed}"
+
+
+def test_jaccard_of_keyed_items_crosses_off_keys() -> None:
+    schema = {
+        "properties": {"lines": {"items": {"properties": {"sku": {"type": "string"}, "no": {"type": "integer"}}}}}
+    }
+    plan = plan_fields(schema, {"lines": FieldRule(align="key", key=("sku", "no"))}, "datasets.json")
+    for seed in range(1000):
+        dice = random.Random(seed)
+        sides = [
+            [
+                {"sku": dice.choice(["x", "y", None]), "no": dice.randrange(1, 3), "price": dice.random()}
+                for _ in range(dice.randrange(6))
+            ]
+            for _ in range(2)
+        ]
+        keys = [[(line["sku"], line["no"]) for line in side] for side in sides]
+        found = METRICS["jaccard"].score(comparison({"lines": sides[0]}, {"lines": sides[1]}, plan))
+        assert found == pytest.approx(crossed_off(*keys)), f"seed {seed}"
+
+
+# Schema validity, against the jsonschema library.
+
+
+def verdicts_of(conforms: Any, schema: Any, values: Iterable[Any]) -> Counter[bool]:
+    """How many values are valid and how many are not; both libraries must agree on each."""
+    checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
+    other = jsonschema.Draft202012Validator(schema, format_checker=checker)
+    found: Counter[bool] = Counter()
+    for value in values:
+        valid = METRICS["schema_valid"].score(Comparison(None, value, FieldPlan(), conforms)) == 1
+        assert valid is other.is_valid(value), value
+        found[valid] += 1
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in ROOT.glob("components/*/prompt.md")))
+def test_schema_valid_is_what_jsonschema_says_of_shipped_contracts(name: str) -> None:
+    component = load_component(ROOT / "components", name)
+    truths = [json.loads(path.read_text()) for path in sorted(ROOT.glob(f"fixtures/{name}/cases/*/ground_truth.json"))]
+    pool = pool_of(truths)
+    mutated = [mutate(truth, component.plan, pool, seed)[0] for truth in truths for seed in range(12)]
+    found = verdicts_of(component.conforms, component.schema, truths + mutated)
+    assert found[True] >= len(truths)
+    assert found[False] >= len(truths)
+
+
+@quick
+@given(value=orders | json_values)
+def test_schema_valid_is_what_jsonschema_says_of_any_value(value: Any) -> None:
+    verdicts_of(Contract(ORDER_SCHEMA, "the schema of an order").conforms, ORDER_SCHEMA, [value])
+
+
+@pytest.mark.parametrize(
+    ("rule", "values"),
+    [
+        ({"type": "integer"}, [1, 1.0, -0.0, 1.5, True, "1", None, 10**400, 1e308]),
+        (
+            {"type": "string", "format": "date"},
+            ["2024-02-29", "2023-02-29", "2024-2-3", "20240101", "2024-01-01\n", ""],
+        ),
+        ({"type": "string", "format": "email"}, ["a@b.example", "a", ""]),
+        ({"type": "string", "maxLength": 1}, ["\u00e9", "e\u0301", "\U0001f600", "\ud800"]),
+        ({"enum": [1, "a", None, {"b": [1]}]}, [1, 1.0, True, "a", None, {"b": [1.0]}, {"b": [True]}]),
+        ({"uniqueItems": True}, [[1, 1.0], [1, True], [0, False], [{"a": 1}, {"a": 1.0}], [[], []]]),
+        ({"pattern": "^[A-Z]+$"}, ["AB", "ab", "AB\nCD", ""]),
+        (
+            {"required": ["a"], "additionalProperties": False, "properties": {"a": {}}},
+            [{"a": None}, {}, {"a": 1, "b": 2}],
+        ),
+        ({"oneOf": [{"type": "number"}, {"minimum": 3}]}, [1, 5, "x", None]),
+        (
+            {"$defs": {"n": {"properties": {"n": {"$ref": "#/$defs/n"}}, "required": ["v"]}}, "$ref": "#/$defs/n"},
+            [{"v": 1}, {"v": 1, "n": {"v": 2}}, {"v": 1, "n": {"n": {"v": 3}}}],
+        ),
+    ],
+    ids=lambda part: json.dumps(part)[:40] if isinstance(part, dict) else "",
+)
+def test_schema_valid_is_what_jsonschema_says_under_each_rule(rule: Any, values: list[Any]) -> None:
+    verdicts_of(Contract(rule, "the schema").conforms, rule, values)

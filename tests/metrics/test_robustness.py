@@ -1,0 +1,275 @@
+"""No value breaks the scorer: too deep, too wide, too long, too large, or odd in its keys, letters and numbers.
+
+The time limits are generous: they stop what would grow with the square of the size, not what is merely slow.
+"""
+
+import json
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from skill_evaluator.contract import Contract
+from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
+from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
+from skill_evaluator.metrics.per_field import per_field
+from skill_evaluator.parsing import Parsed, parse_output
+from skill_evaluator.text import canonical_json
+
+from tests.support.json_values import ALIGNMENTS, ORDER_SCHEMA, answers, order_plan
+
+SECONDS = 30
+NO_SCHEMA = "no schema"
+CONTRACT = Contract(ORDER_SCHEMA, "the schema of an order")
+
+
+under_every_plan = pytest.mark.parametrize("align", [NO_SCHEMA, *ALIGNMENTS])
+
+
+def plan_of(align: str) -> FieldPlan:
+    """A plan of its own for each test: what one met, no other shall feel."""
+    return FieldPlan() if align == NO_SCHEMA else order_plan(align)
+
+
+@pytest.fixture(autouse=True)
+def in_time() -> Iterator[None]:
+    def too_late(*_: object) -> None:
+        raise TimeoutError(f"not done after {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, too_late)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def all_scores(truth: Any, output: Any, plan: FieldPlan) -> dict[str, float | None]:
+    """Every accuracy metric, one beside the truth, and every reproducibility metric of the two as answers."""
+    comparison = Comparison(truth, output, plan, CONTRACT.conforms)
+    found: dict[str, float | None] = {name: metric.score(comparison) for name, metric in METRICS.items()}
+    per_field(comparison.rows)
+    two = answers(truth, output, plan=plan)
+    return found | {name: metric(two) for name, metric in REPRODUCIBILITY.items()}
+
+
+def assert_sane(truth: Any, output: Any, align: str = NO_SCHEMA) -> dict[str, float | None]:
+    """Scores in their ranges, the best ones beside itself; returned are those of the output."""
+    plan = plan_of(align)
+    itself = all_scores(truth, truth, plan)
+    assert {value for name, value in itself.items() if name != "schema_valid"} <= {1.0, None}, itself
+    found = all_scores(truth, output, plan)
+    for name, value in found.items():
+        assert value is None or 0 <= value <= (2 if name == "distinct_outputs" else 1), (name, value)
+    return found
+
+
+def nested(kinds: str, depth: int, core: Any) -> Any:
+    """`core` inside so many arrays (`[`), objects (`{`), or the kinds in turn."""
+    for level in range(depth):
+        core = [core] if kinds[level % len(kinds)] == "[" else {"a": core}
+    return core
+
+
+@pytest.mark.parametrize(("kinds", "align"), [("[", NO_SCHEMA), ("{", NO_SCHEMA), ("[{", "key")])
+def test_values_500_levels_deep_are_scored(kinds: str, align: str) -> None:
+    found = assert_sane(nested(kinds, 500, 1), nested(kinds, 500, 2), align)
+    assert found["exact_match"] == found["field_level_f1"] == found["pairwise_field_f1"] == 0
+    assert assert_sane({"lines": nested(kinds, 499, 1)}, {"lines": []}, align)["field_level_f1"] == 0
+    assert json.loads(canonical_json(nested(kinds, 500, 1.0))) == nested(kinds, 500, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[" * depth + "]" * depth for depth in (65, 500, 100_000)),
+        *('{"a":' * depth + "1" + "}" * depth for depth in (65, 500, 100_000)),
+        '[{"a":' * 50_000 + "1" + "}]" * 50_000,
+        "see: " + "[" * 1_000_000,
+        "```json\n" + '{"a":[' * 50_000 + "\n```",
+    ],
+    ids=lambda text: f"{text[:12]} {len(text)}",
+)
+def test_text_nested_beyond_what_a_parser_can_take_is_unparseable(text: str) -> None:
+    assert parse_output(text, "json") == Parsed(problem="not_json")
+
+
+MANY = 100_000
+
+
+def wide_scores(truth: Any, output: Any, align: str, leaves: int) -> None:
+    """One leaf of so many is wrong, whatever the order of the rest."""
+    assert parse_output(json.dumps(truth), "json").value == truth
+    found = all_scores(truth, output, plan_of(align))
+    assert found["exact_match"] == 0
+    assert found["field_level_f1"] == found["pairwise_field_f1"] == pytest.approx(1 - 1 / leaves, abs=1e-9)
+
+
+def test_an_object_of_100_000_members_is_scored() -> None:
+    truth = {f"k{index}": index for index in range(MANY)}
+    wide_scores(truth, dict(reversed({**truth, "k7": -1}.items())), NO_SCHEMA, MANY)
+
+
+def test_a_plan_that_has_met_100_000_keys_scores_the_next_answer_as_before() -> None:
+    used = FieldPlan()
+    truth, output = {"a": [{"b": 1, "c": ["x", 2]}, 3]}, {"a": [3, {"b": 2, "c": ["y", "x", 2]}]}
+    before = all_scores(truth, output, used)
+    keys = Comparison({f"k{index}": index for index in range(MANY)}, {}, used, CONTRACT.conforms)
+    assert METRICS["jaccard"].score(keys) is None
+    assert METRICS["field_level_f1"].score(keys) == 0
+    assert all_scores(truth, output, used) == all_scores(truth, output, FieldPlan()) == before
+    assert all_scores({"d": [{"e": 1}]}, {"d": [{"e": 1}]}, used)["jaccard"] == 1
+
+
+def test_an_array_of_100_000_scalars_is_scored() -> None:
+    items = list(range(MANY))
+    comparison = Comparison({"a": items}, {"a": [-1, *reversed(items[1:])]}, FieldPlan(), CONTRACT.conforms)
+    found = {name: metric.score(comparison) for name, metric in METRICS.items()}
+    assert found["field_level_f1"] == pytest.approx(1 - 1 / MANY, abs=1e-9)
+    assert found["jaccard"] == pytest.approx((MANY - 1) / (MANY + 1), abs=1e-9)
+
+
+def test_an_array_of_a_few_scalars_many_times_is_scored() -> None:
+    items = [index % 3 for index in range(MANY // 4)]
+    wide_scores({"a": items}, {"a": [-1, *reversed(items[1:])]}, NO_SCHEMA, len(items))
+
+
+def test_2_000_objects_of_50_leaves_are_scored() -> None:
+    items = [{"sku": f"s{index}", **{f"f{field}": field for field in range(49)}} for index in range(MANY // 50)]
+    output = [*items[:-1], {**items[-1], "f7": "wrong"}][::-1]
+    wide_scores({"lines": items}, {"lines": output}, "key", MANY)
+
+
+@pytest.mark.parametrize("align", ["best", "key"])
+def test_hundreds_of_objects_are_assigned(align: str) -> None:
+    """By the best assignment of all, or of all that share a key, which is the same thing."""
+    items = [{"sku": "one", "qty": index, "price": index % 7} for index in range(200)]
+    output = [*items[:-1], {**items[-1], "price": "wrong"}][::-1]
+    wide_scores({"lines": items}, {"lines": output}, align, 600)
+
+
+def test_hundreds_of_equal_objects_are_assigned() -> None:
+    items = [{"sku": "x", "qty": 1} for _ in range(200)]
+    wide_scores({"lines": items}, {"lines": [*items[1:], {"sku": "x", "qty": 2}]}, "best", 400)
+
+
+MEGABYTE = "consectetuer adipiscing, " * 40_000
+ODD = {
+    "an integer of 400 digits": int("7" * 400),
+    "a negative one": -(10**400),
+    "the largest float": 1.7976931348623157e308,
+    "a large float": 1e308,
+    "the smallest float": 5e-324,
+    "minus zero": -0.0,
+    "beyond 53 bits": 2**53 + 1,
+    "no text": "",
+    "a lone surrogate": "a\ud800b",
+    "the other half": "\udfff",
+    "an emoji": "\U0001f600",
+    "NUL": "\x00",
+    "decomposed": "e\u0301",
+    "composed": "\u00e9",
+    "an ångström sign": "\u212b",
+    "right to left": "\u202eabc",
+    "a number as text": "1e400",
+    "NaN as text": "NaN",
+    "a megabyte": MEGABYTE,
+    "a path": "lines[].sku",
+    "dots": "a..b.",
+    "brackets": "[][0]",
+    "an empty array": [],
+    "an empty object": {},
+    "nulls": [None, None],
+    "a null inside": {"a": None},
+    "true": True,
+}
+
+
+@under_every_plan
+@pytest.mark.parametrize("odd", ODD.values(), ids=list(ODD))
+def test_odd_values_are_scored_wherever_they_stand(odd: Any, align: str) -> None:
+    for truth in (odd, [odd], {"id": odd, "note": odd, "total": odd, "day": odd, "tags": odd, "lines": odd}):
+        assert_sane(truth, None, align)
+        assert_sane(None, truth, align)
+    line = {"sku": odd, "qty": odd, "marks": [odd, odd]}
+    assert_sane({"lines": [line, {"sku": "x"}, odd]}, {"lines": [{"sku": "x", "qty": odd}, line]}, align)
+
+
+@under_every_plan
+@pytest.mark.parametrize("odd", [odd for odd in ODD.values() if isinstance(odd, str)], ids=lambda odd: repr(odd[:12]))
+def test_odd_keys_are_keys(odd: str, align: str) -> None:
+    found = assert_sane({odd: {odd: 1}, "lines": [{odd: 1}]}, {odd: {odd: 2}, "lines": [{odd: 2}]}, align)
+    assert found["exact_match"] == found["field_level_f1"] == 0
+    assert_sane({odd: 1, "a": {"b": 2}}, {"a": {odd: 1}, "b": 2}, align)
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=list(ODD))
+def test_odd_values_are_read_as_they_were_written(odd: Any) -> None:
+    text = json.dumps({"a": odd, "b": [odd]})
+    assert parse_output(text, "json") == Parsed(value=json.loads(text), found="whole")
+    once = canonical_json({"a": odd})
+    assert canonical_json(json.loads(once)) == once
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        (int("7" * 400), int("7" * 399 + "8"), False),
+        (10**400, 1e308, False),
+        (2**53, 2**53 + 1, False),
+        (2.0**53, 2**53, True),
+        (1e308, int(1e308), True),
+        (-0.0, 0, True),
+        (5e-324, 0, False),
+        (0.1 + 0.2, 0.3, False),
+        ("e\u0301", "\u00e9", True),
+        ("\u212b", "\u00c5", True),
+        ("\ud800", "\udfff", False),
+        ("\ud800", "?", False),
+        ("", None, False),
+        ("1", 1, False),
+        (True, 1, False),
+        (False, 0, False),
+        ([], {}, False),
+    ],
+)
+def test_all_metrics_hold_the_same_values_for_equal(one: Any, other: Any, equal: bool) -> None:
+    found = assert_sane({"a": one}, {"a": other})
+    leaves = not isinstance(one, list)  # an empty array has none
+    assert found["exact_match"] == found["pairwise_exact_match"] == found["tara_at_n"] == equal
+    assert found["field_level_f1"] == found["pairwise_field_f1"] == (equal if leaves else 1)
+    assert found["distinct_outputs"] == 2 - equal
+
+
+@pytest.mark.parametrize("text", ["NaN", "[NaN]", '{"a": Infinity}', '{"a": -Infinity}', "1e400", '{"a": [-1e999]}'])
+def test_a_number_that_json_or_a_float_cannot_hold_is_no_json(text: str) -> None:
+    assert parse_output(text, "json") == Parsed(problem="not_json")
+
+
+def test_of_a_key_given_twice_the_last_counts() -> None:
+    assert parse_output('{"a": 1, "b": {"c": 1, "c": 2}, "a": [3]}', "json").value == {"a": [3], "b": {"c": 2}}
+
+
+TEXT_RULES = [
+    FieldRule(compare="string", casefold=True, ignore_punctuation=True),
+    FieldRule(compare="string", threshold=0.9),
+    FieldRule(compare="text", threshold=0.8),
+    FieldRule(compare="number", from_string=True, tolerance=0.1),
+    FieldRule(compare="date", formats=("%d %B %Y", "%d.%m.%y", "%Y-%m-%d")),
+    FieldRule(compare="category"),
+]
+LONG = {
+    "words": (MEGABYTE, MEGABYTE[::-1]),
+    "digits": ("7" * 1_000_000, "78" * 500_000),
+    "signs": ("-(" * 500_000, "1,." * 300_000),
+    "spaces": (" \n" * 500_000 + "x", "y."),
+    "marks": ("e\u0301" * 500_000, "\u0301" * 1_000_000),
+}
+
+
+@pytest.mark.parametrize("texts", LONG.values(), ids=list(LONG))
+@pytest.mark.parametrize("rule", TEXT_RULES, ids=lambda rule: str(rule.model_dump(exclude_defaults=True)))
+def test_texts_of_a_megabyte_are_compared_under_every_rule(rule: FieldRule, texts: tuple[str, str]) -> None:
+    comparison = Comparison({"a": texts[0]}, {"a": texts[1]}, FieldPlan(leaves={"a": rule}), bool)
+    assert [row.verdict for row in comparison.rows] == ["wrong"]
+    per_field(comparison.rows)

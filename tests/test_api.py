@@ -1,0 +1,304 @@
+"""What other programs import: the same scores as a run's, rows that name every leaf, and errors that say the place."""
+
+import copy
+import datetime
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import skill_evaluator
+from hypothesis import given
+from skill_evaluator import (
+    NO_TRUTH,
+    LeafRow,
+    NotJsonError,
+    OutputScorer,
+    OutputScores,
+    SkillEvaluatorError,
+    api,
+    score_output,
+    score_text,
+)
+from skill_evaluator.components import load_component
+from skill_evaluator.metrics import METRICS
+from skill_evaluator.metrics.base import Comparison
+
+from tests.support.json_values import json_values, quick
+
+ROOT = Path(__file__).parents[1]
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "shop": {"type": "string"},
+        "note": {"type": "string"},
+        "lines": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"code": {"type": "string"}, "price": {"type": "number"}}},
+        },
+    },
+    "required": ["shop"],
+}
+FIELDS = {"lines": {"align": "key", "key": ["code"]}, "note": {"compare": "text"}}
+TRUTH = {"shop": "A", "note": "as agreed", "lines": [{"code": "x", "price": 1.5}, {"code": "y", "price": 2}]}
+OUTPUT = {"shop": "A", "note": "so agreed", "lines": [{"code": "y", "price": 3}, {"code": "z"}]}
+
+
+def row(path: str, truth_at: Any, output_at: Any, truth: Any, output: Any, verdict: str, **more: Any) -> LeafRow:
+    how = {"compare": "string", "weight": 1.0, **more}
+    return LeafRow(
+        path=path, truth_at=truth_at, output_at=output_at, truth=truth, output=output, verdict=verdict, **how
+    )
+
+
+def test_every_leaf_has_a_row_that_says_where_it_stands_and_what_came_of_it() -> None:
+    found = score_output(TRUTH, OUTPUT, SCHEMA, FIELDS)
+    assert set(found.rows) == {
+        row("shop", ("shop",), ("shop",), "A", "A", "right"),
+        row("note", ("note",), ("note",), "as agreed", "so agreed", "wrong", compare="text", weight=0.0),
+        row("lines[].code", ("lines", 0, "code"), None, "x", None, "missing"),
+        row("lines[].price", ("lines", 0, "price"), None, 1.5, None, "missing", compare="number"),
+        row("lines[].code", ("lines", 1, "code"), ("lines", 0, "code"), "y", "y", "right"),
+        row("lines[].price", ("lines", 1, "price"), ("lines", 0, "price"), 2, 3, "wrong", compare="number"),
+        row("lines[].code", None, ("lines", 1, "code"), None, "z", "extra"),
+    }
+    assert len(found.rows) == 7
+    # 2 of 5 leaves of the truth and of 4 of the output are right; items: y of x, y, z
+    assert found.scores == {"schema_valid": 1.0, "exact_match": 0.0, "field_level_f1": 4 / 9, "jaccard": 1 / 3} | {
+        name: found.scores[name]
+        for name in METRICS.keys() - {"schema_valid", "exact_match", "field_level_f1", "jaccard"}
+    }
+
+
+def test_mistakes_are_the_rows_that_cost_something_and_read_as_sentences() -> None:
+    found = score_output(TRUTH, OUTPUT, SCHEMA, FIELDS)
+    assert sorted(map(str, found.mistakes)) == [
+        'extra at lines[1].code: "z" is not expected (compared as string)',
+        'missing at lines[0].code: "x" is expected (compared as string)',
+        "missing at lines[0].price: 1.5 is expected (compared as number)",
+        "wrong at lines[1].price, in the output lines[0].price: 2 is expected, not 3 (compared as number)",
+    ]
+
+
+def test_a_mistake_at_the_top_says_so() -> None:
+    assert str(score_output("a", "b").rows[0]) == 'wrong at the top: "a" is expected, not "b" (compared as string)'
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in ROOT.glob("components/*/prompt.md")))
+def test_the_scores_are_those_of_a_run(name: str) -> None:
+    component = load_component(ROOT / "components", name)
+    declared = json.loads((component.folder / "evals" / "datasets.json").read_text())["datasets"][0]
+    scorer = OutputScorer(component.schema, declared.get("fields"), component.metrics)
+    truths = [json.loads(path.read_text()) for path in sorted(ROOT.glob(f"fixtures/{name}/cases/*/ground_truth.json"))]
+    for truth, output in zip(truths, truths[1:] + truths[:1], strict=True):
+        comparison = Comparison(truth, output, component.plan, component.conforms)
+        expected = {metric: component.metrics[metric].score(comparison) for metric in component.metrics}
+        assert scorer.score(truth, output).scores == expected
+        assert all(value in (None, 1.0) for value in scorer.score(truth, truth).scores.values())
+
+
+@quick
+@given(truth=json_values, output=json_values)
+def test_any_json_values_are_scored_unchanged_and_give_json(truth: Any, output: Any) -> None:
+    before = copy.deepcopy((truth, output))
+    found = score_output(truth, output)
+    assert (truth, output) == before
+    assert json.loads(json.dumps(found.as_dict())) == found.as_dict()
+    assert score_output(truth, copy.deepcopy(truth)).mistakes == ()
+
+
+def test_as_dict_holds_every_member_of_the_result() -> None:
+    found = score_text(TRUTH, "{}", SCHEMA, FIELDS, ["schema_valid", "exact_match"])
+    plain = found.as_dict()
+    assert plain.keys() == {"scores", "rows", "valid", "schema_errors", "found", "problem"}
+    assert plain["scores"] == {"schema_valid": 0.0, "exact_match": 0.0}
+    assert plain["schema_errors"] == ['/: "shop" is a required property']
+    assert {
+        "path": "lines[].price",
+        "truth_at": ["lines", 1, "price"],
+        "output_at": None,
+        "truth": 2,
+        "output": None,
+        "compare": "number",
+        "weight": 1.0,
+        "verdict": "missing",
+    } in plain["rows"]
+
+
+def test_without_truth_only_what_needs_none_is_measured() -> None:
+    found = score_output(NO_TRUTH, {"shop": 5}, SCHEMA)
+    assert found.scores["schema_valid"] == 0.0
+    assert {value for name, value in found.scores.items() if METRICS[name].needs_truth} == {None}
+    assert (found.rows, found.valid) == ((), False)
+    assert found.schema_errors == ('/shop: 5 is not of type "string"',)
+    assert copy.deepcopy(NO_TRUTH) is NO_TRUTH
+
+
+def test_none_is_the_truth_null() -> None:
+    assert score_output(None, None).scores["exact_match"] == 1.0
+    assert score_output(None, {"a": 1}).mistakes[0].verdict == "extra"
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "problem", "f1"),
+    [
+        ('{"a": 1}', "whole", None, 1.0),
+        ('Sure:\n```json\n{"a": 1}\n```', "fenced", None, 1.0),
+        ('It is {"a": 1}.', "embedded", None, 1.0),
+        ("", None, "empty", None),
+        ("I cannot.", None, "not_json", None),
+    ],
+)
+def test_a_raw_text_is_parsed_and_the_result_says_how(text: str, found: str, problem: str, f1: float) -> None:
+    scored = score_text({"a": 1}, text, {"type": "object"})
+    assert (scored.found, scored.problem, scored.scores["field_level_f1"]) == (found, problem, f1)
+    assert scored.scores["schema_valid"] == float(problem is None)
+    assert scored.valid is (problem is None)
+    assert (scored.rows == ()) is (problem is not None)
+
+
+def test_a_string_is_a_json_string_to_score_output_and_an_answer_to_score_text() -> None:
+    assert score_output("7", "7").scores["exact_match"] == 1.0
+    assert score_text(7, "7").scores["exact_match"] == 1.0
+    assert score_output(7, "7").scores["exact_match"] == 0.0
+
+
+def test_without_a_schema_nothing_is_said_of_validity() -> None:
+    for found in (score_output({"a": 1}, {"a": 1}), score_text({"a": 1}, "no")):
+        assert found.valid is None
+        assert "schema_valid" not in found.scores
+    assert list(score_output(1, 1).scores) == [name for name in METRICS if name != "schema_valid"]
+    assert list(score_output(1, 1, {}).scores) == list(METRICS)
+
+
+def test_fields_need_no_schema() -> None:
+    fields = {**FIELDS, "lines[].price": {"compare": "number", "tolerance": 1}}
+    with_schema, without = (score_output(TRUTH, OUTPUT, schema, fields) for schema in (SCHEMA, None))
+    assert without.rows == with_schema.rows
+    assert without.scores == {name: with_schema.scores[name] for name in without.scores}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tolerance": 1}, "neither compare nor align at fields.total in the arguments, and no schema to read it off"),
+        ({"align": "key"}, "align: key without key: [...] at fields.total in the arguments"),
+    ],
+)
+def test_without_a_schema_a_field_must_say_how(settings: Any, message: str) -> None:
+    with pytest.raises(SkillEvaluatorError) as caught:
+        OutputScorer(fields={"total": settings})
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"fields": {"lnes": {}}}, "field 'lnes' in the arguments is not in the schema (did you mean 'lines'?)"),
+        ({"fields": {"lines": {"align": "key"}}}, "align: key without key: [...] at fields.lines in the arguments"),
+        ({"fields": {"lines": {"key": ["cod"]}}}, "key 'cod' at fields.lines.key in the arguments is not in the items"),
+        ({"fields": {"shop": {"tolerence": 1}}}, "unknown key at fields.shop.tolerence in the arguments"),
+        (
+            {"fields": {"shop": {"compare": "numbr"}}},
+            "unknown comparator 'numbr' (did you mean 'number'?) at fields.shop",
+        ),
+        ({"fields": ["shop"]}, "a mapping of keys to values is expected at fields in the arguments"),
+        ({"metrics": ["exact_mach"]}, "unknown metric 'exact_mach' in the arguments (did you mean 'exact_match'?)"),
+        ({"schema": {"type": "objekt"}}, "the schema given is no valid JSON Schema at /type: "),
+        ({"schema": []}, "the schema given is no JSON Schema: an object is expected"),
+        ({"schema": {"$ref": "a.json"}}, "the schema given refers to 'a.json'; only local references (#/...) are"),
+    ],
+)
+def test_what_is_wrong_with_the_arguments_is_said_with_its_place(arguments: Any, message: str) -> None:
+    with pytest.raises(SkillEvaluatorError) as caught:
+        OutputScorer(**{"schema": SCHEMA, **arguments})
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"a": [1, (2,)]}, "output.a[1] is a tuple, no JSON value; give what json.loads gives"),
+        ({"day": datetime.date(2026, 1, 1)}, "output.day is a date, no JSON value; give what json.loads gives"),
+        ([float("nan")], "output[0] is nan, which is no JSON value"),
+        ({"a": {1: 2}}, "the key 1 of output.a is no text; give what json.loads gives"),
+        (b"{}", "output is a bytes, no JSON value; give what json.loads gives"),
+    ],
+)
+def test_what_is_no_json_value_is_refused_with_its_place(value: Any, message: str) -> None:
+    with pytest.raises(NotJsonError) as caught:
+        score_output({}, value)
+    assert str(caught.value) == message
+    with pytest.raises(NotJsonError) as caught:
+        score_output(value, {})
+    assert str(caught.value) == message.replace("output", "truth")
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = {"a": [value]}
+    return value
+
+
+def test_depth_is_no_crash() -> None:
+    assert score_output(nested(60), nested(60)).scores["exact_match"] == 1.0
+    with pytest.raises(NotJsonError, match="nested too deeply"):
+        score_output(nested(10_000), nested(10_000))
+
+
+def test_a_scorer_compiles_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+
+    def counting(name: str) -> Callable[..., Any]:
+        original = getattr(api, name)
+        return lambda *arguments: (compiled.append(name), original(*arguments))[1]
+
+    for name in ("Contract", "plan_fields", "accuracy_metrics"):
+        monkeypatch.setattr(api, name, counting(name))
+    scorer = OutputScorer(SCHEMA, FIELDS)
+    results = [scorer.score(TRUTH, OUTPUT), scorer.score(TRUTH, OUTPUT), scorer.score_text(TRUTH, json.dumps(OUTPUT))]
+    assert compiled == ["Contract", "plan_fields", "accuracy_metrics"]
+    assert results[0] == results[1] == score_output(TRUTH, OUTPUT, SCHEMA, FIELDS)
+    assert (results[0].scores, results[0].rows) == (results[2].scores, results[2].rows)
+
+
+def test_a_scorer_does_not_follow_a_schema_that_is_changed_afterwards() -> None:
+    schema = copy.deepcopy(SCHEMA)
+    scorer = OutputScorer(schema)
+    schema["required"] = ["note"]
+    assert scorer.score({"shop": "A"}, {"shop": "A"}).valid
+
+
+def test_a_result_is_frozen() -> None:
+    found: OutputScores = score_output(1, 1)
+    with pytest.raises(AttributeError):
+        found.valid = True  # type: ignore[misc]
+
+
+def test_every_exported_name_is_there_and_no_other() -> None:
+    for name in skill_evaluator.__all__:
+        assert getattr(skill_evaluator, name) is getattr(api, name)
+    with pytest.raises(AttributeError, match=r"module 'skill_evaluator' has no attribute 'score_outputs'"):
+        skill_evaluator.score_outputs  # noqa: B018
+
+
+IMPORTS = """
+import sys
+before = set(sys.modules)
+import skill_evaluator
+assert set(sys.modules) - before == {"skill_evaluator"}, set(sys.modules) - before
+fields = {"a": {"align": "key", "key": ["b"]}}
+schema = {"properties": {"a": {"items": {"properties": {"b": {"type": "string"}}}}}}
+value = {"a": [{"b": "x"}, {"b": "y"}]}
+assert skill_evaluator.score_output(value, value, schema, fields).scores["field_level_f1"] == 1
+print(sorted({"anthropic", "openai", "google.genai", "xllamacpp", "numpy", "scipy", "git", "typer"} & set(sys.modules)))
+"""
+
+
+def test_importing_the_package_imports_nothing_and_scoring_no_vendors_library() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

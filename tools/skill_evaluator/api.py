@@ -1,0 +1,260 @@
+"""What other programs import from `skill_evaluator`: score one output against one truth, without files or a run.
+
+Stable: its names, arguments and result fields change only with a major version. docs/use-elsewhere.md has examples.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel
+
+from skill_evaluator.contract import Contract
+from skill_evaluator.errors import ComponentError, SkillEvaluatorError
+from skill_evaluator.files import key_path, validated
+from skill_evaluator.metrics import METRICS, accuracy_metrics
+from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.comparison import At, Row, Verdict
+from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.parsing import Parsed, parse_output
+from skill_evaluator.reports.shown import value_text
+
+_WHERE = "the arguments"
+FieldSettings = Mapping[str, Mapping[str, Any]]
+
+
+class _NoTruth(Enum):
+    NO_TRUTH = "no ground truth"
+
+
+NO_TRUTH: Final = _NoTruth.NO_TRUTH
+"""Stands for a missing ground truth (None is the truth `null`): only what needs none is then scored."""
+
+
+class NotJsonError(SkillEvaluatorError):
+    """A truth or an output is not made of JSON values, or is nested too deeply to be compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafRow:
+    """One leaf of truth or output: where it stands, what was compared how, and the verdict.
+
+    `path` names the field (`lines[].price`), `truth_at` and `output_at` lead to it in each value
+    (`("lines", 2, "price")`), None where it is absent. `compare` is the comparator's name. `weight` counts in
+    `field_level_f1` and is 0 for a leaf that stays out of it (free text without a threshold).
+    """
+
+    path: str
+    truth_at: At | None
+    output_at: At | None
+    truth: Any
+    output: Any
+    compare: str
+    weight: float
+    verdict: Verdict
+
+    def __str__(self) -> str:
+        """One line, for the message of a test."""
+        if self.verdict == "missing":
+            found = f"{value_text(self.truth)} is expected"
+        elif self.verdict == "extra":
+            found = f"{value_text(self.output)} is not expected"
+        else:
+            found = f"{value_text(self.truth)} is expected, not {value_text(self.output)}"
+        return f"{self.verdict} at {self._place()}: {found} (compared as {self.compare})"
+
+    def _place(self) -> str:
+        places = [key_path(at) or "the top" for at in (self.truth_at, self.output_at) if at is not None]
+        return places[0] if len(set(places)) == 1 else f"{places[0]}, in the output {places[1]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputScores:
+    """What became of one output.
+
+    `scores` has every metric by name: a number in [0, 1], or None where it was not measured. `rows` are the leaves,
+    in the truth's order; none without a truth or without an output. `valid` is None without a schema. `found` says
+    where in a raw text the output stood, `problem` why there is none.
+    """
+
+    scores: Mapping[str, float | None]
+    rows: tuple[LeafRow, ...] = ()
+    valid: bool | None = None
+    schema_errors: tuple[str, ...] = ()
+    found: Literal["whole", "fenced", "embedded"] | None = None
+    problem: Literal["empty", "not_json"] | None = None
+
+    @property
+    def mistakes(self) -> tuple[LeafRow, ...]:
+        """The rows that cost something: not right, and of a weight above 0."""
+        return tuple(row for row in self.rows if row.verdict != "right" and row.weight)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same in dicts, lists and scalars, ready for `json.dumps`; values of truth and output are not copied."""
+        return {**_members(self), "scores": dict(self.scores), "rows": [_members(row) for row in self.rows]}
+
+
+class OutputScorer:
+    """A schema and field settings, compiled once for any number of outputs.
+
+    >>> scorer = OutputScorer({"properties": {"total": {"type": "number"}}}, {"total": {"tolerance": 0.01}})
+    >>> scorer.score({"total": 9.5}, {"total": 9.504}).scores["field_level_f1"]
+    1.0
+    >>> scorer.score_text({"total": 9.5}, 'Sure: {"total": "9.5"}').schema_errors
+    ('/total: "9.5" is not of type "number"',)
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | None = None,
+        fields: FieldSettings | None = None,
+        metrics: Iterable[str] | None = None,
+    ) -> None:
+        """Compile; raises a SkillEvaluatorError that names what is wrong with schema, fields or metrics.
+
+        `fields` are those of evals/datasets.json: path → settings; without a schema each must say `compare` or
+        `align`. `metrics` are all when left out, but `schema_valid` only where there is a schema.
+        """
+        self._contract = None if schema is None else Contract(schema, "the schema given")
+        self._plan = _plan(schema, fields or {})
+        if metrics is None:
+            metrics = [name for name in METRICS if schema is not None or name != "schema_valid"]
+        self._metrics = accuracy_metrics(metrics, _WHERE)
+
+    def score(self, truth: Any, output: Any) -> OutputScores:
+        """Score a parsed output: any JSON value, so that a `str` is a JSON string. `truth` may be `NO_TRUTH`."""
+        _refuse_non_json(output, "output")
+        return self._score(truth, output, None)
+
+    def score_text(self, truth: Any, text: str) -> OutputScores:
+        """Score the raw text of an answer: JSON as it stands, in a code fence, or inside other text."""
+        parsed = parse_output(text, "json")
+        if parsed.found is None:
+            return self._unparseable(parsed)
+        return self._score(truth, parsed.value, parsed.found)
+
+    def _score(self, truth: Any, output: Any, found: Literal["whole", "fenced", "embedded"] | None) -> OutputScores:
+        labelled = truth is not NO_TRUTH
+        if labelled:
+            _refuse_non_json(truth, "truth")
+        errors = [] if self._contract is None else self._contract.errors(output)
+        comparison = Comparison(truth if labelled else None, output, self._plan, lambda value: not errors)
+        try:
+            return OutputScores(
+                scores={
+                    name: metric.score(comparison) if labelled or not metric.needs_truth else None
+                    for name, metric in self._metrics.items()
+                },
+                rows=tuple(map(_leaf_row, comparison.rows)) if labelled else (),
+                valid=None if self._contract is None else not errors,
+                schema_errors=tuple(errors),
+                found=found,
+            )
+        except RecursionError:
+            raise NotJsonError("truth or output is nested too deeply to be compared") from None
+
+    def _unparseable(self, parsed: Parsed) -> OutputScores:
+        return OutputScores(
+            scores={name: metric.unparseable for name, metric in self._metrics.items()},
+            valid=None if self._contract is None else False,
+            problem=parsed.problem,
+        )
+
+
+def score_output(
+    truth: Any,
+    output: Any,
+    schema: Mapping[str, Any] | None = None,
+    fields: FieldSettings | None = None,
+    metrics: Iterable[str] | None = None,
+) -> OutputScores:
+    """Score one parsed output; for many with one schema, keep an `OutputScorer`.
+
+    >>> result = score_output({"total": 9.5, "paid": True}, {"total": 9.4, "paid": True})
+    >>> result.scores["field_level_f1"]
+    0.5
+    >>> print(*result.mistakes)
+    wrong at total: 9.5 is expected, not 9.4 (compared as number)
+    """
+    return OutputScorer(schema, fields, metrics).score(truth, output)
+
+
+def score_text(
+    truth: Any,
+    text: str,
+    schema: Mapping[str, Any] | None = None,
+    fields: FieldSettings | None = None,
+    metrics: Iterable[str] | None = None,
+) -> OutputScores:
+    """Score the raw text of one answer; for many with one schema, keep an `OutputScorer`.
+
+    >>> score_text({"total": 9.5}, "I cannot read it.").problem
+    'not_json'
+    """
+    return OutputScorer(schema, fields, metrics).score_text(truth, text)
+
+
+class _Fields(BaseModel):
+    fields: dict[str, FieldRule]
+
+
+def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
+    rules = validated(_Fields, {"fields": fields}, Path(_WHERE), ComponentError).fields
+    if schema is not None:
+        return plan_fields(schema, rules, _WHERE)
+    for path, rule in rules.items():
+        if rule.compare is None and rule.align is None:
+            raise ComponentError(
+                f"neither compare nor align at fields.{path} in {_WHERE}, and no schema to read it off"
+            )
+        if rule.align == "key" and not rule.key:
+            raise ComponentError(f"align: key without key: [...] at fields.{path} in {_WHERE}")
+    arrays = {path: rule for path, rule in rules.items() if rule.compare is None}
+    leaves = {path: rule for path, rule in rules.items() if path not in arrays}
+    return FieldPlan(leaves=plan_fields(None, leaves, _WHERE).leaves, arrays=arrays, declared=frozenset(rules))
+
+
+def _leaf_row(row: Row) -> LeafRow:
+    return LeafRow(
+        path=row.path,
+        truth_at=row.truth_at,
+        output_at=row.output_at,
+        truth=row.truth,
+        output=row.output,
+        compare=row.rule.compare or "exact",
+        weight=row.rule.weight if row.rule.counts else 0.0,
+        verdict=row.verdict,
+    )
+
+
+def _refuse_non_json(value: Any, place: str) -> None:
+    """Raise NotJsonError, which names the place, for what no JSON text can hold: NaN, a tuple, a date, a key 1."""
+    try:
+        _walk(value, place)
+    except RecursionError:
+        raise NotJsonError(f"{place} is nested too deeply to be compared") from None
+
+
+def _walk(value: Any, place: str) -> None:
+    if isinstance(value, dict):
+        for key, child in value.items():
+            if not isinstance(key, str):
+                raise NotJsonError(f"the key {key!r} of {place} is no text; give what json.loads gives")
+            _walk(child, f"{place}.{key}")
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            _walk(child, f"{place}[{index}]")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise NotJsonError(f"{place} is {value}, which is no JSON value")
+    elif not (value is None or isinstance(value, str | int)):
+        raise NotJsonError(f"{place} is a {type(value).__name__}, no JSON value; give what json.loads gives")
+
+
+def _members(instance: LeafRow | OutputScores) -> dict[str, Any]:
+    found = {member.name: getattr(instance, member.name) for member in dataclass_fields(instance)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}

@@ -1,0 +1,119 @@
+"""`skill-evaluator explain`: one answer of a saved run beside its truth, or one field over all answers."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from skill_evaluator.commands.inputs import Format
+from skill_evaluator.components import Component, load_component
+from skill_evaluator.config import load_models
+from skill_evaluator.errors import EXIT_OK, RunError
+from skill_evaluator.explaining import Answer, explain_answer, read_answer
+from skill_evaluator.field_views import field_view
+from skill_evaluator.fixtures import Case, load_cases
+from skill_evaluator.reports.explanation import Shown, print_explanation
+from skill_evaluator.reports.field_table import print_field
+from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_manifest
+from skill_evaluator.runner.replicates import Call, Replicate
+from skill_evaluator.runner.runs import input_digests
+from skill_evaluator.scoring import SCORED
+from skill_evaluator.text import nearest
+
+_RUNS_NAMED = 5
+_INDEX = re.compile(r"\[[^\]]*\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The command line, typed."""
+
+    run: str
+    case: str | None = None
+    replicate: int | None = None
+    field: str | None = None
+    full: bool = False
+    components: Path = Path("components")
+    fixtures: Path | None = None
+    config: Path = Path(".evaluator")
+    format: Format = "text"
+
+
+def explain(options: Options) -> int:
+    """Show one replicate leaf by leaf, or with a field its values in every replicate. Returns the exit code."""
+    folder = _run_folder(options.run, options.components)
+    manifest = read_manifest(folder)
+    _check(options, manifest)
+    component = load_component(options.components, manifest.skill)
+    cases = {case.id: case for case in load_cases(component, options.fixtures)}
+    _say_what_changed(manifest, component, cases, options.config)
+    wanted = [options.case] if options.case is not None else list(manifest.cases)
+    gone = [case_id for case_id in wanted if case_id not in cases]
+    if gone:
+        raise RunError(f"{folder} cannot be explained: case '{gone[0]}' is no longer among the fixtures")
+    journal = outcomes(folder)
+    answered = [(cases[name], _answers(name, manifest, component, journal)) for name in wanted]
+    if options.field is not None:
+        view = field_view(component, answered, _INDEX.sub("[]", options.field))
+        print_field(view, manifest, options.format, full=options.full)
+        return EXIT_OK
+    ((case, answers),) = answered
+    index = _first_scored(answers) if options.replicate is None else options.replicate
+    shown = Shown(manifest=manifest, component=component, explanation=explain_answer(component, case, answers, index))
+    print_explanation(shown, options.format, full=options.full)
+    return EXIT_OK
+
+
+def _run_folder(run: str, components: Path) -> Path:
+    """A run folder by its path, or by its id in the results of any component."""
+    if Path(run, MANIFEST).is_file():
+        return Path(run)
+    if Path(run).exists():
+        return Path(run)  # what it lacks is said where it is read
+    found = {path.parent.name: path.parent for path in components.glob(f"*/evals/results/*/{MANIFEST}")}
+    if run in found:
+        return found[run]
+    newest = sorted(found)[-_RUNS_NAMED:]
+    raise RunError(f"no run folder '{run}', and no run of that id below {components} {nearest(run, newest)}")
+
+
+def _check(options: Options, manifest: Manifest) -> None:
+    """What the command line names must be in the run."""
+    if options.case is not None and options.case not in manifest.cases:
+        raise RunError(f"unknown case '{options.case}' in {manifest.run_id} {nearest(options.case, manifest.cases)}")
+    if options.field is None and options.case is None:
+        cases = ", ".join(manifest.cases)
+        raise RunError(f"say what of the run to explain: --case ID or --field PATH (its cases: {cases})")
+    if options.replicate is None:
+        return
+    if options.field is not None:
+        raise RunError("--replicate does not go with --field, which shows all replicates")
+    if not 0 <= options.replicate < manifest.replicates:
+        last = manifest.replicates - 1
+        raise RunError(f"no replicate {options.replicate} in {manifest.run_id}: they are numbered 0 to {last}")
+
+
+def _say_what_changed(manifest: Manifest, component: Component, cases: Mapping[str, Case], config: Path) -> None:
+    """Warn of what shaped the answers and is different now; the model may have left models.yaml since."""
+    models = {model.id: model for model in load_models(config)} if (config / "models.yaml").exists() else {}
+    model = models.get(manifest.model_id)
+    now = {name: digest for name, digest in component.digests.items() if name in ("prompt", "schema")}
+    digests = {**manifest.digests, **(input_digests(component, model) if model else now)}
+    known = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
+    changed = manifest.differences(manifest.model_copy(update={"cases": known, "digests": digests}))
+    if changed:
+        print(f"warning: changed since these answers were given: {', '.join(changed)}", file=sys.stderr)
+
+
+def _answers(case_id: str, manifest: Manifest, component: Component, journal: Mapping[Call, Replicate]) -> list[Answer]:
+    return [
+        read_answer(index, journal.get(Call(case_id, index)), component.output) for index in range(manifest.replicates)
+    ]
+
+
+def _first_scored(answers: Sequence[Answer]) -> int:
+    """The first replicate that was scored, else the first that says anything, else the first."""
+    scored = (answer.index for answer in answers if answer.outcome == SCORED)
+    spoken = (answer.index for answer in answers if answer.text is not None)
+    return next(scored, next(spoken, 0))

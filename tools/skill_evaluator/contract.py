@@ -1,0 +1,93 @@
+"""An output contract: a JSON Schema, checked and compiled once, then held against any number of values.
+
+Its own module because a component's `schema.json` and a schema given by another program keep the same rules.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import jsonschema_rs
+
+from skill_evaluator.errors import ComponentError
+
+_DRAFT = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
+_DATA = ("const", "enum", "default", "examples")
+_NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+
+
+class Contract:
+    """A compiled schema; to the empty one, `{}`, every value conforms.
+
+    >>> Contract({"properties": {"total": {"type": "number"}}}, "the schema").errors({"total": "9"})
+    ['/total: "9" is not of type "number"']
+    """
+
+    def __init__(self, schema: Mapping[str, Any], where: str) -> None:
+        """Raise ComponentError, which names `where`, unless the schema is valid and refers to nothing outside."""
+        self._validator = _compiled(schema, where)
+
+    def conforms(self, value: Any) -> bool:
+        """Whether a value validates against the schema."""
+        try:
+            return bool(self._validator.is_valid(value))
+        except UnicodeEncodeError:
+            return bool(self._validator.is_valid(_encodable(value)))
+
+    def violations(self, value: Any) -> list[jsonschema_rs.ValidationError]:
+        """The validator's own errors, with path, rule and message; empty when the value validates."""
+        try:
+            return list(self._validator.iter_errors(value))
+        except UnicodeEncodeError:
+            return list(self._validator.iter_errors(_encodable(value)))
+
+    def errors(self, value: Any) -> list[str]:
+        """What the contract holds against a value, each with its path; empty when it validates."""
+        return [f"{_pointer(error.instance_path)}: {error.message}" for error in self.violations(value)]
+
+
+def _encodable(value: Any) -> Any:
+    """The value with lone surrogates, which JSON may carry but UTF-8 cannot, as question marks."""
+    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _compiled(schema: Any, where: str) -> Any:
+    if not isinstance(schema, Mapping):
+        raise ComponentError(f"{where} is no JSON Schema: an object is expected")
+    schema = dict(schema)
+    draft = schema.get("$schema")
+    if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
+        raise ComponentError(f"{where} names an unknown draft in $schema: {draft}")
+    remote = _remote_reference(schema)
+    if remote:
+        raise ComponentError(f"{where} refers to '{remote}'; only local references (#/...) are followed")
+    try:
+        jsonschema_rs.meta.validate(schema)
+        return jsonschema_rs.validator_for(schema, validate_formats=True)
+    except jsonschema_rs.ValidationError as problem:
+        raise ComponentError(
+            f"{where} is no valid JSON Schema at {_pointer(problem.instance_path)}: {problem.message}"
+        ) from None
+    except (ValueError, jsonschema_rs.ReferencingError) as problem:
+        raise ComponentError(f"{where} is no valid JSON Schema: {problem}") from None
+
+
+def _remote_reference(node: Any) -> str | None:
+    """The first reference that leaves the file; `const`, `enum` and examples hold data, not references."""
+    if isinstance(node, dict):
+        for key, child in node.items():
+            if key in ("$ref", "$dynamicRef") and isinstance(child, str) and not child.startswith("#"):
+                return child
+            if key in _NAMED_SCHEMAS and isinstance(child, dict):
+                child = list(child.values())  # its keys are names, be they «default» or «$ref»
+            found = None if key in _DATA else _remote_reference(child)
+            if found:
+                return found
+    elif isinstance(node, list):
+        return next(filter(None, map(_remote_reference, node)), None)
+    return None
+
+
+def _pointer(parts: list[str | int]) -> str:
+    return "/" + "/".join(map(str, parts))

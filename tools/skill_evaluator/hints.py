@@ -1,0 +1,142 @@
+"""What in a component's declarations is probably a mistake, seen in its ground truth. Few guesses, each precise.
+
+A hint is no error: every one can be right as it is.
+"""
+
+import datetime
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from skill_evaluator.components import Component
+from skill_evaluator.metrics.comparators import amount, canonical
+from skill_evaluator.metrics.fieldplan import FieldPlan
+
+_FEW = 3  # fewer ground truths, arrays or values show no pattern
+_LONGEST_KEY = 60
+_DATE_FORMATS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %B %Y", "%B %d, %Y")
+_MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")
+_NAMES_IN_PATH = re.compile(r"[^.\[\]]+")
+
+
+class _Seen:
+    """The values of all ground truths by path of the plan; of an array its lists of items."""
+
+    def __init__(self, truths: Sequence[Any], plan: FieldPlan) -> None:
+        self.values: dict[str, list[Any]] = {}
+        self.arrays: dict[str, list[list[Any]]] = {}
+        self._plan = plan
+        for truth in truths:
+            self._walk(truth, "")
+
+    def _walk(self, value: Any, path: str) -> None:
+        if value is None:
+            return
+        self.values.setdefault(path, []).append(value)
+        if path in self._plan.leaves:
+            return
+        if isinstance(value, dict):
+            for name, child in value.items():
+                self._walk(child, self._plan.below(path, name))
+        elif isinstance(value, list):
+            if value:
+                self.arrays.setdefault(path, []).append(value)
+            for item in value:
+                self._walk(item, f"{path}[]")
+
+
+def hints(component: Component, truths: Sequence[Any]) -> list[str]:
+    """One line each; none for fewer than three ground truths or an answer that is a text."""
+    if component.output == "text" or len(truths) < _FEW:
+        return []
+    seen = _Seen(truths, component.plan)
+    return [
+        *_missing_keys(component.plan, seen),
+        *_dates_and_numbers(component.plan, seen),
+        *_never(component.plan, seen),
+    ]
+
+
+def _missing_keys(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
+    """Arrays of objects aligned by the best assignment whose items have a field of their own each."""
+    for path, rule in plan.arrays.items():
+        lists = seen.arrays.get(path, [])
+        if rule.align != "best" or path in plan.declared or sum(len(items) > 1 for items in lists) < _FEW:
+            continue
+        names = [name.removeprefix(f"{path}[].") for name in plan.leaves if name.startswith(f"{path}[].")]
+        key = next((name for name in names if all(_tells_apart(items, path, name, plan) for items in lists)), None)
+        if key is not None:
+            declared = json.dumps({path: {"align": "key", "key": [key]}}, ensure_ascii=False)
+            yield (
+                f"'{path}' is aligned by best assignment, but in every ground truth each item has its own '{key}'; "
+                f"if that identifies items, declare {declared[1:-1]}"
+            )
+
+
+def _tells_apart(items: Sequence[Any], path: str, name: str, plan: FieldPlan) -> bool:
+    """Whether a short text or category is there in every item, and never twice."""
+    rule = plan.leaves[f"{path}[].{name}"]
+    values = [item.get(name) if isinstance(item, dict) else None for item in items]
+    if rule.compare not in ("string", "category"):
+        return False
+    if not all(isinstance(value, str) and 0 < len(value) <= _LONGEST_KEY for value in values):
+        return False
+    return len({canonical(value, rule) for value in values}) == len(values)
+
+
+def _dates_and_numbers(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
+    """Fields compared as text because the schema says string, whose values all say something stricter."""
+    for path, rule in plan.leaves.items():
+        values = seen.values.get(path, [])
+        if rule.compare != "string" or path in plan.declared or len(values) < _FEW:
+            continue
+        formats = [form for form in _DATE_FORMATS if all(_is_date(value, form) for value in values)]
+        if formats:
+            given = "" if formats[0] == "%Y-%m-%d" else f', "formats": ["{formats[0]}"]'
+            other = f" (or {', '.join(formats[1:])})" if formats[1:] else ""
+            declared = f'"compare": "date"{given}{other}'
+            yield f"'{path}' is a date in every ground truth; to compare days, declare {declared}"
+        elif all(isinstance(value, str) and _is_amount(value) for value in values):
+            declared = '"compare": "number", "from_string": true'
+            yield f"'{path}' is a number in every ground truth; to compare amounts, declare {declared}"
+
+
+def _is_date(value: Any, form: str) -> bool:
+    try:
+        datetime.datetime.strptime(value, form)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _is_amount(text: str) -> bool:
+    """A number written as money is: a bare run of digits, or `47.041`, is as often a code."""
+    return amount(text) is not None and _MONEY.search(text) is not None
+
+
+def _never(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
+    """Fields that no ground truth has; of an object or array that is always empty, only that."""
+    told: set[str] = set()
+    for path, rule in plan.leaves.items():
+        if path in seen.values or rule.compare == "ignore":
+            continue
+        empty = next(part for part in (*_ancestors(path), path) if part not in seen.values or _empty_array(part, seen))
+        names = _NAMES_IN_PATH.findall(empty)
+        if empty in told or len(names) > len(set(names)):  # a recursive schema ends somewhere
+            continue
+        told.add(empty)
+        what = "empty" if empty in seen.values or empty in plan.arrays else "null"
+        yield f"'{empty}' is {what} in every ground truth: these cases cannot show whether it is read right"
+
+
+def _ancestors(path: str) -> Iterator[str]:
+    """The objects and arrays around a path, the outermost first: `a.b[].c` → `a`, `a.b`, `a.b[]`."""
+    for match in re.finditer(r"\.|\[\]", path):
+        yield path[: match.start()]
+        if match[0] == "[]" and match.end() < len(path):
+            yield path[: match.end()]
+
+
+def _empty_array(path: str, seen: _Seen) -> bool:
+    return path not in seen.arrays and isinstance(seen.values[path][0], list)

@@ -1,0 +1,18 @@
+"""Would k answers in a row all be right?"""
+
+from math import comb
+
+KS = (1, 2, 3, 5, 10)
+
+
+def pass_hat_k(successes: int, n: int, k: int) -> float | None:
+    """Probability that k answers drawn from a case's n answers without replacement all succeed: C(c, k) ÷ C(n, k).
+
+    The unbiased estimate of the chance that k further answers all succeed; a run's pass^k is its mean over cases. With
+    k = 1 it is the share of successes. Range 0 to 1, 1 is best; falls with k; undefined for k > n.
+    Yao et al. 2024 (τ-bench), https://arxiv.org/abs/2406.12045.
+
+    >>> [pass_hat_k(3, 4, k) for k in (1, 2, 4)]
+    [0.75, 0.5, 0.0]
+    """
+    return comb(successes, k) / comb(n, k) if k <= n else None

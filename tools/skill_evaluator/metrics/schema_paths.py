@@ -1,0 +1,155 @@
+"""From a JSON Schema to the paths it speaks of and what stands at each: a comparator's name, `object`, `array of …`.
+
+A path is dotted, with `[]` for array items and `*` for any key that the schema does not name.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from skill_evaluator.metrics.rules import Compare
+
+_MAX_REF_VISITS = 2  # how often a recursive reference is unrolled
+_MOST_NODES = 20_000  # after so many, no reference is followed: definitions that all refer to each other
+_COMBINED = ("anyOf", "oneOf", "allOf")
+_CONDITIONAL = ("then", "else")
+_OPEN_KEYS = ("additionalProperties", "unevaluatedProperties")
+_SCALARS = ("string", "number", "integer", "boolean")
+_UNDECIDED = (None, "any", "exact", "number")  # kinds that give way to what another branch of the schema says
+_Node = Mapping[str, Any]
+_Visits = Mapping[str, int]
+
+
+def schema_paths(schema: _Node) -> dict[str, str]:
+    """Kind by path, in the schema's order: a comparator's name, `object`, `array of scalars`, `array of objects`,
+    `array of places` (items told apart by position), or `any` where the schema does not say."""
+    walk = _Walk(schema)
+    while walk.ahead:
+        walk.note(*walk.ahead.popleft())
+    return {path: walk.found[path] for path in walk.in_order() if path or walk.found[path] != "any"}
+
+
+def below(path: str, key: str) -> str:
+    """The path of an object's key.
+
+    >>> below("", "a"), below("a[]", "b")
+    ('a', 'a[].b')
+    """
+    return f"{path}.{key}" if path else key
+
+
+class _Walk:
+    """One walk over a schema, level by level: where it must end early, what is missing lies deepest."""
+
+    def __init__(self, root: _Node) -> None:
+        self.root = root
+        self.found: dict[str, str] = {}
+        self.nodes = 0
+        self.ahead: deque[tuple[Any, str, _Visits]] = deque([(root, "", {})])
+        self._children: dict[str, dict[str, None]] = {}
+
+    def in_order(self) -> list[str]:
+        """The paths found in the schema's order, each before those below it."""
+        ordered, stack = [], [""]
+        while stack:
+            path = stack.pop()
+            ordered.append(path)
+            stack += reversed([child for child in self._children.get(path, ()) if child in self.found])
+        return [path for path in ordered if path in self.found]
+
+    def _go_on(self, node: Any, parent: str, path: str, visits: _Visits) -> None:
+        if path != parent:  # as that of a key without a name would be at the top
+            self._children.setdefault(parent, {})[path] = None
+        self.ahead.append((node, path, visits))
+
+    def note(self, node: Any, path: str, visits: _Visits) -> None:
+        """Note what stands at a path, by one schema node; those below it come later."""
+        if node is True:
+            self.found.setdefault(path, "any")
+        for part, seen in self._parts(node, visits):
+            types = part.get("type", ())
+            types = {types} if isinstance(types, str) else set(types)
+            self.found.setdefault(path, "any")
+            if types & {"object"} or any(keyword in part for keyword in ("properties", *_OPEN_KEYS)):
+                self._note_object(part, path, seen)
+            if types & {"array"} or "items" in part or "prefixItems" in part:
+                self._note_array(part, path, seen)
+            kind = _scalar_kind(part, types)
+            if kind and self.found[path] in _UNDECIDED and (kind not in _UNDECIDED or self.found[path] == "any"):
+                self.found[path] = kind
+
+    def _note_object(self, node: _Node, path: str, visits: _Visits) -> None:
+        if path and self.found[path] == "any":
+            self.found[path] = "object"
+        for name, child in node.get("properties", {}).items():
+            self._go_on(child, path, below(path, name), visits)
+        for child in (*map(node.get, _OPEN_KEYS), *node.get("patternProperties", {}).values()):
+            if isinstance(child, Mapping):
+                self._go_on(child, path, below(path, "*"), visits)
+
+    def _note_array(self, node: _Node, path: str, visits: _Visits) -> None:
+        items, rest = node.get("items"), node.get("additionalItems")
+        places = node.get("prefixItems", items if isinstance(items, Sequence) else ())
+        alike = rest if isinstance(items, Sequence) else items
+        if places:
+            self.found[path] = "array of places"
+        elif self.found[path] not in ("array of places", "array of objects"):
+            self.found[path] = "array of objects" if self._has_parts(alike, visits) else "array of scalars"
+        for child in (*places, alike):
+            if isinstance(child, Mapping):
+                self._go_on(child, path, f"{path}[]", visits)
+
+    def _has_parts(self, items: Any, visits: _Visits) -> bool:
+        """Whether array items are objects or arrays in some branch."""
+        return any(
+            "properties" in part or "object" in part.get("type", ()) or "array" in part.get("type", ())
+            for part, _ in self._parts(items, visits)
+        )
+
+    def _parts(self, node: Any, visits: _Visits) -> Iterator[tuple[_Node, _Visits]]:
+        """A node with all it is combined of, and its references followed; nothing for `true` and `false`."""
+        if not isinstance(node, Mapping):
+            return
+        self.nodes += 1
+        yield node, visits
+        for keyword in ("$ref", "$dynamicRef"):
+            reference = node.get(keyword)
+            if isinstance(reference, str) and self.nodes < _MOST_NODES:
+                seen = visits.get(reference, 0)
+                if seen < _MAX_REF_VISITS:
+                    yield from self._parts(_target(reference, self.root), {**visits, reference: seen + 1})
+        for keyword in _COMBINED:
+            for branch in node.get(keyword, ()):
+                yield from self._parts(branch, visits)
+        for branch in (*map(node.get, _CONDITIONAL), *node.get("dependentSchemas", {}).values()):
+            yield from self._parts(branch, visits)
+
+
+def _scalar_kind(node: _Node, types: set[str]) -> Compare | None:
+    if "enum" in node or "const" in node:
+        values = node.get("enum", [node.get("const")])
+        return "category" if any(isinstance(value, str) for value in values) else "exact"
+    if "string" in types:
+        return "date" if node.get("format") == "date" else "string"
+    if types & {"number", "integer"}:
+        return "number"
+    return "exact" if types & set(_SCALARS) else None
+
+
+def _target(reference: str, root: _Node) -> Any:
+    """What a local reference names: a JSON pointer, or an anchor in the definitions."""
+    pointer = unquote(reference.removeprefix("#"))
+    if pointer and not pointer.startswith("/"):
+        named = (root, *root.get("$defs", {}).values(), *root.get("definitions", {}).values())
+        anchors = ("$anchor", "$dynamicAnchor", "$id", "id")
+        wanted = (pointer, reference)
+        return next((node for node in named if any(node.get(name) in wanted for name in anchors)), None)
+    target: Any = root
+    for part in pointer.split("/")[1:]:
+        part = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(target, Mapping):
+            target = target.get(part)
+        else:
+            target = target[int(part)] if isinstance(target, list) and part.isdecimal() else None
+    return target

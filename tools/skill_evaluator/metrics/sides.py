@@ -1,0 +1,84 @@
+"""One value that is compared: what the items of its arrays are known by, worked out once however often it is asked.
+
+Both sides of a comparison share a lexicon; the truth's may serve any number of outputs.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from skill_evaluator.metrics.fieldplan import Field
+from skill_evaluator.metrics.leaves import Leaves, Lexicon
+from skill_evaluator.metrics.rules import FieldRule
+from skill_evaluator.text import by_name, frozen, respelt
+
+_CONTAINERS = (dict, list)
+
+
+class Side:
+    """A value and its part of the work of comparing it."""
+
+    def __init__(self, value: Any, lexicon: Lexicon) -> None:
+        self.value = value
+        self.lexicon = lexicon
+        self._identities: dict[tuple[int, str], list[Hashable]] = {}
+        self._leaves: dict[tuple[int, str], list[Leaves]] = {}
+        self._texts: dict[int, str] = {}
+
+    def identities(self, items: list[Any], rule: FieldRule, field: Field) -> list[Hashable]:
+        """What each item of an array of this value is known by: its key fields, or the whole of it."""
+        key = (id(items), field.path)
+        found = self._identities.get(key)
+        if found is None:
+            found = self._identities[key] = self.lexicon.identities(items, rule, field)
+        return found
+
+    def leaves(self, items: list[Any], field: Field) -> list[Leaves]:
+        """The leaves of each item of an array of this value."""
+        key = (id(items), field.path)
+        found = self._leaves.get(key)
+        if found is None:
+            found = self._leaves[key] = self.lexicon.items(items, field)
+        return found
+
+    def text(self, item: Any) -> str:
+        """One text for all items equal to this one, to put items in an order that hangs on what they say alone."""
+        found = self._texts.get(id(item))
+        if found is None:
+            found = self._texts[id(item)] = repr(frozen(item))
+        return found
+
+    @cached_property
+    def item_counts(self) -> Mapping[str, Counter[Hashable]]:
+        """By array path, how often each item stands in it; arrays inside array items are pooled.
+
+        An item that has none of its key fields is known by the whole of it.
+        """
+        found: dict[str, Counter[Hashable]] = {}
+        for field, items in _arrays(self.value, self.lexicon.plan.field("")):
+            rule = field.array_rule(*items)
+            known_by = self.identities(items, rule, field)
+            if rule.align == "key":
+                whole = self.lexicon.vocabulary(field.item)
+                known_by = [
+                    who if isinstance(who, tuple) and any(who) else whole.form(item)
+                    for who, item in zip(known_by, items, strict=True)
+                ]
+            found.setdefault(field.path, Counter()).update(known_by)
+        return found
+
+
+def _arrays(value: Any, field: Field) -> Iterator[tuple[Field, list[Any]]]:
+    """Every array in a value, from the outside in; on a stack, because values may be hundreds of levels deep."""
+    stack = [(value, field)]
+    while stack:
+        value, field = stack.pop()
+        if field.rule is not None:
+            continue
+        if isinstance(value, dict):
+            if any(isinstance(child, _CONTAINERS) for child in value.values()):
+                stack += [(child, field.child(name)) for name, child in by_name(value, respelt(value)).items()]
+        elif isinstance(value, list):
+            yield field, value
+            stack += [(child, field.item) for child in value]

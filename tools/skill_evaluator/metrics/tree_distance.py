@@ -1,0 +1,304 @@
+"""Two ordered labelled trees in, the least number of nodes to insert, delete or relabel out: exact.
+
+Zhang and Shasha's tables, of which only the cells are filled that a distance of at most k can pass through. The edit
+distances between all beginnings and ends of the two postorders, cheap as texts, say which cells those are.
+"""
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+_MOST_PAIRS = 100_000_000  # of nodes: four bits each, and about 10 s at worst
+_MOST_CELLS = 20_000_000  # found or filled: about 10 s
+
+_Row = dict[int, int]  # of a table: cost by column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """Nodes in postorder: the subtree of a node is the run of `sizes[node]` nodes that ends with it.
+
+    Labels and shapes are numbers: equal labels have the same number, and so have equal subtrees.
+    """
+
+    labels: list[int]
+    sizes: list[int]
+    shapes: list[int]
+
+
+def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) -> Tree:
+    """The tree of (label, number of children) in postorder; trees to be compared must share `numbers`, at first empty.
+
+    >>> tree([("x", 0), ("y", 0), ("root", 2)], {}).sizes
+    [1, 1, 3]
+    """
+    labels: list[int] = []
+    sizes: list[int] = []
+    shapes: list[int] = []
+    waiting: list[int] = []  # roots of the subtrees that have no parent yet
+    for node, (name, arity) in enumerate(nodes):
+        children = waiting[len(waiting) - arity :]
+        del waiting[len(waiting) - arity :]
+        waiting.append(node)
+        label = numbers.setdefault(("label", name), len(numbers))
+        shape = (label, *[shapes[child] for child in children])
+        labels.append(label)
+        sizes.append(1 + sum([sizes[child] for child in children]))
+        shapes.append(numbers.setdefault(shape, len(numbers)))
+    return Tree(labels=labels, sizes=sizes, shapes=shapes)
+
+
+def tree_distance(a: Tree, b: Tree) -> int | None:
+    """Ordered tree edit distance, every insertion, deletion and relabelling at cost 1.
+
+    None where it would take longer than about 10 s. Zhang and Shasha 1989, https://doi.org/10.1137/0218082.
+
+    >>> numbers = {}
+    >>> one, other = tree([("x", 0), ("y", 0), ("root", 2)], numbers), tree([("z", 0), ("root", 1)], numbers)
+    >>> tree_distance(one, other)
+    2
+    """
+    if not a.sizes or not b.sizes:
+        return len(a.sizes) + len(b.sizes)
+    if a.shapes[-1] == b.shapes[-1]:
+        return 0
+    a, b = _without_common_ends(a, b)
+    if len(a.sizes) * len(b.sizes) > _MOST_PAIRS:
+        return None
+    try:
+        return _search(_Tables(a, b), len(a.sizes) + len(b.sizes))
+    except _TooManyCellsError:
+        return None
+
+
+def _without_common_ends(a: Tree, b: Tree) -> tuple[Tree, Tree]:
+    """What is left of two different trees when equal roots and equal first and last subtrees under them are set aside.
+
+    The distance stays the same. Take the best mapping, and follow a node that it sends into a part set aside on from
+    that part's twin: as mappings keep preorder (for last subtrees, postorder), the path only ever goes further from
+    the middle, so it ends with a deletion. Deleting the node at once, and mapping the part to its twin, costs no more.
+    """
+    while a.labels[-1] == b.labels[-1]:
+        left, right = _children(a), _children(b)
+        low, high, least = 0, 0, min(len(left), len(right))
+        while low < least and a.shapes[left[low]] == b.shapes[right[low]]:
+            low += 1
+        while high < least - low and a.shapes[left[-1 - high]] == b.shapes[right[-1 - high]]:
+            high += 1
+        if not low == high == 0:
+            a, b = _only(a, left, low, high, -1), _only(b, right, low, high, -2)
+        if len(left) - low - high != 1 or len(right) - low - high != 1:
+            break
+        a, b = _without_root(a), _without_root(b)
+    return a, b
+
+
+def _children(of: Tree) -> list[int]:
+    """The root's, from left to right."""
+    found, child = [], len(of.sizes) - 2
+    while child >= 0:
+        found.append(child)
+        child -= of.sizes[child]
+    return found[::-1]
+
+
+def _only(of: Tree, children: list[int], low: int, high: int, shape: int) -> Tree:
+    """The tree without the first `low` and the last `high` of its root's children; `shape` is a new number."""
+    begin = children[low - 1] + 1 if low else 0
+    end = children[-1 - high] + 1 if high < len(children) else begin
+    return Tree(
+        labels=[*of.labels[begin:end], of.labels[-1]],
+        sizes=[*of.sizes[begin:end], end - begin + 1],
+        shapes=[*of.shapes[begin:end], shape],
+    )
+
+
+def _without_root(of: Tree) -> Tree:
+    return Tree(labels=of.labels[:-1], sizes=of.sizes[:-1], shapes=of.shapes[:-1])
+
+
+class _TooManyCellsError(Exception):
+    """The tables would take too long to fill."""
+
+
+def _search(tables: "_Tables", most: int) -> int:
+    """The distance, by allowing ever more than the least it can be, and in the end anything."""
+    best = most
+    for slack in (0, 1, 2, 4, 8):
+        k = min(tables.least + slack, best - 1)
+        best = min(best, tables.distance_within(k))
+        if best <= k + 1:  # found, or nothing is cheaper
+            return best
+    return min(best, tables.distance_within(best - 1))
+
+
+class _Side:
+    """A tree, and of every node what the tables ask for."""
+
+    def __init__(self, of: Tree) -> None:
+        self.labels, self.sizes, self.shapes = of.labels, of.sizes, of.shapes
+        self.root = len(of.sizes) - 1
+        self.firsts = [node - size + 1 for node, size in enumerate(of.sizes)]  # its leftmost leaf
+        self.tops = {first: node for node, first in enumerate(self.firsts)}  # of a leaf: the highest it is the first of
+        self.flat: list[bool] = []  # whether all below it are leaves
+        last_inner = -1
+        for node, first in enumerate(self.firsts):
+            self.flat.append(last_inner < first)
+            if first < node:
+                last_inner = node
+
+
+class _Tables:
+    """Costs of mapping forests: the first p nodes of one tree to the first q of the other, from some leaf on.
+
+    A mapping keeps postorder. So one through the cell (p, q) costs at least the edit distance of the labels before it
+    plus that of the labels behind it, and where that is more than k the cell need not be filled.
+    """
+
+    def __init__(self, a: Tree, b: Tree) -> None:
+        self.a, self.b = _Side(a), _Side(b)
+        self.before = _text_distances(a.labels, b.labels)
+        self.behind = _text_distances(a.labels[::-1], b.labels[::-1])[::-1]
+        self.masks = [(1 << q) - 1 for q in range(len(b.labels) + 1)]
+        ends, more, less = len(a.labels), *self.before[-1]
+        self.least = ends + more.bit_count() - less.bit_count()
+        self.never = len(a.labels) + len(b.labels) + 1  # more than any mapping costs
+        self.cells = 0
+        self.within: list[list[int]] = []
+        self.meeting: dict[tuple[int, int], int] = {}
+
+    def distance_within(self, k: int) -> int:
+        """The distance, if it is at most k; else what some mapping costs, or more than any."""
+        self.within = self._cells_within(k)
+        self.meeting = {}
+        a, b = self.a, self.b
+        for top_a in sorted(a.tops.values()):  # smaller subtrees come before those they are part of
+            if a.sizes[top_a] > 1:
+                begins = self.within[a.firsts[top_a]]
+                for top_b in sorted([b.tops[begin] for begin in begins if begin in b.tops]):
+                    if self._needs_table(top_a, top_b):
+                        self._fill(top_a, top_b)
+        return self._fill(a.root, b.root)
+
+    def _needs_table(self, top_a: int, top_b: int) -> bool:
+        """Whether only a table tells what it costs if two nodes on the leftmost paths of these subtrees meet."""
+        both_flat = self.a.flat[top_a] and self.b.flat[top_b]
+        both_roots = top_a == self.a.root and top_b == self.b.root  # theirs comes last, whatever they are
+        return self.b.sizes[top_b] > 1 and not both_flat and not both_roots
+
+    def _cells_within(self, k: int) -> list[list[int]]:
+        """For each p every q such that a mapping through (p, q) may cost k or less."""
+        masks, columns, rows = self.masks, len(self.b.labels), len(self.a.labels)
+        found: list[list[int]] = []
+        begin = 0
+        for (more, less), (more_behind, less_behind) in zip(self.before, self.behind, strict=True):
+            row = []
+            q = begin
+            while q <= columns:
+                mask, behind = masks[q], masks[columns - q]
+                over = rows - k + (more & mask).bit_count() - (less & mask).bit_count()
+                over += (more_behind & behind).bit_count() - (less_behind & behind).bit_count()
+                if over <= 0:
+                    row.append(q)
+                q += max(1, (over + 1) // 2)  # from one q to the next it changes by 2 at most
+            begin = row[0]  # further left there is nothing below, either: p and q only grow along a mapping
+            found.append(row)
+            self._count(len(row))
+        return found
+
+    def _count(self, cells: int) -> None:
+        self.cells += cells
+        if self.cells > _MOST_CELLS:
+            raise _TooManyCellsError
+
+    def _fill(self, top_a: int, top_b: int) -> int:
+        """Fill the table of two subtrees; the cost of mapping one to the other.
+
+        On the way, `meeting` is told what it costs if two nodes on their leftmost paths meet.
+        """
+        a, begin_a, begin_b = self.a, self.a.firsts[top_a], self.b.firsts[top_b]
+        above = {begin_b: 0} | {q: q - begin_b for q in self._columns(begin_a, begin_b, top_b)}
+        before_first: dict[int, _Row] = {}  # by leftmost leaf
+        for node in range(begin_a, top_a + 1):
+            first = a.firsts[node]
+            if first == node:
+                before_first[node] = above
+            row = {begin_b: node + 1 - begin_a}
+            columns = self._columns(node + 1, begin_b, top_b)
+            self._fill_row(row, columns, node, above, before_first[first], begin_b if first == begin_a else None)
+            if a.tops[first] == node:
+                del before_first[first]
+            above = row
+        return above.get(top_b + 1, self.never)
+
+    def _columns(self, p: int, begin: int, top: int) -> list[int]:
+        """The cells to be filled in a row of the table of a subtree."""
+        row = self.within[p]
+        found = row[bisect_right(row, begin) : bisect_right(row, top + 1)]
+        self._count(len(found) + 1)
+        return found
+
+    def _fill_row(
+        self, row: _Row, columns: list[int], node: int, above: _Row, before_first: _Row, leftmost: int | None
+    ) -> None:
+        """For every last node of the other forest: this one is deleted, or that one is inserted, or the two meet.
+
+        `leftmost`, where this node is on the leftmost path of its table, is the leaf where that of the other begins.
+        """
+        never, firsts, sizes, labels = self.never, self.b.firsts, self.b.sizes, self.b.labels
+        label, size = self.a.labels[node], self.a.sizes[node]
+        for q in columns:
+            other = q - 1
+            best, inserted = above.get(q, never), row.get(other, never)
+            if inserted < best:
+                best = inserted
+            best += 1
+            met = before_first.get(firsts[other], never)
+            if met < best:
+                if size == 1 or sizes[other] == 1:  # all other nodes of the larger subtree have no partner
+                    met += size + sizes[other] - 1 - (label == labels[other])
+                else:
+                    if firsts[other] == leftmost:
+                        self.meeting[node, other] = above.get(other, never) + (label != labels[other])
+                    met += self._met(node, other)
+                if met < best:
+                    best = met
+            row[q] = best
+
+    def _met(self, node: int, other: int) -> int:
+        """The cost of mapping a subtree to a subtree if their roots meet."""
+        a, b = self.a, self.b
+        if a.shapes[node] == b.shapes[other]:
+            return 0
+        found = self.meeting.get((node, other))
+        if found is None:
+            found = self.never
+            if a.flat[node] and b.flat[other]:
+                from rapidfuzz.distance import Levenshtein
+
+                below, below_other = a.labels[a.firsts[node] : node], b.labels[b.firsts[other] : other]
+                found = Levenshtein.distance(below, below_other) + (a.labels[node] != b.labels[other])
+            self.meeting[node, other] = found
+        return found
+
+
+def _text_distances(a: list[int], b: list[int]) -> list[tuple[int, int]]:
+    """The edit distances of all beginnings of two texts, a row per beginning of the first, as two sets of bits.
+
+    Along a row the distance rises by one at the bits of the first set, falls by one at those of the second; row p
+    starts with p. Hyyrö 2003, after Myers 1999: https://doi.org/10.1145/316542.316550.
+    """
+    places: dict[int, int] = {}
+    for place, label in enumerate(b):
+        places[label] = places.get(label, 0) | 1 << place
+    every = (1 << len(b)) - 1
+    rises, falls = every, 0
+    rows = [(rises, falls)]
+    for label in a:
+        equal = places.get(label, 0)
+        diagonal = (((equal & rises) + rises) ^ rises) | equal | falls
+        down, up = falls | ~(diagonal | rises), diagonal & rises
+        down, up = down << 1 | 1, up << 1
+        rises, falls = (up | ~(diagonal | down)) & every, down & diagonal & every
+        rows.append((rises, falls))
+    return rows

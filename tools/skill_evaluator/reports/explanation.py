@@ -1,0 +1,240 @@
+"""One explained answer for people: document, leaves, arrays and schema errors; as data for a program."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from rich.text import Text
+
+from skill_evaluator.array_matches import ArrayMatch
+from skill_evaluator.components import Component
+from skill_evaluator.explaining import Answer, Explanation, Leaf
+from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
+from skill_evaluator.reports.shown import abridged, code_block, code_span, name_text, value_pair, visible
+from skill_evaluator.reports.wording import aligned_by, compared_as
+from skill_evaluator.runner.journal import Manifest
+
+_LINES = 15
+_CHARACTERS = 1200
+_WHOLE = "(the whole answer)"
+_STYLES = {"right": "green", "wrong": "red", "missing": "yellow", "extra": "magenta", "unscored": "dim"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """An explanation and the run it is of."""
+
+    manifest: Manifest
+    component: Component
+    explanation: Explanation
+
+
+def print_explanation(shown: Shown, form: Literal["text", "json", "markdown"], *, full: bool = False) -> None:
+    """Write it to stdout; `full` leaves nothing out of documents and values (JSON never does)."""
+    if form == "json":
+        json.dump(_as_json(shown), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    elif form == "markdown":
+        write("\n".join(_page(shown, full)))
+    else:
+        show(_text(shown, full))
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A heading (with names from outside, or without) over a table, or over a text as it is."""
+
+    title: str
+    sheet: Sheet | None = None
+    text: str | None = None
+    names: bool = False
+
+
+def _sections(shown: Shown, full: bool) -> Iterator[_Section]:
+    explained = shown.explanation
+    document = explained.case.document
+    yield _Section(f"document ({len(document):,} characters)", text=document if full else _beginning(document))
+    answer = explained.answer
+    if answer.parsed is None or answer.parsed.found is None:
+        if answer.text is not None:
+            text = answer.text if full else _beginning(answer.text)
+            yield _Section(f"the answer as it came ({len(answer.text):,} characters)", text=text)
+        return
+    yield _Section(f"leaves: {_counted(explained.leaves)}", sheet=_leaves_sheet(explained.leaves, full))
+    for array in explained.arrays:
+        yield _Section(_array_title(array), sheet=_array_sheet(array, full) if array.items else None, names=True)
+    if explained.schema_errors:
+        errors = [(Cell(error if full else abridged(error), code=True),) for error in explained.schema_errors]
+        yield _Section("schema errors", sheet=Sheet(columns=("path: what is wrong",), rows=errors))
+
+
+def _heads(shown: Shown) -> list[str]:
+    """The lines above everything: which answer this is, what became of the others, and its scores."""
+    manifest, explained = shown.manifest, shown.explanation
+    answer = explained.answer
+    notes = [answer.outcome, *([answer.reason] if answer.reason else [])]
+    if answer.parsed is not None and answer.parsed.found in ("fenced", "embedded"):
+        notes.append({"fenced": "JSON in a code fence", "embedded": "JSON amid other text"}[answer.parsed.found])
+    if not explained.case.labelled:
+        notes.append("no ground truth")
+    scores = " · ".join(f"{name} {_number(value)}" for name, value in explained.metrics.items())
+    return [
+        f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",
+        f"case {explained.case.id} · replicate {answer.index}: {', '.join(notes)}",
+        f"replicates: {_outcomes(explained.answers)}",
+        f"scores: {scores}",
+    ]
+
+
+def _outcomes(answers: Sequence[Answer]) -> str:
+    by_kind: dict[str, list[int]] = {}
+    for answer in answers:
+        by_kind.setdefault(answer.outcome, []).append(answer.index)
+    return ", ".join(f"{len(indexes)} {kind} ({ranges(indexes)})" for kind, indexes in by_kind.items())
+
+
+def ranges(indexes: Sequence[int]) -> str:
+    """Ascending numbers in few words.
+
+    >>> ranges([0, 1, 2, 5])
+    '0-2, 5'
+    """
+    runs: list[list[int]] = []
+    for index in indexes:
+        if runs and index == runs[-1][-1] + 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _beginning(text: str) -> str:
+    """The first lines of a text; says how much is left out."""
+    lines = text.splitlines()
+    kept = "\n".join(lines[:_LINES])[:_CHARACTERS]
+    if len(kept) >= len(text.rstrip()):
+        return text
+    return f"{kept.rstrip()}\n… ({len(lines):,} lines, {len(text):,} characters in all: --full shows them)"
+
+
+def _counted(leaves: Sequence[Leaf]) -> str:
+    verdicts = [leaf.verdict for leaf in leaves]
+    kinds = [kind for kind in _STYLES if kind in verdicts]
+    return ", ".join(f"{verdicts.count(kind)} {kind}" for kind in kinds) or "none"
+
+
+def _leaves_sheet(leaves: Sequence[Leaf], full: bool) -> Sheet:
+    rows = []
+    for leaf in leaves:
+        row = leaf.row
+        truth, output = value_pair(row.truth, row.output, None) if full else value_pair(row.truth, row.output)
+        how = compared_as(row.rule) + ("" if row.rule.counts else ", not counted")
+        path = Cell(name_text(leaf.at), code=True) if leaf.at else Cell(_WHOLE)
+        verdict = Cell(leaf.verdict, _STYLES[leaf.verdict])
+        rows.append((verdict, path, _value(truth), _value(output), Cell(how, "dim", code=True)))
+    return Sheet(columns=("verdict", "path", "truth", "output", "compared as"), rows=rows, whole=frozenset({"path"}))
+
+
+def _value(text: str) -> Cell:
+    return Cell(text, code=text != "–")
+
+
+def _array_title(array: ArrayMatch) -> str:
+    met = sum(item.truth is not None and item.output is not None for item in array.items)
+    missing, extra = (sum(getattr(item, side) is None for item in array.items) for side in ("output", "truth"))
+    name = name_text(array.at) or _WHOLE
+    return f"array {name}, aligned {aligned_by(array.rule)}: {met} met, {missing} missing, {extra} extra"
+
+
+def _array_sheet(array: ArrayMatch, full: bool) -> Sheet:
+    rows = []
+    for item in array.items:
+        kind = "missing" if item.output is None else "extra" if item.truth is None else "met"
+        style = _STYLES.get(kind, "")
+        places = [Cell("–" if index is None else str(index)) for index in (item.truth, item.output)]
+        why = visible(item.why)
+        rows.append((*places, Cell(kind, style), Cell(why if full else abridged(why), code=True)))
+    return Sheet(columns=("in truth", "in output", "", "why"), rows=rows, numbers=frozenset({"in truth", "in output"}))
+
+
+def _text(shown: Shown, full: bool) -> Iterator[Sheet | Text]:
+    for place, line in enumerate(_heads(shown)):
+        yield Text(visible(line), style="bold" if place < 2 else "")
+    for section in _sections(shown, full):
+        yield Text()
+        yield Text(visible(section.title), style="bold cyan")
+        if section.text is not None:
+            yield Text(visible(section.text.rstrip("\n"), keep="\n\t"))
+        if section.sheet is not None:
+            yield section.sheet
+
+
+def _page(shown: Shown, full: bool) -> Iterator[str]:
+    first, *others = _heads(shown)
+    yield f"## {code_span(first)}\n"
+    yield "".join(f"- {code_span(line)}\n" for line in others)
+    for section in _sections(shown, full):
+        yield f"### {code_span(section.title) if section.names else section.title}\n"
+        if section.text is not None:
+            yield code_block(section.text) + "\n"
+        if section.sheet is not None:
+            yield markdown_table(section.sheet)
+
+
+def _as_json(shown: Shown) -> dict[str, Any]:
+    manifest, explained = shown.manifest, shown.explanation
+    answer = explained.answer
+    parsed = answer.parsed
+    return {
+        "run_id": manifest.run_id,
+        "component": manifest.skill,
+        "version": manifest.skill_version,
+        "model": manifest.model_id,
+        "case": explained.case.id,
+        "labelled": explained.case.labelled,
+        "outcomes": [one.outcome for one in explained.answers],
+        "replicate": answer.index,
+        "outcome": answer.outcome,
+        "reason": answer.reason,
+        "found": parsed.found if parsed else None,
+        "text": answer.text,
+        "document": explained.case.document,
+        "truth": explained.case.truth,
+        "output": parsed.value if parsed else None,
+        "metrics": dict(explained.metrics),
+        "leaves": [_leaf_as_json(leaf) for leaf in explained.leaves],
+        "arrays": [_array_as_json(array) for array in explained.arrays],
+        "schema_errors": list(explained.schema_errors),
+    }
+
+
+def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
+    row = leaf.row
+    return {
+        "path": row.path,
+        "at": leaf.at,
+        "truth_at": row.truth_at,
+        "output_at": row.output_at,
+        "truth": row.truth,
+        "output": row.output,
+        "compared_as": compared_as(row.rule),
+        "weight": row.rule.weight,
+        "counted": row.rule.counts,
+        "verdict": leaf.verdict,
+    }
+
+
+def _array_as_json(array: ArrayMatch) -> Mapping[str, Any]:
+    return {
+        "path": array.path,
+        "at": array.at,
+        "align": array.rule.align,
+        "key": list(array.rule.key),
+        "items": [asdict(item) for item in array.items],
+    }
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

@@ -1,0 +1,107 @@
+"""One field over all answers for people: a row a case; as data for a program."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Literal
+
+from rich.text import Text
+
+from skill_evaluator.field_views import FieldOfCase, FieldView
+from skill_evaluator.reports.explanation import ranges
+from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
+from skill_evaluator.reports.shown import code_span, name_text, shortened, value_pair, value_text, visible
+from skill_evaluator.reports.wording import compared_as, counted
+from skill_evaluator.runner.journal import Manifest
+
+_COLUMNS = ("case", "truth", "commonest", "share", "standing", "other answers")
+_STYLES = {"stable_right": "green", "stable": "green", "stable_wrong": "red", "flaky": "yellow", "unscored": "dim"}
+_LONGEST = 200
+
+
+def print_field(
+    view: FieldView, manifest: Manifest, form: Literal["text", "json", "markdown"], *, full: bool = False
+) -> None:
+    """Write it to stdout; `full` shortens no value (JSON never does)."""
+    heads = _heads(view, manifest)
+    if form == "json":
+        json.dump(_as_json(view, manifest), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    elif form == "markdown":
+        first, *others = heads
+        lines = "".join(f"- {code_span(line)}\n" for line in others)
+        write(f"## {code_span(first)}\n\n{lines}\n{markdown_table(_sheet(view, full))}")
+    else:
+        show([*(Text(visible(line), style="bold") for line in heads), Text(), _sheet(view, full)])
+
+
+def _heads(view: FieldView, manifest: Manifest) -> list[str]:
+    standings = ", ".join(f"{count} {_words(name)}" for name, count in _profile(view).items())
+    return [
+        f"{name_text(view.path) or '(the whole answer)'}, compared as {compared_as(view.rule)}",
+        f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",
+        f"{counted(len(view.cases), 'case')} × {counted(manifest.replicates, 'replicate')}: {standings}",
+    ]
+
+
+def _profile(view: FieldView) -> dict[str, int]:
+    counts = Counter(case.standing for case in view.cases)
+    return {name: counts[name] for name in _STYLES if counts[name]}  # type: ignore[index]
+
+
+def _words(standing: str) -> str:
+    return standing.replace("_", "-")
+
+
+def _sheet(view: FieldView, full: bool) -> Sheet:
+    rows = [_cells(case, full) for case in view.cases]
+    return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset({"share"}), whole=frozenset({"case"}))
+
+
+def _cells(case: FieldOfCase, full: bool) -> tuple[Cell, ...]:
+    common = case.values[0].value if case.values else None
+    truth, modal = value_pair(case.truth, common, None) if full else value_pair(case.truth, common)
+    others = [f"{value_text(given.value)} ({ranges(given.replicates)})" for given in case.values[1:]]
+    others += [f"{outcome} ({ranges(indexes)})" for outcome, indexes in case.unparsed.items()]
+    rest = "; ".join(one if full else shortened(one) for one in others)
+    return (
+        Cell(case.case_id, code=True),
+        _value(truth) if case.labelled else Cell("no ground truth", "dim"),
+        _value(modal) if case.values else Cell("none parsed", "dim"),
+        Cell(f"{len(case.values[0].replicates) if case.values else 0}/{case.answered}"),
+        Cell(_words(case.standing), _STYLES[case.standing]),
+        Cell(rest if full else shortened(rest, limit=_LONGEST), code=bool(rest)),
+    )
+
+
+def _value(text: str) -> Cell:
+    return Cell(text, code=text != "–")
+
+
+def _as_json(view: FieldView, manifest: Manifest) -> dict[str, Any]:
+    return {
+        "run_id": manifest.run_id,
+        "component": manifest.skill,
+        "version": manifest.skill_version,
+        "model": manifest.model_id,
+        "replicates": manifest.replicates,
+        "field": view.path,
+        "compared_as": compared_as(view.rule),
+        "profile": _profile(view),
+        "cases": [_case_as_json(case) for case in view.cases],
+    }
+
+
+def _case_as_json(case: FieldOfCase) -> Mapping[str, Any]:
+    return {
+        "case": case.case_id,
+        "labelled": case.labelled,
+        "truth": case.truth,
+        "standing": case.standing,
+        "answered": case.answered,
+        "share": case.share,
+        "values": [asdict(given) for given in case.values],
+        "unparsed": dict(case.unparsed),
+    }

@@ -1,0 +1,119 @@
+"""The field plans of linted components for people: tables on a terminal, Markdown for a page, JSON for a program."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rich.text import Text
+
+from skill_evaluator.components import Component
+from skill_evaluator.linting import PlanLine
+from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
+from skill_evaluator.reports.shown import code_span, name_text, visible
+from skill_evaluator.reports.wording import aligned_by, compared_as, counted
+
+_COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linted:
+    """One component that was looked at; without `component` it could not even be loaded."""
+
+    name: str
+    component: Component | None = None
+    lines: Sequence[PlanLine] = ()
+    cases: int = 0
+    labelled: int = 0
+    hints: Sequence[str] = ()
+    problems: Sequence[str] = ()
+
+
+def print_linted(linted: Sequence[Linted], form: Literal["text", "json", "markdown"]) -> None:
+    """Write what was found to stdout."""
+    if form == "json":
+        json.dump({"components": [_as_json(one) for one in linted]}, sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    elif form == "markdown":
+        write("\n".join(_markdown(one) for one in linted))
+    else:
+        show(piece for one in linted for piece in _text(one))
+
+
+def _as_json(one: Linted) -> dict[str, Any]:
+    known = one.component
+    return {
+        "component": one.name,
+        "version": known.version if known else None,
+        "output": known.output if known else None,
+        "metrics": list(known.metrics) if known else [],
+        "primary_metric": known.primary_metric if known else None,
+        "cases": one.cases,
+        "labelled": one.labelled,
+        "fields": [_line_as_json(line) for line in one.lines],
+        "hints": list(one.hints),
+        "problems": list(one.problems),
+    }
+
+
+def _line_as_json(line: PlanLine) -> dict[str, Any]:
+    rule = line.rule
+    options = rule.model_dump(mode="json", exclude_defaults=True, exclude={"compare", "weight", "align", "key"})
+    how = {"align": rule.align, "key": list(rule.key)} if line.kind == "array" else {"compare": rule.compare, **options}
+    weight = {"weight": rule.weight, "counted": line.counted} if line.kind == "field" else {}
+    return {"path": line.path, "kind": line.kind, **how, **weight, "why": line.why}
+
+
+def _sheet(lines: Sequence[PlanLine]) -> Sheet:
+    rows = [_cells(line) for line in lines]
+    return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset({"weight"}), whole=frozenset({"path"}))
+
+
+def _cells(line: PlanLine) -> tuple[Cell, ...]:
+    path = Cell(name_text(line.path), code=True) if line.path else Cell("(the whole answer)")
+    if line.kind == "array":
+        words = f"array, {aligned_by(line.rule)}"
+        return path, Cell(words, "cyan", code=True), Cell("–"), Cell("–"), Cell(line.why, code=True)
+    return (
+        path,
+        Cell(compared_as(line.rule), code=True),
+        Cell(f"{line.rule.weight:g}"),
+        Cell("yes") if line.counted else Cell("no", "yellow"),
+        Cell(line.why, code=True),
+    )
+
+
+def _facts(one: Linted, component: Component) -> str:
+    fields = sum(line.kind == "field" for line in one.lines)
+    arrays = len(one.lines) - fields
+    others = ", ".join(name for name in component.metrics if name != component.primary_metric)
+    return (
+        f"{counted(one.cases, 'case')}, {one.labelled} with ground truth · "
+        f"{counted(fields, 'field')}, {counted(arrays, 'array')} · "
+        f"ranked by {component.primary_metric}{f', also {others}' if others else ''}"
+    )
+
+
+def _text(one: Linted) -> Iterator[Sheet | Text]:
+    known = one.component
+    yield Text(visible(f"{one.name} {known.version}" if known else one.name), style="bold")
+    if known:
+        yield Text(visible(_facts(one, known)))
+        yield Text()
+        yield _sheet(one.lines)
+    if known and (one.hints or one.problems):
+        yield Text()
+    yield from (Text(f"hint: {visible(hint)}", style="yellow") for hint in one.hints)
+    yield from (Text(f"problem: {visible(problem)}", style="red") for problem in one.problems)
+    yield Text()
+
+
+def _markdown(one: Linted) -> str:
+    known = one.component
+    page = f"## {code_span(one.name)}{f' {known.version}' if known else ''}\n\n"
+    if known:
+        page += f"{visible(_facts(one, known))}\n\n{markdown_table(_sheet(one.lines))}"
+    notes = [f"- hint: {code_span(hint)}\n" for hint in one.hints]
+    notes += [f"- **problem:** {code_span(problem)}\n" for problem in one.problems]
+    return page + ("\n" if known and notes else "") + "".join(notes)

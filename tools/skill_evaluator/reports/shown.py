@@ -1,0 +1,81 @@
+"""Text from outside as people may see it: whole, on one line where a table needs that, and never taken for mark-up.
+
+What cannot be seen (control characters, bidirectional marks, zero-width spaces, lone surrogates) is written as JSON
+would escape it, so that two values that look alike can be told apart.
+"""
+
+import json
+import re
+from typing import Any
+
+_SHORT = 60
+_BEFORE_THE_DIFFERENCE = 15
+_BACKTICKS = re.compile(r"`+")
+
+
+def visible(text: str, keep: str = "") -> str:
+    """The text with every character that does not print written as `\\uXXXX`, but those in `keep`.
+
+    >>> visible("a\\x1b[31mb")
+    'a\\\\u001b[31mb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(mark if mark.isprintable() or mark in keep else json.dumps(mark)[1:-1] for mark in text)
+
+
+def value_text(value: Any) -> str:
+    """A JSON value on one line; null and absent, which are the same thing for a leaf, as a dash."""
+    return "–" if value is None else visible(json.dumps(value, ensure_ascii=False))
+
+
+def name_text(name: str) -> str:
+    """A name or path from outside on one line, with its backslashes doubled, as in JSON."""
+    return visible(name.replace("\\", "\\\\"))
+
+
+def shortened(text: str, start: int = 0, limit: int = _SHORT) -> str:
+    """At most so many characters of a text, from `start`; what is left out is said.
+
+    >>> shortened("abcdefghij", start=4, limit=3)
+    '…efg… (10 characters)'
+    """
+    if len(text) <= limit:
+        return text
+    start = min(start, len(text) - limit)
+    end = start + limit
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''} ({len(text):,} characters)"
+
+
+def abridged(text: str, limit: int = 2 * _SHORT) -> str:
+    """Beginning and end of a text that is longer: a message quotes the value it is about.
+
+    >>> abridged("abcdefghij", 4)
+    'ab … ij'
+    """
+    return text if len(text) <= limit else f"{text[: limit // 2]} … {text[-(limit // 2) :]}"
+
+
+def value_pair(left: Any, right: Any, limit: int | None = _SHORT) -> tuple[str, str]:
+    """Two values shortened alike, to the place where they differ; whole if there is no limit."""
+    first, second = value_text(left), value_text(right)
+    if limit is None:
+        return first, second
+    marks = enumerate(zip(first, second, strict=False))
+    same = next((place for place, (one, other) in marks if one != other), min(len(first), len(second)))
+    differ = same < max(len(first), len(second)) and not (left is None or right is None)
+    start = max(0, same - _BEFORE_THE_DIFFERENCE) if differ and same > limit - _BEFORE_THE_DIFFERENCE else 0
+    return shortened(first, start, limit), shortened(second, start, limit)
+
+
+def code_span(text: str) -> str:
+    """Text as Markdown code on one line, also inside a table (where a pipe ends a cell even in code)."""
+    fence = "`" * (max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
+    room = " " if text.startswith("`") or text.endswith("`") or not text else ""
+    return fence + room + visible(text).replace("|", "\\|") + room + fence
+
+
+def code_block(text: str) -> str:
+    """Text as a Markdown block of code, its lines as they are."""
+    fence = "`" * max(3, max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
+    return "\n".join([fence, visible(text, keep="\n\t").rstrip("\n"), fence])

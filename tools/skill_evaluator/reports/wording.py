@@ -1,0 +1,62 @@
+"""How a field is compared and an array aligned, in words: the same ones in every report."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skill_evaluator.metrics.fieldplan import FieldRule
+
+_NOT_OPTIONS = {"compare", "weight", "align", "key"}
+_FORMATS_SHOWN = 3
+_SIMPLE = {"exact": "exact value", "ignore": "not looked at"}
+_ALIGNED = {"best": "by best assignment", "ordered": "in order", "set": "as a set"}
+
+
+def compared_as(rule: FieldRule) -> str:
+    """A leaf's comparison with its options.
+
+    >>> compared_as(FieldRule(compare="number", tolerance=0.005, from_string=True))
+    'number, ± 0.005, also written as text'
+    """
+    kind = rule.compare or "exact"
+    if kind == "text":
+        return "text, reported only" if rule.threshold is None else f"text, from token F1 {rule.threshold:g}"
+    options = rule.model_dump(exclude_defaults=True, exclude=_NOT_OPTIONS)
+    words = [_OPTIONS[name](value) if name in _OPTIONS else f"{name} {value}" for name, value in options.items()]
+    return ", ".join([_SIMPLE.get(kind, kind), *words])
+
+
+def aligned_by(rule: FieldRule) -> str:
+    """How the items of an array find each other.
+
+    >>> aligned_by(FieldRule(align="key", key=("category", "period")))
+    'by key category + period'
+    """
+    if rule.align == "key":
+        return f"by key {' + '.join(rule.key)}"
+    return _ALIGNED.get(rule.align or "best", str(rule.align))
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "case"), counted(2, "case")
+    ('1 case', '2 cases')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _formats(formats: tuple[str, ...]) -> str:
+    more = len(formats) - _FORMATS_SHOWN
+    return f"written {', '.join(formats[:_FORMATS_SHOWN])}{f' and {more} more ways' if more > 0 else ''}"
+
+
+_OPTIONS: Mapping[str, Callable[[Any], str]] = {
+    "tolerance": lambda value: f"± {value:g}",
+    "relative_tolerance": lambda value: f"± {value * 100:g} %",
+    "from_string": lambda value: "also written as text",
+    "casefold": lambda value: "case folded",
+    "ignore_punctuation": lambda value: "punctuation ignored",
+    "threshold": lambda value: f"from {value:g} edit similarity",
+    "formats": _formats,
+    "tolerance_days": lambda value: f"± {value:g} days",
+}

@@ -28,6 +28,15 @@ def test_an_array_is_worked_out_once() -> None:
     assert side.item_counts is side.item_counts
 
 
-def test_the_text_of_an_item_is_that_of_its_equals() -> None:
-    side = truth_side(None, FieldPlan())
-    assert side.text({"b": 1.0, "a": None}) == side.text({"b": 1}) != side.text({"b": True})
+def test_the_text_of_an_item_is_that_of_its_equals_and_knows_no_order_where_there_is_none() -> None:
+    items = [
+        {"id": 1.0, "note": None}, {"id": 1}, {"id": True},
+        {"tags": ["a", "b"], "id": "1"}, {"id": "1", "tags": ["b", "a"]},
+        {"steps": [1, 2]}, {"steps": [2, 1]},
+    ]  # fmt: skip
+    plan = order_plan("best")
+    side = truth_side(items, plan)
+    number, same, truth, tags, same_tags, steps, other_steps = (side.text(item, plan.field("")) for item in items)
+    assert number == same != truth
+    assert tags == same_tags
+    assert steps != other_steps

@@ -159,8 +159,8 @@ def _best(
         return zip_longest(lefts, rights)
     all_left, all_right = sides[0].leaves(truth, field), sides[1].leaves(output, field)
     left_leaves, right_leaves = [all_left[i] for i in lefts], [all_right[j] for j in rights]
-    in_truth = _by_content(truth, lefts, sides[0])
-    in_output = _by_content(output, rights, sides[1])
+    in_truth = _by_content(truth, lefts, field.item, sides[0])
+    in_output = _by_content(output, rights, field.item, sides[1])
     partners: dict[int, int] = {}
     for equal_lefts, equal_rights in equal_items(left_leaves, right_leaves):
         one_each = len(equal_lefts) == len(equal_rights) == 1
@@ -178,9 +178,9 @@ def _best(
     ]
 
 
-def _by_content(items: list[Any], indexes: Sequence[int], side: Side) -> Callable[[list[int]], list[int]]:
+def _by_content(items: list[Any], indexes: Sequence[int], field: Field, side: Side) -> Callable[[list[int]], list[int]]:
     """Puts places in a list of indexes in the order of what the items there say."""
-    return lambda places: sorted(places, key=lambda place: side.text(items[indexes[place]]))
+    return lambda places: sorted(places, key=lambda place: side.text(items[indexes[place]], field))
 
 
 def identity(item: Any, rule: FieldRule, path: str, plan: FieldPlan) -> Hashable:

@@ -24,7 +24,7 @@ class Side:
         self.lexicon = lexicon
         self._identities: dict[tuple[int, str], list[Hashable]] = {}
         self._leaves: dict[tuple[int, str], list[Leaves]] = {}
-        self._texts: dict[int, str] = {}
+        self._texts: dict[tuple[int, str], str] = {}
 
     def identities(self, items: list[Any], rule: FieldRule, field: Field) -> list[Hashable]:
         """What each item of an array of this value is known by: its key fields, or the whole of it."""
@@ -42,11 +42,12 @@ class Side:
             found = self._leaves[key] = self.lexicon.items(items, field)
         return found
 
-    def text(self, item: Any) -> str:
-        """One text for all items equal to this one, to put items in an order that hangs on what they say alone."""
-        found = self._texts.get(id(item))
+    def text(self, item: Any, field: Field) -> str:
+        """One text of what an array item says, to put items in an order that hangs on nothing else."""
+        key = (id(item), field.path)
+        found = self._texts.get(key)
         if found is None:
-            found = self._texts[id(item)] = repr(frozen(item))
+            found = self._texts[key] = _content(item, field)
         return found
 
     @cached_property
@@ -67,6 +68,23 @@ class Side:
                 ]
             found.setdefault(field.path, Counter()).update(known_by)
         return found
+
+
+def _content(value: Any, field: Field) -> str:
+    """The text of a value: keys sorted, and the items of arrays without order. One frame per level of nesting."""
+    parts = []
+    if field.rule is None and isinstance(value, dict):
+        members = by_name(value, respelt(value))
+        for key in sorted(members):
+            if members[key] is not None:
+                parts.append(f"{key!r}: {_content(members[key], field.child(key))}")
+        return f"{{{', '.join(parts)}}}"
+    if field.rule is None and isinstance(value, list):
+        for item in value:
+            parts.append(_content(item, field.item))
+        ordered = parts if field.array_rule(*value).align == "ordered" else sorted(parts)
+        return f"[{', '.join(ordered)}]"
+    return repr(frozen(value))
 
 
 def _arrays(value: Any, field: Field) -> Iterator[tuple[Field, list[Any]]]:

@@ -14,7 +14,7 @@ LONG = 60.0
 
 
 def _slow(asked: Asked) -> Reply:
-    return Reply(text=varied(asked).text, delay_s=0.25)
+    return Reply(text=varied(asked).text, delay_s=0.8)
 
 
 def _interrupt(process: "subprocess.Popen[str]", number: int = signal.SIGINT) -> str:

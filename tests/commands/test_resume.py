@@ -1,6 +1,7 @@
 """An interrupted run goes on: the same record as one that was never interrupted, and no call paid for twice."""
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -27,17 +28,19 @@ REPLICATES = ("--replicates", "6")
 PLANNED = len(CASES) * 6
 
 
-def _slow(asked: Asked) -> Reply:
-    text = varied(asked).text
-    return Reply(text=text, delay_s=0.12 if asked.case_id == "alpha" else 0.04)
+def _killed_midway(library: Library, server: ChatServer) -> list[dict[str, Any]]:
+    """Kill -9 an evaluation that the server keeps waiting after some calls; what its journal holds then."""
 
+    def stalling(asked: Asked) -> Reply:
+        wait_s = 60 if server.requests > 8 else 0.12 if asked.case_id == "alpha" else 0.04
+        return Reply(text=varied(asked).text, delay_s=wait_s)
 
-def _killed_midway(library: Library) -> list[dict[str, Any]]:
-    """Kill -9 an evaluation once some calls are answered; what its journal holds then."""
+    server.reply = stalling
     with library.start(*REPLICATES) as process:
         wait_until(lambda: len(only_journal(library)) >= 5)
         process.kill()
         ended(process)
+    server.reply = varied
     return only_journal(library)
 
 
@@ -48,8 +51,7 @@ def _ids(lines: list[dict[str, Any]]) -> set[tuple[str, int]]:
 def test_a_killed_run_resumes_to_the_record_of_an_uninterrupted_one(
     served: Library, server: ChatServer, tmp_path: Path
 ) -> None:
-    server.reply = _slow
-    before = _killed_midway(served)
+    before = _killed_midway(served, server)
     assert 5 <= len(before) < PLANNED
     assert not (served.run_folder() / "record.json").exists()
     assert served.evaluate("--resume").code == 0
@@ -67,8 +69,7 @@ def test_a_killed_run_resumes_to_the_record_of_an_uninterrupted_one(
 
 
 def test_a_kill_leaves_the_cases_balanced(served: Library, server: ChatServer) -> None:
-    server.reply = _slow
-    answered = Counter(line["case_id"] for line in _killed_midway(served))
+    answered = Counter(line["case_id"] for line in _killed_midway(served, server))
     counts = [answered[case_id] for case_id in CASES]
     assert max(counts) - min(counts) <= IN_FLIGHT
 
@@ -135,10 +136,18 @@ def test_a_row_lost_in_a_crash_is_added_from_the_record(served: Library, server:
 
 
 def test_a_run_that_is_under_way_is_not_resumed_beside_itself(served: Library, server: ChatServer) -> None:
-    server.reply = _slow
+    go_on = threading.Event()
+
+    def waiting(asked: Asked) -> Reply:
+        if server.requests > 3:
+            go_on.wait(60)
+        return varied(asked)
+
+    server.reply = waiting
     with served.start(*REPLICATES) as process:
         wait_until(lambda: len(only_journal(served)) >= 2)
         second = served.evaluate("--resume", served.run_folder().name)
+        go_on.set()
         assert ended(process).code == 0
     assert second.code == 2
     assert "is being executed by another process" in second.err

@@ -3,6 +3,7 @@
 Commands are imported when they are called, so that `--help` stays quick.
 """
 
+import atexit
 import gc
 import os
 import re
@@ -229,6 +230,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit: 2 and one line for what the user can put right, 1 and a traceback for a bug."""
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them reads every installed package
     gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
+    atexit.register(gc.freeze)  # nor does the end: what is alive goes with the process
     given = sys.argv[1:] if arguments is None else arguments
     try:
         app(args=_with_resume_value(given), prog_name="skill-evaluator")

@@ -19,11 +19,18 @@ class Figures:
     peak_mib: float
 
 
+def as_installed(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which byte code is kept, as pip leaves it: else every process compiles our sources anew."""
+    return {name: value for name, value in environment.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def measure(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Figures:
     """Run a command to its end; raises if it fails."""
     begun = time.perf_counter()
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(command, cwd=folder, env=dict(environment), stdout=subprocess.DEVNULL, stderr=errors)
+        process = subprocess.Popen(
+            command, cwd=folder, env=as_installed(environment), stdout=subprocess.DEVNULL, stderr=errors
+        )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - begun
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -7,6 +7,7 @@ deepdiff and stickler-eval beside the development dependencies.
 import gc
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ from stickler import ComparableField, StructuredModel
 from stickler.comparators import ExactComparator
 
 sys.path.insert(0, str(Path(__file__).parent))
+from measure import as_installed
 from records import SCHEMA, assigned_plan, keyed_plan, leaves, mutant, record, text_of
 
 TRUTH = record()
@@ -176,19 +178,20 @@ def reproducibility() -> None:
 
 def processor_seconds(program: str, runs: int = 7) -> Iterator[float]:
     after = "import resource as r; u = r.getrusage(r.RUSAGE_SELF); print(u.ru_utime + u.ru_stime)"
-    for _ in range(runs):
-        found = subprocess.run(
-            [sys.executable, "-c", f"{program}; {after}"], capture_output=True, text=True, check=True
-        )
-        yield float(found.stdout)
+    command = [sys.executable, "-c", f"{program}; {after}"]
+    for run in range(runs + 1):
+        found = subprocess.run(command, capture_output=True, text=True, check=True, env=as_installed(os.environ))
+        if run:  # the first one warms caches
+            yield float(found.stdout)
 
 
 def imports() -> None:
     print("Importing the scorer")
+    scoring = "from skill_evaluator import score_output"
     peer = median(processor_seconds("import pydantic, orjson"))
-    scorer = median(processor_seconds("import skill_evaluator.scoring"))
+    scorer = median(processor_seconds(scoring))
     print(f"  import pydantic, orjson {peer * 1e3:.0f} ms, scorer {scorer * 1e3:.0f} ms: {scorer / peer:.1f} × (≤ 2)")
-    heavy = "import sys, skill_evaluator.scoring; assert not {'numpy', 'scipy'} & set(sys.modules)"
+    heavy = f"{scoring}; import sys; assert not {{'numpy', 'scipy'}} & set(sys.modules)"
     list(processor_seconds(heavy, 1))
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from pydantic import BaseModel
 from skill_evaluator import files
 from skill_evaluator.errors import ConfigError, FixtureError, StorageError
-from skill_evaluator.files import LinesWriter, json_text, key_path, locked, read_json, read_lines, read_text, read_yaml
+from skill_evaluator.files import LinesWriter, json_text, locked, read_json, read_lines, read_text, read_yaml
 
 from tests.support.json_values import json_values, quick
 
@@ -100,10 +100,6 @@ def test_a_value_of_the_wrong_type_is_refused_with_its_key_path(value: Any, mess
     with pytest.raises(ConfigError) as caught:
         files.validated(Page, value, Path("page.yaml"))
     assert str(caught.value) == message
-
-
-def test_key_paths() -> None:
-    assert [key_path(parts) for parts in ((), ("a",), ("a", 0, "b"), (0, "a"))] == ["", "a", "a[0].b", "[0].a"]
 
 
 @pytest.mark.parametrize("value", [float("nan"), [float("inf")]])

@@ -10,6 +10,7 @@ from skill_evaluator.text import (
     canonical_json,
     digest,
     frozen,
+    key_path,
     nearest,
     normalise,
     printable,
@@ -153,3 +154,7 @@ def test_keys_and_kinds_that_might_be_taken_for_each_other(one: Any, other: Any,
     assert same_json(one, other) is same
     assert (canonical_json(one) == canonical_json(other)) is same
     assert (frozen(one) == frozen(other)) is same
+
+
+def test_key_paths() -> None:
+    assert [key_path(parts) for parts in ((), ("a",), ("a", 0, "b"), (0, "a"))] == ["", "a", "a[0].b", "[0].a"]

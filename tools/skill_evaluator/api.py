@@ -8,20 +8,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from enum import Enum
-from pathlib import Path
 from typing import Any, Final, Literal
-
-from pydantic import BaseModel
 
 from skill_evaluator.contract import Contract
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
-from skill_evaluator.files import key_path, validated
 from skill_evaluator.metrics import METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Comparison
 from skill_evaluator.metrics.comparison import At, Row, Verdict
 from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
 from skill_evaluator.parsing import Parsed, parse_output
 from skill_evaluator.reports.shown import value_text
+from skill_evaluator.text import key_path
 
 _WHERE = "the arguments"
 FieldSettings = Mapping[str, Mapping[str, Any]]
@@ -198,12 +195,8 @@ def score_text(
     return OutputScorer(schema, fields, metrics).score_text(truth, text)
 
 
-class _Fields(BaseModel):
-    fields: dict[str, FieldRule]
-
-
 def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
-    rules = validated(_Fields, {"fields": fields}, Path(_WHERE), ComponentError).fields
+    rules = _rules(fields)
     if schema is not None:
         return plan_fields(schema, rules, _WHERE)
     for path, rule in rules.items():
@@ -216,6 +209,14 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
     arrays = {path: rule for path, rule in rules.items() if rule.compare is None}
     leaves = {path: rule for path, rule in rules.items() if path not in arrays}
     return FieldPlan(leaves=plan_fields(None, leaves, _WHERE).leaves, arrays=arrays, declared=frozenset(rules))
+
+
+def _rules(fields: FieldSettings) -> dict[str, FieldRule]:
+    if not fields:
+        return {}
+    from skill_evaluator.field_settings import field_rules
+
+    return field_rules(fields, _WHERE)
 
 
 def _leaf_row(row: Row) -> LeafRow:

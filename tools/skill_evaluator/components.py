@@ -17,7 +17,8 @@ from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import parse_yaml, read_json, read_text, validated
 from skill_evaluator.metrics import METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Metric
-from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.metrics.fieldplan import FieldPlan, plan_fields
+from skill_evaluator.metrics.rules import FieldRule, refuse_unknown_comparators
 from skill_evaluator.text import canonical_json, digest, nearest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -179,4 +180,6 @@ def _read_contract(folder: Path, output: str) -> tuple[Mapping[str, Any] | None,
 def _read_dataset(path: Path) -> Dataset:
     if not path.exists():
         return Dataset()
-    return validated(Datasets, read_json(path, ComponentError), path, ComponentError).datasets[0]
+    dataset = validated(Datasets, read_json(path, ComponentError), path, ComponentError).datasets[0]
+    refuse_unknown_comparators(dataset.fields, "datasets[0].fields", str(path))
+    return dataset

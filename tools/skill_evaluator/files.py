@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
+from skill_evaluator.text import key_path, refuse_constant
 
 if TYPE_CHECKING:  # a dry run takes no lock and need not wait for the library
     from filelock import FileLock
@@ -55,11 +56,6 @@ def read_yaml(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any
     return parse_yaml(read_text(path, error), path, error)
 
 
-def refuse_constant(name: str) -> Any:
-    """For `parse_constant`: NaN and Infinity are not JSON."""
-    raise ValueError(f"{name} is not a JSON value")
-
-
 def parse_json(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
     """Parse JSON (RFC 8259: no NaN or Infinity); raise `error` with line and column when it is broken."""
     try:
@@ -91,19 +87,13 @@ def _in_words(problem: ErrorDetails) -> str:
     return {
         "model_type": "a mapping of keys to values is expected",
         "dict_type": "a mapping of keys to values is expected",
+        "dataclass_type": "a mapping of keys to values is expected",
         "extra_forbidden": "unknown key",
+        "unexpected_keyword_argument": "unknown key",
         "missing": "a required key is missing",
         "too_short": "at least one entry is expected",
         "value_error": str(context.get("error", "")),
     }.get(problem["type"]) or problem["msg"]
-
-
-def key_path(location: tuple[int | str, ...]) -> str:
-    """`("models", 2, "provider")` → `models[2].provider`."""
-    path = ""
-    for part in location:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
-    return path
 
 
 def json_text(value: Any) -> str:

@@ -12,6 +12,7 @@ from skill_evaluator.metrics.fieldplan import FieldRule
 from skill_evaluator.metrics.schema_paths import schema_paths
 
 _Node = Mapping[str, Any]
+Declaration = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +30,11 @@ class PlanLine:
         return self.kind == "field" and self.rule.counts and self.rule.weight > 0
 
 
-def plan_lines(component: Component, declared: Mapping[str, FieldRule]) -> list[PlanLine]:
-    """Every array and field of the plan in the schema's order, an array before its items."""
+def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> list[PlanLine]:
+    """Every array and field of the plan in the schema's order, an array before its items.
+
+    `declared` is what evals/datasets.json says of a path, as it stands there.
+    """
     plan, schema = component.plan, component.schema or {}
     if component.output == "text":
         return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), why="output: text")]
@@ -41,21 +45,21 @@ def plan_lines(component: Component, declared: Mapping[str, FieldRule]) -> list[
         lines += [arrays.pop(array) for array in list(arrays) if path.startswith(f"{array}[]")]
         given = declared.get(path)
         inferred = schema_keyword(schema, path, rule.compare or "exact")
-        why = _reason(given, given is not None and given.compare is not None, inferred)
+        why = _reason(given, given is not None and given.get("compare") is not None, inferred)
         lines.append(PlanLine(path=path, kind="field", rule=rule, why=why))
     return [*lines, *arrays.values()]
 
 
-def _array_line(path: str, rule: FieldRule, given: FieldRule | None, kinds: Mapping[str, str]) -> PlanLine:
-    why = _reason(given, given is not None and bool(given.align or given.key), kinds.get(path, ""))
+def _array_line(path: str, rule: FieldRule, given: Declaration | None, kinds: Mapping[str, str]) -> PlanLine:
+    why = _reason(given, given is not None and bool(given.get("align") or given.get("key")), kinds.get(path, ""))
     return PlanLine(path=path, kind="array", rule=rule, why=why)
 
 
-def _reason(given: FieldRule | None, decides: bool, inferred: str) -> str:
+def _reason(given: Declaration | None, decides: bool, inferred: str) -> str:
     """What decided: the declaration, or the schema; then also what was declared beside it, such as a weight."""
     if given is None or decides:
         return "declared" if decides else inferred
-    return f"{inferred} (declared: {', '.join(sorted(given.model_fields_set))})"
+    return f"{inferred} (declared: {', '.join(sorted(given))})"
 
 
 def schema_keyword(schema: _Node, path: str, compare: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from skill_evaluator.files import refuse_constant
+from skill_evaluator.text import refuse_constant
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t\r]*\n(.*?)```", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")

@@ -1,4 +1,4 @@
-"""Text in, text out: normalisation, tokens, digests and the nearest known name.
+"""Text in, text out: normalisation, tokens, canonical JSON, key paths, digests and the nearest known name.
 
 Its own module because scoring, configuration and error messages must agree on what «the same text» is.
 """
@@ -132,6 +132,19 @@ def same_json(one: Any, other: Any) -> bool:
     if isinstance(one, str) and isinstance(other, str):
         return one == other or unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def refuse_constant(name: str) -> Any:
+    """For `parse_constant`: NaN and Infinity are not JSON."""
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def key_path(location: tuple[int | str, ...]) -> str:
+    """`("models", 2, "provider")` → `models[2].provider`."""
+    path = ""
+    for part in location:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    return path
 
 
 def digest(content: str | bytes) -> str:

@@ -5,12 +5,12 @@ that neither knows (a key the model invented) is compared by the type of its val
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.metrics.comparators import comparator
-from skill_evaluator.metrics.rules import FieldRule
+from skill_evaluator.metrics.rules import Align, FieldRule
 from skill_evaluator.metrics.schema_paths import below, schema_paths
 from skill_evaluator.text import nearest
 
@@ -166,17 +166,17 @@ def _is_within(path: str, parent: str) -> bool:
 
 
 def _leaf_rule(rule: FieldRule, kind: str) -> FieldRule:
-    chosen = rule if rule.compare else rule.model_copy(update={"compare": "string" if kind == "any" else kind})
+    chosen = rule if rule.compare else replace(rule, compare="string" if kind == "any" else kind)
     comparator(chosen.compare or "exact")  # an unknown one, or a package that does not load, is reported here
     return chosen
 
 
 def _array_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
-    by_kind = {"array of objects": "best", "array of places": "ordered"}
-    align = rule.align or ("key" if rule.key else by_kind.get(kind, "set"))
+    by_kind: Mapping[str, Align] = {"array of objects": "best", "array of places": "ordered"}
+    align: Align = rule.align or ("key" if rule.key else by_kind.get(kind, "set"))
     if align == "key" and not rule.key:
         raise ComponentError(f"align: key without key: [...] at fields.{path} in {where}")
-    return rule.model_copy(update={"align": align})
+    return replace(rule, align=align)
 
 
 def _check_paths(declared: Mapping[str, FieldRule], found: Mapping[str, str], where: str) -> None:

@@ -1,48 +1,44 @@
-"""What evals/datasets.json may say of one field: how its leaf is compared, how its array is aligned, what it weighs."""
+"""What evals/datasets.json may say of one field: how its leaf is compared, how its array is aligned, what it weighs.
 
-from typing import Literal, get_args
+A plain value, so that scoring imports no pydantic: `metadata` is what pydantic checks where settings are read.
+"""
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, field_validator
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, get_args
 
 from skill_evaluator import plugins
-from skill_evaluator.config import Share
+from skill_evaluator.errors import ComponentError
 from skill_evaluator.text import nearest
 
 Compare = Literal["exact", "string", "number", "date", "category", "text", "ignore"]
 Align = Literal["key", "best", "ordered", "set"]
 COMPARATOR_GROUP = "skill_evaluator.comparators"  # the entry points of packages that add some
+_NOT_NEGATIVE = {"ge": 0}
+_SHARE = {"ge": 0, "le": 1}
+_COMPARATOR = {"examples": list(get_args(Compare)), "description": "a comparator shipped, or added by a package"}
+_KEY = {"description": "fields that identify an item, for align: key"}
+_NO_OPTIONS = {"compare", "weight", "align", "key"}
 
 
-class FieldRule(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldRule:
     """What evals/datasets.json may say of one path; everything left out is read off the schema."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
-    compare: str | None = Field(
-        default=None, examples=list(get_args(Compare)), description="a comparator shipped, or added by a package"
-    )
-    tolerance: NonNegativeFloat = 0.0
-    relative_tolerance: NonNegativeFloat = 0.0
+    compare: str | None = field(default=None, metadata=_COMPARATOR)
+    tolerance: float = field(default=0.0, metadata=_NOT_NEGATIVE)
+    relative_tolerance: float = field(default=0.0, metadata=_NOT_NEGATIVE)
     from_string: bool = False
     casefold: bool = False
     ignore_punctuation: bool = False
-    threshold: Share | None = None
+    threshold: float | None = field(default=None, metadata=_SHARE)
     formats: tuple[str, ...] = ()
-    tolerance_days: NonNegativeFloat = 0.0
-    weight: NonNegativeFloat = 1.0
+    tolerance_days: float = field(default=0.0, metadata=_NOT_NEGATIVE)
+    weight: float = field(default=1.0, metadata=_NOT_NEGATIVE)
     align: Align | None = None
-    key: tuple[str, ...] = Field(default=(), description="fields that identify an item, for align: key")
-
-    @field_validator("compare")
-    @classmethod
-    def _known(cls, name: str | None) -> str | None:
-        shipped = get_args(Compare)
-        if name is None or name in shipped:
-            return name
-        added = plugins.names(COMPARATOR_GROUP)
-        if name not in added:
-            raise ValueError(f"unknown comparator '{name}' {nearest(name, (*shipped, *added))}")
-        return name
+    key: tuple[str, ...] = field(default=(), metadata=_KEY)
 
     @property
     def counts(self) -> bool:
@@ -53,3 +49,25 @@ class FieldRule(BaseModel):
     def exact_equality(self) -> bool:
         """Whether «equal» is an equivalence relation, so that equal canonical forms decide it."""
         return self.threshold is None and not (self.tolerance or self.relative_tolerance or self.tolerance_days)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The comparator's settings that are not at their defaults, by name."""
+        settings = {member.name: (getattr(self, member.name), member.default) for member in fields(self)}
+        return {
+            name: value for name, (value, default) in settings.items() if name not in _NO_OPTIONS and value != default
+        }
+
+
+def refuse_unknown_comparators(rules: Mapping[str, FieldRule], place: str, where: str) -> None:
+    """Raise ComponentError for a comparator neither shipped nor added by a package; `place` is the key of the rules."""
+    shipped = get_args(Compare)
+    for path, rule in rules.items():
+        if rule.compare is None or rule.compare in shipped:
+            continue
+        added = plugins.names(COMPARATOR_GROUP)
+        if rule.compare not in added:
+            raise ComponentError(
+                f"unknown comparator '{rule.compare}' {nearest(rule.compare, (*shipped, *added))} "
+                f"at {place}.{path}.compare in {where}"
+            )

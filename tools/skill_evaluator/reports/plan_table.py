@@ -59,8 +59,8 @@ def _as_json(one: Linted) -> dict[str, Any]:
 
 def _line_as_json(line: PlanLine) -> dict[str, Any]:
     rule = line.rule
-    options = rule.model_dump(mode="json", exclude_defaults=True, exclude={"compare", "weight", "align", "key"})
-    how = {"align": rule.align, "key": list(rule.key)} if line.kind == "array" else {"compare": rule.compare, **options}
+    leaf = {"compare": rule.compare, **rule.options}
+    how = {"align": rule.align, "key": list(rule.key)} if line.kind == "array" else leaf
     weight = {"weight": rule.weight, "counted": line.counted} if line.kind == "field" else {}
     return {"path": line.path, "kind": line.kind, **how, **weight, "why": line.why}
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from skill_evaluator.metrics.fieldplan import FieldRule
 
-_NOT_OPTIONS = {"compare", "weight", "align", "key"}
 _FORMATS_SHOWN = 3
 _SIMPLE = {"exact": "exact value", "ignore": "not looked at"}
 _ALIGNED = {"best": "by best assignment", "ordered": "in order", "set": "as a set"}
@@ -20,8 +19,8 @@ def compared_as(rule: FieldRule) -> str:
     kind = rule.compare or "exact"
     if kind == "text":
         return "text, reported only" if rule.threshold is None else f"text, from token F1 {rule.threshold:g}"
-    options = rule.model_dump(exclude_defaults=True, exclude=_NOT_OPTIONS)
-    words = [_OPTIONS[name](value) if name in _OPTIONS else f"{name} {value}" for name, value in options.items()]
+    options = rule.options.items()
+    words = [_OPTIONS[name](value) if name in _OPTIONS else f"{name} {value}" for name, value in options]
     return ", ".join([_SIMPLE.get(kind, kind), *words])
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.library import REPLAY, SCHEMA, SCRIPT, SKILL, Library, ended
+from tests.support.library import REPLAY, SCHEMA, SKILL, Library
 
 _COMPONENT = f"components/{SKILL}"
 _CASES = f"fixtures/{SKILL}/cases"
@@ -166,8 +166,7 @@ TABLE = [
 def test_it_is_refused_in_one_line_with_nothing_written(bad: Bad, library: Library) -> None:
     bad.spoil(library)
     before = library.tree()
-    with library.command(str(SCRIPT), bad.skill, *bad.arguments) as process:
-        refused = ended(process)
+    refused = library.call("evaluate", bad.skill, *bad.arguments)
     assert refused.code == 2, refused
     assert refused.out == ""
     (line,) = refused.err.splitlines()
@@ -194,7 +193,7 @@ def test_a_recording_that_cannot_be_read_is_refused_before_a_run_begins(
     (library.root / "answers.jsonl").unlink()
     if content is not None:
         library.write("answers.jsonl", content)
-    refused = library.evaluate()
+    refused = library.evaluate_here()
     assert refused.code == 2
     assert refused.err.startswith("error: ")
     assert says in refused.err

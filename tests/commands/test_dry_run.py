@@ -12,7 +12,7 @@ HEAVY = ("openai", "anthropic", "google.genai", "httpx", "httpx2", "xllamacpp", 
 
 def test_it_makes_no_request_and_writes_nothing(served: Library, server: ChatServer) -> None:
     before = served.tree()
-    ended = served.evaluate("--dry-run")
+    ended = served.evaluate_here("--dry-run")
     assert (ended.code, ended.err) == (0, "")
     assert "no call was made, nothing was written" in ended.out
     assert server.requests == 0
@@ -25,7 +25,7 @@ def test_it_needs_no_key_and_says_which_is_missing(library: Library) -> None:
         {"id": "claude", "provider": "anthropic"},
         REPLAY,
     )
-    ended = library.evaluate("--dry-run", "--format", "json", env={"ANTHROPIC_API_KEY": "sk-something-long"})
+    ended = library.evaluate_here("--dry-run", "--format", "json", env={"ANTHROPIC_API_KEY": "sk-something-long"})
     assert ended.code == 0
     assert {model["model_id"]: model["key"] for model in ended.json["models"]} == {
         "gpt": "OPENAI_API_KEY not set",
@@ -49,7 +49,7 @@ def test_it_imports_no_vendors_sdk_and_no_numerics(library: Library) -> None:
 def test_it_counts_calls_tokens_and_the_most_they_can_cost(served: Library, server: ChatServer) -> None:
     served.served_by(server.url, price={"input": 2.0, "output": 4.0}, params={"max_output_tokens": 100})
     chosen = ("--replicates", "5", "--case", "*a", "--shard", "1/3", "--format", "json")
-    (model,) = served.evaluate("--dry-run", *chosen).json["models"]
+    (model,) = served.evaluate_here("--dry-run", *chosen).json["models"]
     assert (model["calls"], model["output_tokens_upper"]) == (5, 500)
     least = (model["input_tokens_estimate"] * 2.0 + 500 * 4.0) / 1e6
     text = "Extract title and year." + "alpha is the title of a notice of 2024.\n" + json.dumps(SCHEMA)
@@ -58,14 +58,14 @@ def test_it_counts_calls_tokens_and_the_most_they_can_cost(served: Library, serv
 
 
 def test_an_unknown_price_is_unknown_and_not_zero(served: Library) -> None:
-    assert served.evaluate("--dry-run", "--format", "json").json["models"][0]["cost_upper_usd"] is None
-    assert "unknown" in served.evaluate("--dry-run").out
+    assert served.evaluate_here("--dry-run", "--format", "json").json["models"][0]["cost_upper_usd"] is None
+    assert "unknown" in served.evaluate_here("--dry-run").out
 
 
 @pytest.mark.parametrize("truth", [{"title": "beta"}, {"title": "beta", "year": "2024"}, []])
 def test_a_truth_that_fails_the_schema_is_refused(truth: object, library: Library) -> None:
     library.case("beta", truth)
-    refused = library.evaluate("--dry-run")
+    refused = library.evaluate_here("--dry-run")
     assert refused.code == 2
     assert refused.err.startswith(
         f"error: fixtures/{SKILL}/cases/beta/ground_truth.json fails components/{SKILL}/schema"
@@ -74,13 +74,13 @@ def test_a_truth_that_fails_the_schema_is_refused(truth: object, library: Librar
 
 def test_it_counts_the_cases_that_have_truth(library: Library) -> None:
     (library.root / "fixtures" / SKILL / "cases" / "beta" / "ground_truth.json").unlink()
-    ended = library.evaluate("--dry-run")
+    ended = library.evaluate_here("--dry-run")
     assert ended.code == 0
     assert "3 cases, 2 with ground truth" in ended.out
 
 
 def test_its_markdown_is_a_table_with_a_row_a_model(library: Library) -> None:
     library.models(REPLAY, {**REPLAY, "id": "other"})
-    lines = library.evaluate("--dry-run", "--format", "markdown").out.splitlines()
+    lines = library.evaluate_here("--dry-run", "--format", "markdown").out.splitlines()
     assert len(lines) == 4
     assert {line.count("|") for line in lines} == {8}

@@ -36,7 +36,7 @@ def test_a_run_writes_manifest_journal_record_row_and_report(library: Library) -
 
 def test_every_number_of_a_run_follows_from_its_answers(library: Library) -> None:
     library.record_answers({**TRUTHFUL, ("alpha", 1): notice("alpha", 1999), ("beta", 0): "I do not know."})
-    row = library.evaluate("--format", "json").json["runs"][0]
+    row = library.evaluate_here("--format", "json").json["runs"][0]
     assert (row["planned"], row["scored"], row["failures"], row["coverage"]) == (6, 5, {"unparseable": 1}, 1.0)
     exact = row["accuracy"]["exact_match"]
     assert exact["strict_mean"] == pytest.approx((0.5 + 0.5 + 1) / 3, abs=1e-6)
@@ -54,7 +54,7 @@ def test_text_goes_to_stdout_and_progress_to_stderr(library: Library) -> None:
 
 
 def test_json_is_all_there_is_on_stdout(library: Library) -> None:
-    ended = library.evaluate("--format", "json")
+    ended = library.evaluate_here("--format", "json")
     (run,) = ended.json["runs"]
     assert ended.json["skill"] == SKILL
     assert {name: run[name] for name in library.rows()[0]} == library.rows()[0]
@@ -86,7 +86,7 @@ def test_a_reader_that_hangs_up_causes_no_traceback(arguments: tuple[str, ...], 
 
 
 def test_markdown_has_a_heading_and_a_table(library: Library) -> None:
-    ended = library.evaluate("--format", "markdown")
+    ended = library.evaluate_here("--format", "markdown")
     lines = ended.out.splitlines()
     assert lines[0] == f"## {SKILL} 1.0.0 · recorded"
     assert "| accuracy: exact_match | 1.000 |" in ended.out
@@ -95,7 +95,7 @@ def test_markdown_has_a_heading_and_a_table(library: Library) -> None:
 
 
 def test_no_leaderboard_means_a_record_in_the_run_folder_only(library: Library) -> None:
-    assert library.evaluate("--no-leaderboard").code == 0
+    assert library.evaluate_here("--no-leaderboard").code == 0
     assert (library.run_folder() / "record.json").exists()
     assert not library.leaderboard.exists()
     assert not (library.component / "evals" / "records").exists()
@@ -112,13 +112,15 @@ def test_no_leaderboard_means_a_record_in_the_run_folder_only(library: Library) 
     ],
 )
 def test_case_globs_choose_the_cases(globs: list[str], chosen: set[str], library: Library) -> None:
-    run = library.evaluate(*[word for glob in globs for word in ("--case", glob)], "--format", "json").json["runs"][0]
+    run = library.evaluate_here(*[word for glob in globs for word in ("--case", glob)], "--format", "json").json[
+        "runs"
+    ][0]
     assert {case["case_id"] for case in run["per_case"]} == chosen
     assert run["n_cases"] == len(chosen)
 
 
 def test_some_of_the_cases_are_no_measurement_of_the_component(library: Library) -> None:
-    ended = library.evaluate("--case", "alpha", "--format", "json")
+    ended = library.evaluate_here("--case", "alpha", "--format", "json")
     assert (ended.code, ended.json["runs"][0]["complete"]) == (0, True)
     assert ended.json["runs"][0]["record"] == str((library.run_folder() / "record.json").relative_to(library.root))
     assert not library.leaderboard.exists()
@@ -126,7 +128,7 @@ def test_some_of_the_cases_are_no_measurement_of_the_component(library: Library)
 
 
 def test_shards_share_the_cases_out_and_append_nothing(library: Library) -> None:
-    runs = [library.evaluate("--shard", part, "--format", "json").json["runs"][0] for part in ("1/2", "2/2")]
+    runs = [library.evaluate_here("--shard", part, "--format", "json").json["runs"][0] for part in ("1/2", "2/2")]
     parts = [{case["case_id"] for case in run["per_case"]} for run in runs]
     assert not parts[0] & parts[1]
     assert parts[0] | parts[1] == set(CASES)
@@ -137,27 +139,27 @@ def test_shards_share_the_cases_out_and_append_nothing(library: Library) -> None
 
 
 def test_results_go_where_they_are_sent(library: Library) -> None:
-    assert library.evaluate("--results", "elsewhere/runs").code == 0
+    assert library.evaluate_here("--results", "elsewhere/runs").code == 0
     (folder,) = (library.root / "elsewhere" / "runs").iterdir()
     assert len(journal(folder)) == 6
     assert not [path for path in library.results.iterdir() if path.is_dir()]
 
 
 def test_replicates_says_how_often_each_case_is_asked(served: Library, server: ChatServer) -> None:
-    run = served.evaluate("--replicates", "4", "--format", "json").json["runs"][0]
+    run = served.evaluate_here("--replicates", "4", "--format", "json").json["runs"][0]
     assert (run["replicates"], run["planned"], server.requests) == (4, 12, 12)
     assert {case_id: len(server.seeds(case_id)) for case_id in CASES} == dict.fromkeys(CASES, 4)
 
 
 def test_no_more_calls_are_in_flight_than_asked_for(served: Library, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(text=notice(asked.case_id), delay_s=0.05)
-    served.evaluate("--concurrency", "2")
+    served.evaluate_here("--concurrency", "2")
     assert server.most_in_flight == 2
 
 
 def _seeds_and_record(library: Library, server: ChatServer, *arguments: str) -> tuple[set[Any], dict[str, Any]]:
     server.forget()
-    run = library.evaluate("--replicates", "3", "--format", "json", *arguments).json["runs"][0]
+    run = library.evaluate_here("--replicates", "3", "--format", "json", *arguments).json["runs"][0]
     assert not server.repeated
     record = read(library.root / run["record"])
     return set(server.times), record
@@ -176,16 +178,16 @@ def test_equal_seeds_ask_and_score_equally_and_others_differ(served: Library, se
 def test_all_models_with_a_key_run_side_by_side_in_one_invocation(library: Library) -> None:
     library.record_answers({**TRUTHFUL, ("alpha", 0): "?"}, "worse.jsonl")
     library.models(REPLAY, {"id": "worse", "provider": "replay", "params": {"file": "worse.jsonl"}})
-    runs = library.evaluate("--format", "json").json["runs"]
+    runs = library.evaluate_here("--format", "json").json["runs"]
     assert [(run["model_id"], run["scored"]) for run in runs] == [("recorded", 6), ("worse", 5)]
     assert len({run["run_id"].rsplit("-", 1)[0] for run in runs}) == 1
     assert {row["model_id"] for row in library.rows()} == {"recorded", "worse"}
 
 
 def test_a_later_run_is_the_first_row(library: Library) -> None:
-    library.evaluate()
+    library.evaluate_here()
     first = library.rows()
-    library.evaluate("--replicates", "1")
+    library.evaluate_here("--replicates", "1")
     assert {row["replicates"] for row in library.rows()} == {1, 2}
     assert [row for row in library.rows() if row["replicates"] == 2] == first
     stamps = [(row["timestamp"], row["run_id"]) for row in library.rows()]
@@ -194,7 +196,7 @@ def test_a_later_run_is_the_first_row(library: Library) -> None:
 
 def test_unparseable_outputs_are_measured_and_not_an_error(library: Library) -> None:
     library.record_answers(dict.fromkeys(TRUTHFUL, "I would rather talk about the weather."))
-    ended = library.evaluate("--format", "json")
+    ended = library.evaluate_here("--format", "json")
     assert ended.code == 0
     (row,) = library.rows()
     assert (row["coverage"], row["complete"], row["failures"]) == (1.0, True, {"unparseable": 6})
@@ -209,7 +211,7 @@ def test_unparseable_outputs_are_measured_and_not_an_error(library: Library) -> 
 
 def test_a_providers_outage_is_no_score(served: Library, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(status=500, text="down")
-    ended = served.evaluate("--format", "json")
+    ended = served.evaluate_here("--format", "json")
     assert ended.code == 4
     run = ended.json["runs"][0]
     assert (run["planned"], run["scored"], run["coverage"], run["complete"]) == (6, 0, 0.0, False)
@@ -226,7 +228,7 @@ def test_what_was_scored_and_what_failed_add_up_to_what_was_planned(served: Libr
         ]
 
     server.reply = mixed
-    run = served.evaluate("--replicates", "8", "--format", "json").json["runs"][0]
+    run = served.evaluate_here("--replicates", "8", "--format", "json").json["runs"][0]
     assert run["planned"] == 24
     assert run["scored"] + sum(run["failures"].values()) == 24
     assert len(run["failures"]) == 2

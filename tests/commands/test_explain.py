@@ -50,12 +50,12 @@ def answered(
         library.case(case_id, truth)
     texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in answers]
     library.record_answers({("alpha", index): text for index, text in enumerate(texts)})
-    library.evaluate("--case", "alpha", "--replicates", str(len(answers)))
+    library.evaluate_here("--case", "alpha", "--replicates", str(len(answers)))
     return library.run_folder().name
 
 
 def explain(library: Library, run: str, *arguments: str) -> Ended:
-    ended = library.skill_evaluator("explain", run, *arguments)
+    ended = library.call("explain", run, *arguments)
     assert (ended.code, ended.err) == (0, "")
     return ended
 
@@ -200,7 +200,7 @@ def test_an_answer_that_could_not_be_parsed_is_shown_as_it_came(library: Library
 def test_a_call_that_failed_or_was_not_made_is_said(library: Library) -> None:
     line = {"case_id": "alpha", "replicate": 0, "error": {"kind": "timeout", "reason": "read_timeout"}}
     library.write("answers.jsonl", json.dumps(line) + "\n")
-    library.evaluate("--case", "alpha", "--replicates", "2", "--max-calls", "1")
+    library.evaluate_here("--case", "alpha", "--replicates", "2", "--max-calls", "1")
     run = library.run_folder().name
     out = explain(library, run, "--case", "alpha").out
     assert "replicate 0: timeout, read_timeout\n" in out
@@ -227,21 +227,21 @@ def test_a_schema_error_about_a_long_value_says_where_and_what(library: Library)
 def test_a_case_without_ground_truth_has_its_leaves_unscored(library: Library) -> None:
     run = answered(library, {"title": "alpha"}, [{"title": "alpha", "lines": [{"code": "A"}]}])
     (library.root / "fixtures" / SKILL / "cases" / "alpha" / "ground_truth.json").unlink()
-    ended = library.skill_evaluator("explain", run, "--case", "alpha", "--format", "json")
+    ended = library.call("explain", run, "--case", "alpha", "--format", "json")
     assert ended.err == "warning: changed since these answers were given: case 'alpha'\n"
     assert {leaf["verdict"] for leaf in ended.json["leaves"]} == {"unscored"}
     assert ended.json["arrays"] == []
-    field = library.skill_evaluator("explain", run, "--field", "title")
+    field = library.call("explain", run, "--field", "title")
     assert "no ground truth" in field.out
 
 
 def test_the_document_is_shortened_unless_all_of_it_is_wanted(library: Library) -> None:
     run = answered(library, {"title": "alpha"}, [{"title": "alpha"}])
     library.write(f"fixtures/{SKILL}/cases/alpha/document.md", "".join(f"line {index}\n" for index in range(40)))
-    short = library.skill_evaluator("explain", run, "--case", "alpha").out
+    short = library.call("explain", run, "--case", "alpha").out
     assert "line 14\n… (40 lines, 310 characters in all: --full shows them)\n" in short
     assert "line 15\n" not in short
-    assert "line 39\n" in library.skill_evaluator("explain", run, "--case", "alpha", "--full").out
+    assert "line 39\n" in library.call("explain", run, "--case", "alpha", "--full").out
 
 
 def test_long_values_are_cut_to_where_they_differ(library: Library) -> None:
@@ -327,7 +327,7 @@ def test_a_field_has_its_values_the_commonest_and_its_standing(library: Library)
         for index, year in enumerate(years)
     }
     library.record_answers(answers)
-    library.evaluate("--case", "* *", "--replicates", "3")
+    library.evaluate_here("--case", "* *", "--replicates", "3")
     data = explain(library, library.run_folder().name, "--field", "year", "--format", "json").json
     found = {case["case"]: case for case in data["cases"]}
     for case_id, (_, standing, share) in STANDINGS.items():
@@ -363,7 +363,7 @@ def test_a_field_inside_arrays_has_the_list_of_its_values_by_any_way_of_writing_
 def test_the_standing_is_the_one_the_record_has(library: Library) -> None:
     texts = {("alpha", 0): notice("alpha"), ("alpha", 1): notice("alpha", 1), ("beta", 0): notice("beta", 3)}
     library.record_answers({**texts, ("beta", 1): notice("beta", 3), ("gamma", 0): "?", ("gamma", 1): notice("gamma")})
-    library.evaluate("--replicates", "2")
+    library.evaluate_here("--replicates", "2")
     recorded = read(library.run_folder() / "record.json")["per_field"]["year"]["profile"]
     shown = explain(library, library.run_folder().name, "--field", "year", "--format", "json").json["profile"]
     assert {name: count for name, count in recorded.items() if count} == shown == {"stable_wrong": 1, "flaky": 2}
@@ -376,7 +376,7 @@ def test_an_answer_that_is_a_text_is_compared_as_a_whole(library: Library) -> No
     for case_id in ("alpha", "beta", "gamma"):
         library.write(f"fixtures/{SKILL}/cases/{case_id}/ground_truth.json", '"short"')
     library.record_answers({("alpha", 0): "short", ("alpha", 1): "long"})
-    library.evaluate("--case", "alpha", "--replicates", "2")
+    library.evaluate_here("--case", "alpha", "--replicates", "2")
     out = explain(library, library.run_folder().name, "--case", "alpha", "--replicate", "1").out
     row = next(line for line in out.splitlines() if line.startswith("wrong"))
     assert '(the whole answer)  "short"  "long"  string' in row
@@ -393,27 +393,27 @@ REFUSED: Mapping[tuple[str, ...], str] = {
 
 
 def test_what_the_run_does_not_have_is_refused_in_one_line(library: Library) -> None:
-    library.evaluate()
+    library.evaluate_here()
     run = library.run_folder().name
     for arguments, problem in REFUSED.items():
-        ended = library.skill_evaluator("explain", run, *arguments)
+        ended = library.call("explain", run, *arguments)
         assert (ended.code, ended.out, ended.err) == (2, "", f"error: {problem.format(run=run)}\n")
 
 
 def test_a_run_is_named_by_its_folder_or_its_id(library: Library) -> None:
-    library.evaluate()
+    library.evaluate_here()
     folder = library.run_folder()
     by_id = explain(library, folder.name, "--case", "alpha").out
     assert explain(library, str(folder.relative_to(library.root)), "--case", "alpha").out == by_id
-    missing = library.skill_evaluator("explain", "2026", "--case", "alpha")
+    missing = library.call("explain", "2026", "--case", "alpha")
     assert missing.code == 2
     assert missing.err.startswith("error: no run folder '2026', and no run of that id below components")
-    no_run = library.skill_evaluator("explain", "components", "--case", "alpha")
+    no_run = library.call("explain", "components", "--case", "alpha")
     assert no_run.err == "error: components is not a run folder: it has no manifest.json\n"
 
 
 def test_a_run_is_explained_when_its_model_is_gone(library: Library) -> None:
-    library.evaluate()
+    library.evaluate_here()
     library.models({"id": "other", "provider": "openai"})
     assert "leaves: 2 right" in explain(library, library.run_folder().name, "--case", "beta").out
 
@@ -431,9 +431,7 @@ def test_the_page_of_the_commands_shows_what_they_print(library: Library) -> Non
     library.write(f"fixtures/{SKILL}/cases/alpha/document.md", "ORDER 17\nA-1  12.50\nB-2   4.00\nC-3   7.00\nurgent\n")
     page = (ROOT / "docs" / "commands.md").read_text()
     for arguments in (("--case", "alpha"), ("--field", "year")):
-        printed = library.skill_evaluator("explain", run, *arguments).out.replace(
-            run, "20240601T080000Z-5f1c2a-recorded"
-        )
+        printed = library.call("explain", run, *arguments).out.replace(run, "20240601T080000Z-5f1c2a-recorded")
         assert printed.strip() in page, printed
 
 
@@ -442,7 +440,7 @@ def test_the_page_of_the_commands_names_every_key_of_the_data(library: Library) 
     page = (ROOT / "docs" / "commands.md").read_text()
     case = explain(library, run, "--case", "alpha", "--format", "json").json
     field = explain(library, run, "--field", "year", "--format", "json").json
-    lint = library.skill_evaluator("lint", "--format", "json").json["components"][0]
+    lint = library.call("lint", "--format", "json").json["components"][0]
     parts = [case, case["leaves"][0], case["arrays"][0], case["arrays"][0]["items"][0]]
     parts += [field, field["cases"][0], field["cases"][0]["values"][0], lint, *lint["fields"]]
     assert [key for part in parts for key in part if f"`{key}`" not in page] == []

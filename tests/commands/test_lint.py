@@ -45,7 +45,7 @@ def describe(library: Library, fields: Mapping[str, Any], schema: Any = ORDER, *
 
 
 def linted(library: Library, *arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = library.skill_evaluator("lint", "--format", "json", *arguments).json["components"][0]
+    found: dict[str, Any] = library.call("lint", "--format", "json", *arguments).json["components"][0]
     return found
 
 
@@ -83,7 +83,7 @@ def test_what_is_declared_is_said_to_be_with_its_options(library: Library) -> No
     assert {by_path[path]["why"] for path in ("due", "total", "note", "lines")} == {"declared"}
     assert by_path["lines"]["key"] == ["code"]
     assert [by_path[path]["counted"] for path in ("note", "lines[].count")] == [False, False]
-    rows = library.skill_evaluator("lint").out.splitlines()
+    rows = library.call("lint").out.splitlines()
     for path, words in {
         "due": "date, written %d/%m/%Y, ± 2 days",
         "total": "number, ± 0.005, ± 1 %",
@@ -96,7 +96,7 @@ def test_what_is_declared_is_said_to_be_with_its_options(library: Library) -> No
 
 def test_each_field_stays_on_one_line_when_piped(library: Library) -> None:
     describe(library, {"number": {"casefold": True, "compare": "string", "ignore_punctuation": True, "threshold": 0.8}})
-    out = library.skill_evaluator("lint").out
+    out = library.call("lint").out
     assert "number         string, case folded, punctuation ignored, from 0.8 edit similarity" in out
     table = out[out.index("path  ") :].split("\n\n")[0]
     assert len(table.splitlines()) == 1 + 11
@@ -106,7 +106,7 @@ def test_each_field_stays_on_one_line_when_piped(library: Library) -> None:
 def test_a_bad_component_hides_no_other_and_the_exit_code_comes_at_the_end(library: Library) -> None:
     library.write("components/broken/prompt.md", "no front matter")
     library.write("components/halfway/schema.json", {})
-    ended = library.skill_evaluator("lint")
+    ended = library.call("lint")
     assert ended.code == 2
     assert ended.err == "error: 2 problems in 2 of 3 components\n"
     problems = [line for line in ended.out.splitlines() if line.startswith("problem: ")]
@@ -119,7 +119,7 @@ def test_every_bad_case_is_named_with_file_and_place(library: Library) -> None:
     library.case("alpha", {"title": "alpha"})
     library.case("beta[1]", {"title": "beta", "year": "2024"})
     (library.root / "fixtures" / SKILL / "cases" / "gamma" / "document.md").unlink()
-    ended = library.skill_evaluator("lint", SKILL, "--format", "json")
+    ended = library.call("lint", SKILL, "--format", "json")
     assert ended.code == 2
     (found,) = ended.json["components"]
     assert (found["cases"], found["labelled"]) == (1, 1)
@@ -141,21 +141,21 @@ def test_every_bad_case_is_named_with_file_and_place(library: Library) -> None:
     ],
 )
 def test_what_is_not_there_is_a_problem(arguments: list[str], problem: str, library: Library) -> None:
-    ended = library.skill_evaluator("lint", *arguments)
+    ended = library.call("lint", *arguments)
     assert ended.code == 2
     assert f"problem: {problem}" in ended.out
 
 
 def test_a_declared_path_that_the_schema_lacks_is_a_problem_with_the_nearest(library: Library) -> None:
     describe(library, {"lines[].cod": {"compare": "string"}})
-    ended = library.skill_evaluator("lint")
+    ended = library.call("lint")
     assert ended.code == 2
     assert f"'lines[].cod' in components/{SKILL}/evals/datasets.json is not in the schema" in ended.out
     assert "(did you mean 'lines[].code'?)" in ended.out
 
 
 def test_no_component_at_all_is_an_error(library: Library) -> None:
-    ended = library.skill_evaluator("lint", "--components", "fixtures")
+    ended = library.call("lint", "--components", "fixtures")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("error: fixtures holds no component; add fixtures/<name>/prompt.md")
 
@@ -204,7 +204,7 @@ def test_what_no_ground_truth_has_is_hinted_once(library: Library) -> None:
 
 def test_the_shipped_components_are_in_order_and_draw_no_hint(library: Library) -> None:
     arguments = [f"--{folder}={ROOT / folder}" for folder in ("components", "fixtures")]
-    ended = library.skill_evaluator("lint", "--format", "json", *arguments)
+    ended = library.call("lint", "--format", "json", *arguments)
     assert (ended.code, ended.err) == (0, "")
     found = ended.json["components"]
     assert len(found) == 4
@@ -215,11 +215,11 @@ def test_names_from_outside_are_shown_whole_and_break_no_table(library: Library)
     schema = {"type": "object", "properties": {name: {"type": "string"} for name in HOSTILE}}
     truths = [{name: f"{name} {index}" for name in HOSTILE} for index in range(3)]
     describe(library, {"a|b": {"compare": "date", "formats": ["[red]|%d\x1b"]}}, schema, *truths)
-    ended = library.skill_evaluator("lint")
+    ended = library.call("lint")
     assert ended.code == 0
     for name in ("[bold]loud[/bold]", "a|b", "back\\\\slash", "`tick`", "two\\nlines", "\\u001b[31mred", "\\u202e"):
         assert name in ended.out
-    page = library.skill_evaluator("lint", "--format", "markdown").out
+    page = library.call("lint", "--format", "markdown").out
     rows = [line.replace("\\|", "") for line in page.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + len(HOSTILE)
     assert {row.count("|") for row in rows} == {6}
@@ -232,12 +232,12 @@ def test_an_answer_that_is_a_text_is_one_field(library: Library) -> None:
     (library.component / "schema.json").unlink()
     for case_id in ("alpha", "beta", "gamma"):
         library.write(f"fixtures/{SKILL}/cases/{case_id}/ground_truth.json", '"short"')
-    ended = library.skill_evaluator("lint")
+    ended = library.call("lint")
     assert ended.code == 0
     assert "(the whole answer)  string" in ended.out
 
 
 def test_the_page_of_the_commands_shows_what_it_prints(library: Library) -> None:
     arguments = [f"--{folder}={ROOT / folder}" for folder in ("components", "fixtures")]
-    printed = library.skill_evaluator("lint", "document-classification", *arguments).out
+    printed = library.call("lint", "document-classification", *arguments).out
     assert printed.strip() in (ROOT / "docs" / "commands.md").read_text(), printed

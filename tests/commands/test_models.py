@@ -14,7 +14,7 @@ KEYLESS = [
 
 def test_a_model_without_its_key_is_skipped_with_a_warning_and_the_rest_run(library: Library) -> None:
     library.models(*(entry for entry, _ in KEYLESS), REPLAY)
-    ended = library.evaluate("--format", "json")
+    ended = library.evaluate_here("--format", "json")
     assert ended.code == 0
     assert [run["model_id"] for run in ended.json["runs"]] == ["recorded"]
     for entry, variables in KEYLESS:
@@ -24,7 +24,7 @@ def test_a_model_without_its_key_is_skipped_with_a_warning_and_the_rest_run(libr
 def test_with_no_model_left_it_says_what_to_do(library: Library) -> None:
     library.models(*(entry for entry, _ in KEYLESS))
     before = library.tree()
-    refused = library.evaluate()
+    refused = library.evaluate_here()
     assert refused.code == 2
     *warnings, error = refused.err.splitlines()
     assert len(warnings) == len(KEYLESS)
@@ -35,7 +35,7 @@ def test_with_no_model_left_it_says_what_to_do(library: Library) -> None:
 
 def test_a_blank_key_is_no_key(library: Library) -> None:
     library.models(KEYLESS[0][0])
-    refused = library.evaluate(env={"OPENAI_API_KEY": "  "})
+    refused = library.evaluate_here(env={"OPENAI_API_KEY": "  "})
     assert refused.code == 2
     assert "OPENAI_API_KEY is not set" in refused.err
 
@@ -46,12 +46,12 @@ def test_a_blank_key_is_no_key(library: Library) -> None:
 )
 def test_an_unknown_model_is_answered_with_the_nearest_or_the_known(wanted: str, advice: str, library: Library) -> None:
     library.models(REPLAY, {**REPLAY, "id": "other"})
-    refused = library.evaluate("--model", wanted)
+    refused = library.evaluate_here("--model", wanted)
     assert refused.code == 2
     assert refused.err == f"error: unknown model '{wanted}' for --model {advice}\n"
 
 
 def test_only_the_models_named_run_in_the_order_named(library: Library) -> None:
     library.models(*({**REPLAY, "id": model_id} for model_id in ("one", "two", "three")))
-    runs = library.evaluate("--model", "three", "-m", "one", "-m", "three", "--format", "json").json["runs"]
+    runs = library.evaluate_here("--model", "three", "-m", "one", "-m", "three", "--format", "json").json["runs"]
     assert [run["model_id"] for run in runs] == ["three", "one"]

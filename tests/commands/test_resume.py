@@ -54,7 +54,7 @@ def test_a_killed_run_resumes_to_the_record_of_an_uninterrupted_one(
     before = _killed_midway(served, server)
     assert 5 <= len(before) < PLANNED
     assert not (served.run_folder() / "record.json").exists()
-    assert served.evaluate("--resume").code == 0
+    assert served.evaluate_here("--resume").code == 0
     assert len(server.repeated) <= IN_FLIGHT
     assert set(server.times.values()) <= {1, 2}
     after = journal(served.run_folder())
@@ -63,7 +63,7 @@ def test_a_killed_run_resumes_to_the_record_of_an_uninterrupted_one(
 
     whole = Library(tmp_path / "whole")
     whole.served_by(server.url)
-    whole.evaluate(*REPLICATES)
+    whole.evaluate_here(*REPLICATES)
     assert comparable(read(served.run_folder() / "record.json")) == comparable(read(whole.run_folder() / "record.json"))
     assert [comparable(row) for row in served.rows()] == [comparable(row) for row in whole.rows()]
 
@@ -76,26 +76,26 @@ def test_a_kill_leaves_the_cases_balanced(served: Library, server: ChatServer) -
 
 @pytest.mark.parametrize("kept", [0.3, 0.95])
 def test_a_torn_last_line_is_asked_again_and_nothing_else(kept: float, served: Library, server: ChatServer) -> None:
-    served.evaluate("--max-calls", "4")
+    served.evaluate_here("--max-calls", "4")
     path = served.run_folder() / "replicates.jsonl"
     *whole, last = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(whole) + last[: int(len(last) * kept)])
     torn = json.loads(last)["case_id"]
-    assert served.evaluate("--resume", served.run_folder().name).code == 0
+    assert served.evaluate_here("--resume", served.run_folder().name).code == 0
     assert [case_id for case_id, _ in server.repeated] == [torn]
     assert served.rows()[0]["scored"] == 6
 
 
 def test_a_last_line_that_only_lacks_its_end_is_not_asked_again(served: Library, server: ChatServer) -> None:
-    served.evaluate("--max-calls", "4")
+    served.evaluate_here("--max-calls", "4")
     path = served.run_folder() / "replicates.jsonl"
     path.write_bytes(path.read_bytes().removesuffix(b"\n"))
-    assert served.evaluate("--resume", served.run_folder().name).code == 0
+    assert served.evaluate_here("--resume", served.run_folder().name).code == 0
     assert (server.requests, server.repeated) == (6, [])
 
 
 def test_max_calls_stops_there_and_resume_does_the_rest(served: Library, server: ChatServer) -> None:
-    stopped = served.evaluate("--max-calls", "4")
+    stopped = served.evaluate_here("--max-calls", "4")
     assert stopped.code == 4
     assert server.requests == 4
     assert not served.leaderboard.exists()
@@ -103,7 +103,7 @@ def test_max_calls_stops_there_and_resume_does_the_rest(served: Library, server:
     assert (record["scored"], record["failures"], record["complete"]) == (4, {"not_run": 2}, False)
     assert record["stopped"].startswith("max_calls")
     assert "--resume" in stopped.err
-    assert served.evaluate("--resume").code == 0  # the newest that is unfinished
+    assert served.evaluate_here("--resume").code == 0  # the newest that is unfinished
     assert (server.requests, server.repeated) == (6, [])
     assert (served.rows()[0]["scored"], served.rows()[0]["stopped"]) == (6, None)
 
@@ -111,24 +111,24 @@ def test_max_calls_stops_there_and_resume_does_the_rest(served: Library, server:
 def test_a_resumed_run_may_be_stopped_again(served: Library, server: ChatServer) -> None:
     for code in (4, 4, 0):
         more = ("--resume", served.run_folder().name) if served.results.exists() else ()
-        assert served.evaluate("--max-calls", "2", *more).code == code
+        assert served.evaluate_here("--max-calls", "2", *more).code == code
     assert (server.requests, server.repeated) == (6, [])
 
 
 def test_a_finished_run_resumed_changes_nothing(served: Library, server: ChatServer) -> None:
-    served.evaluate()
+    served.evaluate_here()
     before = served.tree()
-    assert served.evaluate("--resume", served.run_folder().name).code == 0
+    assert served.evaluate_here("--resume", served.run_folder().name).code == 0
     assert server.requests == 6
     assert served.tree() == before
 
 
 def test_a_row_lost_in_a_crash_is_added_from_the_record(served: Library, server: ChatServer) -> None:
-    served.evaluate()
+    served.evaluate_here()
     (record,) = (served.component / "evals" / "records").iterdir()
     kept, row = record.read_bytes(), served.rows()
     served.leaderboard.unlink()
-    ended = served.evaluate("--resume", served.run_folder().name, "--format", "json")
+    ended = served.evaluate_here("--resume", served.run_folder().name, "--format", "json")
     assert ended.code == 0
     assert ended.json["runs"][0]["run_id"] == served.run_folder().name
     assert "is recorded and complete" in ended.err
@@ -146,7 +146,7 @@ def test_a_run_that_is_under_way_is_not_resumed_beside_itself(served: Library, s
     server.reply = waiting
     with served.start(*REPLICATES) as process:
         wait_until(lambda: len(only_journal(served)) >= 2)
-        second = served.evaluate("--resume", served.run_folder().name)
+        second = served.evaluate_here("--resume", served.run_folder().name)
         go_on.set()
         assert ended(process).code == 0
     assert second.code == 2
@@ -155,21 +155,21 @@ def test_a_run_that_is_under_way_is_not_resumed_beside_itself(served: Library, s
 
 
 def test_a_run_of_chosen_cases_goes_on_with_those(served: Library, server: ChatServer) -> None:
-    stopped = served.evaluate("--case", "*ta", "--case", "g*", "--max-calls", "1")
+    stopped = served.evaluate_here("--case", "*ta", "--case", "g*", "--max-calls", "1")
     assert stopped.code == 4
-    run = served.evaluate("--resume", "--format", "json").json["runs"][0]
+    run = served.evaluate_here("--resume", "--format", "json").json["runs"][0]
     assert {case["case_id"] for case in run["per_case"]} == {"beta", "gamma"}
     assert (run["scored"], run["complete"], server.repeated) == (4, True, [])
-    refused = served.evaluate("--resume", served.run_folder().name, "--case", "alpha")
+    refused = served.evaluate_here("--resume", served.run_folder().name, "--case", "alpha")
     assert refused.err.endswith("with --case alpha: it was planned with *ta g*\n")
 
 
 def test_calls_that_failed_are_asked_again_and_replace_their_failure(served: Library, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(status=500) if asked.case_id == "beta" else varied(asked)
-    assert served.evaluate("--no-leaderboard").code == 4
+    assert served.evaluate_here("--no-leaderboard").code == 4
     server.forget()
     server.reply = varied
-    assert served.evaluate("--resume", served.run_folder().name).code == 0
+    assert served.evaluate_here("--resume", served.run_folder().name).code == 0
     assert {case_id for case_id, _ in server.times} == {"beta"}
     (row,) = served.rows()
     assert (row["scored"], row["failures"], row["retries"]) == (6, {}, 0)
@@ -218,11 +218,11 @@ CHANGES: Mapping[str, tuple[Callable[[Library], None], str]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_resume_refuses_when_its_inputs_changed_and_names_which(change: str, library: Library) -> None:
-    library.evaluate("--max-calls", "4")
+    library.evaluate_here("--max-calls", "4")
     apply, name = CHANGES[change]
     apply(library)
     before = library.tree()
-    refused = library.evaluate("--resume", library.run_folder().name)
+    refused = library.evaluate_here("--resume", library.run_folder().name)
     assert refused.code == 2
     (line,) = refused.err.splitlines()
     assert line.startswith("error: ")
@@ -236,24 +236,24 @@ def test_resume_refuses_when_its_inputs_changed_and_names_which(change: str, lib
     ("flag", "value", "planned"), [("--replicates", "3", "2"), ("--seed", "5", "0"), ("--shard", "1/2", "")]
 )
 def test_resume_refuses_another_plan(flag: str, value: str, planned: str, library: Library) -> None:
-    library.evaluate("--max-calls", "4")
-    refused = library.evaluate("--resume", library.run_folder().name, flag, value)
+    library.evaluate_here("--max-calls", "4")
+    refused = library.evaluate_here("--resume", library.run_folder().name, flag, value)
     assert refused.code == 2
     assert f"{flag} {value}" in refused.err
     assert (f"planned with {planned}" if planned else "planned without it") in refused.err
 
 
 def test_what_does_not_shape_the_answers_may_change_meanwhile(library: Library) -> None:
-    library.evaluate("--max-calls", "4")
+    library.evaluate_here("--max-calls", "4")
     library.models({**REPLAY, "limits": {"max_concurrency": 1}, "price": {"input": 1, "output": 1}})
     library.settings(timeout_s=9)
     library.case("delta")
-    assert library.evaluate("--resume", library.run_folder().name).code == 0
+    assert library.evaluate_here("--resume", library.run_folder().name).code == 0
     assert library.rows()[0]["n_cases"] == 3
 
 
 def test_resume_without_an_unfinished_run_says_so(library: Library) -> None:
-    library.evaluate()
-    refused = library.evaluate("--resume")
+    library.evaluate_here()
+    refused = library.evaluate_here("--resume")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert "no unfinished run" in refused.err

@@ -19,7 +19,7 @@ def _mixed(asked: Asked) -> Reply:
 def _evaluated(library: Library, server: ChatServer) -> None:
     library.settings(required_coverage=0.5)
     server.reply = _mixed
-    assert library.evaluate("--replicates", "4").code == 0
+    assert library.evaluate_here("--replicates", "4").code == 0
     server.forget()
 
 
@@ -31,7 +31,7 @@ def test_scoring_a_run_again_gives_the_same_record_without_a_request(served: Lib
     assert set(kept["failures"]) == {"provider_error", "unparseable"}
     (folder / "record.json").unlink()
     board = served.leaderboard.read_bytes()
-    ended = served.skill_evaluator("score", str(folder.relative_to(served.root)), "--format", "json")
+    ended = served.call("score", str(folder.relative_to(served.root)), "--format", "json")
     assert ended.code == 0
     assert read(folder / "record.json") == kept
     assert ended.json["runs"][0]["run_id"] == kept["run_id"]
@@ -45,25 +45,25 @@ def test_a_runs_own_journal_replays_to_the_same_scores(served: Library, server: 
     kept = read(folder / "record.json")
     file = str(folder.relative_to(served.root) / "replicates.jsonl")
     served.models({"id": "again", "provider": "replay", "params": {"file": file}})
-    run = served.evaluate("--replicates", "4", "--format", "json").json["runs"][0]
+    run = served.evaluate_here("--replicates", "4", "--format", "json").json["runs"][0]
     assert comparable(read(served.root / run["record"]), _OF_THE_MODEL) == comparable(kept, _OF_THE_MODEL)
     assert server.requests == 0
 
 
 def test_new_declarations_score_old_answers(library: Library) -> None:
     library.record_answers({(case_id, 0): notice(case_id, 2023) for case_id in ("alpha", "beta", "gamma")})
-    library.evaluate("--replicates", "1")
+    library.evaluate_here("--replicates", "1")
     folder = library.run_folder()
     assert read(folder / "record.json")["accuracy"]["exact_match"]["mean"] == 0.0
     fields = {"year": {"compare": "number", "tolerance": 1}}
     library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"id": "all", "fields": fields}]})
-    assert library.skill_evaluator("score", str(folder)).code == 0
+    assert library.call("score", str(folder)).code == 0
     assert read(folder / "record.json")["accuracy"]["field_level_f1"]["mean"] == 1.0
 
 
 def test_an_unfinished_run_is_scored_as_far_as_it_got(library: Library) -> None:
-    library.evaluate("--max-calls", "4")
-    ended = library.skill_evaluator("score", str(library.run_folder()), "--format", "json")
+    library.evaluate_here("--max-calls", "4")
+    ended = library.call("score", str(library.run_folder()), "--format", "json")
     assert ended.code == 4
     run = ended.json["runs"][0]
     assert (run["scored"], run["failures"], run["complete"]) == (4, {"not_run": 2}, False)
@@ -76,12 +76,12 @@ def test_a_failed_call_is_replayed_as_the_failure_it_was(library: Library) -> No
         {"case_id": "alpha", "replicate": 1, "error": "gone"},
     ]
     library.write("answers.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    run = library.evaluate("--case", "alpha", "--format", "json").json["runs"][0]
+    run = library.evaluate_here("--case", "alpha", "--format", "json").json["runs"][0]
     assert [line["error"]["reason"] for line in journal(library.run_folder())] == ["read_timeout", "gone"]
     assert run["failures"] == {"provider_error": 1, "timeout": 1}
 
 
 def test_what_is_no_run_folder_is_refused(library: Library) -> None:
-    refused = library.skill_evaluator("score", "components")
+    refused = library.call("score", "components")
     assert refused.code == 2
     assert refused.err == "error: components is not a run folder: it has no manifest.json\n"

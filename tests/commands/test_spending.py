@@ -19,11 +19,11 @@ def _thrifty(asked: Asked) -> Reply:
 
 def test_what_is_spent_is_within_the_budget_and_close_to_it(served: Library, server: ChatServer) -> None:
     served.served_by(server.url, price=PRICE, params=PARAMS)
-    planned = served.evaluate("--dry-run", "--replicates", "10", "--format", "json").json["models"][0]
+    planned = served.evaluate_here("--dry-run", "--replicates", "10", "--format", "json").json["models"][0]
     one_call = planned["cost_upper_usd"] / planned["calls"]
     budget = 5 * one_call
     server.reply = _thrifty
-    stopped = served.evaluate("--replicates", "10", "--max-cost", str(budget))
+    stopped = served.evaluate_here("--replicates", "10", "--max-cost", str(budget))
     assert stopped.code == 4
     spent = sum(map(_cost, only_journal(served)))
     assert budget - 1.1 * one_call < spent <= budget
@@ -38,7 +38,7 @@ def test_all_models_share_one_budget(library: Library, server: ChatServer) -> No
     entry = {"provider": "openai", "base_url": server.url, "price": PRICE, "params": PARAMS}
     library.models({"id": "first", **entry}, {"id": "second", **entry})
     server.reply = _thrifty
-    assert library.evaluate("--replicates", "5", "--max-cost", "4").code == 4
+    assert library.evaluate_here("--replicates", "5", "--max-cost", "4").code == 4
     lines = [read(path)["cost_usd"] for path in library.results.glob("*/record.json")]
     assert len(lines) == 2
     assert 2.5 < sum(lines) <= 4
@@ -46,19 +46,19 @@ def test_all_models_share_one_budget(library: Library, server: ChatServer) -> No
 
 def test_a_budget_that_suffices_changes_nothing(served: Library, server: ChatServer) -> None:
     served.served_by(server.url, price=PRICE, params=PARAMS)
-    assert served.evaluate("--max-cost", "100").code == 0
+    assert served.evaluate_here("--max-cost", "100").code == 0
     assert served.rows()[0]["cost_usd"] == pytest.approx(6 * (40 * 0.001 + 20 * 0.005), abs=1e-6)
 
 
 def test_a_budget_too_small_for_one_call_makes_none(served: Library, server: ChatServer) -> None:
     served.served_by(server.url, price=PRICE, params=PARAMS)
-    assert served.evaluate("--max-cost", "0").code == 4
+    assert served.evaluate_here("--max-cost", "0").code == 4
     assert server.requests == 0
 
 
 def test_a_model_without_a_known_price_is_refused_under_a_budget(served: Library, server: ChatServer) -> None:
     before = served.tree()
-    refused = served.evaluate("--max-cost", "5")
+    refused = served.evaluate_here("--max-cost", "5")
     assert refused.code == 2
     (line,) = refused.err.splitlines()
     assert line.startswith("error: --max-cost")
@@ -69,5 +69,5 @@ def test_a_model_without_a_known_price_is_refused_under_a_budget(served: Library
 
 
 def test_a_recorded_model_costs_nothing(library: Library) -> None:
-    assert library.evaluate("--max-cost", "0").code == 0
+    assert library.evaluate_here("--max-cost", "0").code == 0
     assert library.rows()[0]["cost_usd"] == 0.0

@@ -55,7 +55,7 @@ def _weights(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> Weights:
                 other = right.near.get(slot)
                 if other is not None and other is not form and form.close_to(other):
                     line[column] += form.weight
-            for place in left.groups.keys() | right.groups.keys():
+            for place in {**left.groups, **right.groups}:  # no set: sums of fractions hang on their order
                 equal, items, others = _without_equal(left.at(place), right.at(place))
                 line[column] += equal + (_total(_weights(items, others)) if items and others else 0.0)
     return weights
@@ -85,19 +85,19 @@ def _without_equal(
         return 0.0, lefts, rights
     left, right = ([item for item in items if item not in common] for items in (lefts, rights))
     if len(lefts) - len(left) == len(rights) - len(right) == len(common):  # each stands once on either side
-        return sum([item.weight for item in common]), left, right
+        return fsum([item.weight for item in common]), left, right
     in_left, in_right = Counter(lefts), Counter(rights)
-    weight = 0.0
+    weights = []
     for item in common:
         pairs = min(in_left[item], in_right[item])
-        weight += item.weight * pairs
+        weights.append(item.weight * pairs)
         left += [item] * (in_left[item] - pairs)
         right += [item] * (in_right[item] - pairs)
-    return weight, left, right
+    return fsum(weights), left, right
 
 
 def _total(weights: Weights) -> float:
-    return sum([weights[row][column] for row, column in heaviest(weights).items()])
+    return fsum([weights[row][column] for row, column in heaviest(weights).items()])
 
 
 def heaviest(weights: Weights) -> dict[int, int]:

@@ -225,6 +225,7 @@ def test_what_is_wrong_with_the_arguments_is_said_with_its_place(arguments: Any,
         ({"day": datetime.date(2026, 1, 1)}, "output.day is a date, no JSON value; give what json.loads gives"),
         ([float("nan")], "output[0] is nan, which is no JSON value"),
         ({"a": {1: 2}}, "the key 1 of output.a is no text; give what json.loads gives"),
+        ([10**4300], "output[0] is an integer of more than 4,300 digits, which json.loads does not read"),
         (b"{}", "output is a bytes, no JSON value; give what json.loads gives"),
     ],
 )
@@ -248,6 +249,34 @@ def test_depth_is_no_crash() -> None:
     assert score_output(nested(60), nested(60)).scores["exact_match"] == 1.0
     with pytest.raises(NotJsonError, match="nested too deeply"):
         score_output(nested(10_000), nested(10_000))
+    for truth in (nested(200), NO_TRUTH):
+        with pytest.raises(NotJsonError, match="nested too deeply"):
+            score_output(truth, nested(200), {"type": "string"})
+
+
+ODD_TEXTS = {
+    "nested in objects": '{"a":' * 500 + "1" + "}" * 500,
+    "nested in arrays": "[" * 100_000,
+    "too many digits": '{"a": ' + "7" * 4301 + "}",
+    "no number": '{"a": NaN}',
+    "a number beyond floats": '{"a": 1e999}',
+}
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=list(ODD_TEXTS))
+def test_what_no_reader_of_json_takes_is_an_answer_without_json(text: str) -> None:
+    found = score_text({"a": 1}, text, {"type": "object"})
+    assert (found.problem, found.valid, found.scores["schema_valid"]) == ("not_json", False, 0)
+    assert found.scores["field_level_f1"] is None
+
+
+def test_odd_text_is_a_wrong_answer_and_no_crash() -> None:
+    assert score_text({"a": 2}, '{"a": 1, "a": 2}').scores["exact_match"] == 1
+    for odd in ("\ud800", '{"\ud800": 1}', "7" * 4300):
+        found = score_text({"a": 1}, f'{{"a": "{odd}"}}' if odd == "\ud800" else odd, {"type": "object"})
+        assert found.scores["exact_match"] == 0
+        assert json.loads(json.dumps(found.as_dict()))["scores"] == found.scores
+        assert all(map(str, found.rows))
 
 
 def test_a_scorer_compiles_once(monkeypatch: pytest.MonkeyPatch) -> None:

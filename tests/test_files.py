@@ -56,6 +56,7 @@ def test_broken_yaml_is_refused_with_its_place(tmp_path: Path, content: str, mes
         ("{} {}", "{path}:1:4: not JSON: Extra data"),
         ("[NaN]", "{path}: not JSON: NaN is not a JSON value"),
         ("[" * 100_000, "{path}: not JSON: "),
+        ('{"a": -1e999}', "{path}: not JSON: -1e999 is more than a number may be"),
         ("9" * 5000, "{path}: not JSON: "),
     ],
 )

@@ -101,6 +101,10 @@ def test_the_truth_of_a_text_component(tmp_path: Path, name: str) -> None:
             "<case>/ground_truth.json: not JSON: NaN is not a JSON value",
         ),
         (
+            {**GOOD, "ground_truth.json": '{"total": ' + "[" * 400 + "]" * 400 + "}"},
+            "<case>/ground_truth.json is nested too deeply to be compared with an answer",
+        ),
+        (
             {**GOOD, "ground_truth.json": '{"shop": "A"}'},
             '<case>/ground_truth.json fails <schema> at /: "total" is a req',
         ),

@@ -21,6 +21,7 @@ from skill_evaluator.reports.shown import value_text
 from skill_evaluator.text import key_path
 
 _WHERE = "the arguments"
+_TOO_LARGE = 10**4300
 FieldSettings = Mapping[str, Mapping[str, Any]]
 
 
@@ -138,9 +139,9 @@ class OutputScorer:
         labelled = truth is not NO_TRUTH
         if labelled:
             _refuse_non_json(truth, "truth")
-        errors = [] if self._contract is None else self._contract.errors(output)
-        comparison = Comparison(truth if labelled else None, output, self._plan, lambda value: not errors)
         try:
+            errors = [] if self._contract is None else self._contract.errors(output)
+            comparison = Comparison(truth if labelled else None, output, self._plan, lambda value: not errors)
             return OutputScores(
                 scores={
                     name: metric.score(comparison) if labelled or not metric.needs_truth else None
@@ -252,6 +253,8 @@ def _walk(value: Any, place: str) -> None:
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise NotJsonError(f"{place} is {value}, which is no JSON value")
+    elif isinstance(value, int) and abs(value) >= _TOO_LARGE:
+        raise NotJsonError(f"{place} is an integer of more than 4,300 digits, which json.loads does not read")
     elif not (value is None or isinstance(value, str | int)):
         raise NotJsonError(f"{place} is a {type(value).__name__}, no JSON value; give what json.loads gives")
 

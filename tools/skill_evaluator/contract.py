@@ -5,8 +5,8 @@ Its own module because a component's `schema.json` and a schema given by another
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import jsonschema_rs
 
@@ -14,6 +14,7 @@ from skill_evaluator.errors import ComponentError
 
 _DRAFT = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
 _DATA = ("const", "enum", "default", "examples")
+_T = TypeVar("_T")
 _NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 
 
@@ -30,21 +31,27 @@ class Contract:
 
     def conforms(self, value: Any) -> bool:
         """Whether a value validates against the schema."""
-        try:
-            return bool(self._validator.is_valid(value))
-        except UnicodeEncodeError:
-            return bool(self._validator.is_valid(_encodable(value)))
+        return bool(_asked(self._validator.is_valid, value))
 
     def violations(self, value: Any) -> list[jsonschema_rs.ValidationError]:
-        """The validator's own errors, with path, rule and message; empty when the value validates."""
-        try:
-            return list(self._validator.iter_errors(value))
-        except UnicodeEncodeError:
-            return list(self._validator.iter_errors(_encodable(value)))
+        """The validator's own errors, with path, rule and message; empty when the value validates.
+
+        Raises RecursionError for a value nested too deeply to be spoken of.
+        """
+        return list(_asked(self._validator.iter_errors, value))
 
     def errors(self, value: Any) -> list[str]:
         """What the contract holds against a value, each with its path; empty when it validates."""
         return [f"{_pointer(error.instance_path)}: {error.message}" for error in self.violations(value)]
+
+
+def _asked(validate: Callable[[Any], _T], value: Any) -> _T:
+    try:
+        return validate(value)
+    except UnicodeEncodeError:
+        return _asked(validate, _encodable(value))
+    except ValueError as problem:  # an error about more than some 250 levels
+        raise RecursionError(str(problem)) from None
 
 
 def _encodable(value: Any) -> Any:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
-from skill_evaluator.text import key_path, refuse_constant
+from skill_evaluator.text import finite_float, key_path, refuse_constant
 
 if TYPE_CHECKING:  # a dry run takes no lock and need not wait for the library
     from filelock import FileLock
@@ -59,7 +59,7 @@ def read_yaml(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any
 def parse_json(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
     """Parse JSON (RFC 8259: no NaN or Infinity); raise `error` with line and column when it is broken."""
     try:
-        return json.loads(text, parse_constant=refuse_constant)
+        return json.loads(text, parse_constant=refuse_constant, parse_float=finite_float)
     except json.JSONDecodeError as problem:
         raise error(f"{where}:{problem.lineno}:{problem.colno}: not JSON: {problem.msg}") from None
     except (ValueError, RecursionError) as problem:

@@ -71,14 +71,18 @@ def _load_case(folder: Path, component: Component) -> Case:
     if not document.strip():
         raise FixtureError(f"{document_path} is empty")
     truth_path = _first(folder, _TRUTHS)
-    truth = None if truth_path is None else _read_truth(truth_path, component)
+    try:
+        truth = None if truth_path is None else _read_truth(truth_path, component)
+        content = document + "\x00" + (canonical_json(truth) if truth_path else "")
+    except RecursionError:
+        raise FixtureError(f"{truth_path} is nested too deeply to be compared with an answer") from None
     return Case(
         id=folder.name,
         document=document,
         truth=truth,
         labelled=truth_path is not None,
         meta=_read_meta(_first(folder, _METAS)),
-        digest=digest(document + "\x00" + (canonical_json(truth) if truth_path else "")),
+        digest=digest(content),
     )
 
 

@@ -4,13 +4,12 @@ Strict first: the whole text. Models like to wrap JSON in a code fence or a sent
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from skill_evaluator.text import refuse_constant
+from skill_evaluator.text import finite_float, refuse_constant
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t\r]*\n(.*?)```", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
@@ -72,14 +71,7 @@ def _step(piece: str) -> int:
     return {"{": 1, "[": 1, "}": -1, "]": -1}.get(piece, 0)
 
 
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError("a number that no float can hold")
-    return number
-
-
-_DECODER = json.JSONDecoder(parse_constant=refuse_constant, parse_float=_finite)
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant, parse_float=finite_float)
 
 
 def _embedded(text: str) -> Parsed | None:

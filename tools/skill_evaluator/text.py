@@ -6,6 +6,7 @@ Its own module because scoring, configuration and error messages must agree on w
 import difflib
 import hashlib
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping
@@ -137,6 +138,14 @@ def same_json(one: Any, other: Any) -> bool:
 def refuse_constant(name: str) -> Any:
     """For `parse_constant`: NaN and Infinity are not JSON."""
     raise ValueError(f"{name} is not a JSON value")
+
+
+def finite_float(text: str) -> float:
+    """For `parse_float`: a number that no float can hold is none that could be compared."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is more than a number may be")
+    return number
 
 
 def key_path(location: tuple[int | str, ...]) -> str:

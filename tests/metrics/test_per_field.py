@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from skill_evaluator.metrics.comparators import equal
 from skill_evaluator.metrics.comparison import compare
-from skill_evaluator.metrics.fieldplan import FieldRule
+from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
 from skill_evaluator.metrics.per_field import FieldCounts, FieldScores, per_field, total_fields
 
-from tests.support.json_values import order_plan
+from tests.support.json_values import json_values, order_plan, quick
 
 PLAN = order_plan("key")
 
@@ -57,11 +59,34 @@ def test_free_text_adds_its_overlap(truth: Any, output: Any, tokens: float, sequ
         ("sale", None, ("kind", "sale", "null")),
         (None, "refund", ("kind", "null", "refund")),
         ("sale", 5, ("kind", "sale", "5")),
+        ("sale", "5", ("kind", "sale", '"5"')),
+        ("sale", "null", ("kind", "sale", '"null"')),
+        ("sale", '"5"', ("kind", "sale", '"\\"5\\""')),
+        ("sale", "5 days", ("kind", "sale", "5 days")),
+        ("sale", [5.0, None], ("kind", "sale", "[5,null]")),
     ],
 )
 def test_a_category_adds_what_it_was_taken_for(truth: Any, output: Any, pair: tuple[str, str, str]) -> None:
     (confusion,) = scores({"kind": truth}, {"kind": output}).confusions
     assert confusion == pair
+
+
+@pytest.mark.parametrize(
+    ("truth", "output"),
+    [("on sale", " on\u00a0 sale\n"), ("café", "cafe\u0301"), (5, 5.0), ("", " ")],
+)
+def test_what_is_counted_right_is_on_the_diagonal(truth: Any, output: Any) -> None:
+    found = scores({"kind": truth}, {"kind": output})
+    assert found.counts["kind"].right == 1
+    assert found.confusions[0].truth == found.confusions[0].output
+
+
+@quick
+@given(truth=json_values, output=json_values)
+def test_what_is_right_and_only_that_is_on_the_diagonal(truth: Any, output: Any) -> None:
+    plan = FieldPlan(leaves={"": FieldRule(compare="category")})
+    for one in per_field(compare(truth, output, plan)).confusions:
+        assert (one.truth == one.output) == equal(truth, output, FieldRule(compare="category"))
 
 
 def test_an_ignored_category_adds_nothing() -> None:

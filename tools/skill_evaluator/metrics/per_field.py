@@ -1,5 +1,6 @@
 """What became of each field: right, wrong, missing, extra; category confusion; how much of a free text agrees."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from typing import NamedTuple
 
 from skill_evaluator.metrics.comparison import Row
 from skill_evaluator.metrics.text_overlap import rouge_l, token_f1
+from skill_evaluator.text import canonical_json, normalise
 
 
 class FieldCounts(NamedTuple):
@@ -49,6 +51,7 @@ class FieldScores:
 
 
 _NONE = FieldCounts()
+_LIKE_JSON = re.compile(r'null|true|false|-?\d[\d.eE+-]*|["\[{].*', re.DOTALL)
 
 
 def per_field(rows: Iterable[Row]) -> FieldScores:
@@ -86,12 +89,20 @@ def added(left: FieldCounts, right: FieldCounts, times: int = 1) -> FieldCounts:
 def _overlap(row: Row) -> TextOverlap:
     if row.verdict in ("missing", "extra"):
         return TextOverlap(row.path, 0.0, 0.0)
-    left, right = _label(row.truth), _label(row.output)
+    left, right = (value if isinstance(value, str) else str(value) for value in (row.truth, row.output))
     return TextOverlap(row.path, token_f1(left, right), rouge_l(left, right))
 
 
 def _label(value: object) -> str:
-    return "null" if value is None else value if isinstance(value, str) else str(value)
+    """The same for equal values and no others: text as it is compared, anything else, and text like it, as JSON.
+
+    >>> [_label(value) for value in (" for  sale", None, "null", 5.0, "5")]
+    ['for sale', 'null', '"null"', '5', '"5"']
+    """
+    if not isinstance(value, str):
+        return canonical_json(value)
+    text = normalise(value)
+    return canonical_json(text) if _LIKE_JSON.fullmatch(text) else text
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ from skill_evaluator.text import (
     key_path,
     nearest,
     normalise,
-    printable,
     same_json,
     without_punctuation,
     words,
@@ -62,18 +61,6 @@ def test_text_without_punctuation(text: str, expected: str) -> None:
 )
 def test_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a\tb\nc", "a\tb\nc"),
-        ("a\x1b[31mb", "a\ufffd[31mb"),
-        ("a\rb\x00c\x7f\x9b\u2028", "a\ufffdb\ufffdc\ufffd\ufffd\ufffd"),
-    ],
-)
-def test_what_reaches_a_terminal_holds_no_control_character(text: str, expected: str) -> None:
-    assert printable(text) == expected
 
 
 @pytest.mark.parametrize(

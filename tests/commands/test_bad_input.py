@@ -200,6 +200,12 @@ def test_a_recording_that_cannot_be_read_is_refused_before_a_run_begins(
     assert not list(library.results.glob("*/*"))
 
 
+def test_what_does_not_print_in_a_name_is_escaped(library: Library) -> None:
+    refused = library.call("evaluate", SKILL, "--fixtures", "none\x1b[31m\n\u202e")
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith("error: no fixtures for 'notice-extraction': none\\u001b[31m \\u202e/")
+
+
 def test_a_wrong_option_is_refused_with_the_way_to_help(library: Library) -> None:
     refused = library.evaluate("--replicants", "3")
     assert refused.code == 2

@@ -17,6 +17,7 @@ import typer
 from skill_evaluator import __version__
 from skill_evaluator.errors import EXIT_BUG, SkillEvaluatorError
 from skill_evaluator.providers.secrets import Redactor
+from skill_evaluator.reports.shown import visible
 
 app = typer.Typer(
     name="skill-evaluator",
@@ -235,7 +236,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         app(args=_with_resume_value(given), prog_name="skill-evaluator")
     except SkillEvaluatorError as problem:
-        print(f"error: {problem}", file=sys.stderr)
+        print(f"error: {visible(str(problem))}", file=sys.stderr)
         sys.exit(problem.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

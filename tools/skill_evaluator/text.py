@@ -13,7 +13,6 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 _WORD = re.compile(r"\w+", re.UNICODE)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def normalise(text: str) -> str:
@@ -29,11 +28,6 @@ def without_punctuation(text: str) -> str:
 def words(text: str) -> list[str]:
     """Case-folded words of a text, in order: what token F1 and ROUGE-L count."""
     return _WORD.findall(normalise(text).casefold())
-
-
-def printable(text: str) -> str:
-    """Text without control characters, for a terminal or a log line."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def canonical_json(value: Any) -> str:

@@ -15,6 +15,7 @@ from skill_evaluator.field_views import field_view
 from skill_evaluator.fixtures import Case, load_cases
 from skill_evaluator.reports.explanation import Shown, print_explanation
 from skill_evaluator.reports.field_table import print_field
+from skill_evaluator.reports.shown import visible
 from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_manifest
 from skill_evaluator.runner.replicates import Call, Replicate
 from skill_evaluator.runner.runs import input_digests
@@ -103,7 +104,7 @@ def _say_what_changed(manifest: Manifest, component: Component, cases: Mapping[s
     known = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
     changed = manifest.differences(manifest.model_copy(update={"cases": known, "digests": digests}))
     if changed:
-        print(f"warning: changed since these answers were given: {', '.join(changed)}", file=sys.stderr)
+        print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)
 
 
 def _answers(case_id: str, manifest: Manifest, component: Component, journal: Mapping[Call, Replicate]) -> list[Answer]:

@@ -14,6 +14,7 @@ from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.recording import Origin, build_record, describe_settings
 from skill_evaluator.records import write_record
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
+from skill_evaluator.reports.shown import visible
 from skill_evaluator.runner.journal import RECORD, outcomes, read_manifest
 from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import price_of
@@ -71,7 +72,7 @@ def _say_what_changed(run: Run, component: Component, cases: Mapping[str, Case])
         raise RunError(f"{run.folder} cannot be scored: case '{gone[0]}' is no longer among the fixtures")
     changed = changes_since(run, component, cases)
     if changed:
-        print(f"warning: changed since these answers were given: {', '.join(changed)}", file=sys.stderr)
+        print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)
 
 
 def _score_answers(run: Run, scorer: Scorer) -> bool:

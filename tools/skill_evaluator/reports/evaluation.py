@@ -3,24 +3,26 @@
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from skill_evaluator.components import Component
 from skill_evaluator.files import replace_text
 from skill_evaluator.records import ContractSummary, Profile, Record, Summary
+from skill_evaluator.reports.shown import code_span, name_text, visible
 from skill_evaluator.runner.journal import REPORT
-from skill_evaluator.text import printable
 
 _WEAKEST = 5
 _FAULTS = 3
 _FIELD_COLUMNS = ("accuracy", "right/n", "wrong", "missing", "extra", "stability", "cases: profile")
 _WIDTH = 110
+Quote = Callable[[str], str]  # how a text from outside is written: `visible` on a terminal, `code_span` on a page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ def print_text(console: Console, finished: Finished, component: Component) -> No
     record = finished.record
     console.print()
     console.rule(f"[bold]{component.name} {record.skill_version}[/] · [bold]{record.model_id}[/]", align="left")
-    console.print(_facts(record), soft_wrap=True)
+    console.print(_facts_text(record), soft_wrap=True)
     console.print(_metrics_table(record))
     weakest = _weakest(record)
     if weakest:
@@ -71,10 +73,10 @@ def print_text(console: Console, finished: Finished, component: Component) -> No
         for column in table.columns[1:-1]:
             column.justify = "right"
         for row in weakest:
-            table.add_row(*row)
+            table.add_row(*map(Text, row))
         console.print(table)
-    for line in (*_remarks(record), *_places(finished)):
-        console.print(line, soft_wrap=True, markup=False)
+    for line in (*_remarks(record, visible), *_places(finished)):
+        console.print(visible(line), soft_wrap=True, markup=False)
 
 
 def _metrics_table(record: Record) -> Table:
@@ -99,41 +101,37 @@ def _cells(summary: Summary) -> tuple[str, ...]:
     )
 
 
-def _facts(record: Record) -> str:
+def _facts_text(record: Record) -> Text:
+    text = Text(_facts(record, visible))
+    if not record.complete:
+        text.append(" · ").append(_incomplete(record, visible), style="yellow")
+    return text
+
+
+def _facts(record: Record, quote: Quote) -> str:
     cost = "unknown" if record.cost_usd is None else f"${record.cost_usd:.4f}"
     tokens = f"{_count(record.tokens.input)} in, {_count(record.tokens.output)} out"
     parts = [
         f"{record.n_cases} cases × {record.replicates} replicates",
         f"{record.scored} of {record.planned} scored",
-        f"failures: {_failures(record) or 'none'}",
+        f"failures: {_failures(record, quote) or 'none'}",
         f"cost {cost}",
         f"tokens {tokens}",
         f"latency p50 {_number(record.latency_s.p50)} s, p95 {_number(record.latency_s.p95)} s",
     ]
-    if not record.complete:
-        parts.append(f"[yellow]INCOMPLETE: coverage {record.coverage:.2f}{_stopped(record)}[/]")
     return " · ".join(parts)
 
 
-def _failures(record: Record) -> str:
+def _incomplete(record: Record, quote: Quote) -> str:
+    stopped = f", stopped by {quote(record.stopped)}" if record.stopped else ""
+    return f"INCOMPLETE: coverage {record.coverage:.2f}{stopped}"
+
+
+def _failures(record: Record, quote: Quote) -> str:
     """`3 truncated, 1 provider_error (rate_limited 1)`."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in record.failures.items())
-    reasons = ", ".join(f"{_safe(reason)} {count}" for reason, count in record.reasons.items())
+    reasons = ", ".join(f"{quote(reason)} {count}" for reason, count in record.reasons.items())
     return f"{kinds} ({reasons})" if reasons else kinds
-
-
-def _stopped(record: Record) -> str:
-    return f", stopped by {_safe(record.stopped)}" if record.stopped else ""
-
-
-def _safe(text: str) -> str:
-    """Text from outside, on one line, that neither a terminal nor a page takes for markup."""
-    return printable(" ".join(text.split())).replace("[", "(").replace("]", ")").replace("|", "/").replace("`", "'")
-
-
-def _path(path: str) -> str:
-    """A field's path; the brackets of array items are its own, any other mark-up is not."""
-    return "[]".join(_safe(part) for part in path.split("[]"))
 
 
 def _weakest(record: Record) -> list[tuple[str, ...]]:
@@ -142,7 +140,7 @@ def _weakest(record: Record) -> list[tuple[str, ...]]:
     ranked = sorted(known, key=lambda item: (_field_score(item[1]), item[0]))
     return [
         (
-            _path(path),
+            name_text(path),
             _number(_field_score(field)) + (" F1" if field.token_f1 is not None else ""),
             f"{field.right}/{field.n}",
             str(field.wrong),
@@ -170,7 +168,7 @@ def _profile(profile: Profile | None) -> str:
     return " · ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
-def _remarks(record: Record) -> list[str]:
+def _remarks(record: Record, quote: Quote) -> list[str]:
     """pass^k where there is more than one answer, and what broke the contract."""
     found = []
     known = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
@@ -180,19 +178,20 @@ def _remarks(record: Record) -> list[str]:
     if contract is not None and contract.errors:
         found.append(
             f"contract: {_number(contract.valid)} of {contract.n} parsed outputs are valid, "
-            f"{_number(contract.valid_apart_from_extra_keys)} apart from extra keys; {_faults(contract)}"
+            f"{_number(contract.valid_apart_from_extra_keys)} apart from extra keys; {_faults(contract, quote)}"
         )
     for title, keys in (("missing", contract.missing_keys), ("extra", contract.extra_keys)) if contract else ():
         if keys:
-            named = [f"{_safe(key)} {count}" for key, count in list(keys.items())[:_WEAKEST]]
+            named = [f"{quote(key)} {count}" for key, count in list(keys.items())[:_WEAKEST]]
             found.append(f"{title} top-level keys: {', '.join(named)}{_more(len(keys) - _WEAKEST)}")
     return found
 
 
-def _faults(contract: ContractSummary) -> str:
-    """The commonest errors: `total: type 9 («"9" is not of type "number"»)`."""
+def _faults(contract: ContractSummary, quote: Quote) -> str:
+    """The commonest errors: `total: type 9 ("9" is not of type "number")`."""
     named = [
-        f"{_path(fault.path) or 'the whole output'}: {fault.rule} {fault.count} («{_safe(fault.message)}»)"
+        f"{quote(name_text(fault.path)) if fault.path else 'the whole output'}: {fault.rule} {fault.count} "
+        f"({quote(fault.message)})"
         for fault in contract.errors[:_FAULTS]
     ]
     return "; ".join(named) + _more(len(contract.errors) - _FAULTS)
@@ -227,7 +226,8 @@ def markdown(finished: Finished, component: Component) -> str:
     record = finished.record
     page = io.StringIO()
     page.write(f"## {component.name} {record.skill_version} · {record.model_id}\n\n")
-    page.write(f"{_facts(record).replace('[yellow]', '**').replace('[/]', '**')}\n\n")
+    incomplete = "" if record.complete else f" · **{_incomplete(record, code_span)}**"
+    page.write(f"{_facts(record, code_span)}{incomplete}\n\n")
     page.write("| metric | strict mean | 95 % interval | mean | stdev | n |\n|---|---:|---:|---:|---:|---:|\n")
     for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility)):
         for name, summary in part.items():
@@ -237,6 +237,6 @@ def markdown(finished: Finished, component: Component) -> str:
         page.write(f"\n| weakest field | {' | '.join(_FIELD_COLUMNS)} |\n")
         page.write("|---|---:|---:|---:|---:|---:|---:|---|\n")
         for row in weakest:
-            page.write(f"| `{row[0]}` | {' | '.join(row[1:])} |\n")
-    page.write("\n" + "\n".join(f"- {line}" for line in (*_remarks(record), *_places(finished))) + "\n")
+            page.write(f"| {code_span(row[0])} | {' | '.join(row[1:])} |\n")
+    page.write("\n" + "\n".join(f"- {line}" for line in (*_remarks(record, code_span), *_places(finished))) + "\n")
     return page.getvalue()

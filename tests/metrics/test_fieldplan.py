@@ -335,3 +335,19 @@ def test_what_answers_invent_is_not_kept_without_end() -> None:
         "lines[].sku",
         "new.a",
     ]
+
+
+def test_a_key_with_a_dot_is_not_inside_the_key_before_its_dot() -> None:
+    flat = {
+        "properties": {"price": {"type": "number"}, "price.on": {"format": "date", "type": "string"}, "price[]": {}}
+    }
+    declared = {
+        "price": FieldRule(compare="number", tolerance=0.01),
+        "price.on": FieldRule(weight=3),
+        "price[]": FieldRule(compare="ignore"),
+    }
+    plan = plan_fields(flat, declared, "datasets.json")
+    assert (plan.leaf("price.on").compare, plan.leaf("price.on").weight) == ("date", 3)
+    assert plan.leaf("price[]").compare == "ignore"
+    nested = {"properties": {"price": {"properties": {"on": {"type": "string"}}}}}
+    assert list(plan_fields(nested, {"price": FieldRule(compare="exact")}, "datasets.json").leaves) == ["price"]

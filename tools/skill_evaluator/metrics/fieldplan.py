@@ -4,14 +4,14 @@ A path is dotted, with `[]` for array items: `budget[].amount`. What is not decl
 that neither knows (a key the model invented) is compared by the type of its value.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.metrics.comparators import comparator
 from skill_evaluator.metrics.rules import Align, FieldRule
-from skill_evaluator.metrics.schema_paths import below, schema_paths
+from skill_evaluator.metrics.schema_paths import Place, below, reached, schema_places
 from skill_evaluator.text import nearest
 
 __all__ = ["Field", "FieldPlan", "FieldRule", "plan_fields"]
@@ -135,16 +135,17 @@ def _by_items(items: Iterable[Any]) -> FieldRule:
 
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:
     """Compile the plan; raises ComponentError for a declared path that the schema does not have."""
-    found = {} if schema is None else schema_paths(schema)
+    places = {} if schema is None else schema_places(schema)
+    found = {path: place.kind for path, place in places.items() if path or place.kind != "any"}
     if schema is not None:
         _check_paths(declared, found, where)
     leaves: dict[str, FieldRule] = {}
     arrays: dict[str, FieldRule] = {}
-    closed = tuple(path for path, rule in declared.items() if rule.compare is not None)
+    inside = _inside([path for path, rule in declared.items() if rule.compare is not None], places, declared)
     open_keys = {star for path in declared for star in _stars(path)}
     for path, kind in {**found, **{path: found.get(path, "any") for path in declared}}.items():
-        if any(path != parent and _is_within(path, parent) for parent in closed):
-            continue  # inside a subtree that is compared, or ignored, as a whole
+        if path in inside:
+            continue
         if not open_keys.issuperset(_stars(path)) or (kind == "any" and path not in declared):
             continue
         rule = declared.get(path, FieldRule())
@@ -161,8 +162,15 @@ def _stars(path: str) -> list[str]:
     return [".".join(parts[: at + 1]) for at, part in enumerate(parts) if part.removesuffix("[]") == "*"]
 
 
-def _is_within(path: str, parent: str) -> bool:
-    return path == parent or not parent or path.startswith((f"{parent}.", f"{parent}[]"))
+def _inside(closed: Sequence[str], places: Mapping[str, Place], declared: Iterable[str]) -> set[str]:
+    """The paths in a subtree that is compared, or ignored, as a whole: by the schema, else as they are written."""
+    if places:
+        return places.keys() - reached(places, closed)
+    return {path for path in declared for parent in closed if path != parent and _is_written_within(path, parent)}
+
+
+def _is_written_within(path: str, parent: str) -> bool:
+    return not parent or path.startswith((f"{parent}.", f"{parent}[]"))
 
 
 def _leaf_rule(rule: FieldRule, kind: str) -> FieldRule:

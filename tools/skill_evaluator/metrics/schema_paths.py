@@ -4,7 +4,8 @@ A path is dotted, with `[]` for array items and `*` for any key that the schema 
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,13 +22,49 @@ _Node = Mapping[str, Any]
 _Visits = Mapping[str, int]
 
 
-def schema_paths(schema: _Node) -> dict[str, str]:
-    """Kind by path, in the schema's order: a comparator's name, `object`, `array of scalars`, `array of objects`,
-    `array of places` (items told apart by position), or `any` where the schema does not say."""
+@dataclass(slots=True)
+class Place:
+    """What a schema says of one path.
+
+    `kind` is a comparator's name, `object`, `array of scalars`, `array of objects`, `array of places` (items told
+    apart by position), or `any` where the schema does not say. `nodes` are all that speak of it, `children` the paths
+    right below.
+    """
+
+    kind: str = "any"
+    nodes: list[_Node] = field(default_factory=list)
+    children: dict[str, None] = field(default_factory=dict)
+
+
+def schema_places(schema: _Node) -> dict[str, Place]:
+    """The place by path, in the schema's order; of the top only if the schema says something of it."""
     walk = _Walk(schema)
     while walk.ahead:
         walk.note(*walk.ahead.popleft())
-    return {path: walk.found[path] for path in walk.in_order() if path or walk.found[path] != "any"}
+    return {path: walk.found[path] for path in walk.in_order()}
+
+
+def schema_paths(schema: _Node) -> dict[str, str]:
+    """Kind by path, in the schema's order; without the top where the schema does not say what it is."""
+    places = schema_places(schema).items()
+    return {path: place.kind for path, place in places if path or place.kind != "any"}
+
+
+def reached(places: Mapping[str, Place], ends: Collection[str]) -> set[str]:
+    """The paths that are inside none of those where the way down ends.
+
+    >>> places = schema_places({"properties": {"a": {"properties": {"b": {}}}, "a.c": {}}})
+    >>> sorted(reached(places, {"a"}))
+    ['', 'a', 'a.c']
+    """
+    found: set[str] = set()
+    ahead = [""]
+    while ahead:
+        path = ahead.pop()
+        if path in places and path not in found:
+            found.add(path)
+            ahead += () if path in ends else places[path].children
+    return found
 
 
 def below(path: str, key: str) -> str:
@@ -44,44 +81,46 @@ class _Walk:
 
     def __init__(self, root: _Node) -> None:
         self.root = root
-        self.found: dict[str, str] = {}
+        self.found: dict[str, Place] = {}
         self.nodes = 0
         self.ahead: deque[tuple[Any, str, _Visits]] = deque([(root, "", {})])
-        self._children: dict[str, dict[str, None]] = {}
 
     def in_order(self) -> list[str]:
         """The paths found in the schema's order, each before those below it."""
         ordered, stack = [], [""]
         while stack:
             path = stack.pop()
-            ordered.append(path)
-            stack += reversed([child for child in self._children.get(path, ()) if child in self.found])
-        return [path for path in ordered if path in self.found]
+            if path in self.found:
+                ordered.append(path)
+                stack += reversed(self.found[path].children)
+        return ordered
 
     def _go_on(self, node: Any, parent: str, path: str, visits: _Visits) -> None:
         if path != parent:  # as that of a key without a name would be at the top
-            self._children.setdefault(parent, {})[path] = None
+            self.found[parent].children[path] = None
         self.ahead.append((node, path, visits))
 
     def note(self, node: Any, path: str, visits: _Visits) -> None:
         """Note what stands at a path, by one schema node; those below it come later."""
         if node is True:
-            self.found.setdefault(path, "any")
+            self.found.setdefault(path, Place())
         for part, seen in self._parts(node, visits):
             types = part.get("type", ())
             types = {types} if isinstance(types, str) else set(types)
-            self.found.setdefault(path, "any")
+            place = self.found.setdefault(path, Place())
+            place.nodes.append(part)
             if types & {"object"} or any(keyword in part for keyword in ("properties", *_OPEN_KEYS)):
                 self._note_object(part, path, seen)
             if types & {"array"} or "items" in part or "prefixItems" in part:
                 self._note_array(part, path, seen)
             kind = _scalar_kind(part, types)
-            if kind and self.found[path] in _UNDECIDED and (kind not in _UNDECIDED or self.found[path] == "any"):
-                self.found[path] = kind
+            if kind and place.kind in _UNDECIDED and (kind not in _UNDECIDED or place.kind == "any"):
+                place.kind = kind
 
     def _note_object(self, node: _Node, path: str, visits: _Visits) -> None:
-        if path and self.found[path] == "any":
-            self.found[path] = "object"
+        place = self.found[path]
+        if path and place.kind == "any":
+            place.kind = "object"
         for name, child in node.get("properties", {}).items():
             self._go_on(child, path, below(path, name), visits)
         for child in (*map(node.get, _OPEN_KEYS), *node.get("patternProperties", {}).values()):
@@ -92,10 +131,11 @@ class _Walk:
         items, rest = node.get("items"), node.get("additionalItems")
         places = node.get("prefixItems", items if isinstance(items, Sequence) else ())
         alike = rest if isinstance(items, Sequence) else items
+        place = self.found[path]
         if places:
-            self.found[path] = "array of places"
-        elif self.found[path] not in ("array of places", "array of objects"):
-            self.found[path] = "array of objects" if self._has_parts(alike, visits) else "array of scalars"
+            place.kind = "array of places"
+        elif place.kind not in ("array of places", "array of objects"):
+            place.kind = "array of objects" if self._has_parts(alike, visits) else "array of scalars"
         for child in (*places, alike):
             if isinstance(child, Mapping):
                 self._go_on(child, path, f"{path}[]", visits)

@@ -69,9 +69,10 @@ def test_closeness_is_noted_once_more_and_bars_equal_items_from_meeting_first() 
 
 
 def test_the_outline_of_a_value() -> None:
-    outline = Lexicon(order_plan("key")).outline({"id": "1", "tags": ["b", "a", "a"], "lines": [{"marks": ["p"]}, {}]})
+    lexicon = Lexicon(order_plan("key"))
+    outline = lexicon.outline({"id": "1", "tags": ["b", "a", "a"], "lines": [{"marks": ["p"]}, {}]})
     assert outline.lengths == {"tags": 3, "lines": 2, "lines[].marks": 1}
-    assert outline.values == {
+    assert {path: lexicon.canonical(forms) for path, forms in outline.forms.items()} == {
         "id": frozenset({("1", 1)}),
         "tags[]": frozenset({("a", 2), ("b", 1)}),
         "lines[].marks[]": frozenset({("p", 1)}),

@@ -60,7 +60,12 @@ def _members(value: dict[str, Any]) -> dict[str, Any]:
     """An object's members that are not null, by the names of their keys."""
     if None in value.values():
         value = {key: child for key, child in value.items() if child is not None}
-    return by_name(value, respelt(value))
+    return named(value)
+
+
+def named(value: dict[str, Any]) -> dict[str, Any]:
+    """An object by the names of its keys in NFC; the object itself where its keys are these names."""
+    return value if "".join(value).isascii() else by_name(value, respelt(value))
 
 
 def respelt(value: dict[str, Any]) -> dict[str, str]:

@@ -5,20 +5,35 @@ canonical texts are kept, not parsed values: thousands of answers stay small.
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 from skill_evaluator.metrics.fieldplan import FieldPlan
-from skill_evaluator.metrics.leaves import Lexicon, Outline
+from skill_evaluator.metrics.leaves import Forms, Leaves, Lexicon
 
 
 @dataclass(frozen=True, slots=True)
-class Output(Outline):
-    """One distinct parsed output, and how often it was given."""
+class Tally:
+    """The distinct parsed outputs: the leaves of each and how often it was given; over all of them what was given.
 
-    count: int
+    `forms` counts by path the forms that stood there, `lengths` by array path the numbers of items.
+    """
+
+    lexicon: Lexicon
+    leaves: list[tuple[Leaves, int]] = field(default_factory=list)
+    forms: defaultdict[str, Counter[Forms]] = field(default_factory=lambda: defaultdict(Counter))
+    lengths: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def add(self, output: Any, count: int) -> None:
+        """Count one output, given so many times."""
+        outline = self.lexicon.outline(output)
+        self.leaves.append((outline.leaves, count))
+        for path, forms in outline.forms.items():
+            self.forms[path][forms] += count
+        for path, length in outline.lengths.items():
+            self.lengths[path][length] += count
 
 
 @dataclass(slots=True)
@@ -29,12 +44,12 @@ class CaseAnswers:
     groups: Counter[str] = field(default_factory=Counter)
     raw: Counter[Hashable] = field(default_factory=Counter)
     n: int = 0
-    _outputs: list[Output] | None = field(default=None, repr=False)
+    _tally: Tally | None = field(default=None, repr=False)
 
     def add(self, raw: Hashable, canonical: str | None) -> None:
         """Count one answer; `canonical` is None when it could not be parsed."""
         self.n += 1
-        self._outputs = None
+        self._tally = None
         self.raw[raw] += 1
         if canonical is not None:
             self.groups[canonical] += 1
@@ -54,14 +69,10 @@ class CaseAnswers:
         """Pairs whose parsed outputs are equal JSON values."""
         return sum(count * (count - 1) // 2 for count in self.groups.values())
 
-    def distinct(self) -> list[tuple[Any, int]]:
-        """Each distinct parsed output with how often it was given."""
-        return [(json.loads(canonical), count) for canonical, count in self.groups.items()]
-
-    def outputs(self) -> list[Output]:
-        """Each distinct parsed output as leaves, forms and lengths: read once for all metrics."""
-        if self._outputs is None:
-            lexicon = Lexicon(self.plan)
-            read = ((lexicon.outline(json.loads(text)), count) for text, count in self.groups.items())
-            self._outputs = [Output(one.leaves, one.forms, one.lengths, count) for one, count in read]
-        return self._outputs
+    def tally(self) -> Tally:
+        """What the parsed outputs hold: each distinct one is read once for all metrics."""
+        if self._tally is None:
+            self._tally = Tally(Lexicon(self.plan))
+            for text, count in self.groups.items():
+                self._tally.add(json.loads(text), count)
+        return self._tally

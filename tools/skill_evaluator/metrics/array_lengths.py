@@ -3,10 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from skill_evaluator.metrics.answers import CaseAnswers
-from skill_evaluator.metrics.fieldplan import FieldPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +31,7 @@ def array_lengths(answers: CaseAnswers) -> dict[str, ArrayLengths]:
     """
     if answers.n < 2:
         return {}
-    found: dict[str, Counter[int]] = {path: Counter() for path in answers.plan.arrays}
-    for output, count in answers.distinct():
-        for path, length in _lengths(output, answers.plan).items():
-            found.setdefault(path, Counter())[length] += count
+    found = {path: Counter[int]() for path in answers.plan.arrays} | answers.tally().lengths
     parsed = answers.groups.total()
     return {path: _summary(lengths, parsed, answers.n) for path, lengths in found.items()}
 
@@ -44,28 +39,12 @@ def array_lengths(answers: CaseAnswers) -> dict[str, ArrayLengths]:
 def _summary(lengths: Counter[int], parsed: int, n: int) -> ArrayLengths:
     absent = parsed - lengths.total()
     if absent:
-        lengths[0] += absent
+        lengths = lengths + Counter({0: absent})
     return ArrayLengths(
         stability=max(lengths.values(), default=0) / n,
         shortest=min(lengths, default=None),
         longest=max(lengths, default=None),
     )
-
-
-def _lengths(value: Any, plan: FieldPlan) -> dict[str, int]:
-    """The items of all arrays in a value, by path; on a stack, because values may be hundreds of levels deep."""
-    found: dict[str, int] = {}
-    stack = [(value, plan.field(""))]
-    while stack:
-        value, field = stack.pop()
-        if field.rule is not None:
-            continue
-        if isinstance(value, dict):
-            stack += [(child, field.child(key)) for key, child in value.items() if isinstance(child, dict | list)]
-        elif isinstance(value, list):
-            found[field.path] = found.get(field.path, 0) + len(value)
-            stack += [(child, field.item) for child in value if isinstance(child, dict | list)]
-    return found
 
 
 def array_length_stability(answers: CaseAnswers) -> float | None:

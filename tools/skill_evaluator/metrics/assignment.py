@@ -4,7 +4,7 @@ Works on the leaves of items (`leaves`), so that the weight of any two is what t
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 from math import fsum, perm
 from operator import getitem
@@ -13,6 +13,7 @@ from skill_evaluator.metrics.forms import Token
 from skill_evaluator.metrics.leaves import Leaves
 
 Weights = list[list[float]]
+Columns = dict[Token, list[int]]  # which items have it
 _FEW = 60  # assignments
 
 
@@ -20,6 +21,17 @@ def matched_weight(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> float:
     """The weight of the leaves that two lists of items have in common, under their best assignment."""
     equal, lefts, rights = _without_equal(lefts, rights)
     return equal + (_total(_weights(lefts, rights)) if lefts and rights else 0.0)
+
+
+def matched_weights(items: Sequence[Leaves], others: Iterable[Sequence[Leaves]]) -> Iterator[float]:
+    """`matched_weight` of one list with each of many, whose tokens are looked up in the one."""
+    columns = _columns(items)
+    plain = not any(item.near or item.groups for item in items)
+    for other in others:
+        if plain and (len(items) == 1 or len(other) == 1):
+            yield max(map(max, _shared_tokens(other, columns, len(items))))
+        else:
+            yield matched_weight(items, other)
 
 
 def pair_items(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> dict[int, int]:
@@ -46,7 +58,7 @@ def equal_items(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> list[tuple
 
 def _weights(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> Weights:
     """What every left and right item have in common. One frame per level of nested arrays."""
-    weights = _shared_tokens(lefts, rights)
+    weights = _shared_tokens(lefts, _columns(rights), len(rights))
     if not any(item.near or item.groups for item in (*lefts, *rights)):
         return weights
     for line, left in zip(weights, lefts, strict=True):
@@ -61,14 +73,18 @@ def _weights(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> Weights:
     return weights
 
 
-def _shared_tokens(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> Weights:
-    columns: dict[Token, list[int]] = {}
+def _columns(rights: Sequence[Leaves]) -> Columns:
+    columns: Columns = {}
     for column, right in enumerate(rights):
         for token in right.tokens:
             columns.setdefault(token, []).append(column)
+    return columns
+
+
+def _shared_tokens(lefts: Sequence[Leaves], columns: Columns, width: int) -> Weights:
     weights = []
     for left in lefts:
-        line = [0.0] * len(rights)
+        line = [0.0] * width
         for token in left.tokens:
             for column in columns.get(token, ()):
                 line[column] += token.weight

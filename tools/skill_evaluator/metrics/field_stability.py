@@ -1,9 +1,9 @@
 """How steady is each field over the answers to one document?"""
 
 from collections import Counter
-from collections.abc import Hashable
 
 from skill_evaluator.metrics.answers import CaseAnswers
+from skill_evaluator.metrics.leaves import Forms
 
 
 def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
@@ -22,15 +22,12 @@ def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
     if answers.n < 2:
         return {}
     paths = (path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
-    found: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
-    for output in answers.outputs():
-        for path, forms in output.forms.items():
-            found.setdefault(path, Counter())[forms] += output.count
+    found = {path: Counter[Forms]() for path in paths} | answers.tally().forms
     parsed = answers.groups.total()
     return {path: _modal_count(counts, parsed) / answers.n for path, counts in found.items()}
 
 
-def _modal_count(counts: Counter[Hashable], parsed: int) -> int:
+def _modal_count(counts: Counter[Forms], parsed: int) -> int:
     """How often the commonest value was given by the parsed answers; absent is one."""
     return max(parsed - counts.total(), max(counts.values(), default=0))
 

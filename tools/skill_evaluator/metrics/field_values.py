@@ -22,9 +22,11 @@ def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
     paths = (path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
     found: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
     parsed = answers.groups.total()
-    for output in answers.outputs():
-        for path, value in output.values.items():
-            found.setdefault(path, Counter())[value] += output.count
+    tally = answers.tally()
+    for path, given in tally.forms.items():
+        counts = found.setdefault(path, Counter())
+        for forms, count in given.items():
+            counts[tally.lexicon.canonical(forms)] += count
     for counts in found.values():
         absent = parsed - counts.total()
         if absent:

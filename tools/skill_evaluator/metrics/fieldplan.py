@@ -82,12 +82,13 @@ class FieldPlan:
 class Field:
     """What the plan says at one path; the fields below it are looked up once and kept."""
 
-    __slots__ = ("_alignment", "_item", "_plan", "children", "ignored", "is_star", "path", "rule")
+    __slots__ = ("_alignment", "_item", "_plan", "by_closeness", "children", "ignored", "is_star", "path", "rule")
 
     def __init__(self, path: str, plan: FieldPlan) -> None:
         self.path = path
         self.rule = plan.leaves.get(path)
         self.ignored = self.rule is not None and self.rule.compare == "ignore"
+        self.by_closeness = self.rule is not None and self.rule.counts and not self.rule.exact_equality
         self.is_star = path in plan.stars
         self.children: dict[str, Field] = {}
         self._plan = plan

@@ -14,18 +14,20 @@ from skill_evaluator.metrics.rules import FieldRule
 class Form:
     """One canonical value at a field: all that is equal to it is this object."""
 
-    __slots__ = ("_close", "by_closeness", "canonical", "rule", "value", "weight")
+    __slots__ = ("_close", "canonical", "number", "rule", "value", "weight")
 
-    def __init__(self, value: Any, form: Hashable, rule: FieldRule) -> None:
+    def __init__(self, number: int, value: Any, form: Hashable, rule: FieldRule) -> None:
+        self.number = number
         self.value = value
         self.canonical = form
         self.rule = rule
         self.weight = rule.weight if rule.counts else 0.0
-        self.by_closeness = rule.counts and not rule.exact_equality
-        self._close: dict[Form, bool] = {}
+        self._close: dict[Form, bool] | None = None  # made when first asked: most forms never are
 
     def close_to(self, other: "Form") -> bool:
         """Whether two different forms are equal by closeness."""
+        if self._close is None:
+            self._close = {}
         known = self._close.get(other)
         if known is None:
             known = self._close[other] = equal(self.value, other.value, self.rule)
@@ -35,9 +37,11 @@ class Form:
 class Vocabulary:
     """The forms met at one field. `star` are the keys that stand for each `*` of its path: values of another key."""
 
-    __slots__ = ("_field", "_forms", "_others", "_star", "_texts")
+    __slots__ = ("_all", "_field", "_forms", "_others", "_star", "_texts")
 
-    def __init__(self, field: Field, star: tuple[str, ...] = ()) -> None:
+    def __init__(self, every: list[Form], field: Field, star: tuple[str, ...] = ()) -> None:
+        """`every` are the forms of all fields, by their numbers."""
+        self._all = every
         self._field = field
         self._star = star
         self._texts: dict[str, Form] = {}
@@ -69,29 +73,35 @@ class Vocabulary:
             form = (self._star, form)
         found = self._forms.get(form)
         if found is None:
-            found = self._forms[form] = Form(value, form, rule)
+            found = self._forms[form] = Form(len(self._all), value, form, rule)
+            self._all.append(found)
         return found
 
 
 class Token:
-    """One form in one place."""
+    """One form, known by its number, in one place."""
 
-    __slots__ = ("number", "weight")
+    __slots__ = ("form", "number", "weight")
 
-    def __init__(self, number: int, weight: float) -> None:
+    def __init__(self, number: int, form: Form) -> None:
         self.number = number
-        self.weight = weight
+        self.form = form.number
+        self.weight = form.weight
 
 
 class Slot:
-    """A place where values may have a leaf: a field, below array items that were told apart by who they are."""
+    """A place where values may have a leaf: a field, below array items that were told apart by who they are.
 
-    __slots__ = ("children", "field", "places", "star", "tokens", "vocabulary")
+    `below` are the places of an object's keys (texts) and of an array's items (never known by a text alone).
+    `tokens` are those met here: by form, and by value where a text or number of the same type is all there is to know.
+    """
+
+    __slots__ = ("below", "field", "path", "star", "tokens", "vocabulary")
 
     def __init__(self, field: Field, vocabulary: Vocabulary, star: tuple[str, ...]) -> None:
         self.field = field
+        self.path = field.path
         self.vocabulary = vocabulary
         self.star = star
-        self.children: dict[str, Slot] = {}
-        self.places: dict[Hashable, Slot] = {}
-        self.tokens: dict[Form, Token] = {}
+        self.below: dict[Hashable, Slot] = {}
+        self.tokens: dict[Hashable, Token] = {}

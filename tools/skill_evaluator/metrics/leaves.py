@@ -5,20 +5,22 @@ aligns by the best assignment, items of the same key) the items stay apart, as g
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from math import fsum
+from operator import sub
 from typing import Any, Literal
 
 from skill_evaluator.metrics.fieldplan import Field, FieldPlan
 from skill_evaluator.metrics.forms import Form, Slot, Token, Vocabulary
 from skill_evaluator.metrics.rules import FieldRule
-from skill_evaluator.text import by_name, respelt
+from skill_evaluator.text import named
 
 # In a place that is told without the partner; there as the only one of its key; with others, to be paired.
 How = Literal["placed", "single", "grouped"]
 _CONTAINERS = (dict, list)
+_NUMBERS = frozenset({int, float, bool})
 _SET = FieldRule(align="set")
 _LARGE = 50_000  # forms
 
@@ -35,19 +37,26 @@ class Leaves:
     so that equal items may be paired before all others.
     """
 
-    __slots__ = ("groups", "near", "singles", "tokens", "transitive", "weight")
+    __slots__ = ("_spans", "groups", "near", "singles", "tokens", "transitive", "weight")
 
     def __init__(self) -> None:
         self.tokens: list[Token] = []
         self.near: dict[Slot, Form] = {}
         self.groups: dict[Slot, list[Leaves]] = {}
-        self.singles: dict[Slot, tuple[Mark, Mark]] = {}
+        self.singles: dict[Slot, int] = {}
+        self._spans: list[int] = []  # two marks for each of the singles; flat, as tuples cost as much as the leaves
         self.weight = 0.0
         self.transitive = True
 
     def mark(self) -> Mark:
         """How much is gathered."""
         return len(self.tokens), len(self.near), len(self.groups), len(self.singles)
+
+    def note_single(self, place: Slot, begin: Mark) -> None:
+        """What was gathered from a mark on is the only item of its key."""
+        self._spans += begin
+        self._spans += (len(self.tokens), len(self.near), len(self.groups), len(self.singles))
+        self.singles[place] = len(self.singles)
 
     def close(self) -> None:
         """Sum what was gathered; exactly, so that the order of the leaves is nothing to the sum."""
@@ -59,16 +68,20 @@ class Leaves:
         """The items at a place: a group, or the only one of its key, taken out again to be paired with a group."""
         if place in self.groups or place not in self.singles:
             return self.groups.get(place, [])
-        begin, end = self.singles[place]
-        (tokens, near, groups, singles), item = begin, Leaves()
-        item.tokens = self.tokens[tokens : end[0]]
-        item.near = dict(islice(self.near.items(), near, end[1]))
-        item.groups = dict(islice(self.groups.items(), groups, end[2]))
-        for inner, marks in islice(self.singles.items(), singles, end[3]):
-            first, last = ((t - tokens, n - near, g - groups, s - singles) for t, n, g, s in marks)
-            item.singles[inner] = first, last
+        item, (begin, end) = Leaves(), self._span(self.singles[place])
+        item.tokens = self.tokens[begin[0] : end[0]]
+        item.near = dict(islice(self.near.items(), begin[1], end[1]))
+        item.groups = dict(islice(self.groups.items(), begin[2], end[2]))
+        for inner, at in islice(self.singles.items(), begin[3], end[3]):
+            item.singles[inner] = at - begin[3]
+            for marks in self._span(at):
+                item._spans += map(sub, marks, begin)
         item.close()
         return [item]
+
+    def _span(self, single: int) -> tuple[list[int], list[int]]:
+        at = 8 * single
+        return self._spans[at : at + 4], self._spans[at + 4 : at + 8]
 
 
 class _Values:
@@ -77,7 +90,7 @@ class _Values:
     __slots__ = ("forms", "lengths")
 
     def __init__(self) -> None:
-        self.forms: defaultdict[str, list[Form]] = defaultdict(list)
+        self.forms: defaultdict[str, list[int]] = defaultdict(list)
         self.lengths: dict[str, int] = {}
 
 
@@ -85,8 +98,8 @@ class PartnerDependentError(Exception):
     """The value holds an array whose alignment depends on what it is compared with."""
 
 
-# The forms of an array path: the only one, or how often each stands there (all once: just which).
-Forms = Form | frozenset[Form] | frozenset[tuple[Form, int]]
+# The forms at a path: numbers in ascending order, so that equal multisets are equal.
+Forms = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,24 +110,6 @@ class Outline:
     forms: Mapping[str, Forms]
     lengths: Mapping[str, int]
 
-    @property
-    def values(self) -> dict[str, Hashable]:
-        """By path the multiset of its canonical values: the same for equal values, whatever they were read with."""
-        return {path: frozenset(_canonical_counts(forms)) for path, forms in self.forms.items()}
-
-
-def _multiset(forms: list[Form]) -> Forms:
-    if len(forms) == 1:
-        return forms[0]
-    distinct = frozenset(forms)
-    return distinct if len(distinct) == len(forms) else frozenset(Counter(forms).items())
-
-
-def _canonical_counts(forms: Forms) -> Iterator[tuple[Hashable, int]]:
-    for one in (forms,) if isinstance(forms, Form) else forms:
-        form, count = (one, 1) if isinstance(one, Form) else one
-        yield form.canonical, count
-
 
 class Lexicon:
     """All forms, places and tokens of the values that are compared with each other."""
@@ -122,6 +117,7 @@ class Lexicon:
     def __init__(self, plan: FieldPlan) -> None:
         self.plan = plan
         self._tokens = 0
+        self._forms: list[Form] = []
         self._vocabularies: dict[tuple[str, tuple[str, ...]], Vocabulary] = {}
         self._roots: dict[str, Slot] = {}
         self._items: dict[Hashable, Leaves] = {}
@@ -136,7 +132,7 @@ class Lexicon:
         key = (field.path, star)
         found = self._vocabularies.get(key)
         if found is None:
-            found = self._vocabularies[key] = Vocabulary(field, star)
+            found = self._vocabularies[key] = Vocabulary(self._forms, field, star)
         return found
 
     def leaves(self, value: Any) -> Leaves:
@@ -147,7 +143,11 @@ class Lexicon:
         """The leaves of a whole value, its values by path and the lengths of its arrays."""
         values = _Values()
         leaves = self._read(value, self._root(self.plan.field("")), values)
-        return Outline(leaves, {path: _multiset(forms) for path, forms in values.forms.items()}, values.lengths)
+        return Outline(leaves, {path: tuple(sorted(forms)) for path, forms in values.forms.items()}, values.lengths)
+
+    def canonical(self, forms: Forms) -> Hashable:
+        """The multiset of canonical values: the same for equal values, whatever they were read with."""
+        return frozenset((self._forms[form].canonical, count) for form, count in Counter(forms).items())
 
     def items(self, items: Iterable[Any], field: Field) -> list[Leaves]:
         """The leaves of each item of an array, comparable with those of any other array of that field."""
@@ -159,8 +159,11 @@ class Lexicon:
         if rule.align != "key":
             vocabulary = self.vocabulary(field.item)
             return [None if item is None else vocabulary.form(item) for item in items]
-        keys = [(key, self.vocabulary(_descend(field.item, key))) for key in rule.key]
-        return [tuple(_key_form(item, key, vocabulary) for key, vocabulary in keys) for item in items]
+        forms = []
+        for key in rule.key:
+            vocabulary = self.vocabulary(_descend(field.item, key))
+            forms.append([_key_form(item, key, vocabulary) for item in items])
+        return list(zip(*forms, strict=True))
 
     def _root(self, field: Field) -> Slot:
         found = self._roots.get(field.path)
@@ -171,14 +174,14 @@ class Lexicon:
     def _child(self, slot: Slot, key: str) -> Slot:
         field = slot.field.child(key)
         star = (*slot.star, key) if field.is_star else slot.star
-        found = slot.children[key] = Slot(field, self.vocabulary(field, star), star)
+        found = slot.below[key] = Slot(field, self.vocabulary(field, star), star)
         return found
 
     def _place(self, slot: Slot, who: Hashable) -> Slot:
-        found = slot.places.get(who)
+        found = slot.below.get(who)
         if found is None:
             field = slot.field.item
-            found = slot.places[who] = Slot(field, self.vocabulary(field, slot.star), slot.star)
+            found = slot.below[who] = Slot(field, self.vocabulary(field, slot.star), slot.star)
         return found
 
     def _read(self, value: Any, slot: Slot, values: _Values | None) -> Leaves:
@@ -191,14 +194,25 @@ class Lexicon:
         """One frame per level of nesting: values may be hundreds of levels deep."""
         whole = slot.field.rule is not None
         if isinstance(value, dict) and not whole:
-            children = slot.children
-            for key, child in by_name(value, respelt(value)).items():
-                if child is not None:
-                    self._gather(child, children.get(key) or self._child(slot, key), into, values)
+            children, tokens = slot.below, into.tokens
+            for key, child in named(value).items():
+                if child is None:
+                    continue
+                below = children.get(key) or self._child(slot, key)
+                kind = child.__class__
+                if kind is str:
+                    token = below.tokens.get(child)
+                else:
+                    token = below.tokens.get((kind, child)) if kind in _NUMBERS else None
+                if token is None:
+                    self._gather(child, below, into, values)
+                else:
+                    tokens.append(token)
+                    if values is not None:
+                        values.forms[below.path].append(token.form)
         elif isinstance(value, list) and not whole:
             if values is not None:
-                path = slot.field.path
-                values.lengths[path] = values.lengths.get(path, 0) + len(value)
+                values.lengths[slot.path] = values.lengths.get(slot.path, 0) + len(value)
             for item, place, how in self._placed(value, slot):
                 if how == "grouped":
                     inner = Leaves()
@@ -209,18 +223,24 @@ class Lexicon:
                     before = into.mark()
                     self._gather(item, place, into, values)
                     if how == "single":
-                        into.singles[place] = before, into.mark()
+                        into.note_single(place, before)
         elif value is not None and not slot.field.ignored:
-            form = slot.vocabulary.form(value)
-            token = slot.tokens.get(form)
-            if token is None:
-                token = slot.tokens[form] = Token(self._tokens, form.weight)
-                self._tokens += 1
+            token = self._token(value, slot)
             into.tokens.append(token)
-            if form.by_closeness:
-                into.near[slot] = form
+            if slot.field.by_closeness:
+                into.near[slot] = self._forms[token.form]
             if values is not None:
-                values.forms[slot.field.path].append(form)
+                values.forms[slot.path].append(token.form)
+
+    def _token(self, value: Any, slot: Slot) -> Token:
+        form = slot.vocabulary.form(value)
+        found = slot.tokens.get(form)
+        if found is None:
+            found = slot.tokens[form] = Token(self._tokens, form)
+            self._tokens += 1
+        if not slot.field.by_closeness and not isinstance(value, _CONTAINERS):
+            slot.tokens[value if isinstance(value, str) else (value.__class__, value)] = found
+        return found
 
     def _placed(self, items: list[Any], slot: Slot) -> list[tuple[Any, Slot, How]]:
         """Each item with its place, and how it stands there."""
@@ -276,7 +296,8 @@ def leaves_of(value: Any, plan: FieldPlan) -> Leaves:
 
 def values_by_path(value: Any, plan: FieldPlan) -> dict[str, Hashable]:
     """The canonical value of every leaf path, arrays as multisets: what the stability of a field counts."""
-    return Lexicon(plan).outline(value).values
+    lexicon = Lexicon(plan)
+    return {path: lexicon.canonical(forms) for path, forms in lexicon.outline(value).forms.items()}
 
 
 def _descend(field: Field, key: str) -> Field:

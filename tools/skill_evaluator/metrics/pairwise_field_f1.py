@@ -5,18 +5,19 @@ them share together, without looking at one pair. Only items whose partner depen
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import fsum
 
 from skill_evaluator.metrics.answers import CaseAnswers
-from skill_evaluator.metrics.assignment import matched_weight
+from skill_evaluator.metrics.assignment import matched_weights
 from skill_evaluator.metrics.forms import Form, Slot, Token
 from skill_evaluator.metrics.leaves import Leaves
 
 Given = tuple[Leaves, int]  # with how often it was given
 Digits = Mapping[float, list[int]]
+_ONE = ord("1")
 
 
 def pairwise_field_f1(answers: CaseAnswers) -> float | None:
@@ -35,7 +36,7 @@ def pairwise_field_f1(answers: CaseAnswers) -> float | None:
         return None
     if len(answers.groups) < 2:
         return answers.equal_pairs / answers.pairs
-    outputs = [(output.leaves, output.count) for output in answers.outputs()]
+    outputs = answers.tally().leaves
     total = _total_of_tokens(outputs) + _total_of_groups(outputs)
     return min(1.0, total / answers.pairs)  # sums in another order may differ in the last digit
 
@@ -48,16 +49,15 @@ def _total_of_groups(outputs: list[Given]) -> float:
     """What items whose partner depends on the pair add to the sum of F1 over all pairs."""
     total = 0.0
     for place in dict.fromkeys(place for leaves, _ in outputs for place in leaves.groups):
-        having = [(place in leaves.groups, leaves.at(place), leaves.weight, count) for leaves, count in outputs]
-        having = [one for one in having if one[1]]
-        for grouped, items, weight, count in having:
-            if grouped:  # beside itself all of it matches
-                total += count * (count - 1) / 2 * _share(fsum([item.weight for item in items]), weight, weight)
-        for (grouped, items, weight, count), (other_grouped, others, other_weight, other_count) in combinations(
-            having, 2
-        ):
-            if grouped or other_grouped:
-                total += count * other_count * _share(matched_weight(items, others), weight, other_weight)
+        grouped = [(leaves.groups[place], leaves.weight, count) for leaves, count in outputs if place in leaves.groups]
+        single = [(leaves.at(place), leaves.weight, count) for leaves, count in outputs if place in leaves.singles]
+        for index, (items, weight, count) in enumerate(grouped):
+            beside_itself = fsum([item.weight for item in items])
+            total += count * (count - 1) / 2 * _share(beside_itself, weight, weight)
+            others = grouped[index + 1 :] + single
+            matched = matched_weights(items, (other for other, _, _ in others))
+            for weight_of_both, (_, other_weight, times) in zip(matched, others, strict=True):
+                total += count * times * _share(weight_of_both, weight, other_weight)
     return total
 
 
@@ -103,19 +103,22 @@ def _total_of_tokens(outputs: list[Given]) -> float:
 
 def _binary(counts: Mapping[Token, int]) -> Digits:
     """Counts of tokens in binary, by weight: bit t of the digit p says whether 2^p is part of the count of token t."""
-    digits: dict[float, list[bytearray]] = {}
+    left: dict[float, list[tuple[int, int]]] = {}
     for token, count in counts.items():
-        if token.weight:
-            of_weight = digits.setdefault(token.weight, [])
-            for place in range(count.bit_length()):
-                if place == len(of_weight):
-                    of_weight.append(bytearray())
-                if count >> place & 1:
-                    digit, at = of_weight[place], token.number >> 3
-                    if at >= len(digit):
-                        digit.extend(bytes(at + 1 - len(digit)))
-                    digit[at] |= 1 << (token.number & 7)
-    return {weight: [int.from_bytes(one, "little") for one in of_weight] for weight, of_weight in digits.items()}
+        left.setdefault(token.weight, []).append((token.number, count))
+    left.pop(0.0, None)
+    size = 1 + max((token.number for token in counts), default=0)
+    return {weight: [*_digits(numbers, size)] for weight, numbers in left.items()}
+
+
+def _digits(counts: list[tuple[int, int]], size: int) -> Iterator[int]:
+    while counts:
+        bits = bytearray(b"0") * size
+        for number, count in counts:
+            if count & 1:
+                bits[-number - 1] = _ONE
+        yield int(bits, 2)
+        counts = [(number, count >> 1) for number, count in counts if count > 1]
 
 
 def _matched(left: Digits, right: Digits) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 from skill_evaluator.metrics.fieldplan import Field
 from skill_evaluator.metrics.leaves import Leaves, Lexicon
 from skill_evaluator.metrics.rules import FieldRule
-from skill_evaluator.text import by_name, frozen, respelt
+from skill_evaluator.text import frozen, named
 
 _CONTAINERS = (dict, list)
 
@@ -74,7 +74,7 @@ def _content(value: Any, field: Field) -> str:
     """The text of a value: keys sorted, and the items of arrays without order. One frame per level of nesting."""
     parts = []
     if field.rule is None and isinstance(value, dict):
-        members = by_name(value, respelt(value))
+        members = named(value)
         for key in sorted(members):
             if members[key] is not None:
                 parts.append(f"{key!r}: {_content(members[key], field.child(key))}")
@@ -96,7 +96,7 @@ def _arrays(value: Any, field: Field) -> Iterator[tuple[Field, list[Any]]]:
             continue
         if isinstance(value, dict):
             if any(isinstance(child, _CONTAINERS) for child in value.values()):
-                stack += [(child, field.child(name)) for name, child in by_name(value, respelt(value)).items()]
+                stack += [(child, field.child(name)) for name, child in named(value).items()]
         elif isinstance(value, list):
             yield field, value
             stack += [(child, field.item) for child in value]

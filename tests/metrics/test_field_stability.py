@@ -1,12 +1,16 @@
 """Stability of each field by hand: how often its commonest value was given ÷ number of answers."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from skill_evaluator.metrics.field_stability import field_stability, field_stability_by_path
 from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
+from skill_evaluator.metrics.leaves import values_by_path
 
-from tests.support.json_values import answers
+from tests.support.json_values import ALIGNMENTS, answers, order_plan, orders, quick
 
 LOOSE = FieldPlan(
     leaves={
@@ -61,3 +65,16 @@ def test_values_of_any_key_are_told_apart_by_key() -> None:
     assert field_stability_by_path(swapped) == {"by.*": 0.5}
     moved = answers({"by": {"a": 1, "b": 2}}, {"by": {"b": 2.0, "a": 1}}, plan=plan)
     assert field_stability_by_path(moved) == {"by.*": 1.0}
+
+
+@pytest.mark.parametrize("align", ALIGNMENTS)
+@quick
+@given(outputs=st.lists(orders, min_size=2, max_size=6))
+def test_it_is_the_commonest_of_the_values_read_one_by_one(align: str, outputs: list[Any]) -> None:
+    plan = order_plan(align, lines__price=FieldRule(compare="number", tolerance=0.005))
+    values = [values_by_path(output, plan) for output in outputs]
+    expected = {
+        path: max(Counter(value.get(path) for value in values).values()) / len(outputs)
+        for path in {*plan.leaves, *(path for value in values for path in value)}
+    }
+    assert field_stability_by_path(answers(*outputs, plan=plan)) == expected

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
-from skill_evaluator.metrics.leaves import Leaves, Lexicon, values_by_path
+from skill_evaluator.metrics.forms import Leaves
+from skill_evaluator.metrics.leaves import Lexicon, values_by_path
 
 from tests.support.json_values import order_plan
 

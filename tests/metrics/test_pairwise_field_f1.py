@@ -4,7 +4,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from skill_evaluator.metrics.comparison import compare, counted_weight
 from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
@@ -138,8 +138,14 @@ nested = st.fixed_dictionaries(
 )
 
 
+# All leaves of an item are those of an item below it, which stands alone here and twice there.
+ALONE = {"k": None, "b": [{"k": None, "v": 0}], "c": []}
+TWICE = {"k": None, "b": [{"k": None, "v": 0}, {"k": None, "v": 0}], "c": []}
+
+
 @thorough
 @given(outputs=st.lists(nested, min_size=2, max_size=4))
+@example(outputs=[{"a": [{"k": None, "b": [], "c": []}, TWICE]}, {"a": [ALONE]}])
 def test_arrays_in_array_items_are_those_of_the_double_loop_too(outputs: list[Any]) -> None:
     assert pairwise_field_f1(answers(*outputs, plan=NESTED)) == pytest.approx(double_loop(outputs, NESTED), abs=1e-9)
 

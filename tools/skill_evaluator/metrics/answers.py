@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skill_evaluator.metrics.fieldplan import FieldPlan
-from skill_evaluator.metrics.leaves import Forms, Leaves, Lexicon
+from skill_evaluator.metrics.forms import Leaves
+from skill_evaluator.metrics.leaves import Forms, Lexicon
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from itertools import permutations
 from math import fsum, perm
 from operator import getitem
 
-from skill_evaluator.metrics.forms import Token
-from skill_evaluator.metrics.leaves import Leaves
+from skill_evaluator.metrics.forms import Leaves, Token
 
 Weights = list[list[float]]
 Columns = dict[Token, list[int]]  # which items have it
@@ -26,9 +25,9 @@ def matched_weight(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> float:
 def matched_weights(items: Sequence[Leaves], others: Iterable[Sequence[Leaves]]) -> Iterator[float]:
     """`matched_weight` of one list with each of many, whose tokens are looked up in the one."""
     columns = _columns(items)
-    plain = not any(item.near or item.groups for item in items)
+    plain = _is_plain(items)
     for other in others:
-        if plain and (len(items) == 1 or len(other) == 1):
+        if plain and (len(items) == 1 or len(other) == 1) and _is_plain(other):
             yield max(map(max, _shared_tokens(other, columns, len(items))))
         else:
             yield matched_weight(items, other)
@@ -59,7 +58,7 @@ def equal_items(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> list[tuple
 def _weights(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> Weights:
     """What every left and right item have in common. One frame per level of nested arrays."""
     weights = _shared_tokens(lefts, _columns(rights), len(rights))
-    if not any(item.near or item.groups for item in (*lefts, *rights)):
+    if _is_plain(lefts) and _is_plain(rights):
         return weights
     for line, left in zip(weights, lefts, strict=True):
         for column, right in enumerate(rights):
@@ -71,6 +70,14 @@ def _weights(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> Weights:
                 equal, items, others = _without_equal(left.at(place), right.at(place))
                 line[column] += equal + (_total(_weights(items, others)) if items and others else 0.0)
     return weights
+
+
+def _is_plain(items: Sequence[Leaves]) -> bool:
+    """Whether what items share with others is told by their tokens alone."""
+    for item in items:  # noqa: SIM110 (a generator takes longer than all the rest for an item or two)
+        if item.near or item.groups:
+            return False
+    return True
 
 
 def _columns(rights: Sequence[Leaves]) -> Columns:

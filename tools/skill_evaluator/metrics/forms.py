@@ -1,9 +1,13 @@
-"""What leaves are made of: forms (one per canonical value at a field), slots (places) and tokens (a form in a place).
+"""What values are read into: forms (one per canonical value at a field), slots (places) and tokens (a form in a place).
 
-Equal values are the same object here, so that comparing them costs nothing however often it is done.
+Equal values are the same object here, so that comparing them costs nothing however often it is done. `Leaves` are the
+tokens of one value.
 """
 
 from collections.abc import Hashable
+from itertools import islice
+from math import fsum
+from operator import sub
 from typing import Any
 
 from skill_evaluator.metrics.comparators import canonical, equal
@@ -105,3 +109,62 @@ class Slot:
         self.star = star
         self.below: dict[Hashable, Slot] = {}
         self.tokens: dict[Hashable, Token] = {}
+
+
+Mark = tuple[int, int, int, int]
+
+
+class Leaves:
+    """The leaves of a value or of an array item; gathered by `Lexicon`, then not changed any more.
+
+    `near` are those whose equality is a matter of closeness, once more. `groups` are the items whose partner is still
+    to be found, by where they stand; equal ones are one object. An item that is the only one of its key is in its
+    place already; `singles` says which of the leaves are its own. `transitive`: nothing in it is equal by closeness,
+    so that equal items may be paired before all others.
+    """
+
+    __slots__ = ("_spans", "groups", "near", "singles", "tokens", "transitive", "weight")
+
+    def __init__(self) -> None:
+        self.tokens: list[Token] = []
+        self.near: dict[Slot, Form] = {}
+        self.groups: dict[Slot, list[Leaves]] = {}
+        self.singles: dict[Slot, int] = {}
+        self._spans: list[int] = []  # two marks for each of the singles; flat, as tuples cost as much as the leaves
+        self.weight = 0.0
+        self.transitive = True
+
+    def mark(self) -> Mark:
+        """How much is gathered."""
+        return len(self.tokens), len(self.near), len(self.groups), len(self.singles)
+
+    def note_single(self, place: Slot, begin: Mark) -> None:
+        """What was gathered from a mark on is the only item of its key."""
+        self._spans += begin
+        self._spans += (len(self.tokens), len(self.near), len(self.groups), len(self.singles))
+        self.singles[place] = len(self.singles)
+
+    def close(self) -> None:
+        """Sum what was gathered; exactly, so that the order of the leaves is nothing to the sum."""
+        inner = [item for items in self.groups.values() for item in items]
+        self.weight = fsum([token.weight for token in self.tokens] + [item.weight for item in inner])
+        self.transitive = not self.near and all(item.transitive for item in inner)
+
+    def at(self, place: Slot) -> "list[Leaves]":
+        """The items at a place: a group, or the only one of its key, taken out again to be paired with a group."""
+        if place in self.groups or place not in self.singles:
+            return self.groups.get(place, [])
+        item, (begin, end) = Leaves(), self._span(self.singles[place])
+        item.tokens = self.tokens[begin[0] : end[0]]
+        item.near = dict(islice(self.near.items(), begin[1], end[1]))
+        item.groups = dict(islice(self.groups.items(), begin[2], end[2]))
+        for inner, at in islice(self.singles.items(), begin[3], end[3]):
+            item.singles[inner] = at - begin[3]
+            for marks in self._span(at):
+                item._spans += map(sub, marks, begin)
+        item.close()
+        return [item]
+
+    def _span(self, single: int) -> tuple[list[int], list[int]]:
+        at = 8 * single
+        return self._spans[at : at + 4], self._spans[at + 4 : at + 8]

@@ -7,13 +7,10 @@ aligns by the best assignment, items of the same key) the items stay apart, as g
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
-from math import fsum
-from operator import sub
 from typing import Any, Literal
 
 from skill_evaluator.metrics.fieldplan import Field, FieldPlan
-from skill_evaluator.metrics.forms import Form, Slot, Token, Vocabulary
+from skill_evaluator.metrics.forms import Form, Leaves, Slot, Token, Vocabulary
 from skill_evaluator.metrics.rules import FieldRule
 from skill_evaluator.text import named
 
@@ -23,65 +20,6 @@ _CONTAINERS = (dict, list)
 _NUMBERS = frozenset({int, float, bool})
 _SET = FieldRule(align="set")
 _LARGE = 50_000  # forms
-
-
-Mark = tuple[int, int, int, int]
-
-
-class Leaves:
-    """The leaves of a value or of an array item; gathered by `Lexicon`, then not changed any more.
-
-    `near` are those whose equality is a matter of closeness, once more. `groups` are the items whose partner is still
-    to be found, by where they stand; equal ones are one object. An item that is the only one of its key is in its
-    place already; `singles` says which of the leaves are its own. `transitive`: nothing in it is equal by closeness,
-    so that equal items may be paired before all others.
-    """
-
-    __slots__ = ("_spans", "groups", "near", "singles", "tokens", "transitive", "weight")
-
-    def __init__(self) -> None:
-        self.tokens: list[Token] = []
-        self.near: dict[Slot, Form] = {}
-        self.groups: dict[Slot, list[Leaves]] = {}
-        self.singles: dict[Slot, int] = {}
-        self._spans: list[int] = []  # two marks for each of the singles; flat, as tuples cost as much as the leaves
-        self.weight = 0.0
-        self.transitive = True
-
-    def mark(self) -> Mark:
-        """How much is gathered."""
-        return len(self.tokens), len(self.near), len(self.groups), len(self.singles)
-
-    def note_single(self, place: Slot, begin: Mark) -> None:
-        """What was gathered from a mark on is the only item of its key."""
-        self._spans += begin
-        self._spans += (len(self.tokens), len(self.near), len(self.groups), len(self.singles))
-        self.singles[place] = len(self.singles)
-
-    def close(self) -> None:
-        """Sum what was gathered; exactly, so that the order of the leaves is nothing to the sum."""
-        inner = [item for items in self.groups.values() for item in items]
-        self.weight = fsum([token.weight for token in self.tokens] + [item.weight for item in inner])
-        self.transitive = not self.near and all(item.transitive for item in inner)
-
-    def at(self, place: Slot) -> "list[Leaves]":
-        """The items at a place: a group, or the only one of its key, taken out again to be paired with a group."""
-        if place in self.groups or place not in self.singles:
-            return self.groups.get(place, [])
-        item, (begin, end) = Leaves(), self._span(self.singles[place])
-        item.tokens = self.tokens[begin[0] : end[0]]
-        item.near = dict(islice(self.near.items(), begin[1], end[1]))
-        item.groups = dict(islice(self.groups.items(), begin[2], end[2]))
-        for inner, at in islice(self.singles.items(), begin[3], end[3]):
-            item.singles[inner] = at - begin[3]
-            for marks in self._span(at):
-                item._spans += map(sub, marks, begin)
-        item.close()
-        return [item]
-
-    def _span(self, single: int) -> tuple[list[int], list[int]]:
-        at = 8 * single
-        return self._spans[at : at + 4], self._spans[at + 4 : at + 8]
 
 
 class _Values:
@@ -152,7 +90,7 @@ class Lexicon:
     def items(self, items: Iterable[Any], field: Field) -> list[Leaves]:
         """The leaves of each item of an array, comparable with those of any other array of that field."""
         slot = self._root(field.item)
-        return [self._interned(self._read(item, slot, None)) for item in items]
+        return [self._interned(self._read(item, slot, None), slot) for item in items]
 
     def identities(self, items: list[Any], rule: FieldRule, field: Field) -> list[Hashable]:
         """What each array item is known by: the forms of its key fields, or of the whole of it."""
@@ -218,7 +156,7 @@ class Lexicon:
                     inner = Leaves()
                     self._gather(item, place, inner, values)
                     inner.close()
-                    into.groups.setdefault(place, []).append(self._interned(inner))
+                    into.groups.setdefault(place, []).append(self._interned(inner, place))
                 elif item is not None:
                     before = into.mark()
                     self._gather(item, place, into, values)
@@ -273,10 +211,11 @@ class Lexicon:
             placed.append((item, self._place(slot, (who, times)), "placed"))
         return placed
 
-    def _interned(self, item: Leaves) -> Leaves:
+    def _interned(self, item: Leaves, place: Slot) -> Leaves:
+        """The one object of all equal items at a place; elsewhere the same leaves may be those of an item below."""
         groups = frozenset((slot, frozenset(Counter(inner).items())) for slot, inner in item.groups.items())
         tokens = frozenset(item.tokens)
-        return self._items.setdefault((tokens, groups) if groups else tokens, item)
+        return self._items.setdefault((place, tokens, groups), item)
 
 
 def pairs_by_best(rule: FieldRule, field: Field) -> bool:

@@ -12,8 +12,7 @@ from math import fsum
 
 from skill_evaluator.metrics.answers import CaseAnswers
 from skill_evaluator.metrics.assignment import matched_weights
-from skill_evaluator.metrics.forms import Form, Slot, Token
-from skill_evaluator.metrics.leaves import Leaves
+from skill_evaluator.metrics.forms import Form, Leaves, Slot, Token
 
 Given = tuple[Leaves, int]  # with how often it was given
 Digits = Mapping[float, list[int]]

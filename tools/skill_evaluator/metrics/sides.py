@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from skill_evaluator.metrics.fieldplan import Field
-from skill_evaluator.metrics.leaves import Leaves, Lexicon
+from skill_evaluator.metrics.forms import Leaves
+from skill_evaluator.metrics.leaves import Lexicon
 from skill_evaluator.metrics.rules import FieldRule
 from skill_evaluator.text import frozen, named
 

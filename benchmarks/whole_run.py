@@ -1,0 +1,91 @@
+"""A saved run of the record, scored by a process of its own: 12 cases × 10 replicates, all metrics, imports included.
+
+`python benchmarks/whole_run.py FOLDER` is that process: a component and fixtures there, and the answers as a file.
+Its own module because what is timed is everything from the start of the interpreter to the finished record.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+HERE = Path(__file__).parent
+NAME, CASES, REPLICATES = "award", 12, 10
+ANSWERS = "answers.json"
+
+
+def write_run(root: Path, keyed: bool) -> None:
+    """A component whose arrays align by key or by the best assignment, its cases, and an answer to every call."""
+    sys.path.insert(0, str(HERE))
+    from records import KEYS, SCHEMA, mutant, record, text_of
+
+    component = root / "components" / NAME
+    (component / "evals").mkdir(parents=True)
+    (component / "prompt.md").write_text(f"---\nname: {NAME}\nversion: 1.0.0\n---\nRead the notice of award.\n")
+    (component / "schema.json").write_text(json.dumps(SCHEMA))
+    fields = {path: {"align": "key", "key": key} for path, key in KEYS.items()} if keyed else {}
+    datasets = {"datasets": [{"id": NAME, "fields": fields}]}
+    (component / "evals" / "datasets.json").write_text(json.dumps(datasets))
+    answers: dict[str, list[str]] = {}
+    for number in range(CASES):
+        truth = record(number)
+        case = root / "fixtures" / NAME / "cases" / f"case-{number:02}"
+        case.mkdir(parents=True)
+        (case / "document.md").write_text(f"Notice {number}.")
+        (case / "ground_truth.json").write_text(json.dumps(truth))
+        answers[case.name] = [text_of(mutant(truth, seed)) for seed in range(REPLICATES)]
+    (root / ANSWERS).write_text(json.dumps(answers))
+
+
+def score_run(root: Path) -> None:
+    """What `skill-evaluator score` does of it: every answer scored, the scorecard, the record as JSON."""
+    from skill_evaluator.components import load_component
+    from skill_evaluator.config import Model, Settings
+    from skill_evaluator.fixtures import load_cases
+    from skill_evaluator.providers.base import Completion, Sampling
+    from skill_evaluator.recording import Origin, build_record, describe_settings
+    from skill_evaluator.runner.journal import Manifest
+    from skill_evaluator.runner.replicates import Call, Replicate
+    from skill_evaluator.scoring import Scorer
+
+    component = load_component(root / "components", NAME)
+    cases = load_cases(component, root / "fixtures")
+    scorer = Scorer(component, cases, REPLICATES)
+    for case_id, texts in json.loads((root / ANSWERS).read_text()).items():
+        for index, text in enumerate(texts):
+            scorer.add(Replicate(call=Call(case_id, index), completion=Completion(text=text)))
+    manifest = Manifest(
+        run_id="20240101T000000Z-abc123-m",
+        created="2024-01-01T00:00:00Z",
+        skill=NAME,
+        skill_version=component.version,
+        model_id="m",
+        provider="replay",
+        replicates=REPLICATES,
+        seed=0,
+        cases={case.id: case.digest for case in cases},
+        digests={"prompt": "sha256:1", "schema": "sha256:2", "settings": "sha256:3"},
+        evaluator_version="0",
+    )
+    settings = describe_settings(Model(id="m", provider="replay"), Sampling(), Settings())
+    origin = Origin(prompt_commit=None, dataset_commit=None)
+    record = build_record(manifest, component, scorer.scorecard(), origin, settings, None, 0.9)
+    (root / "record.json").write_text(record.model_dump_json())
+
+
+def wall_seconds(root: Path, runs: int = 5) -> float:
+    """Median wall time of the process, from its start to its end."""
+
+    def once() -> float:
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, __file__, str(root)], check=True)
+        return time.perf_counter() - begun
+
+    once()  # warms caches, not counted
+    return median(once() for _ in range(runs))
+
+
+if __name__ == "__main__":
+    score_run(Path(sys.argv[1]))

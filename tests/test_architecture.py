@@ -18,6 +18,7 @@ TABLE = (
     "versions",
     "contract",
     "metrics.text_overlap",
+    "metrics.embedding",
     "metrics.rules",
     "metrics.comparators",
     "metrics.schema_paths",
@@ -109,6 +110,9 @@ _LATE = {
     "httpx2",
     "filelock",
     "rapidfuzz",
+    "sentence_transformers",
+    "torch",
+    "transformers",
     "traceback",
     "importlib",
 }

@@ -3,11 +3,11 @@
 import pytest
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.metrics.rules import COMPARATOR_GROUP, FieldRule, refuse_unknown_comparators
+from skill_evaluator.metrics.rules import COMPARATOR_GROUP, FieldRule, refuse_wrong_rules
 
 
 def refuse(name: str) -> None:
-    refuse_unknown_comparators({"total": FieldRule(compare=name)}, "fields", "datasets.json")
+    refuse_wrong_rules({"total": FieldRule(compare=name)}, "fields", "datasets.json")
 
 
 def test_an_unknown_comparator_is_named_with_its_place_and_the_nearest() -> None:

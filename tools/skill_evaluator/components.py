@@ -18,7 +18,7 @@ from skill_evaluator.files import parse_yaml, read_json, read_text, validated
 from skill_evaluator.metrics import METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Metric
 from skill_evaluator.metrics.fieldplan import FieldPlan, plan_fields
-from skill_evaluator.metrics.rules import FieldRule, refuse_unknown_comparators
+from skill_evaluator.metrics.rules import FieldRule, refuse_wrong_rules
 from skill_evaluator.text import canonical_json, digest, nearest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -181,5 +181,5 @@ def _read_dataset(path: Path) -> Dataset:
     if not path.exists():
         return Dataset()
     dataset = validated(Datasets, read_json(path, ComponentError), path, ComponentError).datasets[0]
-    refuse_unknown_comparators(dataset.fields, "datasets[0].fields", str(path))
+    refuse_wrong_rules(dataset.fields, "datasets[0].fields", str(path))
     return dataset

@@ -12,6 +12,7 @@ from skill_evaluator.components import Component
 from skill_evaluator.fixtures import Case
 from skill_evaluator.metrics.base import Comparison
 from skill_evaluator.metrics.comparison import Row
+from skill_evaluator.metrics.per_field import text_similarity
 from skill_evaluator.parsing import Parsed, parse_output
 from skill_evaluator.runner.replicates import Replicate
 from skill_evaluator.scoring import SCORED
@@ -42,11 +43,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """One aligned leaf; `at` is its path with the array indexes of truth and output, `items[2→0].amount`."""
+    """One aligned leaf; `at` is its path with the array indexes of truth and output, `items[2→0].amount`.
+
+    `similarity` is that of two free texts, by the measure the field declares.
+    """
 
     at: str
     row: Row
     verdict: Verdict
+    similarity: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +99,12 @@ def explain_answer(component: Component, case: Case, answers: Sequence[Answer], 
             for name, metric in component.metrics.items()
         },
         leaves=tuple(
-            Leaf(at=arrays.place(row), row=row, verdict=row.verdict if case.labelled else "unscored")
+            Leaf(
+                at=arrays.place(row),
+                row=row,
+                verdict=row.verdict if case.labelled else "unscored",
+                similarity=text_similarity(row),
+            )
             for row in comparison.rows
         ),
         arrays=tuple(arrays.found) if case.labelled else (),

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import validated
-from skill_evaluator.metrics.rules import FieldRule, refuse_unknown_comparators
+from skill_evaluator.metrics.rules import FieldRule, refuse_wrong_rules
 
 
 class _Settings(BaseModel):
@@ -20,5 +20,5 @@ class _Settings(BaseModel):
 def field_rules(fields: Any, where: str) -> dict[str, FieldRule]:
     """The rules by path; raises ComponentError with the key path of the first thing wrong."""
     rules = validated(_Settings, {"fields": fields}, Path(where), ComponentError).fields
-    refuse_unknown_comparators(rules, "fields", where)
+    refuse_wrong_rules(rules, "fields", where)
     return rules

@@ -29,6 +29,7 @@ def _field(scorecard: Scorecard, path: str, compare: str) -> FieldSummary:
     right, wrong, missing, extra = (sum(total.counts[kind] for total in totals) for kind in range(4))
     n = right + wrong + missing + extra
     texts = sum(total.texts for total in totals)
+    embedded = [total.embedding for total in totals if total.embedding is not None]
     confusion = _confusion(totals)
     return FieldSummary(
         compare=compare,
@@ -41,6 +42,7 @@ def _field(scorecard: Scorecard, path: str, compare: str) -> FieldSummary:
         stability=rounded(mean_or_none([case.stability[path] for case in cases if path in case.stability])),
         token_f1=rounded(sum(total.token_f1 for total in totals) / texts if texts else None),
         rouge_l=rounded(sum(total.rouge_l for total in totals) / texts if texts else None),
+        embedding=rounded(sum(embedded) / texts if embedded else None),
         confusion=_by_truth(confusion) or None,
         macro_f1=rounded(macro_f1({(_label(truth), _label(out)): count for (truth, out), count in confusion.items()})),
         alpha=rounded(krippendorff_alpha(_given(case, path) for case in cases)),

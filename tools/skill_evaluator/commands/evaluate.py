@@ -10,6 +10,7 @@ from skill_evaluator.components import Component
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, SkillEvaluatorError
 from skill_evaluator.fixtures import cases_folder
 from skill_evaluator.leaderboard import append_rows
+from skill_evaluator.metrics.embedding import load_model
 from skill_evaluator.prompting import build_request, most_input_tokens
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.kinds import find_key, key_variables
@@ -52,6 +53,8 @@ def _measure(
     check_writable(results_dir)
     if any(_is_committed(run, options) for run in runs):
         check_writable(inputs.component.records_dir)
+    if inputs.component.plan.embeds:
+        load_model()  # with calls in flight, the seconds it takes would count as theirs
     scorers = {run.folder: _scorer(run, inputs) for run in runs}
     origins: list[Origin] = []
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
+from skill_evaluator.metrics.embedding import embedding_similarity
 from skill_evaluator.metrics.rules import COMPARATOR_GROUP, FieldRule
 from skill_evaluator.metrics.text_overlap import token_f1
 from skill_evaluator.text import frozen, nearest, normalise, without_punctuation
@@ -176,10 +177,11 @@ def _within_days(truth: Any, output: Any, rule: FieldRule) -> bool:
     return abs((left - right).days) <= rule.tolerance_days
 
 
-def _overlaps(truth: Any, output: Any, rule: FieldRule) -> bool:
+def _alike(truth: Any, output: Any, rule: FieldRule) -> bool:
     if not (isinstance(truth, str) and isinstance(output, str)):
         return typed(truth) == typed(output)
-    return token_f1(truth, output) >= _threshold(rule)
+    similarity = embedding_similarity if rule.similarity == "embedding" else token_f1
+    return similarity(truth, output) >= _threshold(rule)
 
 
 def _category(value: Any, rule: FieldRule) -> Hashable:
@@ -192,6 +194,6 @@ COMPARATORS: Mapping[str, Comparator] = {
     "number": Comparator(_number, _near),
     "date": Comparator(_date, _within_days),
     "category": Comparator(_category),
-    "text": Comparator(_category, _overlaps),
+    "text": Comparator(_category, _alike),
     "ignore": Comparator(lambda value, rule: None),
 }

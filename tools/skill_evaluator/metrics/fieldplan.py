@@ -56,6 +56,11 @@ class FieldPlan:
         """The alignment of an array; of one unknown to the schema, by its items: objects `best`, scalars `set`."""
         return self.arrays.get(path) or _by_items(items)
 
+    @property
+    def embeds(self) -> bool:
+        """Whether some field is compared by sentence embeddings."""
+        return any(rule.similarity == "embedding" for rule in self.leaves.values())
+
     def field(self, path: str) -> "Field":
         """The plan at one path, from which those below it are reached."""
         found = self._fields.get(path)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from skill_evaluator.metrics.comparison import Row
+from skill_evaluator.metrics.embedding import embedding_similarity
 from skill_evaluator.metrics.text_overlap import rouge_l, token_f1
 from skill_evaluator.text import canonical_json, normalise
 
@@ -26,11 +27,12 @@ class FieldCounts(NamedTuple):
 
 
 class TextOverlap(NamedTuple):
-    """Agreement of one free-text leaf."""
+    """Agreement of one free-text leaf; `embedding` only where the field declares that similarity."""
 
     path: str
     token_f1: float
     rouge_l: float
+    embedding: float | None = None
 
 
 class Confusion(NamedTuple):
@@ -57,7 +59,8 @@ _LIKE_JSON = re.compile(r'null|true|false|-?\d[\d.eE+-]*|["\[{].*', re.DOTALL)
 def per_field(rows: Iterable[Row]) -> FieldScores:
     """Counts by leaf path; a field's accuracy is right ÷ n.
 
-    Free text adds token F1 and ROUGE-L per leaf (0 for a missing or extra one), a category (truth, output) pairs.
+    Free text adds token F1, ROUGE-L and, where declared, its embedding similarity per leaf (0 for a missing or extra
+    one), a category (truth, output) pairs.
 
     >>> from skill_evaluator.metrics.comparison import compare
     >>> from skill_evaluator.metrics.fieldplan import FieldPlan
@@ -86,11 +89,28 @@ def added(left: FieldCounts, right: FieldCounts, times: int = 1) -> FieldCounts:
     return FieldCounts(*(one + other * times for one, other in zip(left, right, strict=True)))
 
 
+def text_similarity(row: Row) -> float | None:
+    """How alike two free texts are by the similarity their field declares; None for any other leaf.
+
+    >>> from skill_evaluator.metrics.comparison import compare
+    >>> from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
+    >>> plan = FieldPlan(leaves={"note": FieldRule(compare="text")})
+    >>> [text_similarity(row) for row in compare({"note": "a b", "id": 1}, {"note": "b c", "id": 1}, plan)]
+    [0.5, None]
+    """
+    if row.rule.compare != "text" or row.verdict in ("missing", "extra"):
+        return None
+    overlap = _overlap(row)
+    return overlap.token_f1 if overlap.embedding is None else overlap.embedding
+
+
 def _overlap(row: Row) -> TextOverlap:
+    embeds = row.rule.similarity == "embedding"
     if row.verdict in ("missing", "extra"):
-        return TextOverlap(row.path, 0.0, 0.0)
+        return TextOverlap(row.path, 0.0, 0.0, 0.0 if embeds else None)
     left, right = (value if isinstance(value, str) else str(value) for value in (row.truth, row.output))
-    return TextOverlap(row.path, token_f1(left, right), rouge_l(left, right))
+    alike = embedding_similarity(left, right) if embeds else None
+    return TextOverlap(row.path, token_f1(left, right), rouge_l(left, right), alike)
 
 
 def _label(value: object) -> str:
@@ -113,6 +133,7 @@ class FieldTotal:
     texts: int = 0
     token_f1: float = 0.0
     rouge_l: float = 0.0
+    embedding: float | None = None
     confusion: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
@@ -128,6 +149,8 @@ def total_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, FieldT
             total.texts += times
             total.token_f1 += text.token_f1 * times
             total.rouge_l += text.rouge_l * times
+            if text.embedding is not None:
+                total.embedding = (total.embedding or 0.0) + text.embedding * times
         for confusion in scores.confusions:
             totals[confusion.path].confusion[confusion.truth, confusion.output] += times
     return totals

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from skill_evaluator.components import Component
 from skill_evaluator.files import replace_text
-from skill_evaluator.records import ContractSummary, Profile, Record, Summary
+from skill_evaluator.records import ContractSummary, FieldSummary, Profile, Record, Summary
 from skill_evaluator.reports.shown import code_span, name_text, visible
 from skill_evaluator.runner.journal import REPORT
 
@@ -135,13 +135,13 @@ def _failures(record: Record, quote: Quote) -> str:
 
 
 def _weakest(record: Record) -> list[tuple[str, ...]]:
-    """The fields with the lowest accuracy below 1; free text shows its token F1."""
+    """The fields with the lowest accuracy below 1; free text shows its embedding similarity, else its token F1."""
     known = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(known, key=lambda item: (_field_score(item[1]), item[0]))
     return [
         (
             name_text(path),
-            _number(_field_score(field)) + (" F1" if field.token_f1 is not None else ""),
+            _number(_field_score(field)) + _unit(field),
             f"{field.right}/{field.n}",
             str(field.wrong),
             str(field.missing),
@@ -201,8 +201,12 @@ def _more(count: int) -> str:
     return f", and {count} more" if count > 0 else ""
 
 
-def _field_score(field: Any) -> float:
-    return float(field.accuracy if field.token_f1 is None else field.token_f1)
+def _field_score(field: FieldSummary) -> float:
+    return next(float(score) for score in (field.embedding, field.token_f1, field.accuracy) if score is not None)
+
+
+def _unit(field: FieldSummary) -> str:
+    return " cosine" if field.embedding is not None else " F1" if field.token_f1 is not None else ""
 
 
 def _places(finished: Finished) -> list[str]:

@@ -130,7 +130,8 @@ def _leaves_sheet(leaves: Sequence[Leaf], full: bool) -> Sheet:
     for leaf in leaves:
         row = leaf.row
         truth, output = value_pair(row.truth, row.output, None) if full else value_pair(row.truth, row.output)
-        how = compared_as(row.rule) + ("" if row.rule.counts else ", not counted")
+        here = "" if leaf.similarity is None else f" (here {leaf.similarity:.3f})"
+        how = compared_as(row.rule) + here + ("" if row.rule.counts else ", not counted")
         path = Cell(name_text(leaf.at), code=True) if leaf.at else Cell(_WHOLE)
         verdict = Cell(leaf.verdict, _STYLES[leaf.verdict])
         rows.append((verdict, path, _value(truth), _value(output), Cell(how, "dim", code=True)))
@@ -222,6 +223,7 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
         "compared_as": compared_as(row.rule),
         "weight": row.rule.weight,
         "counted": row.rule.counts,
+        "similarity": leaf.similarity,
         "verdict": leaf.verdict,
     }
 

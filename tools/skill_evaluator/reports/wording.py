@@ -15,13 +15,22 @@ def compared_as(rule: FieldRule) -> str:
 
     >>> compared_as(FieldRule(compare="number", tolerance=0.005, from_string=True))
     'number, ± 0.005, also written as text'
+    >>> compared_as(FieldRule(compare="text", similarity="embedding", threshold=0.8))
+    'text, from embedding similarity 0.8'
     """
     kind = rule.compare or "exact"
     if kind == "text":
-        return "text, reported only" if rule.threshold is None else f"text, from token F1 {rule.threshold:g}"
+        return _text_as(rule)
     options = rule.options.items()
     words = [_OPTIONS[name](value) if name in _OPTIONS else f"{name} {value}" for name, value in options]
     return ", ".join([_SIMPLE.get(kind, kind), *words])
+
+
+def _text_as(rule: FieldRule) -> str:
+    similarity = "embedding similarity" if rule.similarity == "embedding" else "token F1"
+    if rule.threshold is not None:
+        return f"text, from {similarity} {rule.threshold:g}"
+    return "text, embedding similarity reported only" if rule.similarity == "embedding" else "text, reported only"
 
 
 def aligned_by(rule: FieldRule) -> str:

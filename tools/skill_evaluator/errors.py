@@ -39,5 +39,17 @@ class LeaderboardError(SkillEvaluatorError):
     """A leaderboard or record cannot be read, or was written by a newer version."""
 
 
+class PlanError(SkillEvaluatorError):
+    """A plan of evaluations cannot be made, or what was brought does not belong to it."""
+
+
+class GitError(SkillEvaluatorError):
+    """git is missing, refuses, or does not know a commit. `output` is what the failed command printed."""
+
+    def __init__(self, message: str, output: str = "") -> None:
+        super().__init__(message)
+        self.output = output
+
+
 class StorageError(SkillEvaluatorError):
     """The operating system refused to write (disk full, permissions, quota)."""

@@ -1,0 +1,35 @@
+"""The commands that check or lay out files: lint, schemas."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skill_evaluator.cli.options import Components, Fixtures, Form, Format, app
+
+
+@app.command(epilog="Example: skill-evaluator lint receipt-extraction")
+def lint(
+    component: Annotated[
+        list[str] | None, typer.Argument(help="Folder names under --components; default: all.")
+    ] = None,
+    components: Components = Path("components"),
+    fixtures: Fixtures = None,
+    form: Form = Format.text,
+) -> None:
+    """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
+    from skill_evaluator.commands import lint as command
+
+    names = tuple(component or ())
+    options = command.Options(names=names, components=components, fixtures=fixtures, format=form.value)
+    raise typer.Exit(command.lint(options))
+
+
+@app.command()
+def schemas(
+    folder: Annotated[Path, typer.Argument(help="Where to write them.")] = Path(".evaluator/schemas"),
+) -> None:
+    """Write the JSON Schema of every file format, for editors and other tools."""
+    from skill_evaluator.commands import schemas as command
+
+    raise typer.Exit(command.write_schemas(folder))

@@ -93,6 +93,8 @@ TABLE = (
     "pipeline.matrix",
     "pipeline.collecting",
     "pipeline.publishing",
+    "pipeline.bookkeeping",
+    "pipeline.history",
     "pipeline",
     "linting",
     "hints",

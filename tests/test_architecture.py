@@ -106,6 +106,7 @@ TABLE = (
     "platforms.github",
     "platforms",
     "api",
+    "scaffolding",
     "commands.inputs",
     "commands.resuming",
     "commands",

@@ -1,4 +1,4 @@
-"""The commands that check or lay out files: lint, schemas."""
+"""The commands that check or lay out files: lint, init, schemas."""
 
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +38,17 @@ def lint(
         format=form.value,
     )
     raise typer.Exit(command.lint(options))
+
+
+@app.command(epilog="Example: skill-evaluator init --name invoice-extraction")
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The root of a repository.")] = Path(),
+    name: Annotated[str, typer.Option("--name", help="What to call the example component.")] = "example-component",
+) -> None:
+    """Lay out configuration, workflows and an example component in a repository; overwrites nothing."""
+    from skill_evaluator.commands import init as command
+
+    raise typer.Exit(command.init(command.Options(folder=folder, name=name)))
 
 
 @app.command()

@@ -21,7 +21,8 @@ Next:
 3. Models: uncomment yours in .evaluator/models.yaml; for each provider an environment with its key:
    gh api -X PUT 'repos/{{owner}}/{{repo}}/environments/eval-openai' && gh secret set PROVIDER_API_KEY --env eval-openai
 4. Commit and push to {branch}: the push evaluates the new component on all models and records it.
-5. From then on raise `version` in a prompt.md: MINOR or MAJOR is evaluated, PATCH is not (docs/github.md of skill-evaluator).
+5. From then on raise `version` in a prompt.md: MINOR and MAJOR are evaluated, PATCH is not.
+More: docs/github.md of skill-evaluator.
 """
 
 

@@ -305,6 +305,19 @@ def test_on_github_every_problem_is_marked_where_it_is(root: Path, capsys: pytes
     assert 1 <= int(edited.partition("line=")[2].partition("::")[0]) <= len(lines)
 
 
+def test_components_may_be_at_the_root_of_their_repository(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(root / ".git")
+    monkeypatch.chdir(root / "components")
+    git(Path.cwd(), "init", "-qb", "main")
+    commit(Path.cwd())
+    path = Path(SKILL, "leaderboard.json")
+    path.write_text(path.read_text().replace('"retries": 0', '"retries": 1'))
+    _, problems, _ = linted(capsys, components=Path(), fixtures=root / "fixtures")
+    assert sum(problem.startswith(f"{SKILL}/leaderboard.json:") for problem in problems) == len(problems) == 4
+
+
 def test_a_row_is_named_by_its_line(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     value = board()
     value["runs"][1]["scored"] += 1

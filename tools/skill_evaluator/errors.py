@@ -44,11 +44,12 @@ class PlanError(SkillEvaluatorError):
 
 
 class GitError(SkillEvaluatorError):
-    """git is missing, refuses, or does not know a commit. `output` is what the failed command printed."""
+    """git is missing, refuses, or does not know a commit. Of the command that failed: what it printed, its exit code."""
 
-    def __init__(self, message: str, output: str = "") -> None:
+    def __init__(self, message: str, output: str = "", code: int | None = None) -> None:
         super().__init__(message)
         self.output = output
+        self.code = code
 
 
 class StorageError(SkillEvaluatorError):

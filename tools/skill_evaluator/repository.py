@@ -24,6 +24,8 @@ _IDENTITY = {
 }
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _REJECTED = re.compile(r"^!\t.*\[(?:remote )?rejected\] \((.*)\)", re.MULTILINE)
+_MOVED = re.compile(r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value")
+_NO = 1  # how git ends that was asked a question; when it cannot or will not answer, it ends otherwise
 
 
 class Repository:
@@ -43,12 +45,17 @@ class Repository:
         self.root = Path(self._repo.working_tree_dir)
 
     def commit(self, ref: str) -> str | None:
-        """The commit a name stands for; None for one that is empty, all zeros or not here (a force push lost it)."""
+        """The commit a name stands for; None for one that is empty, all zeros or not here (a force push lost it).
+
+        Raises GitError when git refuses the repository (it belongs to another user).
+        """
         if not ref.strip("0") or ref.startswith("-"):
             return None
         try:
             return self._text("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}").strip()
-        except GitError:
+        except GitError as problem:
+            if problem.code != _NO:
+                raise
             return None
 
     def main_branch(self) -> str:
@@ -106,14 +113,16 @@ class Repository:
         """Whether `other` has `commit` in its history (or is it)."""
         try:
             self._run("merge-base", "--is-ancestor", commit, other)
-        except GitError:
+        except GitError as problem:
+            if problem.code != _NO:
+                raise
             return False
         return True
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes], message: str) -> str | None:
         """A commit: the tree of its last parent (none: a first commit) with files added or replaced.
 
-        None when that changes nothing of its only parent.
+        None when that changes nothing of that parent.
         """
         base = parents[-1] if parents else None
         with tempfile.TemporaryDirectory(prefix="skill-evaluator-") as folder:
@@ -126,7 +135,7 @@ class Repository:
                 lines.append(f"100644 {blob}\t{path}\0")
             self._run("update-index", "-z", "--index-info", given="".join(lines).encode(), env=index)
             tree = self._text("write-tree", env=index).strip()
-        if len(parents) == 1 and tree == self._text("rev-parse", f"{base}^{{tree}}").strip():
+        if base is not None and tree == self._text("rev-parse", f"{base}^{{tree}}").strip():
             return None
         onto = [word for parent in parents for word in ("-p", parent)]
         return self._text("commit-tree", tree, *onto, "-m", message, env=_IDENTITY).strip()
@@ -140,7 +149,7 @@ class Repository:
             self._run("push", "--porcelain", remote, f"{commit}:refs/heads/{branch}")
         except GitError as problem:
             reason = _REJECTED.search(problem.output)
-            if reason is None or "hook declined" in reason[1]:
+            if reason is None or not _MOVED.search(reason[1]):
                 raise GitError(
                     f"cannot push to {branch} of {remote}: {reason[1] if reason else problem}; see docs/github.md on "
                     "permissions and protected branches"
@@ -167,8 +176,18 @@ class Repository:
             )
         if code:
             complaint = _CREDENTIALS.sub("", said if isinstance(said, str) else said.decode("utf-8", "replace"))
-            raise GitError(f"git {arguments[0]} failed: {complaint}", output=printed.decode("utf-8", "replace"))
+            output = printed.decode("utf-8", "replace")
+            raise GitError(f"git {arguments[0]} failed: {complaint}", output=output, code=code)
         return bytes(printed)
+
+
+def within(folder: str, name: str) -> str:
+    """The path of what is in a folder, as git names it.
+
+    >>> within("components", "a"), within(".", "a")
+    ('components/a', 'a')
+    """
+    return name if folder in ("", ".") else f"{folder}/{name}"
 
 
 def commit_of(path: Path) -> str | None:

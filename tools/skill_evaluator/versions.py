@@ -13,7 +13,7 @@ import semver
 from skill_evaluator.components import is_component_name, parse_prompt, semver_of
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import parse_json, read_bytes
-from skill_evaluator.repository import Repository
+from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, digest
 
 _PROMPT, _SCHEMA = "prompt.md", "schema.json"
@@ -95,7 +95,7 @@ def versions_at(
             key = (name, files[_PROMPT], files.get(_SCHEMA))
             if key not in read:
                 schema = texts[key[2]] if key[2] else None
-                read[key] = _read(name, f"{folder}/{name}", texts[key[1]], schema)
+                read[key] = _read(name, within(folder, name), texts[key[1]], schema)
             versions[name] = read[key]
         found.append(versions)
     return found

@@ -44,10 +44,14 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them reads every installed package
     gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
     atexit.register(gc.freeze)  # nor does the end: what is alive goes with the process
-    given = sys.argv[1:] if arguments is None else arguments
+    with inert_output():
+        _run(sys.argv[1:] if arguments is None else arguments)
+
+
+def _run(arguments: list[str]) -> None:
+    """One command; what escapes of it is printed in here, too, since it quotes what was read."""
     try:
-        with inert_output():
-            app(args=_with_resume_value(given), prog_name="skill-evaluator")
+        app(args=_with_resume_value(arguments), prog_name="skill-evaluator")
     except SkillEvaluatorError as problem:
         print(f"error: {problem}", file=sys.stderr)
         sys.exit(problem.exit_code)

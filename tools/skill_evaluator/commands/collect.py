@@ -65,7 +65,10 @@ def _run(gathered: Gathered, models: dict[str, Model], settings: Settings, optio
     if gathered.manifest is None:
         return _nothing(gathered, "skipped" if gathered.skipped else "missing")
     component = load_component(options.components, gathered.skill)
-    record = _record(gathered, gathered.manifest, component, models[gathered.model_id], settings, options)
+    model = models.get(gathered.model_id)
+    if model is None:
+        raise PlanError(f"model '{gathered.model_id}' is not in models.yaml any more; check out the plan's commit")
+    record = _record(gathered, gathered.manifest, component, model, settings, options)
     if record.scored == 0 and not record.complete:
         return _nothing(gathered, "missing", record.failures)
     write_record(options.out / "records" / component.name / f"{record.run_id}.json", record)

@@ -15,7 +15,7 @@ from skill_evaluator.pipeline.history import Past, past_at, problems_of
 from skill_evaluator.platforms import PLATFORMS
 from skill_evaluator.reports.plan_table import Linted, print_linted
 from skill_evaluator.reports.wording import counted
-from skill_evaluator.repository import Repository
+from skill_evaluator.repository import Repository, within
 from skill_evaluator.versions import Problem
 
 
@@ -73,7 +73,7 @@ def _problems(name: str, options: Options, folder: str, past: Past | None) -> li
     try:
         return problems_of(options.components, name, folder, past)
     except SkillEvaluatorError as problem:
-        return [Problem(file=f"{folder}/{name}/prompt.md", line=1, message=str(problem))]
+        return [Problem(file=within(folder, f"{name}/prompt.md"), line=1, message=str(problem))]
 
 
 def _mark(platform: str, folder: str, linted: Sequence[Linted], problems: Mapping[str, Sequence[Problem]]) -> None:
@@ -82,7 +82,7 @@ def _mark(platform: str, folder: str, linted: Sequence[Linted], problems: Mappin
         placed = {_shown(problem): problem for problem in problems[one.name]}
         for words in one.problems:
             problem = placed.get(words)
-            place = (f"{folder}/{one.name}/prompt.md", 1) if problem is None else (problem.file, problem.line)
+            place = (within(folder, f"{one.name}/prompt.md"), 1) if problem is None else (problem.file, problem.line)
             PLATFORMS[platform].annotate("error", words if problem is None else problem.message, *place)
 
 

@@ -22,8 +22,9 @@ from skill_evaluator.pipeline.recorded import recorded_boards
 from skill_evaluator.platforms import PLATFORMS, Platform
 from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.reports.plan_summary import plan_markdown, print_plan
-from skill_evaluator.repository import Repository
+from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.runs import new_invocation
+from skill_evaluator.text import nearest
 from skill_evaluator.versions import Problem, versions_at
 
 
@@ -61,6 +62,8 @@ def plan(options: Options) -> int:
     """Decide, cut into jobs, write plan.json and say what will run; returns the exit code."""
     if options.replicates is not None and options.replicates < 1:
         raise ConfigError(f"--replicates must be at least 1, not {options.replicates}")
+    if options.max_cost is not None and not options.max_cost >= 0:  # not a number compares false
+        raise ConfigError(f"--max-cost must be an amount in USD, not {options.max_cost}")
     settings = load_settings(options.config)
     known = load_models(options.config)
     kinds = kinds_of(known, str(options.config / "models.yaml"))
@@ -96,6 +99,9 @@ def _by_push(options: Options, models: Sequence[Model], repository: Repository) 
     base = repository.commit(options.base or "")
     first_push = not (options.base or "").strip("0")
     before, after = versions_at(repository, (base, head), folder)
+    unknown = [name for name in options.names if name not in after]
+    if unknown:
+        raise PlanError(f"no component '{unknown[0]}' in {options.components} at HEAD {nearest(unknown[0], after)}")
     boards, problems = recorded_boards(repository, ("HEAD", *options.recorded), folder)
     decisions: list[Decision] = []
     untouched = 0
@@ -116,7 +122,7 @@ def _by_push(options: Options, models: Sequence[Model], repository: Repository) 
             decisions += decided
     broken = {problem.file for problem in problems}
     return _Asked(
-        decisions=[one for one in decisions if f"{folder}/{one.skill}/leaderboard.json" not in broken],
+        decisions=[one for one in decisions if within(folder, f"{one.skill}/leaderboard.json") not in broken],
         problems=problems,
         untouched=untouched,
     )

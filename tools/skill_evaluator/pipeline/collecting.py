@@ -70,30 +70,37 @@ def _gathered(
     manifests: list[Manifest] = []
     answers: dict[Call, Replicate] = {}
     remarks: list[str] = []
-    skipped = [entry.id in notes for entry in entries]
     for entry in entries:
-        if entry.id in notes:
-            remarks.append(notes[entry.id])
         arrived = folders.get((entry.skill, entry.run_id(plan.invocation)), [])
         for folder in arrived:
             manifest = read_manifest(folder)
-            if manifest.digests != entry.digests or manifest.cases != entry.cases:
+            if not _as_planned(manifest, entry):
                 remarks.append(f"{folder.name} was run on other inputs than were planned and is left out")
                 continue
+            try:
+                _take(answers, outcomes(folder), entry)
+            except RunError as problem:
+                remarks.append(str(problem))
+                continue
             manifests.append(manifest)
-            _take(answers, outcomes(folder), entry)
             remarks += _stopped(folder)
-        if not arrived and entry.id not in notes:
-            remarks.append(f"nothing arrived of {entry.id}")
+        if not arrived:
+            remarks.append(notes.get(entry.id, f"nothing arrived of {entry.id}"))
     return Gathered(
         skill=entries[0].skill,
         model_id=entries[0].model_id,
         entries=tuple(entries),
         manifest=_whole(plan, entries, manifests) if manifests else None,
         answers=answers,
-        skipped=all(skipped),
+        skipped=all(entry.id in notes for entry in entries),
         remarks=tuple(dict.fromkeys(remarks)),
     )
+
+
+def _as_planned(manifest: Manifest, entry: Entry) -> bool:
+    planned = (entry.cases, entry.replicates, entry.seed, entry.shard, entry.model_id, entry.digests)
+    run = (manifest.cases, manifest.replicates, manifest.seed, manifest.shard, manifest.model_id, manifest.digests)
+    return run == planned
 
 
 def _take(answers: dict[Call, Replicate], found: Mapping[Call, Replicate], entry: Entry) -> None:

@@ -49,7 +49,7 @@ def decide(change: Change, model_ids: Iterable[str]) -> tuple[list[Decision], li
     """A decision for every model, and what is wrong with the change: then nothing runs."""
     problems = list(problems_between(change.before, change.after))
     if problems or change.after.version is None:
-        return [_skipped(change, model_id, "see the problem above") for model_id in model_ids], problems
+        return [_skipped(change, model_id, "wrong, as said below") for model_id in model_ids], problems
     return [_decision(change, change.after.version, model_id) for model_id in model_ids], []
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import read_bytes
 from skill_evaluator.pipeline.bookkeeping import Books, disagreements, rewritings
-from skill_evaluator.repository import Repository
+from skill_evaluator.repository import Repository, within
 from skill_evaluator.versions import ComponentVersion, Problem, problems_between, version_in, versions_at
 
 _BOOK = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P<run>[^/]+))\.json")
@@ -42,7 +42,7 @@ def problems_of(components: Path, name: str, folder: str, past: Past | None) -> 
         return found
     if name in past.books:
         found += rewritings(past.books[name], books)
-    after = version_in(components / name, f"{folder}/{name}")
+    after = version_in(components / name, within(folder, name))
     return found if after is None else [*problems_between(past.versions.get(name), after), *found]
 
 
@@ -51,7 +51,7 @@ def _books_here(components: Path, name: str, folder: str) -> Books:
     records = sorted((components / name / "evals" / "records").glob("*.json"))
     return Books(
         skill=name,
-        folder=f"{folder}/{name}",
+        folder=within(folder, name),
         leaderboard=read_bytes(board, LeaderboardError) if board.exists() else None,
         records={path.stem: read_bytes(path, LeaderboardError) for path in records},
     )
@@ -67,7 +67,7 @@ def _books_at(repository: Repository, commit: str, folder: str, names: Iterable[
     return {
         name: Books(
             skill=name,
-            folder=f"{folder}/{name}",
+            folder=within(folder, name),
             leaderboard=texts[blobs[name][None]] if None in blobs[name] else None,
             records={run_id: texts[blob] for run_id, blob in blobs[name].items() if run_id is not None},
         )
@@ -77,7 +77,7 @@ def _books_at(repository: Repository, commit: str, folder: str, names: Iterable[
 
 def _book_files(repository: Repository, commit: str, folder: str) -> Iterator[tuple[str, str | None, str]]:
     """Of every leaderboard and record, the component, the run (None: the leaderboard), and the blob."""
-    prefix = "" if folder in ("", ".") else f"{folder}/"
+    prefix = within(folder, "")
     for path, blob in repository.files(commit, folder).items():
         match = _BOOK.fullmatch(path.removeprefix(prefix))
         if match:

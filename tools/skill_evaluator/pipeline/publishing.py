@@ -15,7 +15,7 @@ from skill_evaluator.errors import GitError, LeaderboardError
 from skill_evaluator.files import json_text
 from skill_evaluator.leaderboard import text_with_rows
 from skill_evaluator.records import Record, read_record
-from skill_evaluator.repository import Repository
+from skill_evaluator.repository import Repository, within
 
 _ATTEMPTS = 6  # the first, and five more
 _FIRST_WAIT_S = 0.5
@@ -45,17 +45,20 @@ def publish_records(
 ) -> str | None:
     """Add records to a branch of a remote; the commit that is there now because of it, None when nothing was new.
 
-    Raises GitError when the remote refuses, or was moved by others before every attempt.
+    Raises GitError when the remote refuses, or was moved by others before every attempt; LeaderboardError, with the
+    others in place, when a complete record is there already and says something else.
     """
     for attempt in range(_ATTEMPTS):
+        if attempt:
+            wait(random.uniform(0.1, 1.0) * _FIRST_WAIT_S * 2 ** (attempt - 1))  # noqa: S311 (a delay, not a secret)
         parents, waiting = _parents(repository, target)
-        files = _new_files(repository, parents[-1] if parents else None, [*waiting, *records], target.components)
+        tip = parents[-1] if parents else None
+        files, contradicted = _new_files(repository, tip, [*waiting, *records], target.components)
         commit = repository.add(parents, files, message)
-        if commit is None:
-            return None
-        if repository.push(target.remote, commit, target.branch):
+        if commit is None or repository.push(target.remote, commit, target.branch):
+            if contradicted:
+                raise LeaderboardError(f"{contradicted[0]} is there and says something else; a record is never edited")
             return commit
-        wait(random.uniform(0.1, 1.0) * _FIRST_WAIT_S * 2**attempt)  # noqa: S311 (a delay, not a secret)
     raise GitError(
         f"{target.branch} of {target.remote} moved {_ATTEMPTS} times while records were added to it; run this again"
     )
@@ -85,14 +88,21 @@ def _parents(repository: Repository, target: Target) -> tuple[list[str], list[Re
     return [tip, onto], [Record.model_validate_json(text) for text in repository.contents(missing).values()]
 
 
-def _new_files(repository: Repository, tip: str | None, records: Iterable[Record], folder: str) -> Mapping[str, bytes]:
-    """The files to add or replace on top of a commit: every record, and the leaderboard of its component."""
+def _new_files(
+    repository: Repository, tip: str | None, records: Iterable[Record], folder: str
+) -> tuple[Mapping[str, bytes], list[str]]:
+    """The files to add or replace on top of a commit: every record, and the leaderboard of its component.
+
+    A record that is there stays as it is; the paths of complete ones that say something else come second. (Of an
+    incomplete one two attempts may tell differently, having come equally far.)
+    """
     by_skill: dict[str, list[Record]] = {}
     for record in records:
         by_skill.setdefault(record.skill, []).append(record)
     files: dict[str, bytes] = {}
+    contradicted: list[str] = []
     for skill, of_skill in by_skill.items():
-        place = f"{folder}/{skill}" if folder not in ("", ".") else skill
+        place = within(folder, skill)
         there = {} if tip is None else repository.files(tip, place)
         board = f"{place}/leaderboard.json"
         old = repository.contents([there[board]])[there[board]].decode() if board in there else None
@@ -104,6 +114,6 @@ def _new_files(repository: Repository, tip: str | None, records: Iterable[Record
             content = json_text(record.model_dump(mode="json")).encode()
             if path not in there:
                 files[path] = content
-            elif repository.contents([there[path]])[there[path]] != content:
-                raise LeaderboardError(f"{path} is there and says something else; a record is never edited")
-    return files
+            elif record.complete and repository.contents([there[path]])[there[path]] != content:
+                contradicted.append(path)
+    return files, contradicted

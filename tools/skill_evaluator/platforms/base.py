@@ -24,5 +24,8 @@ class Platform(Protocol):
         None when the commit belongs to no pull request.
         """
 
-    def pull_request(self, branch: str, to: str, title: str) -> str:
-        """The open pull request of a branch, opened if there is none; returns its address."""
+    def pull_request(self, branch: str, to: str, title: str) -> str | None:
+        """The open pull request of a branch, opened if there is none; returns its address.
+
+        None when there is nothing to review: no such branch, or nothing on it that `to` has not.
+        """

@@ -13,11 +13,13 @@ from typing import Any
 from skill_evaluator.errors import ConfigError, PlanError
 from skill_evaluator.files import storing
 from skill_evaluator.platforms.base import Level
+from skill_evaluator.reports.shown import visible
 from skill_evaluator.workflow_commands import print_command
 
-_MOST_OUTPUT = 1024 * 1024  # bytes of outputs a job may have
+_MOST_OUTPUT = 1024 * 1024  # bytes of outputs a job may have, counted as UTF-16
 _MOST_SUMMARY = 1024 * 1024 - 1024  # bytes a step's summary may have, with room for the note that it was cut
 _MOST_COMMENT = 65_000  # characters
+_NOTHING_TO_OPEN = 422
 _MARK = "<!-- skill-evaluator -->"
 _CUT = "\n\n*(cut here: it is longer than GitHub shows)*\n"
 
@@ -32,7 +34,7 @@ class GitHub:
             for name, value in values.items()
         }
         lines = [f"{name}={text}\n" for name, text in texts.items()]
-        if sum(map(len, lines)) > _MOST_OUTPUT:
+        if sum(len(line.encode("utf-16-le")) for line in lines) > _MOST_OUTPUT:
             raise PlanError(
                 "the matrix is larger than the 1 MiB that GitHub passes between jobs; name fewer components"
             )
@@ -47,13 +49,12 @@ class GitHub:
 
     def annotate(self, level: Level, message: str, file: str | None = None, line: int = 1) -> None:
         """Print a workflow command, past the ban on commands in the rest of the output."""
-        print_command(level, message, {} if file is None else {"file": file, "line": str(line)})
+        print_command(level, visible(message, keep="\n"), {} if file is None else {"file": file, "line": str(line)})
 
     def comment(self, commit: str, markdown: str) -> str | None:
         """Write or rewrite the one comment on the pull request of a commit; raises what `_api` does."""
-        body = f"{_MARK}\n{markdown}{_link()}"
-        if len(body) > _MOST_COMMENT:
-            body = body[: _MOST_COMMENT - len(_CUT)] + _CUT
+        room = _MOST_COMMENT - len(_MARK) - len(_CUT) - len(_link()) - 1
+        body = f"{_MARK}\n{markdown if len(markdown) <= room else markdown[:room] + _CUT}{_link()}"
         with _api() as repository:
             request = next((one for one in repository.get_commit(commit).get_pulls() if one.merged_at), None)
             if request is None:
@@ -64,13 +65,20 @@ class GitHub:
                     return str(comment.html_url)
             return str(request.create_issue_comment(body).html_url)
 
-    def pull_request(self, branch: str, to: str, title: str) -> str:
+    def pull_request(self, branch: str, to: str, title: str) -> str | None:
         """Find or open it; raises what `_api` does."""
+        import github
+
         with _api() as repository:
             owner = repository.full_name.partition("/")[0]
             found = next(iter(repository.get_pulls(state="open", head=f"{owner}:{branch}", base=to)), None)
             body = "Records of evaluations; merge them so that later versions are compared with these."
-            request = found or repository.create_pull(base=to, head=branch, title=title, body=body)
+            try:
+                request = found or repository.create_pull(base=to, head=branch, title=title, body=body)
+            except github.GithubException as problem:
+                if problem.status != _NOTHING_TO_OPEN:
+                    raise
+                return None
             return str(request.html_url)
 
 
@@ -97,6 +105,8 @@ def _api() -> Iterator[Any]:
             yield client.get_repo(name, lazy=True)
     except github.GithubException as problem:
         raise PlanError(f"GitHub refused: {problem.status} {_reason(problem.data)}") from None
+    except OSError as problem:  # what its HTTP library raises, too
+        raise PlanError(f"cannot reach GitHub at {address}: {problem}") from None
 
 
 def _append(variable: str, content: str) -> None:

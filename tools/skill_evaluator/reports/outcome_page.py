@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Literal
 
 from rich.console import Console
@@ -26,7 +27,7 @@ def print_outcome(outcome: Outcome, form: Literal["text", "json", "markdown"]) -
     else:
         table = Table(*_COLUMNS, box=None, pad_edge=False)
         for run in outcome.runs:
-            table.add_row(*map(visible, (run.skill, run.model_id, *_cells(run), _remark(run))))
+            table.add_row(*map(visible, (run.skill, run.model_id, *_cells(run, visible), _remark(run))))
         Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, markup=False).print(table)
 
 
@@ -38,7 +39,7 @@ def outcome_markdown(outcome: Outcome) -> str:
     if outcome.runs:
         lines += [f"| {' | '.join(_COLUMNS)} |", f"|{'---|' * len(_COLUMNS)}"]
     for run in outcome.runs[:_MOST_ROWS]:
-        cells = [code_span(run.skill), code_span(run.model_id), *_cells(run), _remark_code(run)]
+        cells = [code_span(run.skill), code_span(run.model_id), *_cells(run, code_span), _remark_code(run)]
         lines.append(f"| {' | '.join(cells)} |")
     if len(outcome.runs) > _MOST_ROWS:
         lines += ["", f"… and {len(outcome.runs) - _MOST_ROWS} more."]
@@ -64,13 +65,13 @@ def _summary(outcome: Outcome) -> str:
     return f"{len(outcome.runs)} runs ({', '.join(parts)}); {calls}."
 
 
-def _cells(run: RunOutcome) -> tuple[str, ...]:
+def _cells(run: RunOutcome, quoted: Callable[[str], str]) -> tuple[str, ...]:
     figures = run.figures
     return (
-        figures.skill_version if figures else "–",
-        run.primary_metric or "–",
+        quoted(figures.skill_version) if figures else "–",
+        quoted(run.primary_metric) if run.primary_metric else "–",
         _with_interval(figures),
-        f"{_number(run.before.accuracy)} ({run.before.skill_version})" if run.before else "–",
+        f"{_number(run.before.accuracy)} ({quoted(run.before.skill_version)})" if run.before else "–",
         _number(figures.reproducibility if figures else None),
         f"{run.scored}/{run.planned}",
         "–" if run.cost_usd is None else f"${run.cost_usd:,.4f}",

@@ -63,7 +63,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _print_text(plan: Plan) -> None:
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, markup=False)
     if plan.entries:
         table = Table("component", "models", "jobs", "calls", "cost at most", "why", box=None, pad_edge=False)
         for column in table.columns[2:5]:
@@ -80,7 +80,7 @@ def _print_text(plan: Plan) -> None:
 
 
 def _line(console: Console, text: str) -> None:
-    console.print(visible(text), soft_wrap=True, markup=False)
+    console.print(visible(text), soft_wrap=True)
 
 
 def _chosen(plan: Plan) -> Iterable[tuple[str, list[str], str, list[Entry]]]:

@@ -59,9 +59,10 @@ def test_a_run_keeps_the_row_it_has(skill: Component, path: Path) -> None:
     assert [run.model_id for run in load_leaderboard(path, skill.name).runs] == ["model-a", "first"]
 
 
-def test_the_file_is_what_append_returns(skill: Component, path: Path) -> None:
-    returned = append_rows(path, skill.name, [row(skill, "r1")])
-    assert load_leaderboard(path, skill.name) == returned
+def test_the_file_holds_the_rows_appended(skill: Component, path: Path) -> None:
+    appended = row(skill, "r1")
+    append_rows(path, skill.name, [appended])
+    assert load_leaderboard(path, skill.name).runs == [appended]
     assert json.loads(path.read_text()).keys() == {"skill", "schema_version", "runs"}
 
 

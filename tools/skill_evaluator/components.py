@@ -100,9 +100,10 @@ class Component:
 def load_component(components_dir: Path, name: str) -> Component:
     """Read one component; raises ComponentError."""
     folder = _folder(components_dir, name)
-    front, prompt, prompt_digest = _read_prompt(folder)
+    path = folder / "prompt.md"
+    front, prompt = parse_prompt(read_text(path, ComponentError), path)
     if front.name != name:
-        raise ComponentError(f"name '{front.name}' in {folder / 'prompt.md'} is not the folder's name '{name}'")
+        raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
     schema, contract = _read_contract(folder, front.output)
     declared_path = folder / "evals" / "datasets.json"
     dataset = _read_dataset(declared_path)
@@ -115,7 +116,7 @@ def load_component(components_dir: Path, name: str) -> Component:
     return Component(
         name=name,
         folder=folder,
-        version=_semver(front.version, folder / "prompt.md"),
+        version=semver_of(front.version, path),
         output=front.output,
         prompt=prompt,
         schema=schema,
@@ -125,15 +126,20 @@ def load_component(components_dir: Path, name: str) -> Component:
         primary_metric=primary,
         fixtures=dataset.fixtures or name,
         digests={
-            "prompt": prompt_digest,
+            "prompt": digest(prompt),
             "schema": digest(canonical_json(schema)),
             "datasets": digest(canonical_json(dataset.model_dump(mode="json"))),
         },
     )
 
 
+def is_component_name(name: str) -> bool:
+    """Whether a folder's name can be a component's."""
+    return _NAME.fullmatch(name) is not None
+
+
 def _folder(components_dir: Path, name: str) -> Path:
-    if not _NAME.fullmatch(name):
+    if not is_component_name(name):
         raise ComponentError(f"a component is named like its folder (letters, digits, '.', '_', '-'), not '{name}'")
     if not components_dir.is_dir():
         raise ComponentError(f"{components_dir} is not a folder; name the components with --components DIR")
@@ -144,24 +150,27 @@ def _folder(components_dir: Path, name: str) -> Path:
     return folder
 
 
-def _read_prompt(folder: Path) -> tuple[FrontMatter, str, str]:
-    path = folder / "prompt.md"
-    text = read_text(path, ComponentError).replace("\r\n", "\n")
-    match = _FRONT_MATTER.match(text)
+def parse_prompt(text: str, path: Path) -> tuple[FrontMatter, str]:
+    """Front matter and prompt of a prompt.md; raises ComponentError. The name is the folder's unless it says another.
+
+    The version is any text: `semver_of` says whether it is one.
+    """
+    match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
         raise ComponentError(f"{path}:1: no front matter; begin the file with ---, name: and version: lines, ---")
     values = parse_yaml("\n" + match[1], path, ComponentError)  # the line break stands for the first ---
     if not isinstance(values, dict) or "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
-    front = validated(FrontMatter, {"name": folder.name, **values}, path, ComponentError)
+    front = validated(FrontMatter, {"name": path.parent.name, **values}, path, ComponentError)
     section = _PROMPT_SECTION.search(match[2])
     prompt = (section[1] if section else match[2]).strip()
     if not prompt:
         raise ComponentError(f"{path} has no prompt: its body, or its '## Prompt' section, is empty")
-    return front, prompt, digest(prompt)
+    return front, prompt
 
 
-def _semver(text: str, where: Path) -> str:
+def semver_of(text: str, where: Path) -> str:
+    """The version, if it is one; raises ComponentError."""
     if not semver.Version.is_valid(text):
         raise ComponentError(f"version '{text}' in {where} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")
     return text

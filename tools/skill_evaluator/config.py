@@ -94,6 +94,13 @@ class Retry(_File):
     max_retry_after_s: PositiveFloat = 120.0
 
 
+class Jobs(_File):
+    """How a plan is cut into jobs for CI: a job makes about so many calls at most; a run has at most so many jobs."""
+
+    max_calls: PositiveInt = 1000
+    max_jobs: Annotated[int, Field(ge=1, le=256)] = 256
+
+
 class Settings(_File):
     """The file settings.yaml; every key has a default, so the file may be absent."""
 
@@ -103,6 +110,7 @@ class Settings(_File):
     timeout_s: PositiveFloat = 180.0
     retry: Retry = Retry()
     required_coverage: Share = 0.9
+    jobs: Jobs = Jobs()
 
 
 def load_models(config_dir: Path) -> tuple[Model, ...]:

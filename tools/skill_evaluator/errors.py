@@ -39,5 +39,18 @@ class LeaderboardError(SkillEvaluatorError):
     """A leaderboard or record cannot be read, or was written by a newer version."""
 
 
+class PlanError(SkillEvaluatorError):
+    """A plan of evaluations cannot be made, or what was brought does not belong to it."""
+
+
+class GitError(SkillEvaluatorError):
+    """git is missing, refuses, or does not know a commit. Of a failed command: what it printed, its exit code."""
+
+    def __init__(self, message: str, output: str = "", code: int | None = None) -> None:
+        super().__init__(message)
+        self.output = output
+        self.code = code
+
+
 class StorageError(SkillEvaluatorError):
     """The operating system refused to write (disk full, permissions, quota)."""

@@ -5,33 +5,29 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from skill_evaluator.commands.inputs import Format, Options, read_inputs
+from skill_evaluator.commands.inputs import Format, Kinds, Options, read_inputs
 from skill_evaluator.components import Component
 from skill_evaluator.errors import EXIT_OK, FixtureError
+from skill_evaluator.estimating import Estimate, estimate, input_sizes
 from skill_evaluator.fixtures import Case
-from skill_evaluator.prompting import build_request, estimate_input_tokens, most_input_tokens
-from skill_evaluator.providers.base import Completion, ProviderKind
+from skill_evaluator.providers.base import Completion
 from skill_evaluator.providers.kinds import find_key, key_variables
 from skill_evaluator.recording import Origin, build_record, describe_settings
 from skill_evaluator.records import Record
 from skill_evaluator.runner.plan import plan_calls
-from skill_evaluator.runner.prices import cost_usd, price_of
+from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.replicates import Replicate
 from skill_evaluator.runner.runs import Run, new_runs
 from skill_evaluator.scoring import Scorecard, Scorer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """What one model's run would take; `cost_upper_usd` is None when no price is known."""
+class ModelEstimate(Estimate):
+    """What one model's run would take, and whether its key is there."""
 
     model_id: str
     provider: str
     key: str
-    calls: int
-    input_tokens_estimate: int
-    output_tokens_upper: int
-    cost_upper_usd: float | None
 
 
 def dry_run(options: Options) -> int:
@@ -47,6 +43,7 @@ def dry_run(options: Options) -> int:
         seed=inputs.settings.seed if options.seed is None else options.seed,
         shard=inputs.shard,
         selection=options.cases,
+        invocation=options.invocation,
     )
     replicates = runs[0].manifest.replicates
     chosen = [case for case in inputs.cases if case.id in runs[0].manifest.cases]
@@ -64,12 +61,7 @@ def dry_run(options: Options) -> int:
         )
         Record.model_validate_json(record.model_dump_json())
         _refuse_imperfect(record)
-    _print(
-        [_estimate(run, chosen, component, kinds[run.model.provider]) for run in runs],
-        component,
-        chosen,
-        options.format,
-    )
+    _print(_estimates(runs, chosen, component, kinds), component, chosen, options.format)
     return EXIT_OK
 
 
@@ -93,25 +85,17 @@ def _refuse_imperfect(record: Record) -> None:
                 )
 
 
-def _estimate(run: Run, cases: Iterable[Case], component: Component, kind: ProviderKind) -> Estimate:
-    model, replicates = run.model, run.manifest.replicates
-    limit = model.params.max_output_tokens
-    requests = [
-        build_request(component, case, replicate=0, seed=run.manifest.seed, max_output_tokens=limit) for case in cases
-    ]
-    price = price_of(model, kind)
-    costs = [cost_usd(price, most_input_tokens(request), limit) for request in requests]
-    known = [cost for cost in costs if cost is not None]
-    variables = key_variables(model, kind)
-    return Estimate(
-        model_id=model.id,
-        provider=model.provider,
-        key="not needed" if not variables else "set" if find_key(model, kind) else f"{' or '.join(variables)} not set",
-        calls=len(requests) * replicates,
-        input_tokens_estimate=sum(map(estimate_input_tokens, requests)) * replicates,
-        output_tokens_upper=len(requests) * replicates * limit,
-        cost_upper_usd=sum(known) * replicates if len(known) == len(costs) else None,
-    )
+def _estimates(runs: Sequence[Run], cases: Iterable[Case], component: Component, kinds: Kinds) -> list[ModelEstimate]:
+    sizes = input_sizes(component, cases)
+    found = []
+    for run in runs:
+        model, kind = run.model, kinds[run.model.provider]
+        variables = key_variables(model, kind)
+        missing = f"{' or '.join(variables)} not set"
+        key = "not needed" if not variables else "set" if find_key(model, kind) else missing
+        size = estimate(sizes, model, kind, run.manifest.replicates)
+        found.append(ModelEstimate(model_id=model.id, provider=model.provider, key=key, **asdict(size)))
+    return found
 
 
 _COLUMNS = ("model", "provider", "key", "calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
@@ -119,7 +103,7 @@ _FIRST_NUMBER = 3
 
 
 def _print(
-    estimates: Sequence[Estimate],
+    estimates: Sequence[ModelEstimate],
     component: Component,
     cases: Sequence[Case],
     form: Format,
@@ -153,7 +137,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
-def _cells(estimate: Estimate) -> tuple[str, ...]:
+def _cells(estimate: ModelEstimate) -> tuple[str, ...]:
     return (
         estimate.model_id,
         estimate.provider,

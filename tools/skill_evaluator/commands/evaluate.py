@@ -19,13 +19,13 @@ from skill_evaluator.recording import Origin, build_record, describe_settings
 from skill_evaluator.records import write_record
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
 from skill_evaluator.reports.live import watch
+from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.execute import Assignment, Spending, execute
 from skill_evaluator.runner.journal import RECORD, check_writable
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.runs import Run, new_runs
 from skill_evaluator.scoring import Scorer
 from skill_evaluator.stats import load_quantiles
-from skill_evaluator.versions import commit_of
 
 
 def evaluate(options: Options) -> int:
@@ -88,6 +88,7 @@ def _planned(inputs: Inputs, results_dir: Path, options: Options) -> list[Run]:
         seed=inputs.settings.seed if options.seed is None else options.seed,
         shard=inputs.shard,
         selection=options.cases,
+        invocation=options.invocation,
     )
 
 

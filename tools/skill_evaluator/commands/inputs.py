@@ -14,6 +14,7 @@ from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.runner.plan import Shard
 from skill_evaluator.runner.prices import price_of
+from skill_evaluator.runner.runs import is_invocation
 
 Format = Literal["text", "json", "markdown"]
 Kinds = Mapping[str, ProviderKind]
@@ -37,6 +38,7 @@ class Options:
     max_cost: float | None = None
     max_calls: int | None = None
     shard: str | None = None
+    invocation: str | None = None
     results: Path | None = None
     leaderboard: bool = True
     format: Format = "text"
@@ -66,6 +68,8 @@ def read_inputs(options: Options) -> Inputs:
         raise ConfigError(f"--max-cost must be an amount in USD, not {options.max_cost}")
     if options.resume is not None and (not options.resume or options.dry_run):
         raise RunError("--resume takes a run id, a run folder or nothing, and does not go with --dry-run")
+    if options.invocation is not None and not is_invocation(options.invocation):
+        raise RunError(f"--invocation '{options.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
     settings = load_settings(options.config)
     models = load_models(options.config)
     kinds = kinds_of(models, str(options.config / "models.yaml"))

@@ -15,12 +15,12 @@ from skill_evaluator.recording import Origin, build_record, describe_settings
 from skill_evaluator.records import write_record
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
 from skill_evaluator.reports.shown import visible
+from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import RECORD, outcomes, read_manifest
 from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.runs import Run, changes_since, saved_run
 from skill_evaluator.scoring import Scorer
-from skill_evaluator.versions import commit_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,14 +36,15 @@ def new_runs(
     seed: int,
     shard: Shard | None = None,
     selection: tuple[str, ...] = (),
+    invocation: str | None = None,
 ) -> list[Run]:
-    """Runs for every model, not yet on disk; their ids share a beginning: the time and a token of this invocation."""
+    """Runs for every model, not yet on disk; their ids begin with the invocation (a new one unless given)."""
     now = datetime.datetime.now(datetime.UTC)
-    invocation = f"{now:%Y%m%dT%H%M%SZ}-{os.urandom(3).hex()}"
+    invocation = invocation or new_invocation(now)
     mine = set(shard.of([case.id for case in cases])) if shard else {case.id for case in cases}
     runs = []
     for model in models:
-        run_id = f"{invocation}-{_slug(model.id)}" + (f"-{shard.index}of{shard.count}" if shard else "")
+        run_id = run_id_of(invocation, model.id, shard)
         manifest = Manifest(
             run_id=run_id,
             created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
@@ -60,6 +62,21 @@ def new_runs(
         )
         runs.append(Run(model=model, manifest=manifest, folder=results_dir / run_id))
     return runs
+
+
+def new_invocation(now: datetime.datetime) -> str:
+    """What the run ids of one invocation begin with: the time and a token."""
+    return f"{now:%Y%m%dT%H%M%SZ}-{os.urandom(3).hex()}"
+
+
+def is_invocation(text: str) -> bool:
+    """Whether run ids may begin with this."""
+    return re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", text) is not None
+
+
+def run_id_of(invocation: str, model_id: str, shard: Shard | None = None) -> str:
+    """The id of one model's run, or of its part of the cases."""
+    return f"{invocation}-{slug(model_id)}" + (f"-{shard.index}of{shard.count}" if shard else "")
 
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:
@@ -99,7 +116,7 @@ def changes_since(run: Run, component: Component, cases: Mapping[str, Case]) -> 
     return run.manifest.differences(run.manifest.model_copy(update={"cases": now, "digests": digests}))
 
 
-def _slug(model_id: str) -> str:
-    """The id as part of a folder's name; where a mark had to go, a digest keeps it apart from its like."""
+def slug(model_id: str) -> str:
+    """A model's id as part of a folder's name; where a mark had to go, a digest keeps it apart from its like."""
     slug = "".join(mark if mark.isalnum() or mark in "._-" else "-" for mark in model_id)
     return slug if slug == model_id else f"{slug}-{digest(model_id)[-6:]}"

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from skill_evaluator import versions
-from skill_evaluator.versions import commit_of
+from skill_evaluator import repository as module
+from skill_evaluator.repository import commit_of
 
-TOOLS = Path(versions.__file__).parents[1]
+TOOLS = Path(module.__file__).parents[1]
 IDENTITY = {
     "GIT_AUTHOR_NAME": "A",
     "GIT_AUTHOR_EMAIL": "a@example.com",
@@ -171,7 +171,7 @@ def test_a_repository_that_git_refuses_for_its_owner_has_no_commit(
 def test_where_git_is_not_installed_there_is_no_commit(repository: Repository) -> None:
     prompt = repository.write("a/prompt.md")
     repository.commit()
-    code = "import sys, pathlib, skill_evaluator.versions as v; print(v.commit_of(pathlib.Path(sys.argv[1])))"
+    code = "import sys, pathlib, skill_evaluator.repository as v; print(v.commit_of(pathlib.Path(sys.argv[1])))"
     done = subprocess.run(
         [sys.executable, "-c", code, str(prompt)],
         env={"PATH": str(repository.root), "PYTHONPATH": str(TOOLS)},

@@ -1,66 +1,11 @@
-"""The command line: arguments in, exit code out, and the one place where errors become a line on stderr.
+"""The commands that run a component or look at a run: evaluate, score, explain."""
 
-Commands are imported when they are called, so that `--help` stays quick.
-"""
-
-import atexit
-import gc
-import os
-import re
-import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from skill_evaluator import __version__
-from skill_evaluator.errors import EXIT_BUG, SkillEvaluatorError
-from skill_evaluator.providers.secrets import Redactor
-from skill_evaluator.reports.shown import visible
-
-app = typer.Typer(
-    name="skill-evaluator",
-    help="How right, how repeatable, and how much worse than last time is a versioned prompt?",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-_RUN = re.compile(r"\d|.*[/\\]")
-
-
-class Format(StrEnum):
-    """How a result is printed."""
-
-    text = "text"
-    json = "json"
-    markdown = "markdown"
-
-
-Components = Annotated[Path, typer.Option("--components", metavar="DIR", help="Folder of the components.")]
-Fixtures = Annotated[
-    Path | None, typer.Option("--fixtures", metavar="DIR", help="Folder of <skill>/cases/; default: fixtures.")
-]
-Config = Annotated[Path, typer.Option("--config", metavar="DIR", help="Folder of models.yaml and settings.yaml.")]
-Form = Annotated[Format, typer.Option("--format", help="How to print the result (on stdout).")]
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"skill-evaluator {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """How right, how repeatable, and how much worse than last time is a versioned prompt?"""
+from skill_evaluator.cli.options import Components, Config, Fixtures, Form, Format, app
 
 
 @app.command(
@@ -108,6 +53,10 @@ def evaluate(
     shard: Annotated[
         str | None, typer.Option("--shard", metavar="I/N", help="Only the I-th of N parts of the cases.")
     ] = None,
+    invocation: Annotated[
+        str | None,
+        typer.Option("--invocation", metavar="ID", help="What the run ids begin with; plan gives one to all its jobs."),
+    ] = None,
     results: Annotated[
         Path | None, typer.Option("--results", metavar="DIR", help="Where run folders go; default: in the component.")
     ] = None,
@@ -135,6 +84,7 @@ def evaluate(
         max_cost=max_cost,
         max_calls=max_calls,
         shard=shard,
+        invocation=invocation,
         results=results,
         leaderboard=leaderboard,
         format=form.value,
@@ -198,64 +148,3 @@ def explain(
         format=form.value,
     )
     raise typer.Exit(command.explain(options))
-
-
-@app.command(epilog="Example: skill-evaluator lint receipt-extraction")
-def lint(
-    component: Annotated[
-        list[str] | None, typer.Argument(help="Folder names under --components; default: all.")
-    ] = None,
-    components: Components = Path("components"),
-    fixtures: Fixtures = None,
-    form: Form = Format.text,
-) -> None:
-    """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
-    from skill_evaluator.commands import lint as command
-
-    names = tuple(component or ())
-    options = command.Options(names=names, components=components, fixtures=fixtures, format=form.value)
-    raise typer.Exit(command.lint(options))
-
-
-@app.command()
-def schemas(
-    folder: Annotated[Path, typer.Argument(help="Where to write them.")] = Path(".evaluator/schemas"),
-) -> None:
-    """Write the JSON Schema of every file format, for editors and other tools."""
-    from skill_evaluator.commands import schemas as command
-
-    raise typer.Exit(command.write_schemas(folder))
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run one command and exit: 2 and one line for what the user can put right, 1 and a traceback for a bug."""
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them reads every installed package
-    gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
-    atexit.register(gc.freeze)  # nor does the end: what is alive goes with the process
-    given = sys.argv[1:] if arguments is None else arguments
-    try:
-        app(args=_with_resume_value(given), prog_name="skill-evaluator")
-    except SkillEvaluatorError as problem:
-        print(f"error: {visible(str(problem))}", file=sys.stderr)
-        sys.exit(problem.exit_code)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_BUG)
-    except Exception:
-        import traceback
-
-        secrets = Redactor(name for name in os.environ if name.endswith(("_KEY", "_TOKEN")))
-        print(secrets(traceback.format_exc()), file=sys.stderr, end="")
-        sys.exit(EXIT_BUG)
-
-
-def _with_resume_value(arguments: list[str]) -> list[str]:
-    """`--resume` may stand alone, which typer does not know: then it is given `latest`.
-
-    What follows it is its RUN if it looks like a run id (they begin with the year) or a path.
-    """
-    following = [*arguments[1:], ""]
-    return [
-        "--resume=latest" if argument == "--resume" and not _RUN.match(after) else argument
-        for argument, after in zip(arguments, following, strict=True)
-    ]

@@ -1,0 +1,164 @@
+"""`skill-evaluator collect`: the artifacts of a plan's jobs → one record per component and model, and outcome.json.
+
+Makes no call and touches no leaderboard: `publish` does. Scores the answers themselves, so that shards become one run.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from skill_evaluator.commands.inputs import Format
+from skill_evaluator.components import Component, load_component
+from skill_evaluator.config import Model, Settings, load_models, load_settings
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError
+from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.fixtures import cases_folder, load_cases
+from skill_evaluator.leaderboard import load_leaderboard
+from skill_evaluator.pipeline.collecting import Gathered, gather
+from skill_evaluator.pipeline.manifest import read_plan
+from skill_evaluator.pipeline.outcome import Figures, Outcome, RunOutcome, Status
+from skill_evaluator.platforms import PLATFORMS
+from skill_evaluator.providers.kinds import kinds_of
+from skill_evaluator.recording import Origin, build_record, describe_settings
+from skill_evaluator.records import Record, Row, write_record
+from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
+from skill_evaluator.repository import commit_of
+from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.plan import plan_calls
+from skill_evaluator.runner.prices import price_of
+from skill_evaluator.scoring import Scorer
+
+OUTCOME = "outcome.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The command line, typed."""
+
+    artifacts: Path
+    plan: Path = Path("plan.json")
+    out: Path = Path("collected")
+    components: Path = Path("components")
+    fixtures: Path | None = None
+    config: Path = Path(".evaluator")
+    platform: str | None = None
+    format: Format = "text"
+
+
+def collect(options: Options) -> int:
+    """Put the jobs' answers together, score them, write the records; exit code 4 when a run is not complete."""
+    plan = read_plan(options.plan)
+    if not options.artifacts.is_dir():
+        raise PlanError(f"{options.artifacts} is not a folder; give the one the jobs' artifacts were brought to")
+    settings = load_settings(options.config)
+    models = {model.id: model for model in load_models(options.config)}
+    runs = [_run(gathered, models, settings, options) for gathered in gather(plan, options.artifacts)]
+    outcome = Outcome(invocation=plan.invocation, head=plan.head, reason=plan.reason, dry_run=plan.dry_run, runs=runs)
+    replace_text(options.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
+    print_outcome(outcome, options.format)
+    if options.platform:
+        PLATFORMS[options.platform].add_summary(outcome_markdown(outcome))
+    return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
+
+
+def _run(gathered: Gathered, models: dict[str, Model], settings: Settings, options: Options) -> RunOutcome:
+    """Score what arrived of one run and write its record, unless nothing was scored."""
+    if gathered.manifest is None:
+        return _nothing(gathered, "skipped" if gathered.skipped else "missing")
+    component = load_component(options.components, gathered.skill)
+    model = models.get(gathered.model_id)
+    if model is None:
+        raise PlanError(f"model '{gathered.model_id}' is not in models.yaml any more; check out the plan's commit")
+    record = _record(gathered, gathered.manifest, component, model, settings, options)
+    if record.scored == 0 and not record.complete:
+        return _nothing(gathered, "missing", record.failures)
+    write_record(options.out / "records" / component.name / f"{record.run_id}.json", record)
+    return RunOutcome(
+        skill=gathered.skill,
+        model_id=gathered.model_id,
+        status="complete" if record.complete else "incomplete",
+        reason="; ".join(gathered.remarks),
+        planned=record.planned,
+        scored=record.scored,
+        failed={kind: count for kind, count in record.failures.items() if kind != "not_run"},
+        run_id=record.run_id,
+        primary_metric=record.primary_metric,
+        figures=_figures(record),
+        before=_before(record, component),
+        cost_usd=record.cost_usd,
+    )
+
+
+def _nothing(gathered: Gathered, status: Status, failures: dict[str, int] | None = None) -> RunOutcome:
+    return RunOutcome(
+        skill=gathered.skill,
+        model_id=gathered.model_id,
+        status=status,
+        reason="; ".join(gathered.remarks),
+        planned=gathered.planned,
+        scored=0,
+        failed={kind: count for kind, count in (failures or {}).items() if kind != "not_run"},
+    )
+
+
+def _record(
+    gathered: Gathered,
+    manifest: Manifest,
+    component: Component,
+    model: Model,
+    settings: Settings,
+    options: Options,
+) -> Record:
+    cases = {case.id: case for case in load_cases(component, options.fixtures)}
+    changed = [
+        case_id for case_id, digest in manifest.cases.items() if case_id not in cases or cases[case_id].digest != digest
+    ]
+    if changed:
+        raise PlanError(
+            f"case '{changed[0]}' of '{component.name}' is not as it was planned; check out the plan's commit"
+        )
+    scorer = Scorer(component, [cases[case_id] for case_id in manifest.cases], manifest.replicates)
+    planned = plan_calls(tuple(manifest.cases), manifest.replicates)
+    for call in planned:
+        if call in gathered.answers:
+            scorer.add(gathered.answers[call])
+    whole = all(call in gathered.answers for call in planned)
+    kind = kinds_of([model], str(options.config / "models.yaml"))[model.provider]
+    record = build_record(
+        manifest,
+        component,
+        scorer.scorecard(),
+        Origin(
+            prompt_commit=commit_of(component.folder / "prompt.md"),
+            dataset_commit=commit_of(cases_folder(component, options.fixtures)),
+        ),
+        describe_settings(model, kind.sampling(model), settings),
+        price_of(model, kind),
+        settings.required_coverage,
+        None if whole else "; ".join(gathered.remarks) or "calls are missing",
+    )
+    return record if record.complete else _apart(record)
+
+
+def _apart(record: Record) -> Record:
+    """An incomplete record has an id of its own: the run may yet be completed, and recorded under the first."""
+    return record.model_copy(update={"run_id": f"{record.run_id}-partial{record.scored}"})
+
+
+def _figures(row: Record | Row) -> Figures:
+    accuracy = row.accuracy[row.primary_metric]
+    agreement = row.reproducibility.get("pairwise_exact_match")
+    return Figures(
+        skill_version=row.skill_version,
+        accuracy=accuracy.strict_mean,
+        ci95=accuracy.ci95,
+        reproducibility=agreement.strict_mean if agreement else None,
+    )
+
+
+def _before(record: Record, component: Component) -> Figures | None:
+    """The newest complete row of the same model and another run, if it has the same primary metric."""
+    rows = load_leaderboard(component.leaderboard_path, component.name).runs
+    found = next(
+        (row for row in rows if row.model_id == record.model_id and row.complete and row.run_id != record.run_id), None
+    )
+    return _figures(found) if found is not None and found.primary_metric == record.primary_metric else None

@@ -1,0 +1,211 @@
+"""`skill-evaluator plan`: what a push (or a person) asks to be evaluated, cut into jobs, with the reasons and the cost.
+
+Makes no call and needs no key. Writes plan.json, by which the jobs and `collect` go.
+"""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from skill_evaluator.commands.inputs import Format, Kinds
+from skill_evaluator.components import load_component
+from skill_evaluator.config import Model, Settings, load_models, load_settings, select_models
+from skill_evaluator.errors import EXIT_OK, ConfigError, GitError, PlanError, SkillEvaluatorError
+from skill_evaluator.estimating import input_sizes
+from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.fixtures import load_cases
+from skill_evaluator.pipeline.decisions import Change, Decision, decide, grouped
+from skill_evaluator.pipeline.manifest import Chosen, Fault, Plan, Skipped
+from skill_evaluator.pipeline.matrix import Wanted, capped, entries_of, matrix
+from skill_evaluator.pipeline.recorded import recorded_boards
+from skill_evaluator.platforms import PLATFORMS, Platform
+from skill_evaluator.providers.kinds import kinds_of
+from skill_evaluator.reports.plan_summary import plan_markdown, print_plan
+from skill_evaluator.repository import Repository, within
+from skill_evaluator.runner.runs import new_invocation
+from skill_evaluator.text import nearest
+from skill_evaluator.versions import Problem, versions_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The command line, typed. `base` None: started by hand, so that the policy of versions does not apply."""
+
+    names: tuple[str, ...] = ()
+    base: str | None = None
+    recorded: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    replicates: int | None = None
+    seed: int | None = None
+    max_cost: float | None = None
+    dry_run: bool = False
+    reason: str = ""
+    out: Path = Path("plan.json")
+    components: Path = Path("components")
+    fixtures: Path | None = None
+    config: Path = Path(".evaluator")
+    platform: str | None = None
+    format: Format = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What is to be evaluated before it is looked into, what is not, and what is wrong."""
+
+    decisions: Sequence[Decision]
+    problems: Sequence[Problem]
+    untouched: int = 0
+
+
+def plan(options: Options) -> int:
+    """Decide, cut into jobs, write plan.json and say what will run; returns the exit code."""
+    if options.replicates is not None and options.replicates < 1:
+        raise ConfigError(f"--replicates must be at least 1, not {options.replicates}")
+    if options.max_cost is not None and not options.max_cost >= 0:  # not a number compares false
+        raise ConfigError(f"--max-cost must be an amount in USD, not {options.max_cost}")
+    settings = load_settings(options.config)
+    known = load_models(options.config)
+    kinds = kinds_of(known, str(options.config / "models.yaml"))
+    models = select_models(known, options.models)
+    repository = Repository(options.components)
+    asked = _by_hand(options, models) if options.base is None else _by_push(options, models, repository)
+    made = _plan(options, settings, models, kinds, asked, repository)
+    replace_text(options.out, json_text(made.model_dump(mode="json")))
+    print_plan(made, options.format)
+    platform = PLATFORMS[options.platform] if options.platform else None
+    if platform is not None:
+        _tell(platform, made)
+    return EXIT_OK
+
+
+def _by_hand(options: Options, models: Sequence[Model]) -> _Asked:
+    names = options.names or sorted(path.parent.name for path in options.components.glob("*/prompt.md"))
+    if not names:
+        raise PlanError(f"{options.components} holds no component; name its folder with --components DIR")
+    decisions = [
+        Decision(skill=name, model_id=model.id, runs=True, reason="started by hand")
+        for name in dict.fromkeys(names)
+        for model in models
+    ]
+    return _Asked(decisions=decisions, problems=[])
+
+
+def _by_push(options: Options, models: Sequence[Model], repository: Repository) -> _Asked:
+    head = repository.commit("HEAD")
+    if head is None:
+        raise GitError(f"{repository.root} has no commit yet")
+    folder = repository.place(options.components)
+    base = repository.commit(options.base or "")
+    first_push = not (options.base or "").strip("0")
+    before, after = versions_at(repository, (base, head), folder)
+    unknown = [name for name in options.names if name not in after]
+    if unknown:
+        raise PlanError(f"no component '{unknown[0]}' in {options.components} at HEAD {nearest(unknown[0], after)}")
+    boards, problems = recorded_boards(repository, ("HEAD", *options.recorded), folder)
+    decisions: list[Decision] = []
+    untouched = 0
+    for name, version in after.items():
+        if options.names and name not in options.names:
+            continue
+        change = Change(
+            after=version,
+            before=before.get(name),
+            base_known=base is not None or first_push,
+            board=boards.get(name, {}),
+        )
+        decided, wrong = decide(change, [model.id for model in models])
+        problems += wrong
+        if before.get(name) == version and not any(decision.runs for decision in decided):
+            untouched += 1
+        else:
+            decisions += decided
+    broken = {problem.file for problem in problems}
+    return _Asked(
+        decisions=[one for one in decisions if within(folder, f"{one.skill}/leaderboard.json") not in broken],
+        problems=problems,
+        untouched=untouched,
+    )
+
+
+def _plan(
+    options: Options,
+    settings: Settings,
+    models: Sequence[Model],
+    kinds: Kinds,
+    asked: _Asked,
+    repository: Repository,
+) -> Plan:
+    now = datetime.datetime.now(datetime.UTC)
+    by_id = {model.id: model for model in models}
+    wanted, faults = _wanted(options, settings, by_id, kinds, asked, repository)
+    running = {(one.component.name, one.model.id) for one in wanted}
+    groups = list(grouped(asked.decisions))
+    entries = capped(entries_of(wanted, settings.jobs), options.max_cost)
+    return Plan(
+        invocation=new_invocation(now),
+        created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        trigger="dispatch" if options.base is None else "push",
+        reason=options.reason,
+        base=None if options.base is None else repository.commit(options.base),
+        head=repository.commit("HEAD"),
+        dry_run=options.dry_run,
+        entries=entries,
+        chosen=[
+            Chosen(skill=one.skill, models=ids, reason=one.reason)
+            for one, ids in groups
+            if one.runs and (one.skill, ids[0]) in running
+        ],
+        skipped=[Skipped(skill=one.skill, models=ids, reason=one.reason) for one, ids in groups if not one.runs],
+        untouched=asked.untouched,
+        faults=[*(Fault(file=one.file, line=one.line, message=one.message) for one in asked.problems), *faults],
+    )
+
+
+def _wanted(
+    options: Options,
+    settings: Settings,
+    models: Mapping[str, Model],
+    kinds: Kinds,
+    asked: _Asked,
+    repository: Repository,
+) -> tuple[list[Wanted], list[Fault]]:
+    """Every component and model to be evaluated, read; one that is wrong is a fault and does not stop the others.
+
+    Unless a person named it.
+    """
+    found: list[Wanted] = []
+    faults: list[Fault] = []
+    for skill in dict.fromkeys(one.skill for one in asked.decisions if one.runs):
+        try:
+            component = load_component(options.components, skill)
+            cases = load_cases(component, options.fixtures)
+        except SkillEvaluatorError as problem:
+            if skill in options.names:
+                raise
+            place = repository.place(options.components / skill / "prompt.md")
+            faults.append(Fault(file=place, line=1, message=str(problem)))
+            continue
+        sizes = input_sizes(component, cases)
+        found += [
+            Wanted(
+                component=component,
+                model=models[one.model_id],
+                kind=kinds[models[one.model_id].provider],
+                cases={case.id: case.digest for case in cases},
+                sizes=sizes,
+                replicates=options.replicates or settings.replicates,
+                seed=settings.seed if options.seed is None else options.seed,
+            )
+            for one in asked.decisions
+            if one.runs and one.skill == skill
+        ]
+    return found, faults
+
+
+def _tell(platform: Platform, made: Plan) -> None:
+    """Hand the matrix to the workflow, show the plan as its summary, and mark what is wrong where it is."""
+    platform.set_outputs({"matrix": matrix(made.entries), "jobs": len(made.entries), "invocation": made.invocation})
+    platform.add_summary(plan_markdown(made))
+    for fault in made.faults:
+        platform.annotate("warning", fault.message, fault.file, fault.line)

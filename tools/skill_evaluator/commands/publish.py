@@ -1,0 +1,74 @@
+"""`skill-evaluator publish`: what `collect` put together → one commit, pushed to a branch, or up for review."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from skill_evaluator.commands.inputs import Format
+from skill_evaluator.errors import EXIT_OK, PlanError
+from skill_evaluator.pipeline.publishing import Target, publish_records, read_records
+from skill_evaluator.records import Record
+from skill_evaluator.reports.wording import counted
+from skill_evaluator.repository import Repository
+
+Mode = Literal["push", "branch", "pull-request"]
+DATA_BRANCH = "skill-evaluator-records"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The command line, typed. `to` is the branch that is evaluated, `branch` the one that `branch` mode writes to."""
+
+    collected: Path = Path("collected")
+    mode: Mode = "push"
+    to: str = "main"
+    branch: str = DATA_BRANCH
+    remote: str = "origin"
+    components: Path = Path("components")
+    format: Format = "text"
+
+
+def publish(options: Options) -> int:
+    """Commit and push the records; returns the exit code. A branch for review has its pull request from `report`."""
+    if not options.collected.is_dir():
+        raise PlanError(f"{options.collected} is not a folder; give the one that collect wrote")
+    records = read_records(options.collected)
+    commit = branch = None
+    if records:
+        repository = Repository(options.components)
+        branch = options.to if options.mode == "push" else options.branch
+        target = Target(
+            remote=options.remote,
+            branch=branch,
+            onto=options.to if options.mode == "pull-request" else None,
+            components=repository.place(options.components),
+        )
+        commit = publish_records(repository, records, target, _message(records))
+    _print(options, records, branch, commit)
+    return EXIT_OK
+
+
+def _message(records: list[Record]) -> str:
+    runs = ", ".join(dict.fromkeys(f"{record.skill} {record.skill_version}" for record in records))
+    lines = [f"Record {counted(len(records), 'evaluation')}: {runs}"[:200], ""]
+    lines += [
+        f"{record.skill} {record.skill_version} on {record.model_id}: {record.run_id}"
+        + ("" if record.complete else " (incomplete)")
+        for record in records
+    ]
+    return "\n".join(lines)
+
+
+def _print(options: Options, records: list[Record], branch: str | None, commit: str | None) -> None:
+    if options.format == "json":
+        runs = [record.run_id for record in records]
+        json.dump({"records": runs, "branch": branch, "commit": commit}, sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    elif not records:
+        print("no record to publish")
+    elif commit is None:
+        print(f"{counted(len(records), 'record')} already on {branch}: nothing to do")
+    else:
+        print(f"{counted(len(records), 'record')} on {branch} of {options.remote} by {commit}")

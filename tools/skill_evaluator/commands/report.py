@@ -1,0 +1,55 @@
+"""`skill-evaluator report`: what became of a plan, as a page, a job's summary, and one comment on the pull request."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from skill_evaluator.commands.collect import OUTCOME
+from skill_evaluator.commands.inputs import Format
+from skill_evaluator.errors import EXIT_OK, PlanError
+from skill_evaluator.pipeline.manifest import read_plan
+from skill_evaluator.pipeline.outcome import Outcome, lost, read_outcome
+from skill_evaluator.platforms import PLATFORMS, Platform
+from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The command line, typed."""
+
+    collected: Path = Path("collected")
+    plan: Path | None = None
+    commit: str | None = None
+    open_from: str | None = None
+    to: str = "main"
+    platform: str | None = None
+    format: Format = "markdown"
+
+
+def report(options: Options) -> int:
+    """Print the page, and tell the platform: summary, comment, pull request of the records; returns the exit code."""
+    if options.platform is None and (options.commit or options.open_from):
+        raise PlanError("--commit and --open need --platform github, which they are about")
+    outcome = _outcome(options)
+    print_outcome(outcome, options.format)
+    if options.platform is not None:
+        _tell(PLATFORMS[options.platform], outcome, options)
+    return EXIT_OK
+
+
+def _outcome(options: Options) -> Outcome:
+    path = options.collected / OUTCOME
+    if options.plan is not None and not path.exists():
+        return lost(read_plan(options.plan), "its results could not be collected; the run says why")
+    return read_outcome(path)
+
+
+def _tell(platform: Platform, outcome: Outcome, options: Options) -> None:
+    page = outcome_markdown(outcome)
+    platform.add_summary(page)
+    if options.open_from and any(run.run_id for run in outcome.runs):
+        address = platform.pull_request(options.open_from, options.to, "Record evaluations")
+        print(f"pull request of the records: {address or 'there is nothing to review'}", file=sys.stderr)
+    if options.commit:
+        address_of_comment = platform.comment(options.commit, page)
+        print(f"comment: {address_of_comment or 'no merged pull request has this commit'}", file=sys.stderr)

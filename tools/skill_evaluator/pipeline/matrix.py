@@ -1,0 +1,133 @@
+"""Jobs out of what is to be evaluated: one a component and model, cut into shards of cases if there are many calls."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from skill_evaluator.components import Component
+from skill_evaluator.config import Jobs, Model
+from skill_evaluator.errors import PlanError
+from skill_evaluator.estimating import InputSize, estimate
+from skill_evaluator.pipeline.manifest import Entry
+from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.providers.kinds import key_variables
+from skill_evaluator.runner.plan import Shard
+from skill_evaluator.runner.runs import input_digests, slug
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A component to be evaluated on a model. `cases`: by id, the digest; `sizes`: by id, the size of its request."""
+
+    component: Component
+    model: Model
+    kind: ProviderKind
+    cases: Mapping[str, str]
+    sizes: Mapping[str, InputSize]
+    replicates: int
+    seed: int
+
+
+def entries_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[Entry]:
+    """The jobs, at most `jobs.max_jobs`: a model has its own first, and then a part of the cases if there is room.
+
+    Raises PlanError when components × models alone are too many.
+    """
+    if len(wanted) > jobs.max_jobs:
+        components = len({one.component.name for one in wanted})
+        raise PlanError(
+            f"{components} components on their models are {len(wanted)} jobs, more than the {jobs.max_jobs} a run may "
+            "have; name fewer components or models, and start the others in a run of their own"
+        )
+    shards = _shards(wanted, jobs)
+    return [
+        _entry(one, Shard(index, count) if count > 1 else None)
+        for one, count in zip(wanted, shards, strict=True)
+        for index in range(1, count + 1)
+    ]
+
+
+def matrix(entries: Iterable[Entry]) -> dict[str, list[dict[str, str]]]:
+    """The matrix of a workflow: what a job must know before it has read the plan."""
+    return {
+        "include": [
+            {
+                "id": entry.id,
+                "skill": entry.skill,
+                "model": entry.model_id,
+                "provider": entry.provider,
+                "shard": entry.shard or "",
+                "replicates": str(entry.replicates),
+                "seed": str(entry.seed),
+                "environment": entry.environment,
+                "key_variable": entry.key_variable,
+                "max_cost": "" if entry.max_cost_usd is None else f"{entry.max_cost_usd:.6f}",
+            }
+            for entry in entries
+        ]
+    }
+
+
+def capped(entries: Sequence[Entry], max_cost_usd: float | None) -> list[Entry]:
+    """The jobs with their parts of a cap on the cost of all, by what each can cost at most: the parts add up to it.
+
+    Raises PlanError when a job's price is unknown, so that the cap could not be kept.
+    """
+    if max_cost_usd is None:
+        return list(entries)
+    unpriced = next((entry for entry in entries if entry.cost_upper_usd is None), None)
+    if unpriced is not None:
+        raise PlanError(
+            f"a cap on the cost cannot be kept: no price is known for '{unpriced.model_id}'; "
+            "give it price: {input, output} in models.yaml, or leave it out"
+        )
+    total = sum(entry.cost_upper_usd or 0.0 for entry in entries)
+    share = min(1.0, max_cost_usd / total) if total else 1.0
+    return [
+        entry.model_copy(update={"max_cost_usd": math.floor((entry.cost_upper_usd or 0.0) * share * 1e6) / 1e6})
+        for entry in entries
+    ]
+
+
+def _shards(wanted: Sequence[Wanted], jobs: Jobs) -> list[int]:
+    """How many jobs each gets: as many as its calls ask for, or fewer, all cut alike, until they fit."""
+    most_calls = jobs.max_calls
+    while True:
+        counts = [min(len(one.cases), math.ceil(len(one.cases) * one.replicates / most_calls)) for one in wanted]
+        if sum(counts) <= jobs.max_jobs:
+            return counts
+        most_calls *= 2
+
+
+def _entry(wanted: Wanted, shard: Shard | None) -> Entry:
+    component, model, kind = wanted.component, wanted.model, wanted.kind
+    mine = list(wanted.cases) if shard is None else list(shard.of(list(wanted.cases)))
+    sizes = {case_id: wanted.sizes[case_id] for case_id in mine}
+    place = "" if shard is None else f"@{shard.index}of{shard.count}"
+    variables = key_variables(model, kind)
+    return Entry(
+        id=f"{component.name}@{slug(model.id)}{place}",
+        skill=component.name,
+        skill_version=component.version,
+        model_id=model.id,
+        provider=model.provider,
+        environment=environment_of(model),
+        key_variable=variables[0] if variables else "",
+        shard=None if shard is None else str(shard),
+        replicates=wanted.replicates,
+        seed=wanted.seed,
+        cases={case_id: wanted.cases[case_id] for case_id in mine},
+        digests=input_digests(component, model),
+        cost_upper_usd=estimate(sizes, model, kind, wanted.replicates).cost_upper_usd,
+    )
+
+
+def environment_of(model: Model) -> str:
+    """The environment of CI that holds a model's key: one a provider, or one a key where the model names its own.
+
+    >>> environment_of(Model(id="m", provider="openai", api_key_env="GROQ_API_KEY"))
+    'eval-groq'
+    """
+    name = model.provider if model.api_key_env is None else model.api_key_env.removesuffix("_API_KEY")
+    return "eval-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

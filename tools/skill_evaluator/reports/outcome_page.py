@@ -1,0 +1,100 @@
+"""What became of a plan, for people: the page of a job, the comment on a pull request, or a terminal."""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from skill_evaluator.pipeline.outcome import Figures, Outcome, RunOutcome
+from skill_evaluator.reports.shown import abridged, code_span, visible
+
+_WIDTH = 120
+_LONGEST = 300
+_MOST_ROWS = 300
+_COLUMNS = ("component", "model", "version", "metric", "strict mean", "before", "agreement", "calls", "cost", "")
+
+
+def print_outcome(outcome: Outcome, form: Literal["text", "json", "markdown"]) -> None:
+    """Write it to stdout."""
+    if form == "json":
+        json.dump(outcome.model_dump(mode="json"), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    elif form == "markdown":
+        sys.stdout.write(outcome_markdown(outcome))
+    else:
+        table = Table(*_COLUMNS, box=None, pad_edge=False)
+        for run in outcome.runs:
+            table.add_row(*map(visible, (run.skill, run.model_id, *_cells(run, visible), _remark(run))))
+        Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, markup=False).print(table)
+
+
+def outcome_markdown(outcome: Outcome) -> str:
+    """The page: nothing in it that came from outside is taken for mark-up."""
+    lines = ["## Evaluation", "", _summary(outcome), ""]
+    if outcome.reason:
+        lines += [f"Reason: {code_span(outcome.reason)}", ""]
+    if outcome.runs:
+        lines += [f"| {' | '.join(_COLUMNS)} |", f"|{'---|' * len(_COLUMNS)}"]
+    for run in outcome.runs[:_MOST_ROWS]:
+        cells = [code_span(run.skill), code_span(run.model_id), *_cells(run, code_span), _remark_code(run)]
+        lines.append(f"| {' | '.join(cells)} |")
+    if len(outcome.runs) > _MOST_ROWS:
+        lines += ["", f"… and {len(outcome.runs) - _MOST_ROWS} more."]
+    if any(run.before for run in outcome.runs):
+        lines += [
+            "",
+            "*before*: the newest complete record of the same model. No verdict is drawn from the difference here.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(outcome: Outcome) -> str:
+    if not outcome.runs:
+        return "Nothing was to be evaluated."
+    counts = {
+        status: sum(run.status == status for run in outcome.runs)
+        for status in ("complete", "incomplete", "missing", "skipped")
+    }
+    parts = [f"{count} {status}" for status, count in counts.items() if count]
+    planned, scored = sum(run.planned for run in outcome.runs), sum(run.scored for run in outcome.runs)
+    failed = sum(sum(run.failed.values()) for run in outcome.runs)
+    calls = f"{planned:,} calls planned: {scored:,} scored, {failed:,} failed, {planned - scored - failed:,} not run"
+    return f"{len(outcome.runs)} runs ({', '.join(parts)}); {calls}."
+
+
+def _cells(run: RunOutcome, quoted: Callable[[str], str]) -> tuple[str, ...]:
+    figures = run.figures
+    return (
+        quoted(figures.skill_version) if figures else "–",
+        quoted(run.primary_metric) if run.primary_metric else "–",
+        _with_interval(figures),
+        f"{_number(run.before.accuracy)} ({quoted(run.before.skill_version)})" if run.before else "–",
+        _number(figures.reproducibility if figures else None),
+        f"{run.scored}/{run.planned}",
+        "–" if run.cost_usd is None else f"${run.cost_usd:,.4f}",
+    )
+
+
+def _with_interval(figures: Figures | None) -> str:
+    if figures is None:
+        return "–"
+    interval = f" ({_number(figures.ci95[0])} to {_number(figures.ci95[1])})" if figures.ci95 else ""
+    return _number(figures.accuracy) + interval
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _remark(run: RunOutcome) -> str:
+    failed = ", ".join(f"{count} {kind}" for kind, count in run.failed.items())
+    words = [] if run.status == "complete" else [run.status.upper()]
+    return "; ".join([*words, *filter(None, (failed, abridged(run.reason, _LONGEST)))])
+
+
+def _remark_code(run: RunOutcome) -> str:
+    remark = _remark(run)
+    return code_span(remark) if remark else ""

@@ -12,11 +12,13 @@ from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.leaderboard import Leaderboard
 from skill_evaluator.records import Record
 from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.scenarios import ScenarioFrontMatter
 
 FORMATS: Mapping[str, type[BaseModel]] = {
     "models": Models,
     "settings": Settings,
     "prompt-front-matter": FrontMatter,
+    "scenario-front-matter": ScenarioFrontMatter,
     "datasets": Datasets,
     "manifest": Manifest,
     "record": Record,

@@ -56,6 +56,7 @@ TABLE = (
     "field_settings",
     "components",
     "versions",
+    "scenarios",
     "fixtures",
     "providers.base",
     "providers.secrets",

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from skill_evaluator.contract import Contract
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.files import parse_yaml, read_json, read_text, validated
+from skill_evaluator.files import front_matter, read_json, read_text, validated
 from skill_evaluator.metrics import METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Metric
 from skill_evaluator.metrics.fieldplan import FieldPlan, plan_fields
@@ -22,7 +22,6 @@ from skill_evaluator.metrics.rules import FieldRule, refuse_wrong_rules
 from skill_evaluator.text import canonical_json, digest, nearest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
 _PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -58,7 +57,7 @@ class Datasets(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A versioned prompt with its output contract, ready to be evaluated."""
+    """A versioned prompt with its output contract, ready to be evaluated; by itself, or under a scenario."""
 
     name: str
     folder: Path
@@ -72,6 +71,7 @@ class Component:
     primary_metric: str
     fixtures: str
     digests: Mapping[str, str]
+    scenario: str | None = None
 
     @property
     def leaderboard_path(self) -> Path:
@@ -155,15 +155,12 @@ def parse_prompt(text: str, path: Path) -> tuple[FrontMatter, str]:
 
     The version is any text: `semver_of` says whether it is one.
     """
-    match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
-    if match is None:
-        raise ComponentError(f"{path}:1: no front matter; begin the file with ---, name: and version: lines, ---")
-    values = parse_yaml("\n" + match[1], path, ComponentError)  # the line break stands for the first ---
-    if not isinstance(values, dict) or "version" not in values:
+    values, body = front_matter(text, path, ComponentError)
+    if "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
     front = validated(FrontMatter, {"name": path.parent.name, **values}, path, ComponentError)
-    section = _PROMPT_SECTION.search(match[2])
-    prompt = (section[1] if section else match[2]).strip()
+    section = _PROMPT_SECTION.search(body)
+    prompt = (section[1] if section else body).strip()
     if not prompt:
         raise ComponentError(f"{path} has no prompt: its body, or its '## Prompt' section, is empty")
     return front, prompt

@@ -6,6 +6,7 @@ The only importer of yaml. A reader of a file written here sees the old content 
 import contextlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # a dry run takes no lock and need not wait for the library
     from filelock import FileLock
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -62,6 +64,15 @@ def parse_yaml(text: str, where: Path, error: type[SkillEvaluatorError] = Config
 def read_yaml(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
     """Read one YAML document from a file."""
     return parse_yaml(read_text(path, error), path, error)
+
+
+def front_matter(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> tuple[dict[str, Any], str]:
+    """The YAML mapping at the head of a Markdown file, and the rest; raise `error` when there is none."""
+    match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
+    if match is None:
+        raise error(f"{where}:1: no front matter; begin the file with ---, name: and version: lines, ---")
+    values = parse_yaml("\n" + match[1], where, error)  # the line break stands for the first ---
+    return values if isinstance(values, dict) else {}, match[2]
 
 
 def parse_json(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:

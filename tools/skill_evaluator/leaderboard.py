@@ -60,11 +60,11 @@ class Recorded:
 def newest_recorded(content: bytes, where: str) -> dict[str, Recorded]:
     """By model, what a leaderboard says was measured. Reads no more of it than that; raises LeaderboardError.
 
-    Incomplete runs, and versions that are none, say nothing.
+    Incomplete runs, runs under a scenario, and versions that are none, say nothing.
     """
     try:
         rows = from_json(content)["runs"]
-        complete = [row for row in rows if row["complete"] and semver.Version.is_valid(row["skill_version"])]
+        complete = [row for row in rows if _measures(row)]
         complete.sort(key=lambda row: semver.Version.parse(row["skill_version"]))
         return {
             row["model_id"]: Recorded(version=row["skill_version"], schema=row["digests"].get("schema"))
@@ -72,6 +72,12 @@ def newest_recorded(content: bytes, where: str) -> dict[str, Recorded]:
         }
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise LeaderboardError(f"{where} is not a leaderboard: {problem!r}") from None
+
+
+def _measures(row: dict[str, Any]) -> bool:
+    """Whether a row is of a complete run of the component by itself, at a version that is one."""
+    alone = row.get("scenario") is None
+    return bool(row["complete"]) and alone and semver.Version.is_valid(row["skill_version"])
 
 
 def with_rows(board: Leaderboard, rows: Iterable[Row]) -> Leaderboard:

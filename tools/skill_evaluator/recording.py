@@ -47,6 +47,7 @@ def build_record(
         replicates=manifest.replicates,
         seed=manifest.seed,
         shard=manifest.shard,
+        scenario=manifest.scenario,
         n_cases=len(scorecard.cases),
         planned=scorecard.planned,
         scored=scorecard.planned - sum(failures.values()),

@@ -198,6 +198,7 @@ class _Row(_Part):
     replicates: int
     seed: int
     shard: str | None
+    scenario: str | None = None
     n_cases: int
     planned: int
     scored: int

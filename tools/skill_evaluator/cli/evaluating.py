@@ -53,6 +53,10 @@ def evaluate(
     shard: Annotated[
         str | None, typer.Option("--shard", metavar="I/N", help="Only the I-th of N parts of the cases.")
     ] = None,
+    scenario: Annotated[
+        str | None,
+        typer.Option("--scenario", metavar="NAME", help="Put the prompt into .evaluator/scenarios/NAME.md."),
+    ] = None,
     invocation: Annotated[
         str | None,
         typer.Option("--invocation", metavar="ID", help="What the run ids begin with; plan gives one to all its jobs."),
@@ -85,6 +89,7 @@ def evaluate(
         max_calls=max_calls,
         shard=shard,
         invocation=invocation,
+        scenario=scenario,
         results=results,
         leaderboard=leaderboard,
         format=form.value,

@@ -36,6 +36,10 @@ def plan(
     max_cost: Annotated[
         float | None, typer.Option("--max-cost", metavar="USD", help="What all jobs together may cost.")
     ] = None,
+    scenario: Annotated[
+        str | None,
+        typer.Option("--scenario", metavar="NAME", help="Put every prompt into .evaluator/scenarios/NAME.md."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan jobs that make no call.")] = False,
     reason: Annotated[str, typer.Option("--reason", help="Why this is started, for the summary.")] = "",
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the plan goes.")] = Path("plan.json"),
@@ -56,6 +60,7 @@ def plan(
         replicates=replicates,
         seed=seed,
         max_cost=max_cost,
+        scenario=scenario,
         dry_run=dry_run,
         reason=reason,
         out=out,

@@ -25,6 +25,7 @@ from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import price_of
+from skill_evaluator.scenarios import under
 from skill_evaluator.scoring import Scorer
 
 OUTCOME = "outcome.json"
@@ -64,7 +65,8 @@ def _run(gathered: Gathered, models: dict[str, Model], settings: Settings, optio
     """Score what arrived of one run and write its record, unless nothing was scored."""
     if gathered.manifest is None:
         return _nothing(gathered, "skipped" if gathered.skipped else "missing")
-    component = load_component(options.components, gathered.skill)
+    scenario = gathered.manifest.scenario
+    component = under(load_component(options.components, gathered.skill), options.config, scenario)
     model = models.get(gathered.model_id)
     if model is None:
         raise PlanError(f"model '{gathered.model_id}' is not in models.yaml any more; check out the plan's commit")
@@ -156,9 +158,13 @@ def _figures(row: Record | Row) -> Figures:
 
 
 def _before(record: Record, component: Component) -> Figures | None:
-    """The newest complete row of the same model and another run, if it has the same primary metric."""
+    """The newest complete row of the same model and scenario, if it has the same primary metric."""
     rows = load_leaderboard(component.leaderboard_path, component.name).runs
-    found = next(
-        (row for row in rows if row.model_id == record.model_id and row.complete and row.run_id != record.run_id), None
+    alike = (
+        row
+        for row in rows
+        if (row.model_id, row.scenario, row.complete) == (record.model_id, record.scenario, True)
+        and row.run_id != record.run_id
     )
+    found = next(alike, None)
     return _figures(found) if found is not None and found.primary_metric == record.primary_metric else None

@@ -15,6 +15,7 @@ from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.runner.plan import Shard
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.runs import is_invocation
+from skill_evaluator.scenarios import under
 
 Format = Literal["text", "json", "markdown"]
 Kinds = Mapping[str, ProviderKind]
@@ -39,6 +40,7 @@ class Options:
     max_calls: int | None = None
     shard: str | None = None
     invocation: str | None = None
+    scenario: str | None = None
     results: Path | None = None
     leaderboard: bool = True
     format: Format = "text"
@@ -73,7 +75,7 @@ def read_inputs(options: Options) -> Inputs:
     settings = load_settings(options.config)
     models = load_models(options.config)
     kinds = kinds_of(models, str(options.config / "models.yaml"))
-    component = load_component(options.components, options.skill)
+    component = under(load_component(options.components, options.skill), options.config, options.scenario)
     patterns = () if options.resume is not None else options.cases  # a resumed run remembers its cases
     cases = load_cases(component, options.fixtures, patterns)
     load_leaderboard(component.leaderboard_path, component.name)

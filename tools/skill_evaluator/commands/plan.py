@@ -24,6 +24,7 @@ from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.reports.plan_summary import plan_markdown, print_plan
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.runs import new_invocation
+from skill_evaluator.scenarios import load_scenario, under
 from skill_evaluator.text import nearest
 from skill_evaluator.versions import Problem, versions_at
 
@@ -39,6 +40,7 @@ class Options:
     replicates: int | None = None
     seed: int | None = None
     max_cost: float | None = None
+    scenario: str | None = None
     dry_run: bool = False
     reason: str = ""
     out: Path = Path("plan.json")
@@ -68,6 +70,8 @@ def plan(options: Options) -> int:
     known = load_models(options.config)
     kinds = kinds_of(known, str(options.config / "models.yaml"))
     models = select_models(known, options.models)
+    if options.scenario is not None:
+        load_scenario(options.config, options.scenario)
     repository = Repository(options.components)
     asked = _by_hand(options, models) if options.base is None else _by_push(options, models, repository)
     made = _plan(options, settings, models, kinds, asked, repository)
@@ -149,6 +153,7 @@ def _plan(
         reason=options.reason,
         base=None if options.base is None else repository.commit(options.base),
         head=repository.commit("HEAD"),
+        scenario=options.scenario,
         dry_run=options.dry_run,
         entries=entries,
         chosen=[
@@ -178,7 +183,7 @@ def _wanted(
     faults: list[Fault] = []
     for skill in dict.fromkeys(one.skill for one in asked.decisions if one.runs):
         try:
-            component = load_component(options.components, skill)
+            component = under(load_component(options.components, skill), options.config, options.scenario)
             cases = load_cases(component, options.fixtures)
         except SkillEvaluatorError as problem:
             if skill in options.names:

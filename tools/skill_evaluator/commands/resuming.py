@@ -11,7 +11,7 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.leaderboard import append_rows
 from skill_evaluator.records import read_record
 from skill_evaluator.reports.evaluation import Finished
-from skill_evaluator.runner.journal import find_runs, invocation_of
+from skill_evaluator.runner.journal import Manifest, find_runs, invocation_of
 from skill_evaluator.runner.runs import Run, resumed_run
 
 
@@ -20,6 +20,8 @@ def find(inputs: Inputs, results_dir: Path, options: Options) -> tuple[list[Run]
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
     found = find_runs(results_dir, options.resume or "", inputs.component.name)
+    for folder, manifest in found:
+        _refuse_another_scenario(folder, manifest, options)
     runs = [
         resumed_run(folder, inputs.component, cases, models)
         for folder, manifest in found
@@ -59,6 +61,12 @@ def _refuse_another_plan(run: Run, options: Options) -> None:
             raise RunError(f"cannot resume {run.folder} with {flag} {_word(asked)}: it was planned {was}")
 
 
+def _refuse_another_scenario(folder: Path, manifest: Manifest, options: Options) -> None:
+    if manifest.scenario != options.scenario:
+        how = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
+        raise RunError(f"cannot resume {folder} like this: it was begun {how}")
+
+
 def _word(value: object) -> str:
     return " ".join(value) if isinstance(value, tuple) else str(value)
 
@@ -82,6 +90,7 @@ def _same_command(options: Options) -> str:
         ("--fixtures", options.fixtures, None),
         ("--config", options.config, Path(".evaluator")),
         ("--results", options.results, None),
+        ("--scenario", options.scenario, None),
         ("--concurrency", options.concurrency, None),
         ("--max-cost", options.max_cost, None),
         ("--max-calls", options.max_calls, None),

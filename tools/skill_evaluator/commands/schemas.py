@@ -14,11 +14,13 @@ from skill_evaluator.pipeline.manifest import Plan
 from skill_evaluator.pipeline.outcome import Outcome
 from skill_evaluator.records import Record
 from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.scenarios import ScenarioFrontMatter
 
 FORMATS: Mapping[str, type[BaseModel]] = {
     "models": Models,
     "settings": Settings,
     "prompt-front-matter": FrontMatter,
+    "scenario-front-matter": ScenarioFrontMatter,
     "datasets": Datasets,
     "manifest": Manifest,
     "record": Record,

@@ -20,6 +20,7 @@ from skill_evaluator.runner.journal import RECORD, outcomes, read_manifest
 from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.runs import Run, changes_since, saved_run
+from skill_evaluator.scenarios import under
 from skill_evaluator.scoring import Scorer
 
 
@@ -38,7 +39,8 @@ def score(options: Options) -> int:
     """Score one run folder; rewrites its record.json and report.md, touches no leaderboard. Returns the exit code."""
     models, settings = load_models(options.config), load_settings(options.config)
     kinds = kinds_of(models, str(options.config / "models.yaml"))
-    component = load_component(options.components, read_manifest(options.run).skill)
+    manifest = read_manifest(options.run)
+    component = under(load_component(options.components, manifest.skill), options.config, manifest.scenario)
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
     run = saved_run(options.run, component, {model.id: model for model in models})
     _say_what_changed(run, component, cases)

@@ -86,6 +86,7 @@ class Plan(_Part):
     reason: str = ""
     base: str | None
     head: str | None
+    scenario: str | None = None
     dry_run: bool = False
     entries: list[Entry]
     chosen: list[Chosen]

@@ -38,6 +38,7 @@ class Manifest(BaseModel):
     seed: int
     shard: str | None = None
     selection: tuple[str, ...] = ()
+    scenario: str | None = None
     cases: dict[str, str]
     digests: dict[str, str]
     evaluator_version: str

@@ -56,6 +56,7 @@ def new_runs(
             seed=seed,
             shard=str(shard) if shard else None,
             selection=selection,
+            scenario=component.scenario,
             cases={case.id: case.digest for case in cases if case.id in mine},
             digests=input_digests(component, model),
             evaluator_version=__version__,
@@ -80,13 +81,10 @@ def run_id_of(invocation: str, model_id: str, shard: Shard | None = None) -> str
 
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:
-    """Digests of what shapes the answers: prompt, schema and the model's settings (not its limits or price)."""
+    """Digests of what shapes the answers: prompt, schema, scenario, the model's settings (not its limits or price)."""
     settings = model.model_dump(mode="json", exclude={"limits", "price", "api_key_env"})
-    return {
-        "prompt": component.digests["prompt"],
-        "schema": component.digests["schema"],
-        "settings": digest(canonical_json(settings)),
-    }
+    shaping = {name: component.digests[name] for name in ("prompt", "schema", "scenario") if name in component.digests}
+    return {**shaping, "settings": digest(canonical_json(settings))}
 
 
 def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:

@@ -130,12 +130,10 @@ def _stand_ins() -> dict[str, str]:
 @cache
 def _off_the_network() -> tuple[str, ...]:
     """A network name space with nothing but a loopback, where we may have one."""
-    for command in (("unshare", "--net"), ("unshare", "--map-root-user", "--net")):
-        if (
-            shutil.which("unshare")
-            and not subprocess.run([*command, "true"], check=False, capture_output=True).returncode
-        ):
-            return command
+    if shutil.which("unshare"):
+        for command in (("unshare", "--net"), ("unshare", "--map-root-user", "--net")):
+            if subprocess.run([*command, "true"], check=False, capture_output=True).returncode == 0:
+                return command
     return ()
 
 

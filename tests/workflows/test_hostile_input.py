@@ -1,0 +1,80 @@
+"""Hostile text in all that reaches the workflow from outside, under act: nothing of it is done or leaves its place."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.act import Acted
+from tests.support.hostile import EVERYTHING, FILE_NAME, outside_of_code, runner_commands
+from tests.workflows.forge import Forge
+
+pytestmark = pytest.mark.act
+
+KEY = {"PROVIDER_API_KEY": "key-of-the-served-model"}
+BRANCH = "x$(touch${IFS}pwned)`touch${IFS}pwned`;<b>@someone#1"
+
+
+@pytest.fixture
+def forge(tmp_path: Path) -> Forge:
+    forge = Forge(tmp_path)
+    answer = json.dumps({"title": EVERYTHING, "year": 2024})
+    forge.library.models(
+        {"id": "answers", "provider": "replay", "params": {"file": "answers.jsonl"}},
+        forge.served,
+    )
+    forge.component("one", "1.0.0", cases=("alpha", FILE_NAME))
+    forge.library.write(f"fixtures/one/cases/{FILE_NAME}/document.md", f"alpha {EVERYTHING}")
+    forge.library.record_answers({(case, index): answer for case in ("alpha", FILE_NAME) for index in range(2)})
+    forge.world["refused"] = {"alpha": EVERYTHING}
+    forge.push("Begin")
+    return forge
+
+
+def test_a_push_full_of_hostile_text(forge: Forge) -> None:
+    forge.component("one", "1.1.0", cases=())
+    forge.component(FILE_NAME, "1.0.0", cases=())
+    forge.library.write("components/two/prompt.md", f"---\nname: two\nversion: {json.dumps(EVERYTHING)}\n---\nDo.\n")
+    event = forge.push(EVERYTHING)
+    forge.git("push", "--quiet", "origin", f"HEAD:refs/heads/{BRANCH}")
+    event["ref"] = f"refs/heads/{BRANCH}"
+
+    acted = forge.run(event, secrets=KEY)
+
+    assert {entry for entry in forge.uploaded() if "@" in entry} == {"one@answers", "one@served"}
+    assert acted.jobs["collect"] == acted.jobs["verdict"] == "success"
+    assert forge.landed(event["after"]) == []
+    forge.git("fetch", "--quiet", "origin")
+    board = json.loads(forge.git("show", f"refs/remotes/origin/{BRANCH}:components/one/leaderboard.json"))
+    assert {row["model_id"] for row in board["runs"] if row["complete"]} == {"answers"}
+    _nothing_was_done(acted, forge)
+
+
+def test_a_dispatch_full_of_hostile_text(forge: Forge) -> None:
+    acted = forge.dispatch(KEY, reason=EVERYTHING, components="one", models="answers")
+    assert set(acted.jobs.values()) == {"success"}
+    _nothing_was_done(acted, forge)
+
+
+@pytest.mark.parametrize("name", ["components", "models", "replicates", "max_cost"])
+def test_an_input_that_is_no_name_is_refused(name: str, forge: Forge) -> None:
+    acted = forge.dispatch(KEY, **{name: EVERYTHING})
+    assert acted.jobs == {"plan": "failure"}
+    _nothing_was_done(acted, forge)
+
+
+def _nothing_was_done(acted: Acted, forge: Forge) -> None:
+    """No command of the text took effect, no shell ran a part of it, and pages show it as code on one line."""
+    assert not list(forge.root.rglob("pwned*"))
+    ours = {"set-output", "summary", "warning"}
+    taken = {line["command"] for line in acted.lines if "command" in line}
+    assert taken <= ours, [line for line in acted.lines if line.get("command") not in {None, *ours}]
+    assert {line["name"] for line in acted.commands("set-output")} <= {"matrix", "jobs", "invocation"}
+    for warning in acted.commands("warning"):
+        assert warning["kvPairs"]["file"].startswith("components/")
+    assert runner_commands("".join(line["msg"] for line in acted.lines if line.get("raw_output"))) == []
+    pages = [line["content"] for line in acted.commands("summary")] + forge.world["comments"]
+    for page in pages:
+        live = outside_of_code(page).replace("<!-- skill-evaluator -->", "")
+        assert not [mark for mark in ("pwned", "<", "@someone", "evil", "#123") if mark in live]
+        assert not [mark for mark in ("\x1b", "\u202e", "\u200b", "\x9b") if mark in page]

@@ -37,6 +37,14 @@ def read_text(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> str
         raise error(f"cannot read {path}: {problem.strerror}") from None
 
 
+def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> bytes:
+    """Read a file as it is; raise `error` naming it when it is absent or unreadable."""
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise error(f"cannot read {path}: {problem.strerror}") from None
+
+
 def parse_yaml(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
     """Parse one YAML document; raise `error` with line and column when it is broken."""
     try:

@@ -32,10 +32,11 @@ def load_leaderboard(path: Path, skill: str) -> Leaderboard:
     """Read a leaderboard, an empty one if there is none; raises LeaderboardError when broken or newer."""
     if not path.exists():
         return Leaderboard(skill=skill)
-    return _board(read_json(path, LeaderboardError), path, skill)
+    return board_of(read_json(path, LeaderboardError), path, skill)
 
 
-def _board(value: Any, path: Path, skill: str) -> Leaderboard:
+def board_of(value: Any, path: Path, skill: str) -> Leaderboard:
+    """The leaderboard a JSON value is; raises LeaderboardError when broken, newer, or of another component."""
     refuse_newer(value, path)
     board = validated(Leaderboard, _upgraded(value), path, LeaderboardError)
     if board.skill != skill:
@@ -95,7 +96,7 @@ def text_with_rows(text: str | None, path: Path, skill: str, rows: Iterable[Row]
     Rows that are in it stay as they are, keys that this version does not know included; nothing new, the same text.
     """
     value = None if text is None else parse_json(text, path, LeaderboardError)
-    board = Leaderboard(skill=skill) if value is None else _board(value, path, skill)
+    board = Leaderboard(skill=skill) if value is None else board_of(value, path, skill)
     merged = with_rows(board, rows)
     for row in merged.runs:
         if row.skill != skill:

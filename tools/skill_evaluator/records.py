@@ -247,9 +247,13 @@ def write_record(path: Path, record: Record) -> None:
 
 def read_record(path: Path) -> Record:
     """Read one record; raises LeaderboardError when it is broken or of a newer version."""
-    value = read_json(path, LeaderboardError)
-    refuse_newer(value, path)
-    return validated(Record, value, path, LeaderboardError)
+    return record_of(read_json(path, LeaderboardError), path)
+
+
+def record_of(value: Any, where: Path) -> Record:
+    """The record a JSON value is; raises LeaderboardError when broken or newer."""
+    refuse_newer(value, where)
+    return validated(Record, value, where, LeaderboardError)
 
 
 def refuse_newer(value: Any, where: Path) -> None:

@@ -34,6 +34,8 @@ class Repository:
     def __init__(self, path: Path) -> None:
         """Open it; raises GitError where there is none, or git refuses it."""
         git = _git()
+        if not git.GIT_OK:
+            raise GitError("git is not installed, or not in PATH")
         try:
             self._repo: Repo = git.Repo(path.resolve(), search_parent_directories=True)
         except (git.InvalidGitRepositoryError, git.NoSuchPathError):
@@ -55,6 +57,21 @@ class Repository:
             if problem.code != _NO:
                 raise
             return None
+
+    def main_branch(self) -> str:
+        """The branch that others start from: as the remote calls it, else `main` if there is one, else the current."""
+        try:
+            return self._text("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD").strip()[
+                len("origin/") :
+            ]
+        except GitError:
+            pass
+        if self._text("for-each-ref", "refs/heads/main", "refs/remotes/origin/main"):
+            return "main"
+        try:
+            return self._text("symbolic-ref", "--quiet", "--short", "HEAD").strip()
+        except GitError:  # no branch is checked out
+            return "main"
 
     def place(self, path: Path) -> str:
         """A path as git names it; raises GitError for one outside of the repository."""

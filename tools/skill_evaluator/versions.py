@@ -1,6 +1,6 @@
-"""Versions of components at commits: what a bump is, and which changes do not keep to the rules of versioning.
+"""Versions of components: what a bump is, and which changes do not keep to the rules of versioning.
 
-Reads prompt.md and schema.json out of git; nothing here depends on a work tree.
+Reads prompt.md and schema.json, out of git at commits or in a folder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ import semver
 
 from skill_evaluator.components import is_component_name, parse_prompt, semver_of
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.files import parse_json
+from skill_evaluator.files import parse_json, read_bytes
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, digest
 
@@ -99,6 +99,19 @@ def versions_at(
             versions[name] = read[key]
         found.append(versions)
     return found
+
+
+def version_in(folder: Path, place: str) -> ComponentVersion | None:
+    """The component in a folder, which is `place` in its repository; None without a prompt. Raises ComponentError."""
+    prompt, schema = folder / _PROMPT, folder / _SCHEMA
+    if not prompt.is_file():
+        return None
+    return _read(
+        folder.name,
+        place,
+        read_bytes(prompt, ComponentError),
+        read_bytes(schema, ComponentError) if schema.is_file() else None,
+    )
 
 
 def problems_between(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:

@@ -3,101 +3,100 @@
 A component that is wrong does not hide the others: every problem is printed, and the exit code comes at the end.
 """
 
-import glob
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from skill_evaluator.commands.component_check import checked
 from skill_evaluator.commands.inputs import Format
-from skill_evaluator.components import Component, load_component
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, SkillEvaluatorError
-from skill_evaluator.files import read_json
-from skill_evaluator.fixtures import Case, cases_folder, load_cases
-from skill_evaluator.hints import hints
-from skill_evaluator.linting import Declaration, plan_lines
+from skill_evaluator.pipeline.history import Past, past_at, problems_of
+from skill_evaluator.platforms import PLATFORMS
 from skill_evaluator.reports.plan_table import Linted, print_linted
 from skill_evaluator.reports.wording import counted
+from skill_evaluator.repository import Repository, within
+from skill_evaluator.versions import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The command line, typed."""
+    """The command line, typed. `base`: the commit that changes are judged from; None: only what is there is."""
 
     names: tuple[str, ...] = ()
+    base: str | None = None
     components: Path = Path("components")
     fixtures: Path | None = None
+    platform: str | None = None
     format: Format = "text"
 
 
 def lint(options: Options) -> int:
     """Look at the components named, or at all; print their field plans, hints and problems. Returns the exit code."""
-    names = options.names or _all_names(options.components)
-    linted = [_linted(name, options) for name in dict.fromkeys(names)]
+    names = tuple(dict.fromkeys(options.names or _all_names(options.components)))
+    folder, past = _past(options, names)
+    problems = {name: _problems(name, options, folder, past) for name in names}
+    linted = [
+        checked(options.components, name, options.fixtures, [_shown(problem) for problem in problems[name]])
+        for name in names
+    ]
     print_linted(linted, options.format)
-    problems = sum(len(one.problems) for one in linted)
-    if not problems:
+    if options.platform:
+        _mark(options.platform, folder, linted, problems)
+    count = sum(len(one.problems) for one in linted)
+    if not count:
         return EXIT_OK
     bad = sum(bool(one.problems) for one in linted)
-    print(f"error: {counted(problems, 'problem')} in {bad} of {counted(len(linted), 'component')}", file=sys.stderr)
+    print(f"error: {counted(count, 'problem')} in {bad} of {counted(len(linted), 'component')}", file=sys.stderr)
     return EXIT_USER_ERROR
+
+
+def _past(options: Options, names: Sequence[str]) -> tuple[str, Past | None]:
+    """How the folder of the components is called in problems, and what was in it at the base, if that is known."""
+    if options.base is None:
+        return options.components.as_posix(), None
+    repository = Repository(options.components)
+    folder, commit = repository.place(options.components), repository.commit(options.base)
+    if commit is None:
+        print(f"warning: no commit '{options.base}' here; what changed is not checked", file=sys.stderr)
+        return folder, None
+    if not repository.is_ancestor(commit, "HEAD"):
+        print(
+            f"warning: '{options.base}' is not in the history of HEAD; what was added there counts as removed here",
+            file=sys.stderr,
+        )
+    return folder, past_at(repository, commit, folder, names)
+
+
+def _problems(name: str, options: Options, folder: str, past: Past | None) -> list[Problem]:
+    """What is wrong with a component's history: version, leaderboard, records."""
+    try:
+        return problems_of(options.components, name, folder, past)
+    except SkillEvaluatorError as problem:
+        return [Problem(file=within(folder, f"{name}/prompt.md"), line=1, message=str(problem))]
+
+
+def _mark(platform: str, folder: str, linted: Sequence[Linted], problems: Mapping[str, Sequence[Problem]]) -> None:
+    """Mark every problem where it is: one without a place of its own at the component's prompt."""
+    for one in linted:
+        placed = {_shown(problem): problem for problem in problems[one.name]}
+        for words in one.problems:
+            problem = placed.get(words)
+            place = (within(folder, f"{one.name}/prompt.md"), 1) if problem is None else (problem.file, problem.line)
+            PLATFORMS[platform].annotate("error", words if problem is None else problem.message, *place)
+
+
+def _shown(problem: Problem) -> str:
+    """A problem as one line, its place in it once."""
+    return problem.message if problem.file in problem.message else f"{problem.file}:{problem.line}: {problem.message}"
 
 
 def _all_names(folder: Path) -> list[str]:
     """Every folder that is a component, or was meant to be one."""
     if not folder.is_dir():
         raise ComponentError(f"{folder} is not a folder; name the components with --components DIR")
-    marks = ("prompt.md", "schema.json", "evals")
+    marks = ("prompt.md", "schema.json", "leaderboard.json", "evals")
     names = sorted(path.name for path in folder.iterdir() if any((path / mark).exists() for mark in marks))
     if not names:
         raise ComponentError(f"{folder} holds no component; add {folder / '<name>' / 'prompt.md'}")
     return names
-
-
-def _linted(name: str, options: Options) -> Linted:
-    try:
-        component = load_component(options.components, name)
-        declared = _declared(component)
-    except SkillEvaluatorError as problem:
-        return Linted(name=name, problems=[str(problem)])
-    cases, problems = _cases(component, options.fixtures)
-    return Linted(
-        name=name,
-        component=component,
-        lines=plan_lines(component, declared),
-        cases=len(cases),
-        labelled=sum(case.labelled for case in cases),
-        hints=hints(component, [case.truth for case in cases if case.labelled]),
-        problems=problems,
-    )
-
-
-def _declared(component: Component) -> Mapping[str, Declaration]:
-    """What evals/datasets.json, which was checked with the component, says of each path."""
-    path = component.folder / "evals" / "datasets.json"
-    if not path.exists():
-        return {}
-    declared: Mapping[str, Declaration] = read_json(path, ComponentError)["datasets"][0].get("fields", {})
-    return declared
-
-
-def _cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str]]:
-    """The cases that are in order, and what is wrong with the others."""
-    try:
-        return list(load_cases(component, fixtures)), []
-    except SkillEvaluatorError as problem:
-        first = str(problem)
-    try:
-        names = sorted(path.name for path in cases_folder(component, fixtures).iterdir() if path.is_dir())
-    except SkillEvaluatorError:
-        return [], [first]
-    good: list[Case] = []
-    problems: list[str] = []
-    for name in names:
-        if name.startswith("."):
-            continue
-        try:
-            good += load_cases(component, fixtures, [glob.escape(name)])
-        except SkillEvaluatorError as problem:
-            problems.append(str(problem))
-    return good, problems or [first]

@@ -10,6 +10,8 @@ from skill_evaluator.config import Models, Settings
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.leaderboard import Leaderboard
+from skill_evaluator.pipeline.manifest import Plan
+from skill_evaluator.pipeline.outcome import Outcome
 from skill_evaluator.records import Record
 from skill_evaluator.runner.journal import Manifest
 
@@ -21,6 +23,8 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "manifest": Manifest,
     "record": Record,
     "leaderboard": Leaderboard,
+    "plan": Plan,
+    "outcome": Outcome,
 }
 
 

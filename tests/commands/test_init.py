@@ -1,0 +1,255 @@
+"""`init`: what it lays out works as it is, and what was there stays as it was."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from skill_evaluator import __version__
+from skill_evaluator.config import load_models, load_settings
+from skill_evaluator.pipeline.matrix import environment_of
+from skill_evaluator.providers.kinds import PROVIDERS, key_variables
+from skill_evaluator.scaffolding import EXAMPLE, requirement
+
+from tests.support.library import ROOT, SCRIPT, Ended, read
+
+SCAFFOLD = ROOT / "tools" / "skill_evaluator" / "scaffold"
+ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+
+
+def run(root: Path, *arguments: str) -> Ended:
+    env = {**os.environ, "PYTHONPATH": str(SCRIPT.parent), **ALONE}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=root, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    return Ended(code=done.returncode, out=done.stdout, err=done.stderr)
+
+
+def skill_evaluator(root: Path, *arguments: str) -> Ended:
+    return run(root, "-m", "skill_evaluator", *arguments)
+
+
+def git(root: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
+    env = {**os.environ, **ALONE}
+    subprocess.run(["git", *identity, *arguments], cwd=root, env=env, check=True, capture_output=True)
+
+
+def tree(root: Path) -> dict[str, bytes | None]:
+    paths = (path for path in root.rglob("*") if ".git" not in path.relative_to(root).parts)
+    return {str(path.relative_to(root)): path.read_bytes() if path.is_file() else None for path in paths}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A fresh repository on main, without a commit."""
+    folder = tmp_path / "library"
+    folder.mkdir()
+    git(folder, "init", "-qb", "main")
+    return folder
+
+
+def test_what_is_laid_out_lints_plans_and_evaluates(root: Path) -> None:
+    done = skill_evaluator(root, "init")
+    assert (done.code, done.err) == (0, "")
+    linted = skill_evaluator(root, "lint", "--format", "json")
+    assert linted.code == 0, linted.out
+    (found,) = linted.json["components"]
+    assert (found["component"], found["labelled"], found["hints"]) == (EXAMPLE, 3, [])
+    dry = run(root, "tools/evaluate_skill.py", EXAMPLE, "--dry-run", "--format", "json")
+    assert dry.code == 0, dry.err
+    assert [model["cost_upper_usd"] for model in dry.json["models"]] == [0.0]
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "start")
+    planned = skill_evaluator(root, "plan", f"--base={'0' * 40}", "--format", "json")
+    assert [(entry["id"], entry["key_variable"]) for entry in planned.json["entries"]] == [
+        (f"{EXAMPLE}@smollm2-135m-instruct", "")
+    ]
+
+    cases = sorted((root / "fixtures" / EXAMPLE / "cases").iterdir())
+    answers = [
+        json.dumps({"case_id": case.name, "replicate": index, "text": (case / "ground_truth.json").read_text()})
+        for case in cases
+        for index in range(2)
+    ]
+    (root / "answers.jsonl").write_text("\n".join(answers))
+    model = {"id": "recorded", "provider": "replay", "params": {"file": "answers.jsonl"}}
+    (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": [model]}))
+    made = run(root, "tools/evaluate_skill.py", EXAMPLE, "--replicates", "2")
+    assert made.code == 0, made.err
+    (row,) = read(root / "components" / EXAMPLE / "leaderboard.json")["runs"]
+    assert (row["scored"], row["accuracy"]["exact_match"]["strict_mean"]) == (6, 1.0)
+    assert skill_evaluator(root, "lint", "--base", "HEAD").code == 0
+    status = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=root, capture_output=True, text=True)
+    assert "results" not in status.stdout
+    assert "plan.json" not in status.stdout
+
+
+@pytest.mark.parametrize("name", ["evaluate.yml", "check.yml"])
+def test_the_workflows_are_this_projects_own(name: str) -> None:
+    own, laid_out = ROOT / ".github" / "workflows" / name, SCAFFOLD / "workflows" / name
+    command = f"cp {own.relative_to(ROOT)} {laid_out.relative_to(ROOT)}"
+    assert laid_out.read_bytes() == own.read_bytes(), f"they differ; {command}"
+
+
+def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
+    skill_evaluator(root, "init")
+    assert (root / "tools" / "evaluate_skill.py").read_bytes() == SCRIPT.read_bytes()
+    assert load_settings(root / ".evaluator") == load_settings(ROOT / ".evaluator")
+    for name in ("evaluate.yml", "check.yml"):
+        laid_out = root / ".github" / "workflows" / name
+        assert laid_out.read_bytes() == (ROOT / ".github" / "workflows" / name).read_bytes()
+
+
+def test_the_first_push_costs_nothing_and_the_models_to_uncomment_are_right(root: Path) -> None:
+    skill_evaluator(root, "init")
+    config = root / ".evaluator"
+    assert all(PROVIDERS[model.provider].free for model in load_models(config))
+    path = config / "models.yaml"
+    text = path.read_text()
+    path.write_text(re.sub(r"^  # (?=- id|  \w+:)", "  ", text, flags=re.MULTILINE))
+    models = load_models(config)
+    assert [model.provider for model in models] == ["local", "anthropic", "openai", "google", "openai"]
+    said = dict(re.findall(r"^  # - id: (\S+) .*environment (\S+?)(?:,.*)?$", text, re.MULTILINE))
+    assert said == {model.id: environment_of(model) for model in models[1:]}
+    for model in models[1:4]:
+        assert f"variable {key_variables(model, PROVIDERS[model.provider])[0]}\n" in text
+
+
+def test_every_name_is_the_one_given(root: Path) -> None:
+    done = skill_evaluator(root, "init", "--name", "invoice-reading")
+    assert done.code == 0
+    assert EXAMPLE not in done.out
+    assert not [path for path, content in tree(root).items() if EXAMPLE in path or EXAMPLE.encode() in (content or b"")]
+    assert skill_evaluator(root, "lint", "invoice-reading").code == 0
+
+
+def test_what_is_there_is_kept_and_said_so(root: Path) -> None:
+    mine = {
+        ".evaluator/models.yaml": "models: [{id: mine, provider: openai}]\n",
+        ".github/workflows/evaluate.yml": "name: mine\n",
+        f"components/{EXAMPLE}/prompt.md": "mine",
+    }
+    for place, text in mine.items():
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        (root / place).write_text(text)
+    done = skill_evaluator(root, "init")
+    assert done.code == 0
+    for place, text in mine.items():
+        assert (root / place).read_text() == text
+    lines = done.out.splitlines()
+    assert "kept     .evaluator/models.yaml (another than this version's)" in lines
+    assert "kept     .github/workflows/evaluate.yml (another than this version's)" in lines
+    assert f"kept     components/{EXAMPLE} (so no example is laid out)" in lines
+    assert "written  .github/workflows/check.yml" in lines
+    assert [path.name for path in (root / "components" / EXAMPLE).iterdir()] == ["prompt.md"]
+    assert not (root / "fixtures").exists()
+    before = tree(root)
+    again = skill_evaluator(root, "init")
+    assert again.code == 0
+    assert "written" not in again.out
+    assert "added" not in again.out
+    assert tree(root) == before
+
+
+@pytest.mark.parametrize("ending", ["\n", "", "\r\n"])
+def test_gitignore_keeps_its_lines(ending: str, root: Path) -> None:
+    mine = f"/plan.json{ending or chr(10)}build/{ending}".encode()
+    (root / ".gitignore").write_bytes(mine)
+    assert skill_evaluator(root, "init").code == 0
+    content = (root / ".gitignore").read_bytes()
+    assert content.startswith(mine)
+    assert content.decode().split().count("/plan.json") == 1
+    assert {"build/", "components/*/evals/results/", "/collected/"} <= set(content.decode().splitlines())
+
+
+def a_file_where_a_folder_is_to_be(root: Path) -> list[str]:
+    (root / ".github").write_text("x")
+    return []
+
+
+def a_folder_where_a_file_is_to_be(root: Path) -> list[str]:
+    (root / ".evaluator" / "models.yaml").mkdir(parents=True)
+    return []
+
+
+def below_the_root(root: Path) -> list[str]:
+    (root / "sub").mkdir()
+    return ["sub"]
+
+
+def into_a_file(root: Path) -> list[str]:
+    (root / "file").write_text("x")
+    return ["file"]
+
+
+def a_bad_name(root: Path) -> list[str]:
+    return ["--name", "../elsewhere"]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "said"),
+    [
+        (a_file_where_a_folder_is_to_be, ".github is a file, where a folder is to be; move it away"),
+        (a_folder_where_a_file_is_to_be, "models.yaml is a folder, where a file is to be; move it away"),
+        (below_the_root, "sub is inside of the repository"),
+        (into_a_file, "file is not a folder"),
+        (a_bad_name, "--name '../elsewhere' cannot be a component's"),
+    ],
+)
+def test_a_refusal_is_one_line_and_leaves_nothing_behind(prepare: object, said: str, root: Path) -> None:
+    assert callable(prepare)
+    arguments = prepare(root)
+    before = tree(root)
+    done = skill_evaluator(root, "init", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert done.err.count("\n") == 1
+    assert tree(root) == before
+
+
+def test_outside_of_git_it_makes_the_folder(tmp_path: Path) -> None:
+    done = skill_evaluator(tmp_path, "init", "new/library")
+    assert done.code == 0
+    assert (tmp_path / "new" / "library" / ".github" / "workflows" / "evaluate.yml").exists()
+
+
+def branches(root: Path) -> list[str]:
+    workflow = yaml.safe_load((root / ".github" / "workflows" / "evaluate.yml").read_text())
+    found: list[str] = workflow[True]["push"]["branches"]  # YAML 1.1 reads the key `on` as true
+    return found
+
+
+def test_the_branch_is_the_main_one_of_the_repository(tmp_path: Path) -> None:
+    for index, (name, current, expected) in enumerate(
+        [("trunk", None, "trunk"), ("main", "set-up", "main"), ("v1,#x", None, "v1,#x")]
+    ):
+        root = tmp_path / str(index)
+        root.mkdir()
+        git(root, "init", "-qb", name)
+        git(root, "commit", "--allow-empty", "-qm", "first")
+        if current:
+            git(root, "checkout", "-qb", current)
+        done = skill_evaluator(root, "init")
+        assert f"push to {expected}:" in done.out
+        assert branches(root) == [expected]
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(tmp_path / "0"), str(clone))
+    git(clone, "checkout", "-qb", "feature")
+    skill_evaluator(clone, "init")
+    assert branches(clone) == ["trunk"]
+
+
+def test_the_workflows_install_the_commit_that_laid_them_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = tmp_path / "skill_evaluator-9.9.9.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: skill-evaluator\nVersion: 9.9.9\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert requirement() == f"skill-evaluator[github,local]=={__version__}"
+    source = {"url": "https://example.com/tools.git", "vcs_info": {"vcs": "git", "commit_id": "a" * 40}}
+    (installed / "direct_url.json").write_text(json.dumps(source))
+    assert requirement() == f"skill-evaluator[github,local] @ git+https://example.com/tools.git@{'a' * 40}"

@@ -1,0 +1,333 @@
+"""`lint --base`, in real repositories: dishonest versions and rewritten records are refused, honest work is not."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.commands.lint import Options, lint
+from skill_evaluator.leaderboard import append_rows
+from skill_evaluator.records import read_record
+
+from tests.support.library import SCRIPT, SKILL, Library, read
+
+FOLDER = f"components/{SKILL}"
+BOARD = f"{FOLDER}/leaderboard.json"
+IDENTITY = {
+    f"GIT_{role}_{part}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for part, value in (("NAME", "A"), ("EMAIL", "a@example.com"))
+}
+
+
+def git(root: Path, *arguments: str) -> str:
+    alone = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+    env = {**os.environ, **IDENTITY, **alone}
+    done = subprocess.run(["git", *arguments], cwd=root, env=env, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def commit(root: Path) -> str:
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "change")
+    return git(root, "rev-parse", "HEAD")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library with two recorded runs, both committed."""
+    library = Library(tmp_path_factory.mktemp("recorded"))
+    library.write(".gitignore", "components/*/evals/results/\n")
+    git(library.root, "init", "-qb", "main")
+    for seed in ("1", "2"):
+        assert library.evaluate("--seed", seed).code == 0
+    commit(library.root)
+    return library.root
+
+
+@pytest.fixture
+def root(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it to work in."""
+    copy = tmp_path / "library"
+    shutil.copytree(recorded, copy, ignore=shutil.ignore_patterns("results"))
+    monkeypatch.chdir(copy)
+    return copy
+
+
+def evaluate(root: Path, seed: str) -> None:
+    """Add a run to the leaderboard, as the command does."""
+    command = [sys.executable, str(SCRIPT), SKILL, "--seed", seed]
+    subprocess.run(command, cwd=root, check=True, capture_output=True, timeout=60)
+
+
+def board() -> Any:
+    return read(Path(BOARD))
+
+
+def write_board(value: Any, **layout: Any) -> None:
+    Path(BOARD).write_text(json.dumps(value, **layout))
+
+
+def record_files() -> list[Path]:
+    return sorted(Path(FOLDER, "evals", "records").glob("*.json"))
+
+
+def linted(capsys: pytest.CaptureFixture[str], base: str | None = "HEAD", **options: Any) -> tuple[int, list[str], str]:
+    """Exit code, problems, stderr."""
+    capsys.readouterr()
+    code = lint(Options(base=base, format="json", **options))
+    printed = capsys.readouterr()
+    problems = [problem for one in json.loads(printed.out)["components"] for problem in one["problems"]]
+    return code, problems, printed.err
+
+
+def edit_a_figure() -> None:
+    value = board()
+    value["runs"][1]["scored"] += 1
+    write_board(value)
+
+
+def edit_row_and_record() -> None:
+    value = board()
+    path = Path(FOLDER, "evals", "records", value["runs"][0]["run_id"] + ".json")
+    record = read(path)
+    value["runs"][0]["cost_usd"] = record["cost_usd"] = 12.5
+    write_board(value)
+    path.write_text(json.dumps(record))
+
+
+def remove_a_row() -> None:
+    value = board()
+    del value["runs"][0]
+    write_board(value)
+
+
+def turn_the_rows_round() -> None:
+    value = board()
+    value["runs"].reverse()
+    write_board(value)
+
+
+def repeat_a_row() -> None:
+    value = board()
+    value["runs"].insert(0, value["runs"][0])
+    write_board(value)
+
+
+def add_a_row_without_record() -> None:
+    value = board()
+    value["runs"].insert(0, {**value["runs"][0], "run_id": "29990101T000000Z-aaaaaa-made-up"})
+    write_board(value)
+
+
+def add_a_record_without_row() -> None:
+    record = {**read(record_files()[-1]), "run_id": "29990101T000000Z-aaaaaa-made-up"}
+    Path(FOLDER, "evals", "records", "29990101T000000Z-aaaaaa-made-up.json").write_text(json.dumps(record))
+
+
+def rename_a_record() -> None:
+    record_files()[0].rename(Path(FOLDER, "evals", "records", "other.json"))
+
+
+def edit_a_record() -> None:
+    path = record_files()[0]
+    path.write_text(path.read_text().replace('"retries": 0', '"retries": 1'))
+
+
+def break_the_leaderboard() -> None:
+    Path(BOARD).write_text(Path(BOARD).read_text().replace("{", "", 1))
+
+
+TAMPERING: list[tuple[Callable[[], None], tuple[str, ...], bool]] = [  # what it says; whether a base is needed for it
+    (edit_a_figure, ("was edited; rows are only added", "says otherwise than its record of scored"), False),
+    (edit_row_and_record, ("was edited; rows are only added", "this record was edited"), True),
+    (remove_a_row, ("was removed; rows are only added", "has no row of this record"), False),
+    (Path(BOARD).unlink, ("was removed; rows are only added", "has no row of this record"), False),
+    (turn_the_rows_round, ("is newer than the one above; newest come first",), False),
+    (repeat_a_row, ("has more than one row", "was edited; rows are only added"), False),
+    (add_a_row_without_record, ("row '29990101T000000Z-aaaaaa-made-up' has no record",), False),
+    (add_a_record_without_row, ("29990101T000000Z-aaaaaa-made-up.json:1: " + BOARD + " has no row",), False),
+    (rename_a_record, ("this record was removed", "other.json holds run", "has no record"), False),
+    (edit_a_record, ("this record was edited", "says otherwise than its record of retries"), False),
+    (break_the_leaderboard, (f"{BOARD}:2:10: not JSON",), False),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "needs_base"), TAMPERING, ids=[getattr(one[0], "__name__", "") for one in TAMPERING]
+)
+def test_records_changed_by_hand_are_refused(
+    change: Callable[[], None],
+    said: tuple[str, ...],
+    needs_base: bool,
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert linted(capsys) == (0, [], "")
+    change()
+    for _ in range(2):  # in the work tree, then committed
+        code, problems, _ = linted(capsys, base=git(root, "rev-list", "--max-parents=0", "HEAD"))
+        assert code == 2
+        for words in said:
+            assert any(words in problem for problem in problems), (words, problems)
+        if git(root, "status", "--porcelain"):
+            commit(root)
+    assert linted(capsys, base=None)[0] == (0 if needs_base else 2)
+
+
+def test_rows_that_came_with_their_records_are_accepted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = git(root, "rev-parse", "HEAD")
+    evaluate(root, "3")
+    assert len(board()["runs"]) == 3
+    assert linted(capsys, base) == (0, [], "")
+    commit(root)
+    assert linted(capsys, base) == (0, [], "")
+
+
+def test_another_layout_of_the_same_values_is_no_change(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_board(board(), indent=8, sort_keys=True)
+    for path in record_files():
+        path.write_text(json.dumps(read(path)))
+    assert linted(capsys) == (0, [], "")
+
+
+def test_a_merge_that_keeps_the_rows_of_both_sides_is_accepted_and_one_that_loses_some_is_not(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git(root, "checkout", "-qb", "other")
+    evaluate(root, "3")
+    theirs = commit(root)
+    git(root, "checkout", "-q", "main")
+    evaluate(root, "4")
+    ours = commit(root)
+    git(root, "merge", "-q", "-s", "ours", "--no-commit", "other")
+    git(root, "checkout", "other", "--", f"{FOLDER}/evals/records")
+    code, problems, _ = linted(capsys, theirs)
+    assert (code, len(problems)) == (2, 2)
+    assert "was removed; rows are only added" in "".join(problems)
+    append_rows(Path(BOARD), SKILL, [read_record(path).row() for path in record_files()])
+    commit(root)
+    for base in (ours, theirs):
+        assert linted(capsys, base) == (0, [], "")
+    assert len(board()["runs"]) == 4
+
+
+def test_a_component_may_go_as_a_whole_but_not_leave_its_records_behind(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(FOLDER, "components/stays", ignore=shutil.ignore_patterns("evals", "leaderboard.json"))
+    shutil.copytree(f"fixtures/{SKILL}", "fixtures/stays")
+    prompt = Path("components/stays/prompt.md")
+    prompt.write_text(prompt.read_text().replace(SKILL, "stays"))
+    base = commit(root)
+    Path(FOLDER, "prompt.md").unlink()
+    assert linted(capsys, base)[0] == 2
+    shutil.rmtree(FOLDER)
+    assert linted(capsys, base) == (0, [], "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "file", "said"),
+    [
+        ("Extract title", "Read title", "prompt.md:3", "the prompt changed but the version did not; raise it above"),
+        ("1.0.0", "0.9.0", "prompt.md:3", "the version was lowered from 1.0.0 to 0.9.0; a version only goes up"),
+        ("1.0.0", "one", "prompt.md", "is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0"),
+        ('"integer"', '"number"', "schema.json:1", "the schema changed: that is a new MAJOR version"),
+    ],
+)
+def test_a_version_that_does_not_say_what_changed_is_refused_where_it_stands(
+    old: str, new: str, file: str, said: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(FOLDER, file.partition(":")[0])
+    path.write_text(path.read_text().replace(old, new))
+    code, problems, _ = linted(capsys)
+    assert code == 2
+    assert len(problems) == 1
+    assert f"{FOLDER}/{file}" in problems[0]
+    assert said in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("version", "prompt", "schema"),
+    [("1.0.1", True, False), ("1.1.0", True, False), ("2.0.0", True, True), ("1.0.0", False, False)],
+)
+def test_an_honest_version_is_accepted(
+    version: str, prompt: bool, schema: bool, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(FOLDER, "prompt.md")
+    text = path.read_text().replace("1.0.0", version).replace("Extract title" if prompt else "", "Read title")
+    path.write_bytes((text if prompt else path.read_text()).replace("\n", "\r\n").encode())
+    if schema:
+        contract = Path(FOLDER, "schema.json")
+        contract.write_text(contract.read_text().replace('"integer"', '"number"'))
+    assert linted(capsys) == (0, [], "")
+
+
+@pytest.mark.parametrize("base", ["0" * 40, "f" * 40, "nowhere", ""])
+def test_an_unknown_base_is_said_and_the_rest_is_checked(
+    base: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit_row_and_record()
+    assert linted(capsys, base) == (0, [], f"warning: no commit '{base}' here; what changed is not checked\n")
+    edit_a_figure()
+    assert linted(capsys, base)[0] == 2
+
+
+def test_a_base_beside_the_history_is_said(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    git(root, "checkout", "-qb", "other")
+    Path("new.txt").write_text("x")
+    other = commit(root)
+    git(root, "checkout", "-q", "main")
+    code, problems, err = linted(capsys, other)
+    assert (code, problems) == (0, [])
+    assert err.startswith(f"warning: '{other}' is not in the history of HEAD")
+
+
+def test_on_github_every_problem_is_marked_where_it_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit_a_figure()
+    Path(FOLDER, "prompt.md").write_text(Path(FOLDER, "prompt.md").read_text().replace("Extract", "Read"))
+    Path(f"fixtures/{SKILL}/cases/alpha/document.md").unlink()
+    code, problems, err = linted(capsys, platform="github")
+    marks = [line for line in err.splitlines() if line.startswith("::error ")]
+    assert (code, len(problems)) == (2, len(marks))
+    assert any(mark.startswith(f"::error file={FOLDER}/prompt.md,line=3::the prompt changed") for mark in marks)
+    assert any(
+        mark.startswith(f"::error file={FOLDER}/prompt.md,line=1::case 'alpha' has no document") for mark in marks
+    )
+    lines = Path(BOARD).read_text().splitlines()
+    edited = next(mark for mark in marks if "was edited" in mark)
+    assert edited.startswith(f"::error file={BOARD},line=")
+    assert 1 <= int(edited.partition("line=")[2].partition("::")[0]) <= len(lines)
+
+
+def test_components_may_be_at_the_root_of_their_repository(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(root / ".git")
+    monkeypatch.chdir(root / "components")
+    git(Path.cwd(), "init", "-qb", "main")
+    commit(Path.cwd())
+    path = Path(SKILL, "leaderboard.json")
+    path.write_text(path.read_text().replace('"retries": 0', '"retries": 1'))
+    _, problems, _ = linted(capsys, components=Path(), fixtures=root / "fixtures")
+    assert sum(problem.startswith(f"{SKILL}/leaderboard.json:") for problem in problems) == len(problems) == 4
+
+
+def test_a_row_is_named_by_its_line(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    value = board()
+    value["runs"][1]["scored"] += 1
+    write_board(value, indent=2)
+    _, problems, _ = linted(capsys)
+    line = int(problems[0].removeprefix(f"{BOARD}:").partition(":")[0])
+    assert value["runs"][1]["run_id"] in Path(BOARD).read_text().splitlines()[line - 1]
+
+
+def test_outside_of_a_repository_a_base_is_an_error_of_one_line(library: Library) -> None:
+    ended = library.skill_evaluator("lint", "--base", "main")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "error: components is not in a git repository; run this in a clone\n"

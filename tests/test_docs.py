@@ -1,0 +1,50 @@
+"""What the pages say can be done: their links lead somewhere, their workflows call ours with what it takes."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+    (ROOT / "docs").glob("*.md")
+)
+WORKFLOWS = re.findall(r"```yaml\n(name: .*?)```", (ROOT / "docs" / "github.md").read_text(), flags=re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for address in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if address.startswith("http"):
+            continue
+        file, _, anchor = address.partition("#")
+        target = page.parent / file if file else page
+        assert target.exists(), address
+        assert not anchor or anchor in anchors(target), address
+
+
+@pytest.mark.parametrize("text", WORKFLOWS, ids=lambda text: text.splitlines()[0])
+def test_a_workflow_that_calls_ours_gives_it_what_it_takes(text: str) -> None:
+    called: Any = yaml.safe_load((ROOT / ".github" / "workflows" / "evaluate.yml").read_text())
+    takes = called[True]["workflow_call"]  # YAML 1.1 reads the key `on` as true
+    (job,) = yaml.safe_load(text)["jobs"].values()
+    assert job["uses"].partition("@")[0].endswith("/.github/workflows/evaluate.yml")
+    assert set(job.get("with", {})) <= set(takes["inputs"])
+    for name, value in job.get("with", {}).items():
+        assert isinstance(value, {"string": str, "boolean": bool}[takes["inputs"][name]["type"]])
+    assert set(job["secrets"]) == set(takes["secrets"])
+    needed = {(key, value) for one in called["jobs"].values() for key, value in one["permissions"].items()}
+    granted = set(job["permissions"].items())
+    assert {one for one in needed if one[1] == "write"} == granted
+
+
+def test_the_page_shows_two_such_workflows() -> None:
+    assert len(WORKFLOWS) == 2

@@ -1,0 +1,108 @@
+"""`skill-evaluator init`: lay out in another repository what evaluations need. What is there stays as it is.
+
+Everything is looked at before anything is written, so that a refusal leaves nothing behind.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from skill_evaluator.components import is_component_name
+from skill_evaluator.errors import EXIT_OK, ComponentError, ConfigError, GitError
+from skill_evaluator.files import read_text, replace_text, storing
+from skill_evaluator.repository import Repository
+from skill_evaluator.scaffolding import EXAMPLE, IGNORED, example_files, library_files
+
+_NEXT = """
+Next:
+1. .evaluator/requirements.txt: see that the workflows can install from what it names.
+2. Try it, without a key: skill-evaluator lint && skill-evaluator evaluate {name} --model smollm2-135m-instruct -n 2
+3. Models: uncomment yours in .evaluator/models.yaml; for each provider an environment with its key:
+   gh api -X PUT 'repos/{{owner}}/{{repo}}/environments/eval-openai' && gh secret set PROVIDER_API_KEY --env eval-openai
+4. Commit and push to {branch}: the push evaluates the new component on all models and records it.
+5. From then on raise `version` in a prompt.md: MINOR and MAJOR are evaluated, PATCH is not.
+More: docs/github.md of skill-evaluator.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The command line, typed."""
+
+    folder: Path = Path()
+    name: str = EXAMPLE
+
+
+def init(options: Options) -> int:
+    """Write what is missing, and say what was written, what was there, and what to do next; returns the exit code."""
+    if not is_component_name(options.name):
+        raise ComponentError(f"--name '{options.name}' cannot be a component's (letters, digits, '.', '_', '-')")
+    branch = _branch(options.folder)
+    there = _example_there(options)
+    files = library_files(branch) | ({} if there else example_files(options.name))
+    ignore = options.folder / ".gitignore"
+    missing = _not_ignored(ignore)
+    _refuse_unwritable(options.folder / place for place in (*files, ".gitignore"))
+    for place, text in files.items():
+        print(_laid_out(options.folder / place, place, text))
+    if there:
+        print(f"kept     {there} (so no example is laid out)")
+    if missing:
+        with storing(ignore), ignore.open("a", encoding="utf-8") as handle:
+            handle.write("".join(f"{line}\n" for line in missing))
+        print("added to .gitignore")
+    print(_NEXT.format(name=options.name, branch=branch), end="")
+    return EXIT_OK
+
+
+def _branch(folder: Path) -> str:
+    """The branch to evaluate; raises ConfigError below the root of a repository, where no workflow would be seen."""
+    existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
+    if not existing.is_dir():
+        raise ConfigError(f"{existing} is not a folder")
+    try:
+        repository = Repository(existing)
+    except GitError:
+        return "main"
+    if repository.root.resolve() != folder.resolve():
+        raise ConfigError(
+            f"{folder} is inside of the repository {repository.root}, and GitHub sees workflows at its root only; "
+            f"say: skill-evaluator init {repository.root}"
+        )
+    return repository.main_branch()
+
+
+def _example_there(options: Options) -> str | None:
+    """What there is of the example's name already: then none is written, lest a component be mixed of two."""
+    places = (f"components/{options.name}", f"fixtures/{options.name}")
+    return next((place for place in places if (options.folder / place).exists()), None)
+
+
+def _not_ignored(path: Path) -> list[str]:
+    """The lines that .gitignore lacks, under a heading, on lines of their own."""
+    text = read_text(path) if path.exists() else ""
+    lines = [line for line in IGNORED if line not in text.splitlines()]
+    heading = "" if text.endswith("\n") or not text else "\n"
+    return [f"{heading}# of skill-evaluator: kept as artifacts, not in git", *lines] if lines else []
+
+
+def _refuse_unwritable(paths: Iterable[Path]) -> None:
+    """Raise ConfigError if something could not be written: a folder that is a file, or is somebody else's."""
+    for path in paths:
+        if path.is_dir():
+            raise ConfigError(f"{path} is a folder, where a file is to be; move it away")
+        above = next(folder for folder in path.absolute().parents if folder.exists() or folder.is_symlink())
+        if not above.is_dir():
+            raise ConfigError(f"{above} is a file, where a folder is to be; move it away")
+        if not path.exists() and not os.access(above, os.W_OK | os.X_OK):
+            raise ConfigError(f"cannot write into {above}: no permission")
+
+
+def _laid_out(path: Path, place: str, text: str) -> str:
+    """Write a file unless it is there; returns what to say of it."""
+    if path.is_symlink() or path.exists():
+        same = path.exists() and path.read_bytes() == text.encode()
+        return f"kept     {place}" + ("" if same else " (another than this version's)")
+    replace_text(path, text)
+    return f"written  {place}"

@@ -9,51 +9,14 @@ import pytest
 from skill_evaluator import repository as module
 from skill_evaluator.repository import commit_of
 
+from tests.support.git import GitRepository
+
 TOOLS = Path(module.__file__).parents[1]
-IDENTITY = {
-    "GIT_AUTHOR_NAME": "A",
-    "GIT_AUTHOR_EMAIL": "a@example.com",
-    "GIT_COMMITTER_NAME": "A",
-    "GIT_COMMITTER_EMAIL": "a@example.com",
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_CONFIG_SYSTEM": "/dev/null",
-}
-
-
-class Repository:
-    """A repository in a folder, driven by the git command."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        root.mkdir(parents=True, exist_ok=True)
-        self.git("init", "-q", "-b", "main")
-
-    def git(self, *arguments: str) -> str:
-        done = subprocess.run(
-            ["git", *arguments],
-            cwd=self.root,
-            env={**os.environ, **IDENTITY},
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return done.stdout.strip()
-
-    def write(self, path: str, content: str = "x") -> Path:
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content)
-        return file
-
-    def commit(self) -> str:
-        self.git("add", "-A")
-        self.git("commit", "-q", "-m", "change")
-        return self.git("rev-parse", "HEAD")
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    return Repository(tmp_path / "library")
+def repository(tmp_path: Path) -> GitRepository:
+    return GitRepository(tmp_path / "library")
 
 
 def test_outside_git_there_is_no_commit(tmp_path: Path) -> None:
@@ -61,11 +24,11 @@ def test_outside_git_there_is_no_commit(tmp_path: Path) -> None:
     assert commit_of(tmp_path / "none" / "none") is None
 
 
-def test_before_the_first_commit_there_is_none(repository: Repository) -> None:
+def test_before_the_first_commit_there_is_none(repository: GitRepository) -> None:
     assert commit_of(repository.write("a/prompt.md")) is None
 
 
-def test_a_file_or_folder_is_of_the_last_commit_that_touched_it(repository: Repository) -> None:
+def test_a_file_or_folder_is_of_the_last_commit_that_touched_it(repository: GitRepository) -> None:
     prompt = repository.write("a/prompt.md")
     first = repository.commit()
     assert commit_of(prompt) == commit_of(prompt.parent) == commit_of(repository.root) == first
@@ -76,14 +39,14 @@ def test_a_file_or_folder_is_of_the_last_commit_that_touched_it(repository: Repo
     assert commit_of(other) == commit_of(repository.root) == second
 
 
-def test_what_was_never_committed_has_no_commit(repository: Repository) -> None:
+def test_what_was_never_committed_has_no_commit(repository: GitRepository) -> None:
     repository.write("a/prompt.md")
     repository.commit()
     assert commit_of(repository.write("b/prompt.md")) is None
     assert commit_of(repository.root / "b") is None
 
 
-def test_a_change_since_is_said(repository: Repository) -> None:
+def test_a_change_since_is_said(repository: GitRepository) -> None:
     prompt = repository.write("a/prompt.md")
     other = repository.write("b/prompt.md")
     commit = repository.commit()
@@ -96,7 +59,7 @@ def test_a_change_since_is_said(repository: Repository) -> None:
     assert commit_of(prompt) == commit
 
 
-def test_a_new_or_deleted_file_changes_its_folder(repository: Repository) -> None:
+def test_a_new_or_deleted_file_changes_its_folder(repository: GitRepository) -> None:
     repository.write("a/prompt.md")
     repository.write("a/schema.json")
     commit = repository.commit()
@@ -107,7 +70,7 @@ def test_a_new_or_deleted_file_changes_its_folder(repository: Repository) -> Non
     assert commit_of(repository.root / "a") == f"{commit}-dirty"
 
 
-def test_ignored_files_change_nothing(repository: Repository) -> None:
+def test_ignored_files_change_nothing(repository: GitRepository) -> None:
     repository.write(".gitignore", "results/\n")
     prompt = repository.write("a/prompt.md")
     commit = repository.commit()
@@ -115,17 +78,17 @@ def test_ignored_files_change_nothing(repository: Repository) -> None:
     assert commit_of(prompt.parent) == commit
 
 
-def test_a_checkout_within_another_is_of_its_own_repository(repository: Repository) -> None:
+def test_a_checkout_within_another_is_of_its_own_repository(repository: GitRepository) -> None:
     repository.write("prompt.md")
     outer = repository.commit()
-    fixtures = Repository(repository.root / "fixtures")
+    fixtures = GitRepository(repository.root / "fixtures")
     case = fixtures.write("cases/a/document.md")
     inner = fixtures.commit()
     assert commit_of(case) == inner != outer
 
 
 @pytest.mark.parametrize("name", ["mit Leerzeichen é", "a[b]*", "-n"])
-def test_any_name_a_folder_may_have(repository: Repository, name: str) -> None:
+def test_any_name_a_folder_may_have(repository: GitRepository, name: str) -> None:
     prompt = repository.write(f"{name}/prompt.md")
     repository.write("ab/prompt.md")
     commit = repository.commit()
@@ -135,7 +98,7 @@ def test_any_name_a_folder_may_have(repository: Repository, name: str) -> None:
     assert commit_of(repository.root) == later
 
 
-def test_through_a_link_it_is_the_commit_of_what_is_linked(repository: Repository, tmp_path: Path) -> None:
+def test_through_a_link_it_is_the_commit_of_what_is_linked(repository: GitRepository, tmp_path: Path) -> None:
     prompt = repository.write("a/prompt.md")
     commit = repository.commit()
     link = tmp_path / "link"
@@ -143,7 +106,7 @@ def test_through_a_link_it_is_the_commit_of_what_is_linked(repository: Repositor
     assert commit_of(link) == commit
 
 
-def test_a_worktree_is_of_its_own_branch(repository: Repository, tmp_path: Path) -> None:
+def test_a_worktree_is_of_its_own_branch(repository: GitRepository, tmp_path: Path) -> None:
     repository.write("a/prompt.md")
     first = repository.commit()
     repository.git("worktree", "add", "-q", str(tmp_path / "tree"), "-b", "other")
@@ -155,7 +118,7 @@ def test_a_worktree_is_of_its_own_branch(repository: Repository, tmp_path: Path)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a repository to another user")
 def test_a_repository_that_git_refuses_for_its_owner_has_no_commit(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
+    repository: GitRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompt = repository.write("a/prompt.md")
     repository.commit()
@@ -168,7 +131,7 @@ def test_a_repository_that_git_refuses_for_its_owner_has_no_commit(
     assert commit_of(prompt) is None
 
 
-def test_where_git_is_not_installed_there_is_no_commit(repository: Repository) -> None:
+def test_where_git_is_not_installed_there_is_no_commit(repository: GitRepository) -> None:
     prompt = repository.write("a/prompt.md")
     repository.commit()
     code = "import sys, pathlib, skill_evaluator.repository as v; print(v.commit_of(pathlib.Path(sys.argv[1])))"

@@ -44,7 +44,7 @@ class PlanError(SkillEvaluatorError):
 
 
 class GitError(SkillEvaluatorError):
-    """git is missing, refuses, or does not know a commit. Of the command that failed: what it printed, its exit code."""
+    """git is missing, refuses, or does not know a commit. Of a failed command: what it printed, its exit code."""
 
     def __init__(self, message: str, output: str = "", code: int | None = None) -> None:
         super().__init__(message)

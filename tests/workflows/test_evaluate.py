@@ -15,13 +15,6 @@ TORN = {"id": "torn", "provider": "replay", "params": {"file": "torn.jsonl"}}
 KEY = {"PROVIDER_API_KEY": "key-of-the-served-model"}
 
 
-@pytest.fixture
-def forge(tmp_path: Path) -> Forge:
-    forge = Forge(tmp_path)
-    forge.library.models(REPLAY)
-    return forge
-
-
 def test_a_push_runs_what_was_bumped_and_one_commit_brings_its_records(forge: Forge) -> None:
     for name in ("minor", "patch", "major", "untouched"):
         forge.component(name, "1.0.0")

@@ -1,7 +1,6 @@
 """Hostile text in all that reaches the workflow from outside, under act: nothing of it is done or leaves its place."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +15,8 @@ BRANCH = "x$(touch${IFS}pwned)`touch${IFS}pwned`;<b>@someone#1"
 
 
 @pytest.fixture
-def forge(tmp_path: Path) -> Forge:
-    forge = Forge(tmp_path)
+def hostile(forge: Forge) -> Forge:
+    """Documents, answers and refusals are hostile, and so is the name of a case."""
     answer = json.dumps({"title": EVERYTHING, "year": 2024})
     forge.library.models(
         {"id": "answers", "provider": "replay", "params": {"file": "answers.jsonl"}},
@@ -31,36 +30,35 @@ def forge(tmp_path: Path) -> Forge:
     return forge
 
 
-def test_a_push_full_of_hostile_text(forge: Forge) -> None:
-    forge.component("one", "1.1.0", cases=())
-    forge.component(FILE_NAME, "1.0.0", cases=())
-    forge.library.write("components/two/prompt.md", f"---\nname: two\nversion: {json.dumps(EVERYTHING)}\n---\nDo.\n")
-    event = forge.push(EVERYTHING)
-    forge.git("push", "--quiet", "origin", f"HEAD:refs/heads/{BRANCH}")
+def test_a_push_full_of_hostile_text(hostile: Forge) -> None:
+    hostile.component("one", "1.1.0", cases=())
+    hostile.component(FILE_NAME, "1.0.0", cases=())
+    hostile.library.write("components/two/prompt.md", f"---\nname: two\nversion: {json.dumps(EVERYTHING)}\n---\nDo.\n")
+    event = hostile.push(EVERYTHING)
+    hostile.git("push", "--quiet", "origin", f"HEAD:refs/heads/{BRANCH}")
     event["ref"] = f"refs/heads/{BRANCH}"
 
-    acted = forge.run(event, secrets=KEY)
+    acted = hostile.run(event, secrets=KEY)
 
-    assert {entry for entry in forge.uploaded() if "@" in entry} == {"one@answers", "one@served"}
+    assert {entry for entry in hostile.uploaded() if "@" in entry} == {"one@answers", "one@served"}
     assert acted.jobs["collect"] == acted.jobs["verdict"] == "success"
-    assert forge.landed(event["after"]) == []
-    forge.git("fetch", "--quiet", "origin")
-    board = json.loads(forge.git("show", f"refs/remotes/origin/{BRANCH}:components/one/leaderboard.json"))
+    assert hostile.landed(event["after"]) == []
+    hostile.git("fetch", "--quiet", "origin")
+    board = json.loads(hostile.git("show", f"refs/remotes/origin/{BRANCH}:components/one/leaderboard.json"))
     assert {row["model_id"] for row in board["runs"] if row["complete"]} == {"answers"}
-    _nothing_was_done(acted, forge)
+    _nothing_was_done(acted, hostile)
 
 
-def test_a_dispatch_full_of_hostile_text(forge: Forge) -> None:
-    acted = forge.dispatch(KEY, reason=EVERYTHING, components="one", models="answers")
+def test_a_dispatch_full_of_hostile_text(hostile: Forge) -> None:
+    acted = hostile.dispatch(KEY, reason=EVERYTHING, components="one", models="answers")
     assert set(acted.jobs.values()) == {"success"}
-    _nothing_was_done(acted, forge)
+    _nothing_was_done(acted, hostile)
 
 
-@pytest.mark.parametrize("name", ["components", "models", "replicates", "max_cost"])
-def test_an_input_that_is_no_name_is_refused(name: str, forge: Forge) -> None:
-    acted = forge.dispatch(KEY, **{name: EVERYTHING})
+def test_names_that_are_none_are_refused(hostile: Forge) -> None:
+    acted = hostile.dispatch(KEY, components=EVERYTHING, models=EVERYTHING, replicates=EVERYTHING, max_cost=EVERYTHING)
     assert acted.jobs == {"plan": "failure"}
-    _nothing_was_done(acted, forge)
+    _nothing_was_done(acted, hostile)
 
 
 def _nothing_was_done(acted: Acted, forge: Forge) -> None:

@@ -13,9 +13,10 @@ import yaml
 
 from tests.support.act import WORKFLOWS
 
-_KEYWORDS = {"if", "then", "else", "elif", "fi", "do", "done", "while", "{", "}", "!", "for", "in"}
+_KEYWORDS = {"if", "then", "else", "elif", "fi", "do", "done", "while", "{", "}", "!", "exec"}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _NOTE = """#!/usr/bin/env bash
+echo $$ > "$NOTED.pid"
 printf '%s\\0' "${0##*/}" "$@" >> "$NOTED"
 printf '\\n' >> "$NOTED"
 """
@@ -90,8 +91,18 @@ def parsed(script: str) -> Parsed:
     return found
 
 
-def run_script(step: Step, folder: Path, env: Mapping[str, str]) -> tuple[int, list[list[str]], str]:
-    """Run it as the runner does: exit code, what `python` and `gh` were called with, and what it printed."""
+@dataclass(frozen=True)
+class Ran:
+    """How a script ended, what `python` and `gh` were called with, and whether the shell made room for the last."""
+
+    code: int
+    calls: list[list[str]]
+    printed: str
+    became_the_last: bool
+
+
+def run_script(step: Step, folder: Path, env: Mapping[str, str]) -> Ran:
+    """Run it as the runner does."""
     programs = folder / "programs"
     programs.mkdir(exist_ok=True)
     for name in ("python", "gh"):
@@ -101,6 +112,14 @@ def run_script(step: Step, folder: Path, env: Mapping[str, str]) -> tuple[int, l
     noted.unlink(missing_ok=True)
     given = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "NOTED": str(noted), **env}
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script]
-    done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=False)
+    with subprocess.Popen(
+        command, cwd=folder, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        printed, _ = process.communicate()
     lines = noted.read_bytes().decode().split("\0\n")[:-1] if noted.exists() else []
-    return done.returncode, [line.split("\0") for line in lines], done.stdout + done.stderr
+    return Ran(
+        code=process.returncode,
+        calls=[line.split("\0") for line in lines],
+        printed=printed,
+        became_the_last=bool(lines) and int((folder / "noted.pid").read_text()) == process.pid,
+    )

@@ -6,10 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from skill_evaluator.files import json_text
 from skill_evaluator.leaderboard import load_leaderboard
 
-from tests.support.components import case, component, record
+from tests.support.components import case, component, record, write_collected
 from tests.support.git import IDENTITY, GitRepository, bare_copy, git
 from tests.support.library import SCRIPT
 
@@ -71,9 +70,7 @@ def ready(root: Path) -> tuple[Path, str, list[Path]]:
         home = root / f"{number:02d}"
         git(root, "clone", "-q", address, str(home / "clone"))
         made = record(skills[number % 3], RUN, run_id=run_id(number), created=f"2024-01-01T00:00:{number:02d}Z")
-        path = home / "collected" / "records" / made.skill / f"{made.run_id}.json"
-        path.parent.mkdir(parents=True)
-        path.write_text(json_text(made.model_dump(mode="json")))
+        write_collected(home / "collected", made)
         clones.append(home / "clone")
     return root / "origin.git", first, clones
 

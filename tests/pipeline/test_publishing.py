@@ -1,20 +1,18 @@
 """Records onto a branch: added once, derived anew on whatever others pushed, and never against what is there."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from skill_evaluator.components import Component
-from skill_evaluator.errors import GitError, LeaderboardError
-from skill_evaluator.files import json_text
+from skill_evaluator.errors import GitError, LeaderboardError, PlanError
 from skill_evaluator.pipeline.publishing import Target, publish_records, read_records
 from skill_evaluator.records import Record
 from skill_evaluator.repository import Repository
 
-from tests.support.components import FAILED, case, component, record
+from tests.support.components import FAILED, case, component, record, write_collected
 from tests.support.git import GitRepository, bare_copy, file_at, git
 
 RIGHT = '{"shop": "A", "total": 9}'
@@ -89,9 +87,8 @@ def test_records_and_their_rows_land_in_one_commit_on_top(origin: Origin) -> Non
 
 def test_what_is_published_is_what_was_collected(origin: Origin, tmp_path: Path) -> None:
     made = origin.made("r1")
+    write_collected(tmp_path / "collected", made)
     path = tmp_path / "collected" / "records" / "receipts" / "r1.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json_text(made.model_dump(mode="json")))
     assert read_records(tmp_path / "collected") == [made]
     origin.publish(made)
     assert file_at(origin.bare, "main", "components/receipts/evals/records/r1.json") == path.read_text().strip()
@@ -239,11 +236,11 @@ def test_a_branch_for_review_of_nothing_is_refused(origin: Origin) -> None:
         origin.publish(origin.made("r1"), to=to)
 
 
-def test_records_are_read_in_the_order_of_their_ids(origin: Origin, tmp_path: Path) -> None:
-    ids: Sequence[str] = ("c", "a", "b")
-    for run_id, skill in zip(ids, ("x", "z", "y"), strict=True):
-        path = tmp_path / "collected" / "records" / skill / f"{run_id}.json"
-        path.parent.mkdir(parents=True)
-        path.write_text(json_text(origin.made(run_id).model_dump(mode="json")))
-    assert [one.run_id for one in read_records(tmp_path / "collected")] == ["a", "b", "c"]
-    assert read_records(tmp_path) == []
+def test_records_are_read_in_the_order_of_their_ids_and_only_those_of_the_last_outcome(
+    origin: Origin, tmp_path: Path
+) -> None:
+    write_collected(tmp_path, origin.made("c-partial1", run=PART))
+    write_collected(tmp_path, *(origin.made(run_id) for run_id in ("c", "a", "b")))
+    assert [one.run_id for one in read_records(tmp_path)] == ["a", "b", "c"]
+    with pytest.raises(PlanError, match=r"outcome\.json does not exist"):
+        read_records(tmp_path / "records")

@@ -14,6 +14,7 @@ from pathlib import Path
 from skill_evaluator.errors import GitError, LeaderboardError
 from skill_evaluator.files import json_text
 from skill_evaluator.leaderboard import text_with_rows
+from skill_evaluator.pipeline.outcome import OUTCOME, RECORDS, read_outcome
 from skill_evaluator.records import Record, read_record
 from skill_evaluator.repository import Repository, within
 
@@ -32,8 +33,9 @@ class Target:
 
 
 def read_records(folder: Path) -> list[Record]:
-    """The records that `collect` wrote, in the order of their ids; raises LeaderboardError."""
-    return [read_record(path) for path in sorted(folder.glob("records/*/*.json"), key=lambda path: path.name)]
+    """The records that `collect` wrote last, in the order of their ids; raises PlanError or LeaderboardError."""
+    runs = [(run.run_id, run.skill) for run in read_outcome(folder / OUTCOME).runs if run.run_id]
+    return [read_record(folder / RECORDS / skill / f"{run_id}.json") for run_id, skill in sorted(runs)]
 
 
 def publish_records(

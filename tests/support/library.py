@@ -115,14 +115,7 @@ class Library:
 
     def command(self, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:
         """Begin a Python process in the library, with no key in its environment but those given."""
-        inherited = {name: value for name, value in os.environ.items() if not name.endswith(_NOT_INHERITED)}
-        return subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=self.root,
-            env={**inherited, "NO_PROXY": "127.0.0.1", **(env or {})},
-            text=True,
-            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen},
-        )
+        return start(self.root, *arguments, env=env, **popen)
 
     def run_folder(self) -> Path:
         """The one run folder there is."""
@@ -139,6 +132,18 @@ class Library:
             str(path.relative_to(self.root)): path.read_bytes() if path.is_file() else None
             for path in self.root.rglob("*")
         }
+
+
+def start(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:
+    """Begin a Python process in a folder, with no key in its environment but those given."""
+    inherited = {name: value for name, value in os.environ.items() if not name.endswith(_NOT_INHERITED)}
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**inherited, "NO_PROXY": "127.0.0.1", **(env or {})},
+        text=True,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen},
+    )
 
 
 def ended(process: subprocess.Popen[str], seconds: float = 60.0) -> Ended:

@@ -4,11 +4,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.commands.collect import OUTCOME
 from skill_evaluator.commands.inputs import Format
 from skill_evaluator.errors import EXIT_OK, PlanError
 from skill_evaluator.pipeline.manifest import read_plan
-from skill_evaluator.pipeline.outcome import Outcome, lost, read_outcome
+from skill_evaluator.pipeline.outcome import OUTCOME, Outcome, lost, read_outcome
 from skill_evaluator.platforms import PLATFORMS, Platform
 from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
 

@@ -48,7 +48,7 @@ def _bring_up_the_loopback() -> None:
 
 @contextmanager
 def _github(world: dict[str, Any]) -> Iterator[None]:
-    """Every commit is of the merged pull request 7; its comments are kept in the world."""
+    """Every commit is of the merged pull request 7; its comments, first those by people, are kept in the world."""
     http = ThreadingHTTPServer(("127.0.0.1", world["api_port"]), type("BoundHandler", (_GitHub,), {"world": world}))
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -98,13 +98,13 @@ class _GitHub(BaseHTTPRequestHandler):
 
     def _comment(self, index: int) -> dict[str, Any]:
         address = f"{self._here()}/repos/octo/library/issues/comments/{index}"
-        bot = {"login": "github-actions[bot]", "type": "Bot"}
+        by_a_person = index < self.world["by_people"]
         return {
             "id": index,
             "body": self.world["comments"][index],
             "url": address,
             "html_url": f"https://github.example/7#{index}",
-            "user": bot,
+            "user": {"login": "someone", "type": "User" if by_a_person else "Bot"},
         }
 
     def _send(self, value: Any, status: int = 200) -> None:

@@ -19,6 +19,7 @@ _NOTE = """#!/usr/bin/env bash
 echo $$ > "$NOTED.pid"
 printf '%s\\0' "${0##*/}" "$@" >> "$NOTED"
 printf '\\n' >> "$NOTED"
+exit "${ENDS_WITH:-0}"
 """
 
 

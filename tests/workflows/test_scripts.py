@@ -155,3 +155,31 @@ def test_this_repositorys_own_entry_point_is_used_where_it_is(results: Path) -> 
     (results.parent / "tools" / "evaluate_skill.py").touch()
     (call,) = evaluate(results, KEY_VARIABLE="", PROVIDER_API_KEY="").calls
     assert call[:2] == ["python", "tools/evaluate_skill.py"]
+
+
+@pytest.mark.parametrize(("ended", "means"), [(0, 0), (4, 0), (2, 2), (1, 1)])
+def test_an_incomplete_run_is_no_failure_of_collecting_and_anything_else_is(
+    ended: int, means: int, tmp_path: Path
+) -> None:
+    env = {"ARTIFACTS": str(tmp_path / "artifacts"), "PLAN": "plan.json", "COLLECTED": "collected"}
+    ran = run_script(step("collect", "Collect"), tmp_path, {**env, "ENDS_WITH": str(ended)})
+    assert ran.code == means
+    assert (tmp_path / "artifacts").is_dir()  # nothing may have arrived
+
+
+@pytest.mark.parametrize(("mode", "opens"), [("push", []), ("branch", []), ("pull-request", ["--open=records"])])
+def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: Path) -> None:
+    env = {"COLLECTED": "collected", "PLAN": "plan.json", "GITHUB_SHA": "abc", "MODE": mode, "BRANCH": EVERYTHING}
+    env["RECORDS_BRANCH"] = "records"
+    published = run_script(step("collect", "Publish"), tmp_path, env)
+    assert published.calls[0] == ["gh", "auth", "setup-git"]
+    assert published.calls[1][3:] == [
+        "publish",
+        "collected",
+        f"--mode={mode}",
+        f"--to={EVERYTHING}",
+        "--branch=records",
+    ]
+    (reported,) = run_script(step("verdict", "Report"), tmp_path, env).calls
+    assert [word for word in reported if word.startswith("--open")] == opens
+    assert (f"--to={EVERYTHING}" in reported) is bool(opens)

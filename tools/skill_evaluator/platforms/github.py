@@ -62,7 +62,7 @@ class GitHub:
             if request is None:
                 return None
             for comment in request.get_issue_comments():
-                if comment.body.startswith(_MARK):
+                if comment.body.startswith(_MARK) and comment.user.type == "Bot":  # a person's may say anything later
                     comment.edit(body)
                     return str(comment.html_url)
             return str(request.create_issue_comment(body).html_url)

@@ -53,9 +53,14 @@ def test_a_push_full_of_hostile_text(hostile: Forge) -> None:
     _nothing_was_done(acted, hostile)
 
 
-def test_a_dispatch_full_of_hostile_text(hostile: Forge) -> None:
+def test_a_dispatch_full_of_hostile_text_and_an_origin_that_refuses_with_more(hostile: Forge) -> None:
+    hook = hostile.root / "origin.git" / "hooks" / "pre-receive"
+    hook.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{EVERYTHING}\nEND\nexit 1\n")
+    hook.chmod(0o755)
     acted = hostile.dispatch(KEY, reason=EVERYTHING, components="one", models="answers")
-    assert set(acted.jobs.values()) == {"success"}
+    assert acted.jobs == {"plan": "success", "one@answers": "success", "collect": "failure", "verdict": "success"}
+    (comment,) = hostile.world["comments"]
+    assert "**Not every record reached its branch**" in comment
     _nothing_was_done(acted, hostile)
 
 

@@ -170,7 +170,7 @@ def test_an_incomplete_run_is_no_failure_of_collecting_and_anything_else_is(
 @pytest.mark.parametrize(("mode", "opens"), [("push", []), ("branch", []), ("pull-request", ["--open=records"])])
 def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: Path) -> None:
     env = {"COLLECTED": "collected", "PLAN": "plan.json", "GITHUB_SHA": "abc", "MODE": mode, "BRANCH": EVERYTHING}
-    env["RECORDS_BRANCH"] = "records"
+    env |= {"RECORDS_BRANCH": "records", "COLLECT": "success"}
     published = run_script(step("collect", "Publish"), tmp_path, env)
     assert published.calls[0] == ["gh", "auth", "setup-git"]
     assert published.calls[1][3:] == [
@@ -183,3 +183,6 @@ def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: P
     (reported,) = run_script(step("verdict", "Report"), tmp_path, env).calls
     assert [word for word in reported if word.startswith("--open")] == opens
     assert (f"--to={EVERYTHING}" in reported) is bool(opens)
+    assert "--unpublished" not in reported
+    (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "COLLECT": "failure"}).calls
+    assert "--unpublished" in reported

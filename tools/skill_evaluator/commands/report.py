@@ -20,6 +20,7 @@ class Options:
     plan: Path | None = None
     commit: str | None = None
     open_from: str | None = None
+    published: bool = True
     to: str = "main"
     platform: str | None = None
     format: Format = "markdown"
@@ -44,7 +45,7 @@ def _outcome(options: Options) -> Outcome:
 
 
 def _tell(platform: Platform, outcome: Outcome, options: Options) -> None:
-    page = outcome_markdown(outcome)
+    page = outcome_markdown(outcome, options.published)
     platform.add_summary(page)
     if options.open_from and any(run.run_id for run in outcome.runs):
         address = platform.pull_request(options.open_from, options.to, "Record evaluations")

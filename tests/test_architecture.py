@@ -94,6 +94,7 @@ TABLE = (
     "pipeline.manifest",
     "pipeline.matrix",
     "pipeline.collecting",
+    "pipeline.outcome",
     "pipeline.publishing",
     "pipeline.bookkeeping",
     "pipeline.history",

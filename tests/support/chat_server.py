@@ -98,10 +98,10 @@ class ChatServer:
 
 
 @contextmanager
-def chat_server() -> Iterator[ChatServer]:
-    """A server on a free port, stopped and joined afterwards."""
+def chat_server(port: int = 0) -> Iterator[ChatServer]:
+    """A server on a port (0: a free one), stopped and joined afterwards."""
     server = ChatServer()
-    http = _HttpServer(("127.0.0.1", 0), type("BoundHandler", (_Handler,), {"chat": server}))
+    http = _HttpServer(("127.0.0.1", port), type("BoundHandler", (_Handler,), {"chat": server}))
     server.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, name="chat-server")
     thread.start()

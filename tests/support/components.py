@@ -7,10 +7,12 @@ from typing import Any
 
 from skill_evaluator.components import Component, load_component
 from skill_evaluator.config import Model, Settings
+from skill_evaluator.files import json_text
 from skill_evaluator.fixtures import Case
+from skill_evaluator.pipeline.outcome import OUTCOME, RECORDS, Outcome, RunOutcome
 from skill_evaluator.providers.base import Completion, Failure, Sampling, Usage
 from skill_evaluator.recording import Origin, build_record, describe_settings
-from skill_evaluator.records import Record
+from skill_evaluator.records import Record, write_record
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.replicates import Call, Replicate
 from skill_evaluator.scoring import Scorecard, Scorer
@@ -111,3 +113,24 @@ def record(skill: Component, run: Sequence[tuple[Case, Sequence[str]]], **change
     settings = describe_settings(Model(id="model-a", provider="replay"), Sampling(), Settings())
     origin = Origin(prompt_commit="a" * 40, dataset_commit=None)
     return build_record(manifest.model_copy(update=changed), skill, card, origin, settings, None, 0.9)
+
+
+def write_collected(folder: Path, *records: Record) -> None:
+    """The folder that `collect` leaves behind, with these records."""
+    runs = []
+    for one in records:
+        write_record(folder / RECORDS / one.skill / f"{one.run_id}.json", one)
+        runs.append(
+            RunOutcome(
+                skill=one.skill,
+                model_id=one.model_id,
+                status="complete" if one.complete else "incomplete",
+                reason="",
+                planned=one.planned,
+                scored=one.scored,
+                failed=one.failures,
+                run_id=one.run_id,
+            )
+        )
+    outcome = Outcome(invocation="20240101T000000Z-abc123", head=None, reason="", dry_run=False, runs=runs)
+    (folder / OUTCOME).write_text(json_text(outcome.model_dump(mode="json")))

@@ -141,13 +141,7 @@ class Library:
 
     def command(self, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:
         """Begin a Python process in the library, with no key in its environment but those given."""
-        return subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=self.root,
-            env=_environment(env),
-            text=True,
-            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen},
-        )
+        return start(self.root, *arguments, env=env, **popen)
 
     def run_folder(self) -> Path:
         """The one run folder there is."""
@@ -184,6 +178,17 @@ def _captured() -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
 def _read(stream: io.TextIOWrapper) -> str:
     stream.seek(0)
     return stream.read()
+
+
+def start(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:
+    """Begin a Python process in a folder, with no key in its environment but those given."""
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=_environment(env),
+        text=True,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen},
+    )
 
 
 def ended(process: subprocess.Popen[str], seconds: float = 60.0) -> Ended:

@@ -103,11 +103,15 @@ class Repository:
 
     def fetch(self, remote: str, branch: str) -> str | None:
         """The commit a remote's branch is at now, brought here; None when it has no such branch."""
-        source = f"refs/heads/{branch}"
-        if not self._text("ls-remote", "--heads", remote, source):
+        here = f"refs/remotes/{remote}/{branch}"
+        how = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force")
+        try:
+            self._run("fetch", *how, remote, f"refs/heads/{branch}:{here}")
+        except GitError as problem:
+            if "couldn't find remote ref" not in str(problem):
+                raise
             return None
-        self._run("fetch", "--quiet", "--no-tags", "--force", remote, f"{source}:refs/remotes/{remote}/{branch}")
-        return self.commit(f"refs/remotes/{remote}/{branch}")
+        return self.commit(here)
 
     def is_ancestor(self, commit: str, other: str) -> bool:
         """Whether `other` has `commit` in its history (or is it)."""
@@ -129,16 +133,23 @@ class Repository:
             index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
             if base is not None:
                 self._run("read-tree", base, env=index)
-            lines = []
-            for path, content in files.items():
-                blob = self._run("hash-object", "-w", "--stdin", given=content).decode().strip()
-                lines.append(f"100644 {blob}\t{path}\0")
+            blobs = self._stored(files.values(), Path(folder))
+            lines = [f"100644 {blob}\t{path}\0" for path, blob in zip(files, blobs, strict=True)]
             self._run("update-index", "-z", "--index-info", given="".join(lines).encode(), env=index)
             tree = self._text("write-tree", env=index).strip()
         if base is not None and tree == self._text("rev-parse", f"{base}^{{tree}}").strip():
             return None
         onto = [word for parent in parents for word in ("-p", parent)]
         return self._text("commit-tree", tree, *onto, "-m", message, env=_IDENTITY).strip()
+
+    def _stored(self, contents: Iterable[bytes], folder: Path) -> list[str]:
+        """The blobs of some contents, by one command however many they are; `folder` takes them meanwhile."""
+        names = []
+        for number, content in enumerate(contents):
+            names.append(str(folder / f"{number}"))
+            Path(names[-1]).write_bytes(content)
+        written = self._run("hash-object", "-w", "--no-filters", "--stdin-paths", given="\n".join(names).encode())
+        return written.decode().split()
 
     def push(self, remote: str, commit: str, branch: str) -> bool:
         """Move a remote's branch forward to a commit; False when somebody else moved it since it was fetched.

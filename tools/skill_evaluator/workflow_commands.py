@@ -1,15 +1,37 @@
 """Lines that GitHub Actions takes for commands: ours are printed, all others are kept from being any.
 
-Its own module because the command line needs it before anything else is imported. Source: «Workflow commands for GitHub
-Actions», on stopping and starting them.
+Its own module because the command line needs it before anything else is imported. Source: actions/runner, ActionCommand
+(a command is `::name` after nothing but blanks on a line, or `##[name` anywhere in one) and ProcessInvoker (stdout and
+stderr are read apart and reach it in no fixed order, so that `::stop-commands::` on one says nothing about the other).
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, TextIO, cast
 
-_banned_until: list[str] = []  # the word that lifts the ban; none outside of GitHub Actions
+_COMMAND = re.compile(r"(?:\A|(?<=[\r\n]))[^\S\r\n]*:(?=:)|##(?=\[)")
+_LINE_END = re.compile(r"[\r\n]")
+
+
+class _Inert:
+    """A stream on which nothing is a command: what would begin one is parted by a blank, whatever it was split into."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self._line = ""
+
+    def write(self, text: str) -> int:
+        """Write text as it is but for the blanks."""
+        parted = _COMMAND.sub(r"\g<0> ", self._line + text)
+        self.stream.write(parted[len(self._line) :])
+        self._line = _LINE_END.split(parted)[-1]
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 @contextmanager
@@ -18,28 +40,20 @@ def inert_output() -> Iterator[None]:
     if os.environ.get("GITHUB_ACTIONS") != "true":
         yield
         return
-    _banned_until.append(os.urandom(16).hex())
-    _say(f"::stop-commands::{_banned_until[-1]}")
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast(TextIO, _Inert(stream)) for stream in before)
     try:
         yield
     finally:
-        _say(f"::{_banned_until.pop()}::")
+        sys.stdout, sys.stderr = before
 
 
 def print_command(name: str, message: str, properties: Mapping[str, str]) -> None:
-    """Print one command in spite of the ban."""
+    """Print one command, on stderr, so that what stdout is piped into never sees it."""
     listed = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    command = f"::{name}{' ' if listed else ''}{listed}::{_escaped(message)}"
-    if _banned_until:
-        _say(f"::{_banned_until[-1]}::", command, f"::stop-commands::{_banned_until[-1]}")
-    else:
-        _say(command)
-
-
-def _say(*lines: str) -> None:
-    """On stderr, so that what stdout is piped into never sees them."""
-    sys.stdout.flush()
-    print("\n".join(lines), file=sys.stderr, flush=True)
+    stream: Any = sys.stderr
+    line = f"::{name}{' ' if listed else ''}{listed}::{_escaped(message)}"
+    print(line, file=stream.stream if isinstance(stream, _Inert) else stream, flush=True)
 
 
 def _escaped(text: str) -> str:

@@ -152,6 +152,9 @@ def report(
         str | None, typer.Option("--open", metavar="BRANCH", help="Open a pull request of the records on this branch.")
     ] = None,
     to: Annotated[str, typer.Option("--to", metavar="BRANCH", help="The branch it is for.")] = "main",
+    published: Annotated[
+        bool, typer.Option("--published/--unpublished", help="Whether the records reached their branch; the page says.")
+    ] = True,
     platform: OnPlatform = None,
     form: Form = Format.markdown,
 ) -> None:
@@ -163,6 +166,7 @@ def report(
         plan=plan_file,
         commit=commit,
         open_from=open_from,
+        published=published,
         to=to,
         platform=platform.value if platform else None,
         format=form.value,

@@ -15,7 +15,7 @@ from skill_evaluator.fixtures import cases_folder, load_cases
 from skill_evaluator.leaderboard import load_leaderboard
 from skill_evaluator.pipeline.collecting import Gathered, gather
 from skill_evaluator.pipeline.manifest import read_plan
-from skill_evaluator.pipeline.outcome import Figures, Outcome, RunOutcome, Status
+from skill_evaluator.pipeline.outcome import OUTCOME, RECORDS, Figures, Outcome, RunOutcome, Status
 from skill_evaluator.platforms import PLATFORMS
 from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.recording import Origin, build_record, describe_settings
@@ -27,8 +27,6 @@ from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.scenarios import under
 from skill_evaluator.scoring import Scorer
-
-OUTCOME = "outcome.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +71,7 @@ def _run(gathered: Gathered, models: dict[str, Model], settings: Settings, optio
     record = _record(gathered, gathered.manifest, component, model, settings, options)
     if record.scored == 0 and not record.complete:
         return _nothing(gathered, "missing", record.failures)
-    write_record(options.out / "records" / component.name / f"{record.run_id}.json", record)
+    write_record(options.out / RECORDS / component.name / f"{record.run_id}.json", record)
     return RunOutcome(
         skill=gathered.skill,
         model_id=gathered.model_id,

@@ -4,11 +4,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.commands.collect import OUTCOME
 from skill_evaluator.commands.inputs import Format
 from skill_evaluator.errors import EXIT_OK, PlanError
 from skill_evaluator.pipeline.manifest import read_plan
-from skill_evaluator.pipeline.outcome import Outcome, lost, read_outcome
+from skill_evaluator.pipeline.outcome import OUTCOME, Outcome, lost, read_outcome
 from skill_evaluator.platforms import PLATFORMS, Platform
 from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
 
@@ -21,6 +20,7 @@ class Options:
     plan: Path | None = None
     commit: str | None = None
     open_from: str | None = None
+    published: bool = True
     to: str = "main"
     platform: str | None = None
     format: Format = "markdown"
@@ -45,7 +45,7 @@ def _outcome(options: Options) -> Outcome:
 
 
 def _tell(platform: Platform, outcome: Outcome, options: Options) -> None:
-    page = outcome_markdown(outcome)
+    page = outcome_markdown(outcome, options.published)
     platform.add_summary(page)
     if options.open_from and any(run.run_id for run in outcome.runs):
         address = platform.pull_request(options.open_from, options.to, "Record evaluations")

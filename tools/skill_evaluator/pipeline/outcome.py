@@ -12,6 +12,9 @@ from skill_evaluator.errors import PlanError
 from skill_evaluator.files import read_json, validated
 from skill_evaluator.pipeline.manifest import Plan
 
+OUTCOME = "outcome.json"
+RECORDS = "records"  # beside it: the records, by component and run id
+
 Status = Literal["complete", "incomplete", "skipped", "missing"]
 
 

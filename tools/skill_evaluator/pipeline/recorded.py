@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.leaderboard import Recorded, newest_recorded
-from skill_evaluator.repository import Repository
+from skill_evaluator.repository import Repository, within
 from skill_evaluator.versions import Bump, Problem, bump
 
 _FILE = "leaderboard.json"
@@ -23,7 +23,7 @@ def recorded_boards(
         (path, blob)
         for commit in commits
         for path, blob in repository.files(commit, folder).items()
-        if PurePosixPath(path).name == _FILE and PurePosixPath(path).parent.parent == PurePosixPath(folder)
+        if path == within(folder, f"{PurePosixPath(path).parent.name}/{_FILE}")
     ]
     texts = repository.contents(blob for _, blob in blobs)
     boards: dict[str, dict[str, Recorded]] = {}

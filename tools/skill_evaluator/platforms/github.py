@@ -44,23 +44,25 @@ class GitHub:
         """Append to the file in GITHUB_STEP_SUMMARY, which may grow to 1 MiB."""
         raw = markdown.encode("utf-8", "backslashreplace")
         if len(raw) > _MOST_SUMMARY:
-            markdown = raw[:_MOST_SUMMARY].decode("utf-8", "ignore") + _CUT
+            markdown = raw[:_MOST_SUMMARY].rpartition(b"\n")[0].decode() + _CUT  # half a line may leave code open
         _append("GITHUB_STEP_SUMMARY", markdown.rstrip("\n") + "\n\n")
 
     def annotate(self, level: Level, message: str, file: str | None = None, line: int = 1) -> None:
-        """Print a workflow command, past the ban on commands in the rest of the output."""
+        """Print a workflow command, which nothing else in the output can be."""
         print_command(level, visible(message, keep="\n"), {} if file is None else {"file": file, "line": str(line)})
 
     def comment(self, commit: str, markdown: str) -> str | None:
         """Write or rewrite the one comment on the pull request of a commit; raises what `_api` does."""
         room = _MOST_COMMENT - len(_MARK) - len(_CUT) - len(_link()) - 1
-        body = f"{_MARK}\n{markdown if len(markdown) <= room else markdown[:room] + _CUT}{_link()}"
+        if len(markdown) > room:
+            markdown = markdown[:room].rpartition("\n")[0] + _CUT
+        body = f"{_MARK}\n{markdown}{_link()}"
         with _api() as repository:
             request = next((one for one in repository.get_commit(commit).get_pulls() if one.merged_at), None)
             if request is None:
                 return None
             for comment in request.get_issue_comments():
-                if comment.body.startswith(_MARK):
+                if comment.body.startswith(_MARK) and comment.user.type == "Bot":  # a person's may say anything later
                     comment.edit(body)
                     return str(comment.html_url)
             return str(request.create_issue_comment(body).html_url)

@@ -31,9 +31,11 @@ def print_outcome(outcome: Outcome, form: Literal["text", "json", "markdown"]) -
         Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, markup=False).print(table)
 
 
-def outcome_markdown(outcome: Outcome) -> str:
+def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
     """The page: nothing in it that came from outside is taken for mark-up."""
     lines = ["## Evaluation", "", _summary(outcome), ""]
+    if not published:
+        lines += ["**Not every record reached its branch**; the job that collects them says why.", ""]
     if outcome.reason:
         lines += [f"Reason: {code_span(outcome.reason)}", ""]
     if outcome.runs:

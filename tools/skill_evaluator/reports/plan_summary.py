@@ -69,8 +69,8 @@ def _print_text(plan: Plan) -> None:
         for column in table.columns[2:5]:
             column.justify = "right"
         for skill, models, reason, parts in _chosen(plan):
-            cells = (skill, ", ".join(models), str(len(parts)), *_size(parts), visible(reason))
-            table.add_row(*cells)
+            cells = (skill, ", ".join(models), str(len(parts)), *_size(parts), reason)
+            table.add_row(*map(visible, cells))
         console.print(table)
     for one in plan.skipped:
         _line(console, f"not run: {one.skill} on {', '.join(one.models)}: {one.reason}")

@@ -1,0 +1,187 @@
+"""From the jobs' artifacts to records: shards become the run they are parts of, and what is missing is said."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from skill_evaluator.pipeline.manifest import read_plan
+
+from tests.support.git import git
+from tests.support.library import CASES, SKILL, comparable, read
+from tests.support.pipeline import Pipeline
+
+RECORDED, OTHER = "recorded", "vendor/other"
+SHARDS = (f"{SKILL}@{RECORDED}@1of2", f"{SKILL}@{RECORDED}@2of2")
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
+    """Every job of a first push has run."""
+    pipeline = Pipeline.new(tmp_path_factory.mktemp("evaluated"))
+    plan = pipeline.plan("--base", "0" * 40)
+    assert [entry.shard for entry in plan.entries] == ["1/2", "2/2"] * 2
+    for entry in plan.entries:
+        assert pipeline.evaluate(entry, plan.invocation).code == 0
+    return pipeline
+
+
+@pytest.fixture
+def pipeline(evaluated: Pipeline, tmp_path: Path) -> Pipeline:
+    return evaluated.copy(tmp_path / "pipeline")
+
+
+def test_shards_merged_are_the_record_of_a_run_of_all_cases(pipeline: Pipeline, tmp_path: Path) -> None:
+    assert pipeline.collect().code == 0
+    whole = tmp_path / "whole"
+    arguments = ("--replicates", "2", "--results", str(whole), "--no-leaderboard")
+    assert pipeline.run("evaluate", SKILL, *arguments).code == 0
+    expected = {(record := read(path))["model_id"]: comparable(record) for path in whole.glob("*/record.json")}
+    assert {one["model_id"]: comparable(one) for one in pipeline.records().values()} == expected
+    assert expected.keys() == {RECORDED, OTHER}
+    assert expected[OTHER]["accuracy"]["exact_match"]["mean"] == 0.5
+
+
+def test_every_planned_call_is_accounted_for(pipeline: Pipeline) -> None:
+    done = pipeline.collect("--format", "json")
+    assert done.json["runs"] == list(pipeline.outcome().values())
+    for model, run in pipeline.outcome().items():
+        assert (run["status"], run["planned"], run["scored"], run["failed"], run["reason"]) == (
+            "complete",
+            6,
+            6,
+            {},
+            "",
+        )
+        assert run["run_id"] in pipeline.records()
+        assert run["before"] is None
+        assert pipeline.records()[run["run_id"]]["model_id"] == model
+
+
+def test_collecting_touches_no_leaderboard_and_no_file_of_the_checkout(pipeline: Pipeline) -> None:
+    pipeline.collect()
+    assert git(pipeline.checkout, "status", "--porcelain", "--ignored") == ""
+
+
+def test_collecting_again_writes_the_same(pipeline: Pipeline) -> None:
+    pipeline.collect()
+    first = {path: path.read_bytes() for path in pipeline.collected.rglob("*.json")}
+    pipeline.collect()
+    assert {path: path.read_bytes() for path in pipeline.collected.rglob("*.json")} == first
+
+
+def test_without_a_shard_the_record_is_incomplete_with_an_id_of_its_own(pipeline: Pipeline) -> None:
+    shutil.rmtree(pipeline.artifacts / SHARDS[1])
+    assert pipeline.collect().code == 4
+    run = pipeline.outcome()[RECORDED]
+    assert (run["status"], run["planned"], run["scored"], run["failed"]) == ("incomplete", 6, 4, {})
+    assert run["run_id"].endswith("-recorded-partial4")
+    assert run["reason"] == f"nothing arrived of {SHARDS[1]}"
+    record = pipeline.records()[run["run_id"]]
+    assert (record["complete"], record["stopped"], record["n_cases"]) == (False, run["reason"], len(CASES))
+    assert record["failures"] == {"not_run": 2}
+    assert pipeline.outcome()[OTHER]["status"] == "complete"
+
+
+def test_of_what_did_not_arrive_there_is_no_record(pipeline: Pipeline) -> None:
+    for shard in SHARDS:
+        shutil.rmtree(pipeline.artifacts / shard)
+    assert pipeline.collect().code == 4
+    run = pipeline.outcome()[RECORDED]
+    assert (run["status"], run["planned"], run["scored"], run["run_id"]) == ("missing", 6, 0, None)
+    assert [record["model_id"] for record in pipeline.records().values()] == [OTHER]
+
+
+def test_of_nothing_at_all_every_run_is_missing(pipeline: Pipeline) -> None:
+    shutil.rmtree(pipeline.artifacts)
+    pipeline.artifacts.mkdir()
+    assert pipeline.collect().code == 4
+    assert {run["status"] for run in pipeline.outcome().values()} == {"missing"}
+    assert pipeline.records() == {}
+    assert pipeline.publish().out == "no record to publish\n"
+
+
+def test_a_model_without_its_key_is_skipped_and_that_is_no_failure(pipeline: Pipeline) -> None:
+    for shard in SHARDS:
+        shutil.rmtree(pipeline.artifacts / shard)
+        (pipeline.artifacts / f"{shard}.skipped").write_text("environment eval-replay has no secret\n")
+    assert pipeline.collect().code == 0
+    run = pipeline.outcome()[RECORDED]
+    assert (run["status"], run["reason"]) == ("skipped", "environment eval-replay has no secret")
+
+
+def test_artifacts_of_another_plan_count_for_nothing(pipeline: Pipeline) -> None:
+    pipeline.plan("--base", "0" * 40)
+    assert pipeline.collect().code == 4
+    assert {run["status"] for run in pipeline.outcome().values()} == {"missing"}
+
+
+def test_a_torn_journal_counts_as_far_as_it_is_whole(pipeline: Pipeline) -> None:
+    (journal,) = (pipeline.artifacts / SHARDS[0]).glob("*/replicates.jsonl")
+    journal.write_bytes(journal.read_bytes()[:-40])
+    (journal.parent / "record.json").unlink()
+    assert pipeline.collect().code == 4
+    run = pipeline.outcome()[RECORDED]
+    assert (run["status"], run["scored"]) == ("incomplete", 5)
+    assert run["reason"] == "a job ended before it could say how it went"
+
+
+def test_a_job_that_goes_on_where_it_was_stopped_completes_the_run(pipeline: Pipeline) -> None:
+    (journal,) = (pipeline.artifacts / SHARDS[0]).glob("*/replicates.jsonl")
+    kept = journal.read_bytes().splitlines(keepends=True)[:1]
+    journal.write_bytes(b"".join(kept))
+    (journal.parent / "record.json").unlink()
+    assert pipeline.collect().code == 4
+    assert [run_id for run_id in pipeline.records() if run_id.endswith("-partial3")]
+    (entry,) = (entry for entry in read_plan(pipeline.plan_file).entries if entry.id == SHARDS[0])
+    assert pipeline.evaluate(entry, "", f"--resume={journal.parent}").code == 0
+    assert journal.read_bytes().startswith(kept[0])
+    assert pipeline.collect().code == 0
+    assert pipeline.outcome()[RECORDED]["status"] == "complete"
+
+
+def test_collected_at_another_commit_it_is_refused_and_nothing_is_written(pipeline: Pipeline) -> None:
+    document = pipeline.checkout / "fixtures" / SKILL / "cases" / CASES[0] / "document.md"
+    document.write_text("Another document.\n")
+    done = pipeline.collect()
+    assert (done.code, done.out) == (2, "")
+    assert "is not as it was planned; check out the plan's commit" in done.err
+    assert not (pipeline.collected / "outcome.json").exists()
+
+
+def test_without_a_model_of_the_plan_it_is_refused(pipeline: Pipeline) -> None:
+    models = pipeline.checkout / ".evaluator" / "models.yaml"
+    models.write_text(models.read_text().replace(OTHER, "vendor/renamed"))
+    done = pipeline.collect()
+    assert done.code == 2
+    assert f"model '{OTHER}' is not in models.yaml any more" in done.err
+
+
+def test_what_was_recorded_before_stands_beside_the_new_figures(pipeline: Pipeline) -> None:
+    pipeline.collect()
+    pipeline.publish()
+    git(pipeline.checkout, "pull", "-q", "origin", "main")
+    plan = pipeline.plan(SKILL, "--model", OTHER)
+    for entry in plan.entries:
+        assert pipeline.evaluate(entry, plan.invocation).code == 0
+    shutil.rmtree(pipeline.collected)
+    done = pipeline.collect("--format", "markdown")
+    run = pipeline.outcome()[OTHER]
+    assert run["before"]["accuracy"] == run["figures"]["accuracy"] is not None
+    assert run["before"]["skill_version"] == "1.0.0"
+    assert "*before*: the newest complete record" in done.out
+
+
+def test_a_job_s_summary_says_what_became_of_the_plan(pipeline: Pipeline, tmp_path: Path) -> None:
+    shutil.rmtree(pipeline.artifacts / SHARDS[1])
+    summary = tmp_path / "summary"
+    pipeline.collect("--platform", "github", GITHUB_STEP_SUMMARY=str(summary))
+    text = summary.read_text()
+    assert "2 runs (1 complete, 1 incomplete); 12 calls planned: 10 scored, 0 failed, 2 not run." in text
+    assert f"INCOMPLETE; nothing arrived of {SHARDS[1]}" in text
+
+
+@pytest.mark.parametrize("arguments", [("none", "--plan=plan.json"), (".", "--plan=none.json")])
+def test_without_plan_or_folder_it_is_said(pipeline: Pipeline, arguments: tuple[str, str]) -> None:
+    shutil.copy(pipeline.plan_file, pipeline.checkout)
+    done = pipeline.run("collect", *arguments)
+    assert (done.code, done.err.count("\n")) == (2, 1)

@@ -1,0 +1,117 @@
+"""A library with a bare origin, and what the jobs of CI do with it: plan, evaluate, collect, publish, as processes."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.pipeline.manifest import Entry, Plan, read_plan
+
+from tests.support.chat_server import notice
+from tests.support.git import IDENTITY, bare_copy, file_at, git
+from tests.support.library import CASES, REPLAY, SCRIPT, SKILL, Ended, Library, ended, read, start
+
+BOARD = f"components/{SKILL}/leaderboard.json"
+OTHER = {"id": "vendor/other", "provider": "replay", "params": {"file": "others.jsonl"}}
+
+
+class Pipeline:
+    """`checkout` is where plan, collect and publish run; jobs run in clones of their own and leave `artifacts`.
+
+    Two replayed models, one of them wrong now and then; each has two shards.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.origin = root / "origin.git"
+        self.artifacts = root / "artifacts"
+        self.collected = root / "collected"
+        self.plan_file = root / "plan.json"
+        self.checkout = root / "checkout"
+
+    @classmethod
+    def new(cls, root: Path) -> "Pipeline":
+        """One whose library was pushed, and nothing measured yet."""
+        made = cls(root)
+        library = Library(made.checkout)
+        library.settings(jobs={"max_calls": 4})
+        library.models(REPLAY, OTHER)
+        answers = {(case_id, index): notice(case_id, 2024 - index) for case_id in CASES for index in range(2)}
+        library.record_answers(answers, "others.jsonl")
+        library.write(".gitignore", "components/*/evals/results/\n")
+        git(made.checkout, "init", "-q", "-b", "main")
+        made.commit()
+        bare_copy(made.checkout, made.origin)
+        made.artifacts.mkdir()
+        return made
+
+    def copy(self, root: Path) -> "Pipeline":
+        """The same in another folder, to go on from here."""
+        shutil.copytree(self.root, root)
+        copied = Pipeline(root)
+        git(copied.checkout, "remote", "set-url", "origin", copied.origin.as_uri())
+        return copied
+
+    def commit(self) -> str:
+        git(self.checkout, "add", "-A")
+        git(self.checkout, "commit", "-q", "-m", "change")
+        return git(self.checkout, "rev-parse", "HEAD")
+
+    def run(self, *arguments: str, folder: Path | None = None, **env: str) -> Ended:
+        """`skill-evaluator ...` in the checkout, or in another folder."""
+        env = {**IDENTITY, "PYTHONPATH": str(SCRIPT.parent), **env}
+        with start(folder or self.checkout, "-m", "skill_evaluator", *arguments, env=env) as process:
+            return ended(process)
+
+    def plan(self, *arguments: str) -> Plan:
+        done = self.run("plan", *arguments, "--out", str(self.plan_file))
+        assert done.code == 0, done.err
+        return read_plan(self.plan_file)
+
+    def evaluate(self, entry: Entry, invocation: str, *arguments: str) -> Ended:
+        """One job of the matrix, with the arguments that the workflow gives it."""
+        clone = self.root / "jobs" / entry.id
+        if not clone.exists():
+            git(self.root, "clone", "-q", self.origin.as_uri(), str(clone))
+        shard = [f"--shard={entry.shard}"] if entry.shard else []
+        return self.run(
+            "evaluate",
+            f"--model={entry.model_id}",
+            f"--replicates={entry.replicates}",
+            f"--seed={entry.seed}",
+            f"--results={self.artifacts / entry.id}",
+            *shard,
+            *(arguments or (f"--invocation={invocation}",)),
+            "--",
+            entry.skill,
+            folder=clone,
+        )
+
+    def collect(self, *arguments: str, **env: str) -> Ended:
+        return self.run(
+            "collect",
+            str(self.artifacts),
+            f"--plan={self.plan_file}",
+            f"--out={self.collected}",
+            *arguments,
+            **env,
+        )
+
+    def publish(self, *arguments: str) -> Ended:
+        return self.run("publish", str(self.collected), *arguments)
+
+    def outcome(self) -> dict[str, dict[str, Any]]:
+        """By model, what outcome.json says."""
+        return {run["model_id"]: run for run in read(self.collected / "outcome.json")["runs"]}
+
+    def records(self) -> dict[str, dict[str, Any]]:
+        """The collected records by run id."""
+        return {path.stem: read(path) for path in self.collected.glob("records/*/*.json")}
+
+    def rows(self, branch: str = "main") -> list[dict[str, Any]]:
+        """The leaderboard's rows on a branch of the origin."""
+        rows: list[dict[str, Any]] = json.loads(file_at(self.origin, branch, BOARD))["runs"]
+        return rows
+
+    def tip(self, branch: str = "main") -> str:
+        return git(self.origin, "rev-parse", branch)

@@ -1,0 +1,86 @@
+"""A prompt library in a git repository, and what `plan` makes of a push to it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.commands import plan as command
+from skill_evaluator.pipeline.manifest import Plan, read_plan
+
+from tests.support.git import GitRepository
+from tests.support.library import SCHEMA
+
+MODELS = ("m", "n")
+NONE = "0" * 40  # what GitHub says was there before a first push
+
+
+class PushedLibrary(GitRepository):
+    """Components in versions, with one case each, on two replayed models."""
+
+    def __init__(self, root: Path, folder: str = "components") -> None:
+        super().__init__(root)
+        self.folder = folder
+        self.models(*MODELS)
+        self.settings()
+
+    def models(self, *models: str | Mapping[str, Any]) -> None:
+        """Write models.yaml; a name alone is a replayed model."""
+        replayed = {"provider": "replay", "params": {"file": "answers.jsonl"}}
+        entries = [{"id": one, **replayed} if isinstance(one, str) else one for one in models]
+        self.write(".evaluator/models.yaml", json.dumps({"models": entries}))
+
+    def settings(self, **settings: Any) -> None:
+        self.write(".evaluator/settings.yaml", json.dumps({"replicates": 2, **settings}))
+
+    def component(self, name: str, version: str, prompt: str | None = None, schema: Any = SCHEMA) -> None:
+        """Write a component, with a prompt of its own in every version, and its case."""
+        front = f"---\nname: {name}\nversion: {version}\n---\n"
+        self.write(f"{self.folder}/{name}/prompt.md", front + (prompt or f"Read as in {version}.") + "\n")
+        self.write(f"{self.folder}/{name}/schema.json", json.dumps(schema))
+        self.write(f"fixtures/{name}/cases/one/document.md", "A notice.\n")
+
+    def record(self, name: str, *versions: str, models: Sequence[str] = MODELS, complete: bool = True) -> None:
+        """Add rows to a leaderboard, with as much in them as a plan reads."""
+        path = self.root / self.folder / name / "leaderboard.json"
+        board = json.loads(path.read_text()) if path.exists() else {"skill": name, "schema_version": 1, "runs": []}
+        for version in versions:
+            for model in models:
+                row = {"model_id": model, "skill_version": version, "complete": complete, "digests": {}}
+                board["runs"].insert(0, {"run_id": f"{version}-{model}", **row})
+        self.write(f"{self.folder}/{name}/leaderboard.json", json.dumps(board))
+
+    def recorded(self, name: str, version: str) -> None:
+        """Write a component that is measured, as it is once its run came back."""
+        self.component(name, version)
+        self.record(name, version)
+
+    def plan(self, base: str | None, **options: Any) -> Plan:
+        """What is planned for a push onto `base`, or (None) by hand."""
+        out = self.root.parent / "plan.json"
+        places = {
+            "components": self.root / self.folder,
+            "fixtures": self.root / "fixtures",
+            "config": self.root / ".evaluator",
+        }
+        code = command.plan(command.Options(base=base, out=out, **{**places, **options}))
+        assert code == 0
+        return read_plan(out)
+
+
+def jobs(plan: Plan) -> dict[str, list[str]]:
+    """By component, the models of its jobs."""
+    found: dict[str, list[str]] = {}
+    for entry in plan.entries:
+        found.setdefault(entry.skill, []).append(entry.model_id)
+    return found
+
+
+def reasons(plan: Plan) -> dict[str, str]:
+    """By component, why it runs or does not."""
+    return {one.skill: one.reason for one in (*plan.chosen, *plan.skipped)}
+
+
+def faults(plan: Plan) -> list[tuple[str, str]]:
+    """The files that something is wrong with, and what."""
+    return [(f"{one.file}:{one.line}", one.message) for one in plan.faults]

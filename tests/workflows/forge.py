@@ -1,0 +1,147 @@
+"""A prompt library with the workflows in it, its bare origin, and what happens there: pushes, dispatches, re-runs."""
+
+import json
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from skill_evaluator.pipeline.manifest import read_plan
+from skill_evaluator.pipeline.matrix import matrix
+
+from tests.support.act import WORKFLOWS, Acted, act, for_act
+from tests.support.library import SCHEMA, Library
+
+EVALUATE = ".github/workflows/evaluate.yml"
+CHECK = ".github/workflows/check.yml"
+_PROMPT = "---\nname: {name}\nversion: {version}\n---\nExtract title and year.\n"
+
+
+class Forge:
+    """`library` is the clone that is worked in; `world` is what the servers on the loopback answer and were asked."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.origin = f"file://{root}/origin.git"
+        self.artifacts = root / "artifacts"
+        self.artifacts.mkdir()
+        self.library = Library(root / "clone")
+        shutil.rmtree(self.library.component)
+        for path in WORKFLOWS.glob("*.yml"):
+            self.library.write(f".github/workflows/{path.name}", for_act(path.read_text()))
+        self.library.write(".evaluator/requirements.txt", "")
+        self.library.write(".gitignore", "plan.json\n")
+        chat, api = _free_ports(2)
+        self.world: dict[str, Any] = {"chat_port": chat, "api_port": api, "refused": {}, "comments": [], "by_people": 0}
+        subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", f"{root}/origin.git"], check=True)
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("remote", "add", "origin", self.origin)
+
+    @property
+    def served(self) -> dict[str, Any]:
+        """The entry of models.yaml for the chat server; it needs a key."""
+        address = f"http://127.0.0.1:{self.world['chat_port']}/v1"
+        return {"id": "served", "provider": "openai", "base_url": address, "api_key_env": "SERVED_API_KEY"}
+
+    def git(self, *arguments: str) -> str:
+        """What git prints in the clone."""
+        identity = ("-c", "user.name=A Person", "-c", "user.email=person@example.org")
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=self.library.root, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    def component(self, name: str, version: str, cases: Sequence[str] = ("alpha", "beta")) -> None:
+        """Write a component with its cases, or another version of it."""
+        self.library.write(f"components/{name}/prompt.md", _PROMPT.format(name=name, version=version))
+        self.library.write(f"components/{name}/schema.json", SCHEMA)
+        for case_id in cases:
+            folder = f"fixtures/{name}/cases/{case_id}"
+            self.library.write(f"{folder}/document.md", f"{case_id} is the title of a notice of 2024.\n")
+            self.library.write(f"{folder}/ground_truth.json", {"title": case_id, "year": 2024})
+
+    def push(self, message: str = "Work on the prompts") -> dict[str, Any]:
+        """Commit everything, push it, and give the event that GitHub tells of it."""
+        before = self.git("rev-parse", "HEAD") if self.git("branch") else "0" * 40
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", message)
+        self.git("push", "--quiet", "origin", "HEAD:main")
+        return {"ref": "refs/heads/main", "before": before, "after": self.git("rev-parse", "HEAD")}
+
+    def run(
+        self,
+        event: Mapping[str, Any],
+        name: str = "push",
+        workflow: str = EVALUATE,
+        secrets: Mapping[str, str] | None = None,
+    ) -> Acted:
+        """Run a workflow on an event, at what the clone has checked out."""
+        env = {
+            "STAND_IN_ORIGIN": self.origin,
+            "STAND_IN_ARTIFACTS": str(self.artifacts),
+            "GITHUB_REPOSITORY": "octo/library",
+            "GITHUB_API_URL": f"http://127.0.0.1:{self.world['api_port']}",
+        }
+        acted = act(
+            self.library.root,
+            self.root,
+            event,
+            name=name,
+            workflow=workflow,
+            world=self.world,
+            env=env,
+            secrets=secrets or {},
+        )
+        self.world = dict(acted.world)
+        return acted
+
+    def dispatch(self, secrets: Mapping[str, str] | None = None, **inputs: Any) -> Acted:
+        """Start the workflow by hand on main."""
+        return self.run({"ref": "refs/heads/main", "inputs": inputs}, "workflow_dispatch", secrets=secrets)
+
+    def rerun_failed_jobs(self, event: Mapping[str, Any], name: str, secrets: Mapping[str, str]) -> Acted:
+        """What «Re-run failed jobs» does: the plan is not made again, its outputs stand; artifacts are still there."""
+        workflow = yaml.safe_load((self.library.root / EVALUATE).read_text())
+        workflow["on"] = workflow.pop(True)  # which is what YAML 1.1 takes `on` for
+        plan = read_plan(self.artifacts / "plan" / "plan.json")
+        outputs = {"matrix": json.dumps(matrix(plan.entries)), "jobs": len(plan.entries), "invocation": plan.invocation}
+        lines = "".join(f"{key}={value}\n" for key, value in outputs.items())
+        workflow["jobs"]["plan"]["steps"] = [
+            {"id": "plan", "env": {"OUTPUTS": lines}, "run": 'printf %s "$OUTPUTS" >> "$GITHUB_OUTPUT"'}
+        ]
+        again = self.library.write(".github/workflows/again.yml", workflow)
+        try:
+            return self.run(event, name, ".github/workflows/again.yml", secrets)
+        finally:
+            again.unlink()
+
+    def uploaded(self) -> set[str]:
+        """The names of the artifacts there are."""
+        return {path.name for path in self.artifacts.iterdir()}
+
+    def fetched(self, path: str) -> Any:
+        """A JSON file as it is on main of the origin now."""
+        self.git("fetch", "--quiet", "origin")
+        return json.loads(self.git("show", f"origin/main:{path}"))
+
+    def rows(self, component: str) -> list[dict[str, Any]]:
+        """The rows of a leaderboard on main of the origin, newest first."""
+        rows: list[dict[str, Any]] = self.fetched(f"components/{component}/leaderboard.json")["runs"]
+        return rows
+
+    def landed(self, since: str) -> list[str]:
+        """The files of every commit on main of the origin since one; the list has one text a commit."""
+        self.git("fetch", "--quiet", "origin")
+        commits = self.git("rev-list", "--reverse", f"{since}..origin/main").split()
+        return [self.git("show", "--format=", "--name-only", commit) for commit in commits]
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports

@@ -1,0 +1,126 @@
+"""The shell scripts of the workflows: taken apart into commands, and run with what they start only noted down."""
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.act import WORKFLOWS
+
+_KEYWORDS = {"if", "then", "else", "elif", "fi", "do", "done", "while", "{", "}", "!", "exec"}
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_NOTE = """#!/usr/bin/env bash
+echo $$ > "$NOTED.pid"
+printf '%s\\0' "${0##*/}" "$@" >> "$NOTED"
+printf '\\n' >> "$NOTED"
+exit "${ENDS_WITH:-0}"
+"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One `run:` of a job."""
+
+    workflow: str
+    job: str
+    name: str
+    script: str
+
+    def __str__(self) -> str:
+        return f"{self.workflow}: {self.job}: {self.name}"
+
+
+@dataclass
+class Parsed:
+    """The commands of a script as lists of words, and the words put into each of its arrays."""
+
+    commands: list[list[str]] = field(default_factory=list)
+    arrays: dict[str, list[str]] = field(default_factory=dict)
+
+
+def steps() -> Iterator[Step]:
+    """Every step of every workflow that has a script."""
+    for path in sorted(WORKFLOWS.glob("*.yml")):
+        jobs: dict[str, Any] = yaml.safe_load(path.read_text())["jobs"]
+        for job, what in jobs.items():
+            for step in what["steps"]:
+                if "run" in step:
+                    yield Step(path.name, job, step["name"], step["run"])
+
+
+def parsed(script: str) -> Parsed:
+    """Take a script apart. It knows as much of bash as the workflows use."""
+    lexer = shlex.shlex(script, posix=True, punctuation_chars="();|&<>\n")
+    lexer.whitespace, lexer.whitespace_split = " \t", True
+    found = Parsed()
+    words: list[str] = []
+    array: str | None = None
+    skip = False
+
+    def end() -> None:
+        if "for" in words[:1]:
+            words.clear()
+        while words and (words[0] in _KEYWORDS or _ASSIGNMENT.match(words[0])):
+            words.pop(0)
+        if words:
+            found.commands.append(list(words))
+        words.clear()
+
+    for token in lexer:
+        if skip:
+            skip = False
+        elif set(token) <= set("<>"):
+            skip = True
+        elif token == "(" and words and _ASSIGNMENT.fullmatch(words[-1]):
+            array = words.pop().rstrip("+=")
+        elif array is not None and token.startswith(")"):
+            array = None
+            end()
+        elif array is not None:
+            found.arrays.setdefault(array, []).append(token)
+        elif set(token) <= set("();|&\n"):
+            end()
+        else:
+            words.append(token)
+    end()
+    return found
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a script ended, what `python` and `gh` were called with, and whether the shell made room for the last."""
+
+    code: int
+    calls: list[list[str]]
+    printed: str
+    became_the_last: bool
+
+
+def run_script(step: Step, folder: Path, env: Mapping[str, str]) -> Ran:
+    """Run it as the runner does."""
+    programs = folder / "programs"
+    programs.mkdir(exist_ok=True)
+    for name in ("python", "gh"):
+        (programs / name).write_text(_NOTE)
+        (programs / name).chmod(0o755)
+    noted = folder / "noted"
+    noted.unlink(missing_ok=True)
+    given = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "NOTED": str(noted), **env}
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script]
+    with subprocess.Popen(
+        command, cwd=folder, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        printed, _ = process.communicate()
+    lines = noted.read_bytes().decode().split("\0\n")[:-1] if noted.exists() else []
+    return Ran(
+        code=process.returncode,
+        calls=[line.split("\0") for line in lines],
+        printed=printed,
+        became_the_last=bool(lines) and int((folder / "noted.pid").read_text()) == process.pid,
+    )

@@ -1,0 +1,125 @@
+"""The workflow evaluate.yml, run by act: pushes, a dispatch, a dry run, a failed job, a re-run. Off the network."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.chat_server import notice
+from tests.support.library import REPLAY
+from tests.workflows.forge import Forge
+
+pytestmark = pytest.mark.act
+
+KEYLESS = {"id": "keyless", "provider": "anthropic"}
+TORN = {"id": "torn", "provider": "replay", "params": {"file": "torn.jsonl"}}
+KEY = {"PROVIDER_API_KEY": "key-of-the-served-model"}
+
+
+def test_a_push_runs_what_was_bumped_and_one_commit_brings_its_records(forge: Forge) -> None:
+    for name in ("minor", "patch", "major", "untouched"):
+        forge.component(name, "1.0.0")
+    forge.library.models(REPLAY, TORN, KEYLESS)
+    forge.library.record_answers({("alpha", index): notice("alpha") for index in range(2)}, "torn.jsonl")
+    forge.push()
+    for name, version in (("minor", "1.1.0"), ("patch", "1.0.1"), ("major", "2.0.0")):
+        forge.component(name, version)
+    event = forge.push()
+
+    acted = forge.run(event)
+
+    entries = {f"{component}@{model}" for component in ("minor", "major") for model in ("recorded", "torn", "keyless")}
+    assert forge.uploaded() == {"plan", "collected", *entries}
+    assert acted.steps("Evaluate") == {
+        entry: "failure" if entry.endswith("torn") else "success" for entry in entries
+    }  # one that fails takes no other with it, and a missing key is no failure
+    warnings = [(line["kvPairs"]["title"], line["arg"]) for line in acted.commands("warning")]
+    assert sorted(warnings) == [
+        (f"{component}@keyless was skipped", "environment eval-anthropic has no secret PROVIDER_API_KEY")
+        for component in ("major", "minor")
+    ]
+    (files,) = forge.landed(event["after"])
+    assert sorted(Path(file).parts[1] for file in files.split()) == ["major"] * 3 + ["minor"] * 3
+    for component, version in (("minor", "1.1.0"), ("major", "2.0.0")):
+        rows = {row["model_id"]: row for row in forge.rows(component)}
+        assert {model: (row["skill_version"], row["complete"]) for model, row in rows.items()} == {
+            "recorded": (version, True),
+            "torn": (version, False),
+        }
+    plan, verdict = (line["content"] for line in acted.commands("summary"))
+    assert "`PATCH 1.0.0 → 1.0.1; no record" in plan
+    assert "1 component untouched" in plan
+    assert "6 runs (2 complete, 2 incomplete, 2 skipped); 24 calls planned: 12 scored, 4 failed, 8 not run" in verdict
+    (comment,) = forge.world["comments"]
+    assert verdict.strip() in comment
+    assert {acted.jobs[job] for job in ("plan", "collect", "verdict")} == {"success"}
+
+
+def test_a_push_of_patches_alone_runs_no_evaluation(forge: Forge) -> None:
+    forge.component("patch", "1.0.0")
+    forge.push()
+    forge.component("patch", "1.0.1")
+    event = forge.push()
+    acted = forge.run(event)
+    assert acted.code == 0
+    assert acted.jobs == {"plan": "success"}
+    assert forge.uploaded() == {"plan"}
+    assert forge.landed(event["after"]) == []
+    (plan,) = (line["content"] for line in acted.commands("summary"))
+    assert "Nothing to evaluate" in plan
+
+
+def test_a_dispatch_of_one_component_and_model_and_the_re_run_of_what_failed_ask_nothing_twice(forge: Forge) -> None:
+    for name in ("one", "other"):
+        forge.component(name, "1.0.0", cases=("alpha", "beta", "gamma"))
+    forge.library.models(REPLAY, forge.served)
+    event = forge.push()
+    forge.world["refused"] = {"gamma": "not today"}
+
+    first = forge.dispatch(KEY, components="one", models="served", reason="A look")
+
+    assert forge.uploaded() == {"plan", "one@served", "collected"}
+    assert first.steps("Evaluate") == {"one@served": "failure"}
+    (row,) = forge.rows("one")
+    assert (row["model_id"], row["complete"], row["scored"]) == ("served", False, 4)
+    answered = {(case_id, seed) for case_id, seed, _ in forge.world["asked"] if case_id != "gamma"}
+    assert len(answered) == 4
+    (comment,) = forge.world["comments"]
+    assert "INCOMPLETE" in comment
+    assert "Reason: `A look`" in comment
+
+    forge.world["refused"] = {}
+    again = forge.rerun_failed_jobs({"ref": "refs/heads/main"}, "workflow_dispatch", KEY)
+
+    assert again.steps("Evaluate") == {"one@served": "success"}
+    assert {case_id for case_id, _, _ in forge.world["asked"]} == {"gamma"}
+    assert [times for _, _, times in forge.world["asked"]] == [1, 1]
+    (run_id,) = (row["run_id"] for row in forge.rows("one") if row["complete"])
+    assert {row["run_id"]: row["scored"] for row in forge.rows("one")} == {run_id: 6, f"{run_id}-partial4": 4}
+    assert len(forge.landed(event["after"])) == 2
+    (comment,) = forge.world["comments"]  # rewritten, not repeated
+    assert "INCOMPLETE" not in comment
+    everything = [first.log, comment, *(path.read_text() for path in forge.root.rglob("*.json*"))]
+    assert not any(KEY["PROVIDER_API_KEY"] in text for text in everything)
+
+
+def test_a_dry_run_makes_no_call_and_records_nothing(forge: Forge) -> None:
+    forge.component("one", "1.0.0")
+    forge.library.models(forge.served)
+    event = forge.push()
+    acted = forge.dispatch(KEY, dry_run="true")
+    assert acted.code == 0
+    assert acted.jobs == {"plan": "success", "one@served": "success"}
+    assert forge.world["asked"] == []
+    assert forge.landed(event["after"]) == []
+
+
+@pytest.mark.local_model
+def test_the_local_model_is_a_job_like_any_other(forge: Forge) -> None:
+    forge.library.models(
+        {"id": "smollm2-135m-instruct", "provider": "local", "params": {"max_output_tokens": 40, "threads": 2}}
+    )
+    forge.component("one", "1.0.0", cases=("alpha",))
+    acted = forge.run(forge.push())
+    assert set(acted.jobs.values()) == {"success"}
+    (row,) = forge.rows("one")
+    assert (row["model_id"], row["complete"]) == ("smollm2-135m-instruct", True)

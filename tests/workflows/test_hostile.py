@@ -1,0 +1,174 @@
+"""Hostile text in what is printed and in the pages: no line is a command, no cell is left, nothing is mark-up."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.pipeline.manifest import Chosen, Entry, Fault, Plan, Skipped
+from skill_evaluator.pipeline.outcome import Figures, Outcome, RunOutcome
+from skill_evaluator.platforms import github
+from skill_evaluator.platforms.github import GitHub
+from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
+from skill_evaluator.reports.plan_summary import plan_markdown, print_plan
+from skill_evaluator.workflow_commands import inert_output, print_command
+
+from tests.support.hostile import COMMANDS, EVERYTHING, FILE_NAME, outside_of_code, rows_of, runner_commands
+from tests.support.library import Library
+
+UNSEEN = ("\x1b", "\x07", "\x9b", "\u202e", "\u2069", "\u200b")
+LIVE = ("pwned", "<", ">", "@someone", "evil", "#123", "**")
+
+FIGURES = Figures(skill_version=EVERYTHING, accuracy=0.5, ci95=(0.4, 0.6), reproducibility=1.0)
+RUN = RunOutcome(
+    skill=FILE_NAME,
+    model_id=EVERYTHING,
+    status="incomplete",
+    reason=EVERYTHING,
+    planned=4,
+    scored=1,
+    failed={EVERYTHING: 2},
+    primary_metric=EVERYTHING,
+    figures=FIGURES,
+    before=FIGURES,
+)
+OUTCOME = Outcome(invocation="i", head=None, reason=EVERYTHING, dry_run=False, runs=[RUN, RUN])
+ENTRY = Entry(
+    id="e",
+    skill=FILE_NAME,
+    skill_version="1.0.0",
+    model_id=EVERYTHING,
+    provider="openai",
+    environment="eval-openai",
+    key_variable="",
+    shard=None,
+    replicates=1,
+    seed=0,
+    cases={EVERYTHING: "d"},
+    digests={},
+    cost_upper_usd=None,
+)
+PLAN = Plan(
+    invocation="i",
+    created="2026-11-21T00:00:00Z",
+    trigger="push",
+    reason=EVERYTHING,
+    base=None,
+    head=None,
+    entries=[ENTRY],
+    chosen=[Chosen(skill=FILE_NAME, models=[EVERYTHING], reason=EVERYTHING)],
+    skipped=[Skipped(skill=FILE_NAME, models=[EVERYTHING, EVERYTHING], reason=EVERYTHING)],
+    faults=[Fault(file=FILE_NAME, line=1, message=EVERYTHING)],
+)
+PAGES = {"plan": plan_markdown(PLAN), "outcome": outcome_markdown(OUTCOME)}
+
+
+@pytest.fixture
+def actions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A job of GitHub Actions; gives the folder of its files."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    for name in ("OUTPUT", "STEP_SUMMARY"):
+        monkeypatch.setenv(f"GITHUB_{name}", str(tmp_path / name))
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_a_page_shows_hostile_text_as_code_in_its_cell(page: str) -> None:
+    live = outside_of_code(page)
+    assert not [mark for mark in LIVE if mark in live]
+    assert not [mark for mark in UNSEEN if mark in page]
+    assert "pwned" in page
+    assert set(rows_of(page)) <= {2, 3, 6, 10}
+    assert len(rows_of(page)) == (6 if "plan" in page[:30] else 3)
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_a_page_that_is_cut_is_as_dead_as_the_whole(page: str, actions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for most in range(200, len(page.encode()), 97):
+        monkeypatch.setattr(github, "_MOST_SUMMARY", most)
+        GitHub().add_summary(page)
+        written = actions / "STEP_SUMMARY"
+        live = outside_of_code(written.read_text())
+        assert not [mark for mark in LIVE if mark in live]
+        written.unlink()
+
+
+def test_an_output_is_one_line_whatever_is_in_it(actions: Path) -> None:
+    GitHub().set_outputs({"matrix": {"id": EVERYTHING}, "jobs": 1})
+    matrix, jobs = (actions / "OUTPUT").read_text().splitlines()
+    assert json.loads(matrix.removeprefix("matrix=")) == {"id": EVERYTHING}
+    assert jobs == "jobs=1"
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "json"])
+@pytest.mark.usefixtures("actions")
+def test_what_is_printed_of_a_plan_and_an_outcome_is_no_command(form: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with inert_output():
+        print_plan(PLAN, form)
+        print_outcome(OUTCOME, form)
+    printed = capsys.readouterr().out
+    assert "pwned" in printed
+    assert runner_commands(printed) == []
+    if form != "json":
+        assert not [mark for mark in UNSEEN if mark in printed]
+
+
+def test_a_command_is_one_whatever_it_says(actions: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with inert_output():
+        GitHub().annotate("warning", EVERYTHING, FILE_NAME, 3)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert err.startswith("::warning file=$(touch pwned)`id`; <b> @someone #1 ##[error]pwned%0A%3A%3Aerror%3A%3Apwned")
+    assert ",line=3::first $(touch pwned)" in err
+
+
+@pytest.mark.usefixtures("actions")
+def test_our_commands_come_through_and_nobody_elses(capsys: pytest.CaptureFixture[str]) -> None:
+    with inert_output():
+        for command in COMMANDS:
+            for stream in (sys.stdout, sys.stderr):
+                print(command, file=stream)
+                print("said:", command, sep="\r", file=stream)
+                for part in command:
+                    print(part, end="", file=stream)
+                print(file=stream)
+        print_command("notice", "ours", {})
+    out, err = capsys.readouterr()
+    assert runner_commands(out) == []
+    assert runner_commands(err) == ["::notice::ours"]
+    assert ": :error file=app.js,line=1::pwned\n" in out  # all that is changed is a blank
+    print(COMMANDS[0])
+    assert runner_commands(capsys.readouterr().out) == [COMMANDS[0]]
+
+
+def test_elsewhere_nothing_is_changed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    with inert_output():
+        print(EVERYTHING)
+    assert capsys.readouterr().out == EVERYTHING + "\n"
+
+
+@pytest.mark.parametrize("wrong", ["models.yaml", "settings.yaml", "prompt", "name"])
+def test_an_error_that_quotes_a_file_is_no_command(wrong: str, tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    arguments = ["evaluate", "notice-extraction", "--dry-run"]
+    match wrong:
+        case "prompt":
+            library.write(
+                "components/notice-extraction/prompt.md",
+                f"---\nversion: 1.0.0\nname: {json.dumps(EVERYTHING)}\n---\nDo.\n",
+            )
+        case "name":
+            arguments[1] = EVERYTHING
+        case "models.yaml":
+            library.models({"id": "m", "provider": EVERYTHING})
+        case _:
+            library.write(".evaluator/settings.yaml", {EVERYTHING: [EVERYTHING]})
+    env = {"PYTHONPATH": str(Path(github.__file__).parents[2]), "GITHUB_ACTIONS": "true"}
+    with library.command("-m", "skill_evaluator", *arguments, env=env) as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "pwned" in err
+    assert runner_commands(out + err) == []

@@ -1,0 +1,188 @@
+"""What the workflows use and say in shell: pinned actions, commands and flags that exist, inputs kept arguments."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import typer
+from skill_evaluator.cli import app
+
+from tests.support.act import WORKFLOWS
+from tests.support.hostile import EVERYTHING
+from tests.support.library import ROOT
+from tests.workflows.scripts import Ran, Step, parsed, run_script, steps
+
+STEPS = list(steps())
+BUILT_IN = {"[", "echo", "exit", "export", "read"}
+INVOCATION = "20261121T000000Z-abcdef"
+JOB = {
+    "ENTRY": "one@served",
+    "SKILL": "one",
+    "MODEL": "served",
+    "REPLICATES": "2",
+    "SEED": "0",
+    "INVOCATION": INVOCATION,
+    "ENVIRONMENT": "eval-served",
+    "KEY_VARIABLE": "SERVED_API_KEY",
+    "PROVIDER_API_KEY": "a key",
+}
+
+
+def step(job: str, name: str) -> Step:
+    (found,) = (one for one in STEPS if (one.workflow, one.job, one.name) == ("evaluate.yml", job, name))
+    return found
+
+
+def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
+    lines = [line for path in WORKFLOWS.glob("*.yml") for line in path.read_text().splitlines() if "uses:" in line]
+    assert len(lines) > 10
+    for line in lines:
+        assert re.fullmatch(r" +(- )?uses: [\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
+
+
+@pytest.mark.parametrize("one", STEPS, ids=str)
+def test_a_script_is_valid_and_holds_no_expression(one: Step) -> None:
+    checked = subprocess.run(["bash", "-n"], input=one.script, capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert "${{" not in one.script  # whose value would be part of the script
+
+
+@pytest.mark.parametrize("one", STEPS, ids=str)
+def test_every_program_and_every_flag_of_ours_exists(one: Step) -> None:
+    script = parsed(one.script)
+    assert script.commands
+    for words in script.commands:
+        if words[0] == "${evaluate[@]}":
+            words = ["python", "-m", "skill_evaluator", "evaluate", *words[1:]]
+        match words:
+            case ["python", "-m", "skill_evaluator", command, *given]:
+                _check_flags(command, given, script.arrays.get("arguments", []))
+            case ["python", "-m", "pip", "install", *given]:
+                files = [given[place + 1] for place, word in enumerate(given) if word in ("-r", "-c")]
+                assert all((ROOT / file).is_file() for file in files)
+            case ["python", file]:
+                assert list(ROOT.glob(re.sub(r"\$\w+", "*", file)))
+            case ["bash", file]:
+                assert (ROOT / file).is_file()
+            case [program, *_]:
+                assert program in BUILT_IN or program == "gh" or shutil.which(program), words
+
+
+def _check_flags(command: str, given: list[str], array: list[str]) -> None:
+    known = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
+    flags = {flag for param in known.params for flag in (*param.opts, *param.secondary_opts)}
+    words = [word for one in given for word in (array if one == "${arguments[@]}" else [one])]
+    used = {word.partition("=")[0] for word in words if word.startswith("-") and word != "--"}
+    assert used <= flags, f"{command} does not know {used - flags}"
+    if "${arguments[@]}" not in given:
+        assert not array
+
+
+def test_inputs_of_a_dispatch_are_arguments_and_nothing_else(tmp_path: Path) -> None:
+    given = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "REASON", "MAX_COST", "BRANCH"), EVERYTHING)
+    env = {**given, "EVENT": "workflow_dispatch", "BASE": "", "DRY_RUN": "false", "RECORDS_BRANCH": "records"}
+    ran = run_script(step("plan", "Plan"), tmp_path, env)
+    assert (ran.code, ran.printed) == (0, "")
+    (call,) = ran.calls
+    assert call[:6] == ["python", "-m", "skill_evaluator", "plan", "--platform", "github"]
+    at = call.index("--")
+    words = re.split(r"[ \t\n]+", EVERYTHING)
+    assert call[at + 1 :] == words
+    assert [word for word in call[:at] if word.startswith("--model=")] == [f"--model={word}" for word in words]
+    for flag in (f"--replicates={EVERYTHING}", f"--reason={EVERYTHING}", f"--max-cost={EVERYTHING}"):
+        assert flag in call[:at]
+    assert not list(tmp_path.rglob("pwned*"))
+
+
+def test_a_push_hands_over_its_base_and_a_dispatch_none(tmp_path: Path) -> None:
+    env = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "REASON", "MAX_COST", "DRY_RUN"), "")
+    env |= {"BASE": "abc", "BRANCH": "main", "RECORDS_BRANCH": "records"}
+    fixed = ["--platform", "github", "--recorded", "origin/main", "--recorded", "origin/records"]
+    for event, flags in (("push", ["--base=abc"]), ("schedule", [])):
+        (call,) = run_script(step("plan", "Plan"), tmp_path, {**env, "EVENT": event}).calls
+        assert call[4:] == [*fixed, *flags, "--"]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    return folder
+
+
+def evaluate(results: Path, **changed: str) -> Ran:
+    env = {**JOB, "SHARD": "", "MAX_COST": "", "DRY_RUN": "", "RESULTS": str(results), **changed}
+    return run_script(step("evaluate", "Evaluate"), results.parent, env)
+
+
+def test_a_job_begins_its_run_under_the_plans_invocation(results: Path) -> None:
+    (results / "one@served.skipped").write_text("an earlier attempt had no key")
+    ran = evaluate(results, SHARD="1/2", MAX_COST="0.5")
+    assert ran.code == 0
+    (call,) = ran.calls
+    flags = ["--model=served", "--replicates=2", "--seed=0", f"--results={results}", "--shard=1/2", "--max-cost=0.5"]
+    assert call == ["python", "-m", "skill_evaluator", "evaluate", *flags, f"--invocation={INVOCATION}", "--", "one"]
+    assert list(results.iterdir()) == []
+    assert ran.became_the_last  # so that it is what the signals of a cancelled job reach
+
+
+def test_a_job_goes_on_with_what_an_attempt_at_the_same_plan_left_and_with_no_other(results: Path) -> None:
+    for run in (f"{INVOCATION}-served", "20200101T000000Z-000000-served"):
+        (results / run).mkdir()
+        (results / run / "manifest.json").write_text("{}")
+    (call,) = evaluate(results).calls
+    assert f"--resume={results}/{INVOCATION}-served" in call
+    assert not [word for word in call if word.startswith("--invocation")]
+
+
+def test_a_job_without_its_key_says_so_and_is_no_failure(results: Path) -> None:
+    ran = evaluate(results, PROVIDER_API_KEY="")
+    reason = "environment eval-served has no secret PROVIDER_API_KEY"
+    assert (ran.code, ran.calls) == (0, [])
+    assert ran.printed == f"::warning title=one@served was skipped::{reason}\n"
+    assert (results / "one@served.skipped").read_text() == f"{reason}\n"
+
+
+def test_a_dry_run_needs_no_key(results: Path) -> None:
+    (call,) = evaluate(results, PROVIDER_API_KEY="", DRY_RUN="true").calls
+    assert "--dry-run" in call
+
+
+def test_this_repositorys_own_entry_point_is_used_where_it_is(results: Path) -> None:
+    (results.parent / "tools").mkdir()
+    (results.parent / "tools" / "evaluate_skill.py").touch()
+    (call,) = evaluate(results, KEY_VARIABLE="", PROVIDER_API_KEY="").calls
+    assert call[:2] == ["python", "tools/evaluate_skill.py"]
+
+
+@pytest.mark.parametrize(("ended", "means"), [(0, 0), (4, 0), (2, 2), (1, 1)])
+def test_an_incomplete_run_is_no_failure_of_collecting_and_anything_else_is(
+    ended: int, means: int, tmp_path: Path
+) -> None:
+    env = {"ARTIFACTS": str(tmp_path / "artifacts"), "PLAN": "plan.json", "COLLECTED": "collected"}
+    ran = run_script(step("collect", "Collect"), tmp_path, {**env, "ENDS_WITH": str(ended)})
+    assert ran.code == means
+    assert (tmp_path / "artifacts").is_dir()  # nothing may have arrived
+
+
+@pytest.mark.parametrize(("mode", "opens"), [("push", []), ("branch", []), ("pull-request", ["--open=records"])])
+def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: Path) -> None:
+    env = {"COLLECTED": "collected", "PLAN": "plan.json", "GITHUB_SHA": "abc", "MODE": mode, "BRANCH": EVERYTHING}
+    env |= {"RECORDS_BRANCH": "records", "COLLECT": "success"}
+    published = run_script(step("collect", "Publish"), tmp_path, env)
+    assert published.calls[0] == ["gh", "auth", "setup-git"]
+    assert published.calls[1][3:] == [
+        "publish",
+        "collected",
+        f"--mode={mode}",
+        f"--to={EVERYTHING}",
+        "--branch=records",
+    ]
+    (reported,) = run_script(step("verdict", "Report"), tmp_path, env).calls
+    assert [word for word in reported if word.startswith("--open")] == opens
+    assert (f"--to={EVERYTHING}" in reported) is bool(opens)
+    assert "--unpublished" not in reported
+    (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "COLLECT": "failure"}).calls
+    assert "--unpublished" in reported

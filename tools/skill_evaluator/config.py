@@ -101,6 +101,45 @@ class Jobs(_File):
     max_jobs: Annotated[int, Field(ge=1, le=256)] = 256
 
 
+Tier = Literal["critical", "supporting", "advisory"]
+VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "incomparable"]
+
+
+class MetricPolicy(_File):
+    """How much a metric or field weighs in a verdict, and the drop of it that is tolerated; None: the general one.
+
+    `critical`: decides. `supporting`: a regression of it decides, but it need not be certain that there is none.
+    `advisory`: shown only.
+    """
+
+    tier: Tier | None = None
+    tolerance: Share | None = None
+
+
+class ComponentPolicy(_File):
+    """What is different for one component; what is left out is as for all."""
+
+    tolerance: Share | None = None
+    alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
+    metrics: dict[str, MetricPolicy] = {}
+    fields: dict[str, MetricPolicy] = {}
+
+
+class Policy(_File):
+    """When a version counts as worse. `gate`: which question decides, on these fixtures or beyond them.
+
+    A metric without a tier: the component's primary metric is critical, the other metrics are supporting; fields are
+    advisory.
+    """
+
+    gate: Literal["fixtures", "generalises"] = "fixtures"
+    tolerance: Share = Field(default=0.05, description="the drop that is tolerated")
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    fail_on: tuple[VerdictName, ...] = ("regressed",)
+    metrics: dict[str, MetricPolicy] = {}
+    components: dict[str, ComponentPolicy] = {}
+
+
 class Settings(_File):
     """The file settings.yaml; every key has a default, so the file may be absent."""
 
@@ -111,6 +150,7 @@ class Settings(_File):
     retry: Retry = Retry()
     required_coverage: Share = 0.9
     jobs: Jobs = Jobs()
+    policy: Policy = Policy()
 
 
 def load_models(config_dir: Path) -> tuple[Model, ...]:

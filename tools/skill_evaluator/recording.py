@@ -6,7 +6,16 @@ from skill_evaluator import __version__, field_summaries, summaries
 from skill_evaluator.components import Component
 from skill_evaluator.config import Model, Price, Settings
 from skill_evaluator.providers.base import Sampling
-from skill_evaluator.records import ArrayLength, CaseRecord, FieldCount, Latency, ModelSettings, Record, Tokens
+from skill_evaluator.records import (
+    SCORER_VERSION,
+    ArrayLength,
+    CaseRecord,
+    FieldCount,
+    Latency,
+    ModelSettings,
+    Record,
+    Tokens,
+)
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import usage_cost
 from skill_evaluator.scoring import SCORED, CaseScore, Scorecard
@@ -71,6 +80,7 @@ def build_record(
         settings=model_settings,
         digests={**manifest.digests, "datasets": component.digests["datasets"]},
         evaluator_version=__version__,
+        scorer_version=SCORER_VERSION,
     )
 
 

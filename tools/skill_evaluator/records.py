@@ -10,6 +10,7 @@ from skill_evaluator.files import json_text, read_json, replace_text, validated
 from skill_evaluator.metrics.field_profile import Standing
 
 SCHEMA_VERSION = 1
+SCORER_VERSION = 1  # raised when equal answers score differently than before: older records are then not comparable
 
 
 class _Part(BaseModel):
@@ -221,6 +222,7 @@ class _Row(_Part):
     settings: ModelSettings
     digests: dict[str, str]
     evaluator_version: str
+    scorer_version: int = 1
 
 
 class Row(_Row):

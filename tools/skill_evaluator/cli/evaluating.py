@@ -119,6 +119,53 @@ def score(
 
 
 @app.command(
+    epilog="Examples: skill-evaluator compare receipt-extraction · "
+    "skill-evaluator compare receipt-extraction --baseline 1.2.0 --model gpt-5 · "
+    "skill-evaluator compare --baseline old.json --candidate new.json"
+)
+def compare(
+    skill: Annotated[
+        str | None, typer.Argument(help="The component; not needed when both records are named by their files.")
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", metavar="VERSION|RUN|FILE", help="Default: the newest complete lower version."),
+    ] = None,
+    candidate: Annotated[
+        str | None,
+        typer.Option("--candidate", metavar="VERSION|RUN|FILE", help="Default: the newest of the highest version."),
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", "-m", metavar="ID", help="Only this model; repeatable.")
+    ] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option("--fail-on", metavar="VERDICT,...", help="Verdicts that fail; default: policy of settings.yaml."),
+    ] = None,
+    components: Components = Path("components"),
+    config: Config = Path(".evaluator"),
+    form: Form = Format.text,
+) -> None:
+    """Say whether a version is worse than the recorded one, where, and how sure that is; makes no call.
+
+    Exit code: 0 fine, 3 regressed, 4 inconclusive or incomparable if --fail-on names it.
+    """
+    from skill_evaluator.commands import compare as command
+
+    options = command.Options(
+        skill=skill,
+        baseline=baseline,
+        candidate=candidate,
+        models=tuple(model or ()),
+        fail_on=tuple(fail_on or ()),
+        components=components,
+        config=config,
+        format=form.value,
+    )
+    raise typer.Exit(command.compare(options))
+
+
+@app.command(
     epilog="Examples: skill-evaluator explain <run-id> --case clean-stationer-cash-sale · "
     "skill-evaluator explain <run-folder> --field total"
 )

@@ -1,0 +1,102 @@
+"""Which two runs are compared: by default the newest complete one and the newest complete one of a lower version.
+
+Reads of a leaderboard only what the choice needs; the records themselves are read afterwards.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import semver
+from pydantic_core import from_json
+
+from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.records import Record, read_record
+from skill_evaluator.text import nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What a leaderboard says of a run."""
+
+    run_id: str
+    version: str
+    model_id: str
+    scenario: str | None
+    complete: bool
+    timestamp: str
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """Older runs first."""
+        return self.timestamp, self.run_id
+
+
+def read_entries(path: Path) -> list[Entry]:
+    """Every run on a leaderboard, newest first; none where there is no file. Raises LeaderboardError."""
+    if not path.exists():
+        return []
+    try:
+        rows: Iterable[Any] = from_json(path.read_bytes())["runs"]
+        found = [
+            Entry(
+                run_id=row["run_id"],
+                version=row["skill_version"],
+                model_id=row["model_id"],
+                scenario=row.get("scenario"),
+                complete=row["complete"],
+                timestamp=row["timestamp"],
+            )
+            for row in rows
+            if semver.Version.is_valid(row["skill_version"])
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise LeaderboardError(f"{path} is not a leaderboard: {problem!r}") from None
+    return sorted(found, key=lambda entry: entry.order, reverse=True)
+
+
+def choose_candidate(entries: Sequence[Entry], wanted: str | None) -> Entry:
+    """The run to judge: by run id or version if one is named, else the newest complete one of the highest version.
+
+    `entries` are those of one model. Raises LeaderboardError when there is none.
+    """
+    if wanted is not None:
+        return _named(entries, wanted)
+    complete = [entry for entry in entries if entry.complete and entry.scenario is None]
+    if not complete:
+        raise LeaderboardError(f"no complete run of '{entries[0].model_id}' to judge")
+    return max(complete, key=lambda entry: (semver.Version.parse(entry.version), entry.order))
+
+
+def choose_baseline(entries: Sequence[Entry], candidate: Entry | Record, wanted: str | None) -> Entry | None:
+    """What the candidate is compared with: the run or version named, else the newest complete run of a lower version.
+
+    None when there is no lower version; raises LeaderboardError when what is named is not there.
+    """
+    if wanted is not None:
+        return _named(entries, wanted)
+    version = candidate.version if isinstance(candidate, Entry) else candidate.skill_version
+    lower = [
+        entry
+        for entry in entries
+        if entry.complete
+        and entry.scenario == candidate.scenario
+        and semver.Version.parse(entry.version) < semver.Version.parse(version)
+    ]
+    return max(lower, key=lambda entry: (semver.Version.parse(entry.version), entry.order), default=None)
+
+
+def _named(entries: Sequence[Entry], wanted: str) -> Entry:
+    """The run of an id, or the newest complete one of a version."""
+    for entry in entries:
+        if wanted == entry.run_id or (wanted == entry.version and entry.complete):
+            return entry
+    known = dict.fromkeys([*(entry.version for entry in entries), *(entry.run_id for entry in entries)])
+    model = f" of '{entries[0].model_id}'" if entries else ""
+    raise LeaderboardError(f"no complete run{model} of version or id '{wanted}' {nearest(wanted, known)}")
+
+
+def record_of(entry: Entry, records_dir: Path) -> Record:
+    """The record of a run; raises LeaderboardError."""
+    return read_record(records_dir / f"{entry.run_id}.json")

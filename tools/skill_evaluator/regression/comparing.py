@@ -1,0 +1,261 @@
+"""Pairs of records, a policy and waivers → verdicts on every measure, model and on the component.
+
+The story: what is comparable → what can be measured → how big, how sure (both questions) → q over the whole family →
+verdicts → where.
+"""
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from skill_evaluator.config import VerdictName
+from skill_evaluator.paired_tests import Effect, adjusted, case_effects, replicate_effect
+from skill_evaluator.records import Record
+from skill_evaluator.regression.comparability import Common, common_part
+from skill_evaluator.regression.localising import changed_cases, profile_of, side_of
+from skill_evaluator.regression.measures import Measure, measures
+from skill_evaluator.regression.policy import Rules, Waiver, waiver_for
+from skill_evaluator.regression.results import Cases, ComparisonResult, MeasureResult, ModelResult, Scope, Waived
+from skill_evaluator.regression.verdicts import of_component, of_model, verdict
+
+FAMILY = "all metrics and fields of all models, Benjamini-Hochberg"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """The records of one model to compare; without a baseline there is nothing to compare with."""
+
+    baseline: Record | None
+    candidate: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """A measure with its effect by either question."""
+
+    measure: Measure
+    fixtures: Effect | None
+    generalises: Effect | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compared:
+    """One pair, measured."""
+
+    pair: Pair
+    common: Common | None
+    measured: tuple[_Measured, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """What verdicts are drawn by: the rules, the share that must be covered, the waivers and the day."""
+
+    rules: Rules
+    required_coverage: float
+    waivers: list[Waiver]
+    today: datetime.date
+
+
+def compare_records(skill: str, pairs: Sequence[Pair], judge: Judge) -> ComparisonResult:
+    """The verdict on a component from the records of its models."""
+    compared = [_measure(pair) for pair in pairs]
+    every = [one for model in compared for one in model.measured]
+    on_fixtures = _q_values([one.fixtures for one in every])
+    beyond = _q_values([one.generalises for one in every])
+    models, at = [], 0
+    for model in compared:
+        end = at + len(model.measured)
+        models.append(_model(model, on_fixtures[at:end], beyond[at:end], judge))
+        at = end
+    return ComparisonResult(
+        skill=skill,
+        verdict=of_component(one.verdict for one in models),
+        generalises=of_component(one.generalises for one in models),
+        gate=judge.rules.policy.gate,
+        alpha=judge.rules.alpha,
+        family=FAMILY,
+        models=models,
+    )
+
+
+def _measure(pair: Pair) -> _Compared:
+    if pair.baseline is None:
+        return _Compared(pair=pair, common=None, measured=())
+    common = common_part(pair.baseline, pair.candidate)
+    if common.barriers:
+        return _Compared(pair=pair, common=common, measured=())
+    shared = [name for name in pair.candidate.accuracy if name in pair.baseline.accuracy]
+    found = list(measures(common.cases, shared))
+    beyond = case_effects([one.differences for one in found])
+    measured = tuple(
+        _Measured(measure=one, fixtures=_on_fixtures(one, effect), generalises=effect)
+        for one, effect in zip(found, beyond, strict=True)
+    )
+    return _Compared(pair=pair, common=common, measured=measured)
+
+
+def _on_fixtures(measure: Measure, beyond: Effect | None) -> Effect | None:
+    """Agreement between replicates is one value a case: the cases are its sample by either question."""
+    return beyond if measure.kind == "reproducibility" else replicate_effect(measure.before, measure.after)
+
+
+def _q_values(effects: Sequence[Effect | None]) -> list[float | None]:
+    known = iter(adjusted([effect.p for effect in effects if effect is not None]))
+    return [None if effect is None else next(known) for effect in effects]
+
+
+def _model(
+    compared: _Compared, on_fixtures: Sequence[float | None], beyond: Sequence[float | None], judge: Judge
+) -> ModelResult:
+    pair, common = compared.pair, compared.common
+    coverage = _coverage(pair, common)
+    covered = coverage >= judge.required_coverage
+    results = [
+        _result(one, q_fixtures, q_beyond, compared, judge, covered=covered)
+        for one, q_fixtures, q_beyond in zip(compared.measured, on_fixtures, beyond, strict=True)
+    ]
+    comparable = common is not None and not common.barriers and bool(common.cases)
+    fixtures = _overall(results, comparable, "fixtures")
+    generalises = _overall(results, comparable, "generalises")
+    metrics = [one for one in results if one.kind != "field"]
+    return ModelResult(
+        model_id=pair.candidate.model_id,
+        verdict=fixtures if judge.rules.policy.gate == "fixtures" else generalises,
+        generalises=generalises,
+        stability=_stability(metrics, comparable),
+        coverage=round(coverage, 6),
+        metrics=metrics,
+        fields=[one for one in results if one.kind == "field"],
+        cases=_cases(compared, judge),
+        baseline=None if pair.baseline is None else side_of(pair.baseline),
+        candidate=side_of(pair.candidate),
+        reasons=_reasons(compared, metrics, coverage, judge),
+    )
+
+
+def _coverage(pair: Pair, common: Common | None) -> float:
+    """The least of: planned replicates that were answered, on either side, and cases of the baseline that are kept."""
+    if pair.baseline is None or common is None:
+        return pair.candidate.coverage
+    kept = len(common.cases) / max(1, len(pair.baseline.per_case))
+    return min(pair.candidate.coverage, pair.baseline.coverage, kept)
+
+
+def _result(
+    one: _Measured,
+    q_fixtures: float | None,
+    q_beyond: float | None,
+    compared: _Compared,
+    judge: Judge,
+    *,
+    covered: bool,
+) -> MeasureResult:
+    measure, rules = one.measure, judge.rules
+    tolerance = rules.tolerance(measure)
+    fixtures = _scope(one.fixtures, q_fixtures, tolerance, rules.alpha, covered=covered)
+    generalises = _scope(one.generalises, q_beyond, tolerance, rules.alpha, covered=covered)
+    gating = fixtures if rules.policy.gate == "fixtures" else generalises
+    waiver = waiver_for(measure, rules.skill, compared.pair.candidate.model_id, judge.waivers)
+    is_field = measure.kind == "field"
+    pair = compared.pair
+    return MeasureResult(
+        metric=measure.name,
+        kind=measure.kind,
+        tier=rules.tier(measure),
+        tolerance=tolerance,
+        baseline=_mean(measure.before),
+        candidate=_mean(measure.after),
+        difference=round(sum(measure.differences) / len(measure.differences), 6),
+        ci95=gating.ci95,
+        p=gating.p,
+        q=gating.q,
+        n_cases=len(measure.case_ids),
+        detectable_drop=gating.detectable_drop,
+        verdict=gating.verdict,
+        fixtures=fixtures,
+        generalises=generalises,
+        waived=_waived(waiver, gating.verdict, judge.today),
+        profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
+        profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
+    )
+
+
+def _scope(effect: Effect | None, q: float | None, tolerance: float, alpha: float, *, covered: bool) -> Scope:
+    said = verdict(effect, q, tolerance, alpha, covered=covered)
+    if effect is None or q is None:
+        return Scope(verdict=said)
+    return Scope(
+        difference=round(effect.difference, 6),
+        ci95=(round(effect.ci95[0], 6), round(effect.ci95[1], 6)),
+        p=round(effect.p, 6),
+        q=round(q, 6),
+        n=effect.n,
+        detectable_drop=round(effect.detectable_drop, 6),
+        verdict=said,
+    )
+
+
+def _mean(arm: Sequence[Sequence[float]]) -> float:
+    return round(sum(sum(case) / len(case) for case in arm) / len(arm), 6)
+
+
+def _waived(waiver: Waiver | None, said: VerdictName, today: datetime.date) -> Waived | None:
+    if waiver is None or said != "regressed":
+        return None
+    return Waived(reason=waiver.reason, expires=waiver.expires.isoformat(), in_force=today <= waiver.expires)
+
+
+def _overall(results: Sequence[MeasureResult], comparable: bool, question: str) -> VerdictName:
+    if not comparable:
+        return "incomparable"
+    return of_model(
+        (one.tier, getattr(one, question).verdict) for one in results if not (one.waived and one.waived.in_force)
+    )
+
+
+def _stability(metrics: Sequence[MeasureResult], comparable: bool) -> VerdictName:
+    """The verdict on the agreement between replicates, whatever the accuracy did."""
+    if not comparable:
+        return "incomparable"
+    return of_model(("critical", one.verdict) for one in metrics if one.kind == "reproducibility")
+
+
+def _cases(compared: _Compared, judge: Judge) -> Cases:
+    if compared.common is None or compared.common.barriers:
+        return Cases(broke=[], fixed=[], left_out={})
+    primary = next((one.measure for one in compared.measured if one.measure.name == judge.rules.primary_metric), None)
+    broke, fixed = ([], []) if primary is None else changed_cases(compared.common.cases, primary, judge.rules)
+    return Cases(broke=broke, fixed=fixed, left_out=compared.common.left_out)
+
+
+def _reasons(compared: _Compared, metrics: Sequence[MeasureResult], coverage: float, judge: Judge) -> list[str]:
+    """Why the verdict is what it is, in words; the weightiest first."""
+    if compared.pair.baseline is None or compared.common is None:
+        return ["there is no complete record of a lower version to compare with"]
+    common = compared.common
+    reasons = [f"not comparable: {barrier}" for barrier in common.barriers]
+    if not common.cases:
+        reasons.append("not comparable: no case is the same in both")
+    if coverage < judge.required_coverage:
+        reasons.append(f"coverage {coverage:.2f} is below the required {judge.required_coverage:.2f}")
+    if compared.measured and all(one.fixtures is None for one in compared.measured if one.measure.kind == "accuracy"):
+        reasons.append("one replicate a case says nothing of chance on these fixtures")
+    for one in metrics:
+        if one.verdict == "regressed":
+            waived = one.waived is not None and one.waived.in_force
+            reasons.append(f"{one.metric} fell from {one.baseline:.3f} to {one.candidate:.3f}{' (waived)' * waived}")
+    flat = all(one.verdict != "regressed" for one in metrics if one.kind == "accuracy")
+    if flat and any(one.verdict == "regressed" for one in metrics if one.kind == "reproducibility"):
+        reasons.append("a stability regression: answers agree less while accuracy is not worse")
+    critical = [one for one in metrics if one.tier == "critical" and one.verdict == "inconclusive"]
+    for one in critical:
+        if one.ci95 is not None and one.detectable_drop is not None:
+            reasons.append(
+                f"{one.metric}: a drop of {one.tolerance:g} is not excluded (interval {one.ci95[0]:+.3f} to "
+                f"{one.ci95[1]:+.3f}); this run could have seen {one.detectable_drop:.3f}"
+            )
+    reasons += common.remarks
+    if common.left_out:
+        reasons.append(f"{len(common.left_out)} cases left out: " + ", ".join(list(common.left_out)[:5]))
+    return reasons

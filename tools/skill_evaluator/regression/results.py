@@ -1,0 +1,116 @@
+"""What a comparison found, as files and programs get it: a frozen model whose JSON Schema is generated."""
+
+from pydantic import BaseModel, ConfigDict
+
+from skill_evaluator.config import Tier, VerdictName
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Scope(_Part):
+    """One question's answer: on these fixtures (n replicates), or beyond them (n cases).
+
+    `p` is two-sided, `q` adjusted over the family; `detectable_drop` would have been seen with 80 % power.
+    """
+
+    difference: float | None = None
+    ci95: tuple[float, float] | None = None
+    p: float | None = None
+    q: float | None = None
+    n: int = 0
+    detectable_drop: float | None = None
+    verdict: VerdictName
+
+
+class Waived(_Part):
+    """Somebody's acceptance of a regression, in force or expired."""
+
+    reason: str
+    expires: str
+    in_force: bool
+
+
+class MeasureResult(_Part):
+    """One metric or field. The keys of the scope that gates stand here too, for who reads one number."""
+
+    metric: str
+    kind: str
+    tier: Tier
+    tolerance: float
+    baseline: float | None
+    candidate: float | None
+    difference: float | None
+    ci95: tuple[float, float] | None
+    p: float | None
+    q: float | None
+    n_cases: int
+    detectable_drop: float | None
+    verdict: VerdictName
+    fixtures: Scope
+    generalises: Scope
+    waived: Waived | None = None
+    profile_before: dict[str, int] | None = None
+    profile_after: dict[str, int] | None = None
+
+
+class CaseChange(_Part):
+    """A case whose primary metric moved beyond the tolerance: its mean before and after, and the fields that moved."""
+
+    case_id: str
+    before: float
+    after: float
+    fields: dict[str, str] = {}
+
+
+class Cases(_Part):
+    """The cases that broke and were fixed, the largest change first, and those that were left out and why."""
+
+    broke: list[CaseChange]
+    fixed: list[CaseChange]
+    left_out: dict[str, str]
+
+
+class Side(_Part):
+    """What a run cost and how it went."""
+
+    run_id: str
+    skill_version: str
+    served_model: str | None
+    coverage: float
+    replicates: int
+    failures: dict[str, int]
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    latency_p50_s: float | None
+    latency_p95_s: float | None
+
+
+class ModelResult(_Part):
+    """One model: the verdict on these fixtures and beyond them, on its agreement with itself, and why."""
+
+    model_id: str
+    verdict: VerdictName
+    generalises: VerdictName
+    stability: VerdictName
+    coverage: float
+    metrics: list[MeasureResult]
+    fields: list[MeasureResult]
+    cases: Cases
+    baseline: Side | None
+    candidate: Side
+    reasons: list[str]
+
+
+class ComparisonResult(_Part):
+    """A component: the verdict is that of its worst model. `gate` says which question decides."""
+
+    skill: str
+    verdict: VerdictName
+    generalises: VerdictName
+    gate: str
+    alpha: float
+    family: str
+    models: list[ModelResult]

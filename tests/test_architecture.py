@@ -96,6 +96,7 @@ TABLE = (
     "regression.results",
     "regression.verdicts",
     "regression.choosing",
+    "regression.archive",
     "regression.localising",
     "regression.comparing",
     "regression",
@@ -149,7 +150,11 @@ _LATE = {
     "traceback",
     "importlib",
 }
-_LATE_MODULES = {"skill_evaluator.providers.local_engine", "skill_evaluator.field_settings"}  # for their library
+_LATE_MODULES = {  # for their library
+    "skill_evaluator.providers.local_engine",
+    "skill_evaluator.field_settings",
+    "skill_evaluator.regression.comparing",
+}
 
 
 def _modules() -> dict[str, ast.Module]:

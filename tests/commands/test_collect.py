@@ -53,7 +53,6 @@ def test_every_planned_call_is_accounted_for(pipeline: Pipeline) -> None:
             "",
         )
         assert run["run_id"] in pipeline.records()
-        assert run["before"] is None
         assert pipeline.records()[run["run_id"]]["model_id"] == model
 
 
@@ -156,19 +155,30 @@ def test_without_a_model_of_the_plan_it_is_refused(pipeline: Pipeline) -> None:
     assert f"model '{OTHER}' is not in models.yaml any more" in done.err
 
 
-def test_what_was_recorded_before_stands_beside_the_new_figures(pipeline: Pipeline) -> None:
+def test_a_new_version_is_compared_with_the_recorded_one(pipeline: Pipeline) -> None:
+    """Here it is recorded on the branch alone: the checkout is of a commit before."""
     pipeline.collect()
     pipeline.publish()
-    git(pipeline.checkout, "pull", "-q", "origin", "main")
+    prompt = pipeline.checkout / "components" / SKILL / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("version: 1.0.0", "version: 1.1.0"))
+    git(pipeline.checkout, "fetch", "-q")
+    git(pipeline.checkout, "commit", "-qam", "bump")
+    git(pipeline.checkout, "push", "-q", "--force", "origin", "main:next")
     plan = pipeline.plan(SKILL, "--model", OTHER)
     for entry in plan.entries:
+        shutil.rmtree(pipeline.root / "jobs" / entry.id)
+        git(
+            pipeline.root, "clone", "-q", "-b", "next", pipeline.origin.as_uri(), str(pipeline.root / "jobs" / entry.id)
+        )
         assert pipeline.evaluate(entry, plan.invocation).code == 0
     shutil.rmtree(pipeline.collected)
-    done = pipeline.collect("--format", "markdown")
-    run = pipeline.outcome()[OTHER]
-    assert run["before"]["accuracy"] == run["figures"]["accuracy"] is not None
-    assert run["before"]["skill_version"] == "1.0.0"
-    assert "*before*: the newest complete record" in done.out
+    assert pipeline.collect("--format", "json").json["verdicts"] == []
+    (verdict,) = pipeline.collect("--format", "json", "--recorded", "origin/main").json["verdicts"]
+    (model,) = verdict["models"]
+    assert (model["baseline"]["skill_version"], model["candidate"]["skill_version"]) == ("1.0.0", "1.1.0")
+    assert (model["model_id"], model["metrics"][0]["difference"]) == (OTHER, 0.0)
+    shown = pipeline.run("report", str(pipeline.collected))
+    assert f"## `{SKILL}`: {verdict['verdict']}" in shown.out
 
 
 def test_a_job_s_summary_says_what_became_of_the_plan(pipeline: Pipeline, tmp_path: Path) -> None:

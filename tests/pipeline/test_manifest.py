@@ -61,7 +61,7 @@ def test_the_run_of_a_job_is_named_after_the_invocation_the_model_and_its_shard(
 
 
 def test_keys_of_a_later_evaluator_do_no_harm(tmp_path: Path) -> None:
-    value = {**PLAN.model_dump(mode="json"), "scenario": "plain"}
+    value = {**PLAN.model_dump(mode="json"), "mood": "plain"}
     assert read_plan(written(tmp_path, value)) == PLAN
 
 

@@ -82,6 +82,10 @@ def collect(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where records and outcome.json go.")] = Path(
         "collected"
     ),
+    recorded: Annotated[
+        list[str] | None,
+        typer.Option("--recorded", metavar="REF", help="A branch that holds records beside the work tree; repeatable."),
+    ] = None,
     components: Components = Path("components"),
     fixtures: Fixtures = None,
     config: Config = Path(".evaluator"),
@@ -98,6 +102,7 @@ def collect(
         artifacts=artifacts,
         plan=plan_file,
         out=out,
+        recorded=tuple(recorded or ()),
         components=components,
         fixtures=fixtures,
         config=config,
@@ -155,6 +160,7 @@ def report(
     published: Annotated[
         bool, typer.Option("--published/--unpublished", help="Whether the records reached their branch; the page says.")
     ] = True,
+    config: Config = Path(".evaluator"),
     platform: OnPlatform = None,
     form: Form = Format.markdown,
 ) -> None:
@@ -168,6 +174,7 @@ def report(
         open_from=open_from,
         published=published,
         to=to,
+        config=config,
         platform=platform.value if platform else None,
         format=form.value,
     )

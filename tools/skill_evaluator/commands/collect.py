@@ -3,25 +3,28 @@
 Makes no call and touches no leaderboard: `publish` does. Scores the answers themselves, so that shards become one run.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from skill_evaluator.commands.inputs import Format
+from skill_evaluator.commands.verdicts import verdict_on
 from skill_evaluator.components import Component, load_component
 from skill_evaluator.config import Model, Settings, load_models, load_settings
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.fixtures import cases_folder, load_cases
-from skill_evaluator.leaderboard import load_leaderboard
 from skill_evaluator.pipeline.collecting import Gathered, gather
 from skill_evaluator.pipeline.manifest import read_plan
 from skill_evaluator.pipeline.outcome import OUTCOME, RECORDS, Figures, Outcome, RunOutcome, Status
 from skill_evaluator.platforms import PLATFORMS
 from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.recording import Origin, build_record, describe_settings
-from skill_evaluator.records import Record, Row, write_record
+from skill_evaluator.records import Record, write_record
+from skill_evaluator.regression.archive import Archive
+from skill_evaluator.regression.results import ComparisonResult
 from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
-from skill_evaluator.repository import commit_of
+from skill_evaluator.repository import Repository, commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import price_of
@@ -36,6 +39,7 @@ class Options:
     artifacts: Path
     plan: Path = Path("plan.json")
     out: Path = Path("collected")
+    recorded: tuple[str, ...] = ()
     components: Path = Path("components")
     fixtures: Path | None = None
     config: Path = Path(".evaluator")
@@ -50,8 +54,15 @@ def collect(options: Options) -> int:
         raise PlanError(f"{options.artifacts} is not a folder; give the one the jobs' artifacts were brought to")
     settings = load_settings(options.config)
     models = {model.id: model for model in load_models(options.config)}
-    runs = [_run(gathered, models, settings, options) for gathered in gather(plan, options.artifacts)]
-    outcome = Outcome(invocation=plan.invocation, head=plan.head, reason=plan.reason, dry_run=plan.dry_run, runs=runs)
+    made = [_run(gathered, models, settings, options) for gathered in gather(plan, options.artifacts)]
+    outcome = Outcome(
+        invocation=plan.invocation,
+        head=plan.head,
+        reason=plan.reason,
+        dry_run=plan.dry_run,
+        runs=[run for run, _ in made],
+        verdicts=_verdicts([record for _, record in made if record is not None], settings, options),
+    )
     replace_text(options.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
     print_outcome(outcome, options.format)
     if options.platform:
@@ -59,10 +70,27 @@ def collect(options: Options) -> int:
     return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
 
 
-def _run(gathered: Gathered, models: dict[str, Model], settings: Settings, options: Options) -> RunOutcome:
+def _verdicts(records: Sequence[Record], settings: Settings, options: Options) -> list[ComparisonResult]:
+    """By component, whether the complete runs are worse than what is recorded, here or on a branch of records."""
+    by_skill: dict[str, list[Record]] = {}
+    for record in records:
+        if record.complete:
+            by_skill.setdefault(record.skill, []).append(record)
+    repository = Repository(options.components) if options.recorded else None
+    found = []
+    for skill, of_skill in by_skill.items():
+        component = load_component(options.components, skill)
+        archive = Archive(component, repository, options.recorded)
+        found.append(verdict_on(of_skill, component, archive, settings, options.config))
+    return [one for one in found if one is not None]
+
+
+def _run(
+    gathered: Gathered, models: dict[str, Model], settings: Settings, options: Options
+) -> tuple[RunOutcome, Record | None]:
     """Score what arrived of one run and write its record, unless nothing was scored."""
     if gathered.manifest is None:
-        return _nothing(gathered, "skipped" if gathered.skipped else "missing")
+        return _nothing(gathered, "skipped" if gathered.skipped else "missing"), None
     scenario = gathered.manifest.scenario
     component = under(load_component(options.components, gathered.skill), options.config, scenario)
     model = models.get(gathered.model_id)
@@ -70,9 +98,9 @@ def _run(gathered: Gathered, models: dict[str, Model], settings: Settings, optio
         raise PlanError(f"model '{gathered.model_id}' is not in models.yaml any more; check out the plan's commit")
     record = _record(gathered, gathered.manifest, component, model, settings, options)
     if record.scored == 0 and not record.complete:
-        return _nothing(gathered, "missing", record.failures)
+        return _nothing(gathered, "missing", record.failures), None
     write_record(options.out / RECORDS / component.name / f"{record.run_id}.json", record)
-    return RunOutcome(
+    outcome = RunOutcome(
         skill=gathered.skill,
         model_id=gathered.model_id,
         status="complete" if record.complete else "incomplete",
@@ -83,9 +111,9 @@ def _run(gathered: Gathered, models: dict[str, Model], settings: Settings, optio
         run_id=record.run_id,
         primary_metric=record.primary_metric,
         figures=_figures(record),
-        before=_before(record, component),
         cost_usd=record.cost_usd,
     )
+    return outcome, record
 
 
 def _nothing(gathered: Gathered, status: Status, failures: dict[str, int] | None = None) -> RunOutcome:
@@ -144,7 +172,7 @@ def _apart(record: Record) -> Record:
     return record.model_copy(update={"run_id": f"{record.run_id}-partial{record.scored}"})
 
 
-def _figures(row: Record | Row) -> Figures:
+def _figures(row: Record) -> Figures:
     accuracy = row.accuracy[row.primary_metric]
     agreement = row.reproducibility.get("pairwise_exact_match")
     return Figures(
@@ -153,16 +181,3 @@ def _figures(row: Record | Row) -> Figures:
         ci95=accuracy.ci95,
         reproducibility=agreement.strict_mean if agreement else None,
     )
-
-
-def _before(record: Record, component: Component) -> Figures | None:
-    """The newest complete row of the same model and scenario, if it has the same primary metric."""
-    rows = load_leaderboard(component.leaderboard_path, component.name).runs
-    alike = (
-        row
-        for row in rows
-        if (row.model_id, row.scenario, row.complete) == (record.model_id, record.scenario, True)
-        and row.run_id != record.run_id
-    )
-    found = next(alike, None)
-    return _figures(found) if found is not None and found.primary_metric == record.primary_metric else None

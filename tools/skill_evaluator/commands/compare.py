@@ -1,7 +1,7 @@
 """`skill-evaluator compare`: is a version worse than the recorded one, where, and how sure is that?"""
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -9,11 +9,12 @@ from typing import get_args
 from skill_evaluator.commands.inputs import Format
 from skill_evaluator.components import Component, load_component
 from skill_evaluator.config import Settings, VerdictName, load_settings
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, ConfigError, LeaderboardError
+from skill_evaluator.errors import ConfigError, LeaderboardError
 from skill_evaluator.records import Record, read_record
 from skill_evaluator.regression.choosing import Entry, choose_baseline, choose_candidate, read_entries, record_of
 from skill_evaluator.regression.comparing import Judge, Pair, compare_records
 from skill_evaluator.regression.policy import Rules, load_waivers
+from skill_evaluator.regression.verdicts import exit_code
 from skill_evaluator.reports.verdict_page import print_comparison
 from skill_evaluator.text import nearest
 
@@ -48,13 +49,6 @@ def compare(options: Options) -> int:
     result = compare_records(first.skill, pairs, judge)
     print_comparison(result, options.format)
     return exit_code(result.verdict, fail_on)
-
-
-def exit_code(verdict: VerdictName, fail_on: Iterable[str]) -> int:
-    """0, or what the policy makes of a verdict: 3 of a regression, 4 of one that says nothing either way."""
-    if verdict not in fail_on:
-        return EXIT_OK
-    return EXIT_REGRESSED if verdict == "regressed" else EXIT_INCOMPLETE
 
 
 def _fail_on(options: Options, settings: Settings) -> tuple[str, ...]:

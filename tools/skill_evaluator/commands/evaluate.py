@@ -6,6 +6,7 @@ from pathlib import Path
 
 from skill_evaluator.commands.inputs import Inputs, Kinds, Options, read_inputs
 from skill_evaluator.commands.resuming import find, record_path, say_how_to_resume
+from skill_evaluator.commands.verdicts import verdict_on
 from skill_evaluator.components import Component
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, SkillEvaluatorError
 from skill_evaluator.fixtures import cases_folder
@@ -17,6 +18,9 @@ from skill_evaluator.providers.kinds import find_key, key_variables
 from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.recording import Origin, build_record, describe_settings
 from skill_evaluator.records import write_record
+from skill_evaluator.regression.archive import Archive
+from skill_evaluator.regression.results import ComparisonResult
+from skill_evaluator.regression.verdicts import exit_code
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
 from skill_evaluator.reports.live import watch
 from skill_evaluator.repository import commit_of
@@ -39,11 +43,23 @@ def evaluate(options: Options) -> int:
         runs, recorded = find(inputs, results_dir, options)
     measured, problems = _measure(_with_keys(runs, inputs.kinds), inputs, results_dir, options) if runs else ([], [])
     finished = [*recorded, *measured]
-    print_finished(finished, inputs.component, options.format)
+    verdict = _verdict(finished, inputs, options)
+    print_finished(finished, inputs.component, options.format, verdict)
     say_how_to_resume([run for run in runs if not _is_done(run, finished)], options)
     if problems:
         raise problems[0]
-    return EXIT_OK if all(one.record.complete for one in finished) else EXIT_INCOMPLETE
+    if not all(one.record.complete for one in finished):
+        return EXIT_INCOMPLETE
+    return EXIT_OK if verdict is None else exit_code(verdict.verdict, inputs.settings.policy.fail_on)
+
+
+def _verdict(finished: Sequence[Finished], inputs: Inputs, options: Options) -> ComparisonResult | None:
+    """Whether the runs that were recorded are worse than a lower version's; None where there is nothing to compare."""
+    component = inputs.component
+    recorded = [one.record for one in finished if one.record_path.parent == component.records_dir]
+    if not recorded:
+        return None
+    return verdict_on(recorded, component, Archive(component), inputs.settings, options.config)
 
 
 def _measure(

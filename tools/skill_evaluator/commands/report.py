@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skill_evaluator.commands.inputs import Format
+from skill_evaluator.config import load_settings
 from skill_evaluator.errors import EXIT_OK, PlanError
 from skill_evaluator.pipeline.manifest import read_plan
 from skill_evaluator.pipeline.outcome import OUTCOME, Outcome, lost, read_outcome
 from skill_evaluator.platforms import PLATFORMS, Platform
+from skill_evaluator.regression.verdicts import exit_code, of_component
 from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
 
 
@@ -22,19 +24,26 @@ class Options:
     open_from: str | None = None
     published: bool = True
     to: str = "main"
+    config: Path = Path(".evaluator")
     platform: str | None = None
     format: Format = "markdown"
 
 
 def report(options: Options) -> int:
-    """Print the page, and tell the platform: summary, comment, pull request of the records; returns the exit code."""
+    """Print the page, and tell the platform: summary, comment, pull request of the records.
+
+    Returns the exit code that the policy asks for: 3 when a version is worse.
+    """
     if options.platform is None and (options.commit or options.open_from):
         raise PlanError("--commit and --open need --platform github, which they are about")
+    settings = load_settings(options.config)
     outcome = _outcome(options)
     print_outcome(outcome, options.format)
     if options.platform is not None:
         _tell(PLATFORMS[options.platform], outcome, options)
-    return EXIT_OK
+    if not outcome.verdicts:
+        return EXIT_OK
+    return exit_code(of_component(one.verdict for one in outcome.verdicts), settings.policy.fail_on)
 
 
 def _outcome(options: Options) -> Outcome:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from skill_evaluator.errors import PlanError
 from skill_evaluator.files import read_json, validated
 from skill_evaluator.pipeline.manifest import Plan
+from skill_evaluator.regression.results import ComparisonResult
 
 OUTCOME = "outcome.json"
 RECORDS = "records"  # beside it: the records, by component and run id
@@ -32,7 +33,7 @@ class Figures(_Part):
 
 
 class RunOutcome(_Part):
-    """What became of a component on a model: every call, the record if there is one, and the record before it.
+    """What became of a component on a model: every call, and the record if there is one.
 
     `status`: `complete`, `incomplete` (marked as such in its record, and never a baseline), `skipped` (its job said
     why) or `missing` (nothing arrived, or nothing was scored).
@@ -48,7 +49,6 @@ class RunOutcome(_Part):
     run_id: str | None = None
     primary_metric: str | None = None
     figures: Figures | None = None
-    before: Figures | None = None
     cost_usd: float | None = None
 
     @property
@@ -58,13 +58,14 @@ class RunOutcome(_Part):
 
 
 class Outcome(_Part):
-    """The file outcome.json."""
+    """The file outcome.json. `verdicts`: of the components of which a lower version is recorded."""
 
     invocation: str
     head: str | None
     reason: str
     dry_run: bool
     runs: list[RunOutcome]
+    verdicts: list[ComparisonResult] = []
 
     @property
     def complete(self) -> bool:

@@ -35,10 +35,13 @@ class Entry:
 
 def read_entries(path: Path) -> list[Entry]:
     """Every run on a leaderboard, newest first; none where there is no file. Raises LeaderboardError."""
-    if not path.exists():
-        return []
+    return parse_entries(path.read_bytes(), str(path)) if path.exists() else []
+
+
+def parse_entries(content: bytes, where: str) -> list[Entry]:
+    """The same from the content of the file."""
     try:
-        rows: Iterable[Any] = from_json(path.read_bytes())["runs"]
+        rows: Iterable[Any] = from_json(content)["runs"]
         found = [
             Entry(
                 run_id=row["run_id"],
@@ -52,7 +55,7 @@ def read_entries(path: Path) -> list[Entry]:
             if semver.Version.is_valid(row["skill_version"])
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise LeaderboardError(f"{path} is not a leaderboard: {problem!r}") from None
+        raise LeaderboardError(f"{where} is not a leaderboard: {problem!r}") from None
     return sorted(found, key=lambda entry: entry.order, reverse=True)
 
 

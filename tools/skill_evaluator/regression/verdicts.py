@@ -1,16 +1,19 @@
 """The partition: a measured effect, its tolerance and its coverage → one of five verdicts. Nothing else decides."""
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from skill_evaluator.config import VerdictName
-from skill_evaluator.paired_tests import Effect
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED
+
+if TYPE_CHECKING:  # numpy is imported where an effect is measured
+    from skill_evaluator.paired_tests import Effect
 
 Tiered = tuple[Literal["critical", "supporting", "advisory"], VerdictName]
 _WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
 
-def verdict(effect: Effect | None, q: float | None, tolerance: float, alpha: float, *, covered: bool) -> VerdictName:
+def verdict(effect: "Effect | None", q: float | None, tolerance: float, alpha: float, *, covered: bool) -> VerdictName:
     """What an effect says: it must exclude a drop beyond the tolerance to be anything but regressed or inconclusive.
 
     `covered`: whether enough of what was planned was measured. No effect is no answer.
@@ -42,3 +45,10 @@ def of_model(tiered: Iterable[Tiered]) -> VerdictName:
 def of_component(verdicts: Iterable[VerdictName]) -> VerdictName:
     """The verdict on a component: that of the model for which it is worst; of nothing, none can be drawn."""
     return min(verdicts, key=_WORST_FIRST.index, default="incomparable")
+
+
+def exit_code(verdict: VerdictName, fail_on: Iterable[str]) -> int:
+    """0, or what the policy makes of a verdict: 3 of a regression, 4 of one that says nothing either way."""
+    if verdict not in fail_on:
+        return EXIT_OK
+    return EXIT_REGRESSED if verdict == "regressed" else EXIT_INCOMPLETE

@@ -15,7 +15,9 @@ from rich.text import Text
 from skill_evaluator.components import Component
 from skill_evaluator.files import replace_text
 from skill_evaluator.records import ContractSummary, FieldSummary, Profile, Record, Summary
+from skill_evaluator.regression.results import ComparisonResult
 from skill_evaluator.reports.shown import code_span, name_text, visible
+from skill_evaluator.reports.verdict_page import print_comparison
 from skill_evaluator.runner.journal import REPORT
 
 _WEAKEST = 5
@@ -35,12 +37,16 @@ class Finished:
 
 
 def print_finished(
-    finished: Sequence[Finished], component: Component, form: Literal["text", "json", "markdown"]
+    finished: Sequence[Finished],
+    component: Component,
+    form: Literal["text", "json", "markdown"],
+    verdict: ComparisonResult | None = None,
 ) -> None:
-    """Write the result of an evaluation to stdout."""
+    """Write the result of an evaluation to stdout; then, if there was something to compare with, the verdict."""
     if form == "json":
         runs = [{**_row(one.record), "record": str(one.record_path), "run_folder": str(one.folder)} for one in finished]
-        json.dump({"skill": component.name, "runs": runs}, sys.stdout, indent=2, ensure_ascii=True)
+        compared = None if verdict is None else verdict.model_dump(mode="json")
+        json.dump({"skill": component.name, "runs": runs, "comparison": compared}, sys.stdout, indent=2)
         sys.stdout.write("\n")
     elif form == "markdown":
         sys.stdout.write("\n".join(markdown(one, component) for one in finished))
@@ -48,6 +54,8 @@ def print_finished(
         console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
         for one in finished:
             print_text(console, one, component)
+    if verdict is not None and form != "json":
+        print_comparison(verdict, form)
 
 
 def write_report(finished: Finished, component: Component) -> None:

@@ -10,11 +10,12 @@ from rich.table import Table
 
 from skill_evaluator.pipeline.outcome import Figures, Outcome, RunOutcome
 from skill_evaluator.reports.shown import abridged, code_span, visible
+from skill_evaluator.reports.verdict_page import comparison_markdown
 
 _WIDTH = 120
 _LONGEST = 300
 _MOST_ROWS = 300
-_COLUMNS = ("component", "model", "version", "metric", "strict mean", "before", "agreement", "calls", "cost", "")
+_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdict", "agreement", "calls", "cost", "")
 
 
 def print_outcome(outcome: Outcome, form: Literal["text", "json", "markdown"]) -> None:
@@ -27,7 +28,8 @@ def print_outcome(outcome: Outcome, form: Literal["text", "json", "markdown"]) -
     else:
         table = Table(*_COLUMNS, box=None, pad_edge=False)
         for run in outcome.runs:
-            table.add_row(*map(visible, (run.skill, run.model_id, *_cells(run, visible), _remark(run))))
+            cells = (run.skill, run.model_id, *_cells(run, _verdict(outcome, run), visible), _remark(run))
+            table.add_row(*map(visible, cells))
         Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, markup=False).print(table)
 
 
@@ -41,15 +43,16 @@ def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
     if outcome.runs:
         lines += [f"| {' | '.join(_COLUMNS)} |", f"|{'---|' * len(_COLUMNS)}"]
     for run in outcome.runs[:_MOST_ROWS]:
-        cells = [code_span(run.skill), code_span(run.model_id), *_cells(run, code_span), _remark_code(run)]
+        cells = [
+            code_span(run.skill),
+            code_span(run.model_id),
+            *_cells(run, _verdict(outcome, run), code_span),
+            _remark_code(run),
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     if len(outcome.runs) > _MOST_ROWS:
         lines += ["", f"… and {len(outcome.runs) - _MOST_ROWS} more."]
-    if any(run.before for run in outcome.runs):
-        lines += [
-            "",
-            "*before*: the newest complete record of the same model. No verdict is drawn from the difference here.",
-        ]
+    lines += [page for verdict in outcome.verdicts for page in ("", comparison_markdown(verdict))]
     return "\n".join(lines) + "\n"
 
 
@@ -67,13 +70,19 @@ def _summary(outcome: Outcome) -> str:
     return f"{len(outcome.runs)} runs ({', '.join(parts)}); {calls}."
 
 
-def _cells(run: RunOutcome, quoted: Callable[[str], str]) -> tuple[str, ...]:
+def _verdict(outcome: Outcome, run: RunOutcome) -> str:
+    """What is said of a run, if there was a lower version to compare it with."""
+    models = (model for one in outcome.verdicts if one.skill == run.skill for model in one.models)
+    return next((model.verdict for model in models if model.candidate.run_id == run.run_id), "–")
+
+
+def _cells(run: RunOutcome, verdict: str, quoted: Callable[[str], str]) -> tuple[str, ...]:
     figures = run.figures
     return (
         quoted(figures.skill_version) if figures else "–",
         quoted(run.primary_metric) if run.primary_metric else "–",
         _with_interval(figures),
-        f"{_number(run.before.accuracy)} ({quoted(run.before.skill_version)})" if run.before else "–",
+        verdict,
         _number(figures.reproducibility if figures else None),
         f"{run.scored}/{run.planned}",
         "–" if run.cost_usd is None else f"${run.cost_usd:,.4f}",

@@ -116,6 +116,7 @@ def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
         "timeout_s": 180.0,
         "retry": {"attempts": 6, "first_wait_s": 0.5, "max_wait_s": 30.0, "max_retry_after_s": 120.0},
         "required_coverage": 0.9,
+        "jobs": {"max_calls": 1000, "max_jobs": 256},
     }
 
 
@@ -137,6 +138,7 @@ def test_a_setting_leaves_the_others_as_they_are(tmp_path: Path) -> None:
             "Input should be a valid integer, unable to parse string as an integer at retry.att",
         ),
         ("required_coverage: 1.1", "Input should be less than or equal to 1 at required_coverage in {path}"),
+        ("jobs: {max_jobs: 257}", "Input should be less than or equal to 256 at jobs.max_jobs in {path}"),
         ("timeout_s: -1", "Input should be greater than 0 at timeout_s in {path}"),
         ("- replicates: 5", "a mapping of keys to values is expected in {path}"),
     ],

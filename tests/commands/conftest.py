@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.chat_server import ChatServer, chat_server
 from tests.support.library import Library
+from tests.support.pushed import PushedLibrary
 
 
 @pytest.fixture
@@ -24,4 +25,14 @@ def server() -> Iterator[ChatServer]:
 def served(library: Library, server: ChatServer) -> Library:
     """A library whose one model is the server."""
     library.served_by(server.url)
+    return library
+
+
+@pytest.fixture
+def pushed(tmp_path: Path) -> PushedLibrary:
+    """A library in git, of three components that are each measured at 1.0.0."""
+    library = PushedLibrary(tmp_path / "library")
+    for name in ("a", "b", "c"):
+        library.recorded(name, "1.0.0")
+    library.commit()
     return library

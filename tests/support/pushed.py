@@ -67,6 +67,14 @@ class PushedLibrary(GitRepository):
         assert code == 0
         return read_plan(out)
 
+    def push(self, **versions: str) -> Plan:
+        """The plan of one push that gives components these versions."""
+        base = self.git("rev-parse", "HEAD")
+        for name, version in versions.items():
+            self.component(name, version)
+        self.commit()
+        return self.plan(base)
+
 
 def jobs(plan: Plan) -> dict[str, list[str]]:
     """By component, the models of its jobs."""

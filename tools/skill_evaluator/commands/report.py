@@ -56,9 +56,9 @@ def _outcome(options: Options) -> Outcome:
 def _tell(platform: Platform, outcome: Outcome, options: Options) -> None:
     page = outcome_markdown(outcome, options.published)
     platform.add_summary(page)
+    if options.commit:
+        address = platform.comment(options.commit, page)
+        print(f"comment: {address or 'no merged pull request has this commit'}", file=sys.stderr)
     if options.open_from and any(run.run_id for run in outcome.runs):
         address = platform.pull_request(options.open_from, options.to, "Record evaluations")
         print(f"pull request of the records: {address or 'there is nothing to review'}", file=sys.stderr)
-    if options.commit:
-        address_of_comment = platform.comment(options.commit, page)
-        print(f"comment: {address_of_comment or 'no merged pull request has this commit'}", file=sys.stderr)

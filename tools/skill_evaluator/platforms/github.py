@@ -103,8 +103,8 @@ def _api() -> Iterator[Any]:
         raise ConfigError("GITHUB_TOKEN or GITHUB_REPOSITORY is not set; GitHub's API needs both")
     address = os.environ.get("GITHUB_API_URL", "https://api.github.com")
     try:
-        with github.Github(base_url=address, auth=github.Auth.Token(token)) as client:
-            yield client.get_repo(name, lazy=True)
+        with github.Github(base_url=address, auth=github.Auth.Token(token), lazy=True) as client:
+            yield client.get_repo(name)
     except github.GithubException as problem:
         raise PlanError(f"GitHub refused: {problem.status} {_reason(problem.data)}") from None
     except OSError as problem:  # what its HTTP library raises, too

@@ -11,6 +11,7 @@ from rich.table import Table
 from skill_evaluator.pipeline.outcome import Figures, Outcome, RunOutcome
 from skill_evaluator.reports.shown import abridged, code_span, visible
 from skill_evaluator.reports.verdict_page import comparison_markdown
+from skill_evaluator.reports.wording import counted
 
 _WIDTH = 120
 _LONGEST = 300
@@ -67,7 +68,7 @@ def _summary(outcome: Outcome) -> str:
     planned, scored = sum(run.planned for run in outcome.runs), sum(run.scored for run in outcome.runs)
     failed = sum(sum(run.failed.values()) for run in outcome.runs)
     calls = f"{planned:,} calls planned: {scored:,} scored, {failed:,} failed, {planned - scored - failed:,} not run"
-    return f"{len(outcome.runs)} runs ({', '.join(parts)}); {calls}."
+    return f"{counted(len(outcome.runs), 'run')} ({', '.join(parts)}); {calls}."
 
 
 def _verdict(outcome: Outcome, run: RunOutcome) -> str:

@@ -1,0 +1,84 @@
+"""What is wrong with a push: marked on its file and line, not run, and in nobody else's way."""
+
+import shutil
+
+import pytest
+
+from tests.support.library import SCHEMA
+from tests.support.pushed import PushedLibrary, faults, jobs
+
+ALL = ["m", "n"]
+
+
+@pytest.mark.parametrize(
+    ("version", "prompt", "place", "message"),
+    [
+        ("1.0.0", "Read otherwise.", "prompt.md:3", "raise it above 1.0.0"),
+        ("0.9.0", None, "prompt.md:3", "lowered from 1.0.0 to 0.9.0"),
+        ("1.1", None, "prompt.md:3", "version '1.1' in components/a/prompt.md is not semver"),
+        ("01.1.0", None, "prompt.md:3", "is not semver"),
+    ],
+)
+def test_a_dishonest_change_is_marked_on_its_line_and_hides_no_other(
+    pushed: PushedLibrary, version: str, prompt: str | None, place: str, message: str
+) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.component("a", version, prompt=prompt)
+    pushed.component("b", "1.1.0")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert jobs(plan) == {"b": ALL}
+    ((file, said),) = faults(plan)
+    assert file == f"components/a/{place}"
+    assert message in said
+
+
+def test_a_schema_changes_with_a_major_version_only(pushed: PushedLibrary) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    wider = {**SCHEMA, "additionalProperties": True}
+    for name, version in (("a", "1.1.0"), ("b", "2.0.0"), ("c", "1.0.1")):
+        pushed.component(name, version, schema=wider)
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert jobs(plan) == {"b": ALL}
+    assert [file for file, _ in faults(plan)] == ["components/a/schema.json:1", "components/c/schema.json:1"]
+
+
+def test_a_component_without_cases_is_an_error_and_hides_no_other(pushed: PushedLibrary) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.component("a", "1.1.0")
+    pushed.component("b", "1.1.0")
+    shutil.rmtree(pushed.root / "fixtures" / "a")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert jobs(plan) == {"b": ALL}
+    assert "no fixtures for 'a'" in faults(plan)[0][1]
+
+
+def test_a_broken_leaderboard_stops_its_component_only(pushed: PushedLibrary) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.component("a", "1.1.0")
+    pushed.component("b", "1.1.0")
+    pushed.write("components/a/leaderboard.json", "<<<<<<< HEAD\n")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert jobs(plan) == {"b": ALL}
+    assert faults(plan)[0][0] == "components/a/leaderboard.json:1"
+
+
+@pytest.mark.parametrize("name", ["a b", "-a", "ä", "x\n::error::y", "`id`", "$(id)", "a'b\"c", "[x]*", "a|b", "%41"])
+def test_a_name_that_no_component_may_have_is_an_error_and_hides_no_other(pushed: PushedLibrary, name: str) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.write(f"components/{name}/prompt.md", "---\nversion: 1.0.0\n---\nRead.\n")
+    pushed.component("a", "1.1.0")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert jobs(plan) == {"a": ALL}
+    ((file, said),) = faults(plan)
+    assert file == f"components/{name}/prompt.md:2"
+    assert "cannot be a component's name" in said
+
+
+@pytest.mark.parametrize("name", ["A.b_c-9", "0", "x" * 200])
+def test_a_name_that_a_component_may_have_is_planned(pushed: PushedLibrary, name: str) -> None:
+    assert jobs(pushed.push(**{name: "1.0.0"})) == {name: ALL}

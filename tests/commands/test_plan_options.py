@@ -1,0 +1,125 @@
+"""A plan narrowed or started by hand, its limits, and what it hands on to the jobs that come after."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from skill_evaluator.errors import ConfigError, PlanError, SkillEvaluatorError
+
+from tests.support.git import IDENTITY
+from tests.support.library import SCRIPT, Ended
+from tests.support.pushed import PushedLibrary, jobs
+
+ALL = ["m", "n"]
+
+
+def test_a_component_and_a_model_may_be_started_by_hand_whatever_is_recorded(pushed: PushedLibrary) -> None:
+    plan = pushed.plan(None, names=("b",), models=("n",), replicates=7, seed=3, reason="again; `$(id)`")
+    (entry,) = plan.entries
+    assert (entry.id, entry.replicates, entry.seed, entry.calls) == ("b@n", 7, 3, 7)
+    assert (plan.trigger, plan.base, plan.reason, plan.skipped) == ("dispatch", None, "again; `$(id)`", [])
+    assert jobs(pushed.plan(None)) == {"a": ALL, "b": ALL, "c": ALL}
+    assert pushed.plan(None, dry_run=True).dry_run
+
+
+def test_a_push_may_be_narrowed(pushed: PushedLibrary) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.push(a="1.1.0", b="1.1.0")
+    assert jobs(pushed.plan(base, names=("a",), models=("n",))) == {"a": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"names": ("aa",), "base": None}, SkillEvaluatorError, "unknown component 'aa'"),
+        ({"names": ("aa",), "base": "HEAD"}, PlanError, r"no component 'aa' in .* at HEAD"),
+        ({"models": ("x",), "base": None}, ConfigError, "unknown model 'x'"),
+        ({"replicates": 0, "base": None}, ConfigError, "--replicates must be at least 1"),
+        ({"max_cost": -1.0, "base": None}, ConfigError, "--max-cost must be an amount"),
+        ({"max_cost": float("nan"), "base": None}, ConfigError, "--max-cost must be an amount"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    pushed: PushedLibrary, options: dict[str, object], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        pushed.plan(**options)  # type: ignore[arg-type]
+
+
+def test_a_cap_is_shared_out_and_must_be_possible(pushed: PushedLibrary) -> None:
+    priced = {"provider": "openai", "params": {"max_output_tokens": 1000}}
+    pushed.models({"id": "cheap", **priced, "price": {"input": 1, "output": 1}}, {"id": "unpriced", **priced})
+    with pytest.raises(PlanError, match="no price is known for 'unpriced'"):
+        pushed.plan(None, max_cost=1.0)
+    plan = pushed.plan(None, models=("cheap",), max_cost=0.001)
+    parts = [entry.max_cost_usd or 0.0 for entry in plan.entries]
+    assert len(set(parts)) == 1
+    assert 0 < sum(parts) <= 0.001 < (plan.cost_upper_usd or 0.0)
+
+
+def test_beyond_256_jobs_shards_shrink_and_then_it_is_said_what_to_narrow(pushed: PushedLibrary) -> None:
+    for name in "abc":
+        for number in range(6):
+            pushed.write(f"fixtures/{name}/cases/{number}/document.md", "A notice.\n")
+    pushed.settings(jobs={"max_calls": 2})
+    pushed.models(*(f"m{number}" for number in range(30)))
+    plan = pushed.plan(None)
+    assert 90 < len(plan.entries) <= 256
+    assert all(len(models) >= 30 for models in jobs(plan).values())
+    assert plan.calls == 3 * 30 * 7 * 2
+    pushed.models(*(f"m{number}" for number in range(86)))
+    with pytest.raises(PlanError, match=r"258 jobs, more than the 256 .*name fewer components or models"):
+        pushed.plan(None)
+
+
+def as_process(library: PushedLibrary, *arguments: str, **env: str) -> Ended:
+    """`skill-evaluator plan ...` as CI runs it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "skill_evaluator", "plan", *arguments],
+        cwd=library.root,
+        env={**os.environ, **IDENTITY, "PYTHONPATH": str(SCRIPT.parent), **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return Ended(code=done.returncode, out=done.stdout, err=done.stderr)
+
+
+def test_a_job_is_told_the_matrix_the_summary_and_the_marks(pushed: PushedLibrary, tmp_path: Path) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.component("a", "1.1.0")
+    pushed.component("b", "0.9.0")
+    pushed.commit()
+    files = {name: tmp_path / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    env = {"GITHUB_ACTIONS": "true", **{name: str(path) for name, path in files.items()}}
+    ended = as_process(pushed, "--platform", "github", f"--base={base}", "--recorded", "origin/main", "--", **env)
+    assert (ended.code, ended.out.count("::")) == (0, 0)
+    outputs = dict(line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines())
+    assert [one["id"] for one in json.loads(outputs["matrix"])["include"]] == ["a@m", "a@n"]
+    assert outputs["jobs"] == "2"
+    assert outputs["invocation"] == json.loads((pushed.root / "plan.json").read_text())["invocation"]
+    assert "| `a` | `m`, `n` | 2 | 4 | $0.00 | `MINOR 1.0.0 → 1.1.0` |" in files["GITHUB_STEP_SUMMARY"].read_text()
+    assert "::warning file=components/b/prompt.md,line=3::the version was lowered from 1.0.0 to 0.9.0" in ended.err
+
+
+def test_a_patch_only_push_hands_on_an_empty_matrix(pushed: PushedLibrary, tmp_path: Path) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.component("a", "1.0.1")
+    pushed.commit()
+    env = {"GITHUB_OUTPUT": str(tmp_path / "out"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    assert as_process(pushed, "--platform", "github", f"--base={base}", **env).code == 0
+    assert (tmp_path / "out").read_text().startswith('matrix={"include":[]}\njobs=0\n')
+    assert "Nothing to evaluate" in (tmp_path / "summary").read_text()
+
+
+def test_as_a_process_it_prints_what_it_decided_and_ends_with_2_for_what_a_user_can_put_right(
+    pushed: PushedLibrary,
+) -> None:
+    ended = as_process(pushed, "b", "--model", "n", "--format", "json")
+    assert [entry["id"] for entry in ended.json["entries"]] == ["b@n"]
+    ended = as_process(pushed, "nobody")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: unknown component 'nobody'")

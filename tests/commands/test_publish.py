@@ -1,0 +1,189 @@
+"""From a push to rows on a branch and back: what was published is what the next plan goes by, in every mode."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from skill_evaluator.pipeline.manifest import read_plan
+
+from tests.support.git import file_at, git
+from tests.support.library import SKILL, comparable
+from tests.support.pipeline import BOARD, Pipeline
+
+RECORDS = f"components/{SKILL}/evals/records"
+SHARD = f"{SKILL}@recorded@2of2"
+DATA = "skill-evaluator-records"
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
+    """Every job of a first push has run and is collected."""
+    pipeline = Pipeline.new(tmp_path_factory.mktemp("collected"))
+    plan = pipeline.plan("--base", "0" * 40)
+    for entry in plan.entries:
+        assert pipeline.evaluate(entry, plan.invocation).code == 0
+    assert pipeline.collect().code == 0
+    return pipeline
+
+
+@pytest.fixture
+def pipeline(collected: Pipeline, tmp_path: Path) -> Pipeline:
+    return collected.copy(tmp_path / "pipeline")
+
+
+def bump(pipeline: Pipeline, version: str) -> str:
+    """Push another version; returns the commit it was pushed onto."""
+    git(pipeline.checkout, "pull", "-q", "origin", "main")
+    base = git(pipeline.checkout, "rev-parse", "HEAD")
+    prompt = pipeline.checkout / "components" / SKILL / "prompt.md"
+    prompt.write_text(f"---\nname: {SKILL}\nversion: {version}\n---\nRead as in {version}.\n")
+    pipeline.commit()
+    git(pipeline.checkout, "push", "-q", "origin", "main")
+    return base
+
+
+def test_rows_and_records_land_on_the_branch_in_one_commit(pipeline: Pipeline) -> None:
+    before = pipeline.tip()
+    done = pipeline.publish()
+    assert done.out == f"2 records on main of origin by {pipeline.tip()}\n"
+    assert git(pipeline.origin, "rev-parse", "main^") == before
+    ids = {row["run_id"]: row for row in pipeline.rows()}
+    assert ids.keys() == pipeline.records().keys()
+    for run_id, record in pipeline.records().items():
+        assert json.loads(file_at(pipeline.origin, "main", f"{RECORDS}/{run_id}.json")) == record
+        assert ids[run_id]["accuracy"] == record["accuracy"]
+        assert (record["shard"], record["planned"], record["prompt_commit"]) == (None, 6, before)
+    message = git(pipeline.origin, "log", "-1", "--format=%B", "main").splitlines()
+    assert message[0] == f"Record 2 evaluations: {SKILL} 1.0.0"
+    assert {line.rpartition(": ")[0] for line in message[2:]} == {
+        f"{SKILL} 1.0.0 on recorded",
+        f"{SKILL} 1.0.0 on vendor/other",
+    }
+
+
+def test_publishing_again_does_nothing(pipeline: Pipeline) -> None:
+    pipeline.publish()
+    tip = pipeline.tip()
+    done = pipeline.publish()
+    assert (done.code, done.out) == (0, "2 records already on main: nothing to do\n")
+    pipeline.collect()  # a re-run of the job begins with this
+    assert pipeline.publish("--format", "json").json["commit"] is None
+    assert pipeline.tip() == tip
+
+
+def test_what_is_published_is_recorded_for_the_next_push(pipeline: Pipeline) -> None:
+    pipeline.publish()
+    base = bump(pipeline, "1.0.1")
+    assert pipeline.plan("--base", base).entries == []
+    base = bump(pipeline, "1.1.0")
+    assert len(pipeline.plan("--base", base).entries) == 4
+    base = bump(pipeline, "1.1.1")  # and the run of 1.1.0 was lost
+    plan = pipeline.plan("--base", base)
+    assert {entry.skill_version for entry in plan.entries} == {"1.1.1"}
+    assert "1.1.1 was never recorded" in plan.chosen[0].reason
+
+
+def test_an_incomplete_run_is_marked_is_no_baseline_and_may_be_completed(pipeline: Pipeline, tmp_path: Path) -> None:
+    shard = pipeline.artifacts / SHARD
+    shutil.move(shard, tmp_path / "late")
+    assert pipeline.collect().code == 4
+    pipeline.publish()
+    partial = next(row for row in pipeline.rows() if not row["complete"])
+    assert partial["run_id"].endswith("-recorded-partial4")
+    base = bump(pipeline, "1.0.1")
+    first = pipeline.plan_file.read_text()
+    plan = pipeline.plan("--base", base, "--model", "recorded")
+    assert "no record of this model yet" in plan.skipped[0].reason
+
+    pipeline.plan_file.write_text(first)  # the failed jobs of the first push are run again
+    git(pipeline.checkout, "checkout", "-q", read_plan(pipeline.plan_file).head or "")
+    shutil.move(tmp_path / "late", shard)
+    assert pipeline.collect().code == 0
+    assert pipeline.publish().code == 0
+    complete = {row["run_id"]: row["complete"] for row in pipeline.rows()}
+    whole = partial["run_id"].removesuffix("-partial4")
+    assert complete[whole]
+    assert not complete[partial["run_id"]]
+    assert len(complete) == 3
+
+
+def test_a_run_with_a_model_that_failed_lands_without_it(pipeline: Pipeline) -> None:
+    for folder in pipeline.artifacts.glob(f"{SKILL}@recorded*"):
+        shutil.rmtree(folder)
+    assert pipeline.collect().code == 4
+    assert pipeline.publish().code == 0
+    assert [row["model_id"] for row in pipeline.rows()] == ["vendor/other"]
+
+
+def test_a_data_branch_leaves_the_branch_itself_alone(pipeline: Pipeline) -> None:
+    main = pipeline.tip()
+    done = pipeline.publish("--mode", "branch")
+    assert done.out == f"2 records on {DATA} of origin by {pipeline.tip(DATA)}\n"
+    assert (pipeline.tip(), len(pipeline.rows(DATA))) == (main, 2)
+    assert "nothing to do" in pipeline.publish("--mode", "branch").out
+    base = bump(pipeline, "1.0.1")
+    git(pipeline.checkout, "fetch", "-q", "origin")
+    without = pipeline.plan("--base", base)
+    told = pipeline.plan("--base", base, "--recorded", f"origin/{DATA}")
+    assert "no record of this model yet" in without.skipped[0].reason
+    assert told.skipped[0].reason == "PATCH since the recorded 1.0.0"
+
+
+def test_a_branch_for_review_waits_while_main_moves_on(pipeline: Pipeline) -> None:
+    assert pipeline.publish("--mode", "pull-request", "--branch", "review").code == 0
+    review = pipeline.tip("review")
+    assert git(pipeline.origin, "merge-base", "main", "review") == pipeline.tip()
+    base = bump(pipeline, "1.1.0")
+    main = pipeline.tip()
+    git(pipeline.checkout, "fetch", "-q", "origin")
+    plan = pipeline.plan("--base", base, "--recorded", "origin/review")
+    assert {one.reason for one in plan.chosen} == {"MINOR 1.0.0 → 1.1.0"}
+    shutil.rmtree(pipeline.artifacts)
+    shutil.rmtree(pipeline.root / "jobs")
+    for entry in plan.entries:
+        assert pipeline.evaluate(entry, plan.invocation).code == 0
+    assert pipeline.collect().code == 0
+    assert pipeline.publish("--mode", "pull-request", "--branch", "review").code == 0
+    assert sorted(row["skill_version"] for row in pipeline.rows("review")) == ["1.0.0", "1.0.0", "1.1.0", "1.1.0"]
+    for older in (review, main):
+        assert git(pipeline.origin, "merge-base", older, "review") == older
+    assert "version: 1.1.0" in file_at(pipeline.origin, "review", f"components/{SKILL}/prompt.md")
+    assert pipeline.tip() == main
+
+
+def test_a_protected_branch_is_said_to_be_one(pipeline: Pipeline) -> None:
+    hook = pipeline.origin / "hooks" / "update"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    done = pipeline.publish()
+    assert (done.code, done.out) == (2, "")
+    assert "cannot push to main of origin: hook declined; see docs/github.md" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--to", "trunk", "--mode", "pull-request"), "origin has no branch 'trunk'"),
+        (("--remote", "upstream"), "git fetch failed"),
+    ],
+)
+def test_a_place_that_is_not_there_is_said(pipeline: Pipeline, arguments: tuple[str, ...], words: str) -> None:
+    done = pipeline.publish(*arguments)
+    assert (done.code, words in done.err) == (2, True)
+
+
+def test_without_what_collect_wrote_it_is_said(pipeline: Pipeline) -> None:
+    done = pipeline.run("publish", "none")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: none is not a folder")
+
+
+def test_a_component_s_own_evaluation_and_a_published_one_are_rows_alike(pipeline: Pipeline) -> None:
+    """What a laptop appends and what CI publishes go on one leaderboard."""
+    pipeline.publish()
+    git(pipeline.checkout, "pull", "-q", "origin", "main")
+    assert pipeline.run("evaluate", SKILL, "--model", "recorded", "--replicates", "2").code == 0
+    board = json.loads((pipeline.checkout / BOARD).read_text())
+    mine, *published = [row for row in board["runs"] if row["model_id"] == "recorded"]
+    assert comparable(mine) == comparable(published[0])

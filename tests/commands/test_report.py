@@ -1,0 +1,117 @@
+"""What became of a plan, told where people are: the page, the job's summary, the pull request."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from skill_evaluator.files import json_text
+
+from tests.pipeline.test_manifest import PLAN
+from tests.support.components import case, component, record, write_collected
+from tests.support.github_api import NAME, TOKEN, GitHubApi, github_api
+from tests.support.library import SCRIPT, Ended
+
+COMMIT = "c0ffee"
+RIGHT = '{"shop": "A", "total": 9}'
+
+
+@pytest.fixture
+def api() -> Iterator[GitHubApi]:
+    with github_api() as running:
+        running.merged(COMMIT, 7)
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a plan and what was collected of it lie."""
+    made = record(component(tmp_path), [(case("a", {"shop": "A", "total": 9}), [RIGHT])])
+    write_collected(tmp_path / "collected", made)
+    (tmp_path / "plan.json").write_text(json_text(PLAN.model_dump(mode="json")))
+    return tmp_path
+
+
+def report(folder: Path, *arguments: str, api: GitHubApi | None = None) -> Ended:
+    of_github = {"GITHUB_STEP_SUMMARY": str(folder / "summary"), "GITHUB_REPOSITORY": NAME, "GITHUB_TOKEN": TOKEN}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "skill_evaluator", "report", *arguments],
+        cwd=folder,
+        env={
+            **inherited,
+            **(of_github if api else {}),
+            "GITHUB_API_URL": api.address if api else "",
+            "NO_PROXY": "127.0.0.1",
+            "PYTHONPATH": str(SCRIPT.parent),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return Ended(code=done.returncode, out=done.stdout, err=done.stderr)
+
+
+def test_the_page_goes_to_stdout_the_summary_and_one_comment(folder: Path, api: GitHubApi) -> None:
+    arguments = ("collected", "--platform", "github", "--commit", COMMIT)
+    for _ in range(2):
+        done = report(folder, *arguments, api=api)
+        assert (done.code, done.out.startswith("## Evaluation\n")) == (0, True)
+    (comment,) = api.comments[7]
+    assert comment["body"].endswith(done.out)
+    assert (folder / "summary").read_text().startswith(done.out)
+    assert done.err == f"comment: {comment['html_url']}\n"
+
+
+def test_a_commit_without_a_pull_request_is_no_error(folder: Path, api: GitHubApi) -> None:
+    api.pulls_of["abc"] = []
+    done = report(folder, "--platform", "github", "--commit", "abc", api=api)
+    assert (done.code, done.err) == (0, "comment: no merged pull request has this commit\n")
+
+
+@pytest.mark.parametrize(
+    ("branch", "said"), [("review", f"https://github.com/{NAME}/pull/1"), ("merged", "nothing to review")]
+)
+def test_records_that_wait_for_review_have_a_pull_request(folder: Path, api: GitHubApi, branch: str, said: str) -> None:
+    done = report(folder, "--platform", "github", "--open", branch, "--to", "main", "--commit", COMMIT, api=api)
+    assert done.code == 0
+    assert said in done.err
+    assert len(api.comments[7]) == 1
+
+
+def test_when_nothing_could_be_collected_the_plan_says_what_is_missing(folder: Path, api: GitHubApi) -> None:
+    arguments = ("none", "--plan", "plan.json", "--platform", "github", "--commit", COMMIT, "--open", "review")
+    done = report(folder, *arguments, api=api)
+    assert done.code == 0
+    assert "1 run (1 missing); 9 calls planned: 0 scored, 0 failed, 9 not run." in done.out
+    assert "its results could not be collected" in api.comments[7][0]["body"]
+    assert api.open_pulls == []  # there is no record to review
+
+
+def test_a_refusal_fails_the_job_after_the_page_is_out(folder: Path, api: GitHubApi) -> None:
+    api.refusing = 403
+    done = report(folder, "--platform", "github", "--commit", COMMIT, api=api)
+    assert (done.code, done.out.startswith("## Evaluation\n")) == (2, True)
+    assert done.err.endswith("error: GitHub refused: 403 Resource not accessible by integration\n")
+    assert (folder / "summary").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--commit", COMMIT), "--commit and --open need --platform github"),
+        (("none",), "outcome.json does not exist"),
+        (("none", "--plan", "none.json"), "none.json does not exist"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(folder: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = report(folder, *arguments)
+    assert (done.code, done.out, words in done.err) == (2, "", True)
+
+
+def test_without_a_platform_it_is_a_page_or_a_table(folder: Path) -> None:
+    assert report(folder).out.startswith("## Evaluation\n")
+    assert report(folder, "--format", "json").json["runs"][0]["skill"] == "receipts"
+    assert "receipts" in report(folder, "--format", "text").out

@@ -1,0 +1,119 @@
+"""What became of a plan, for people: every run with its figures and its calls, and nothing taken for mark-up."""
+
+import json
+from typing import Any
+
+import pytest
+from skill_evaluator.pipeline.outcome import Figures, Outcome, RunOutcome
+from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
+
+from tests.support.markdown import read_page
+from tests.support.odd_texts import HOSTILE
+
+FIGURES = Figures(skill_version="1.1.0", accuracy=0.9, ci95=(0.85, 0.95), reproducibility=0.5)
+BEFORE = Figures(skill_version="1.0.0", accuracy=0.8, ci95=None, reproducibility=None)
+
+
+def run(**changed: Any) -> RunOutcome:
+    fields: dict[str, Any] = {
+        "skill": "a",
+        "model_id": "m",
+        "status": "complete",
+        "reason": "",
+        "planned": 60,
+        "scored": 60,
+        "failed": {},
+        "run_id": "r",
+        "primary_metric": "field_level_f1",
+        "figures": FIGURES,
+        "before": BEFORE,
+        "cost_usd": 0.1234,
+    }
+    return RunOutcome(**{**fields, **changed})
+
+
+def nothing(**changed: Any) -> RunOutcome:
+    return run(scored=0, run_id=None, primary_metric=None, figures=None, before=None, cost_usd=None, **changed)
+
+
+def outcome(*runs: RunOutcome, reason: str = "") -> Outcome:
+    return Outcome(invocation="i", head=None, reason=reason, dry_run=False, runs=list(runs))
+
+
+def row(one: RunOutcome) -> list[str]:
+    ((_, cells),) = read_page(outcome_markdown(outcome(one))).tables
+    return cells
+
+
+def test_a_complete_run_stands_with_its_figures_and_those_before() -> None:
+    expected = [
+        "a",
+        "m",
+        "1.1.0",
+        "field_level_f1",
+        "0.900 (0.850 to 0.950)",
+        "0.800 (1.0.0)",
+        "0.500",
+        "60/60",
+        "$0.1234",
+        "",
+    ]
+    assert row(run()) == expected
+
+
+def test_what_is_not_known_is_a_dash() -> None:
+    bare = FIGURES.model_copy(update={"ci95": None, "accuracy": None, "reproducibility": None})
+    assert row(run(figures=bare, before=None, cost_usd=None))[4:9] == ["–", "–", "–", "60/60", "–"]
+    assert row(nothing(status="missing", reason="nothing arrived"))[2:] == [
+        *["–"] * 5,
+        "0/60",
+        "–",
+        "MISSING; nothing arrived",
+    ]
+
+
+def test_what_is_incomplete_says_so_and_why() -> None:
+    one = run(status="incomplete", scored=40, failed={"refusal": 3, "timeout": 7}, reason="cap reached")
+    assert row(one)[7:] == ["40/60", "$0.1234", "INCOMPLETE; 3 refusal, 7 timeout; cap reached"]
+
+
+def test_the_first_line_accounts_for_every_call() -> None:
+    runs = (
+        run(),
+        run(status="incomplete", scored=40, failed={"timeout": 5}),
+        nothing(status="missing"),
+        nothing(status="skipped", planned=1000),
+    )
+    text = outcome_markdown(outcome(*runs))
+    assert (
+        "4 runs (1 complete, 1 incomplete, 1 missing, 1 skipped); "
+        "1,180 calls planned: 100 scored, 5 failed, 1,075 not run."
+    ) in text
+    assert "Nothing was to be evaluated." in outcome_markdown(outcome())
+
+
+def test_no_verdict_is_hinted_at() -> None:
+    assert "No verdict is drawn" in outcome_markdown(outcome(run()))
+    assert "*before*" not in outcome_markdown(outcome(run(before=None)))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_from_outside_leaves_its_place(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = FIGURES.model_copy(update={"skill_version": text})
+    one = run(skill=text, model_id=text, reason=text, primary_metric=text, figures=figures, before=figures)
+    made = outcome(one, run(failed={text: 1}), reason=text)
+    page = read_page(outcome_markdown(made))
+    assert page.mark_up == ["h2"]
+    assert [[len(cells) for cells in table] for table in page.tables] == [[10, 10, 10]]
+    assert all(character.isprintable() for code in page.code for character in code)
+    print_outcome(made, "text")
+    printed = capsys.readouterr().out
+    assert all(character.isprintable() or character == "\n" for character in printed)
+    print_outcome(outcome(run()), "json")
+    assert json.loads(capsys.readouterr().out)["runs"][0]["scored"] == 60
+
+
+def test_many_runs_are_cut_and_that_is_said() -> None:
+    text = outcome_markdown(outcome(*[run()] * 305))
+    assert len(read_page(text).tables[0]) == 301
+    assert "… and 5 more." in text

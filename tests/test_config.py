@@ -117,6 +117,14 @@ def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
         "retry": {"attempts": 6, "first_wait_s": 0.5, "max_wait_s": 30.0, "max_retry_after_s": 120.0},
         "required_coverage": 0.9,
         "jobs": {"max_calls": 1000, "max_jobs": 256},
+        "policy": {
+            "gate": "fixtures",
+            "tolerance": 0.05,
+            "alpha": 0.05,
+            "fail_on": ("regressed",),
+            "metrics": {},
+            "components": {},
+        },
     }
 
 

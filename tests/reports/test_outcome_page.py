@@ -1,17 +1,21 @@
 """What became of a plan, for people: every run with its figures and its calls, and nothing taken for mark-up."""
 
+import datetime
 import json
 from typing import Any
 
 import pytest
+from skill_evaluator.config import Policy
 from skill_evaluator.pipeline.outcome import Figures, Outcome, RunOutcome
+from skill_evaluator.regression.comparing import Judge, Pair, compare_records
+from skill_evaluator.regression.policy import Rules
 from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
 
 from tests.support.markdown import read_page
 from tests.support.odd_texts import HOSTILE
+from tests.support.records import a_record
 
 FIGURES = Figures(skill_version="1.1.0", accuracy=0.9, ci95=(0.85, 0.95), reproducibility=0.5)
-BEFORE = Figures(skill_version="1.0.0", accuracy=0.8, ci95=None, reproducibility=None)
 
 
 def run(**changed: Any) -> RunOutcome:
@@ -26,14 +30,13 @@ def run(**changed: Any) -> RunOutcome:
         "run_id": "r",
         "primary_metric": "field_level_f1",
         "figures": FIGURES,
-        "before": BEFORE,
         "cost_usd": 0.1234,
     }
     return RunOutcome(**{**fields, **changed})
 
 
 def nothing(**changed: Any) -> RunOutcome:
-    return run(scored=0, run_id=None, primary_metric=None, figures=None, before=None, cost_usd=None, **changed)
+    return run(scored=0, run_id=None, primary_metric=None, figures=None, cost_usd=None, **changed)
 
 
 def outcome(*runs: RunOutcome, reason: str = "") -> Outcome:
@@ -45,14 +48,14 @@ def row(one: RunOutcome) -> list[str]:
     return cells
 
 
-def test_a_complete_run_stands_with_its_figures_and_those_before() -> None:
+def test_a_complete_run_stands_with_its_figures() -> None:
     expected = [
         "a",
         "m",
         "1.1.0",
         "field_level_f1",
         "0.900 (0.850 to 0.950)",
-        "0.800 (1.0.0)",
+        "–",
         "0.500",
         "60/60",
         "$0.1234",
@@ -63,7 +66,7 @@ def test_a_complete_run_stands_with_its_figures_and_those_before() -> None:
 
 def test_what_is_not_known_is_a_dash() -> None:
     bare = FIGURES.model_copy(update={"ci95": None, "accuracy": None, "reproducibility": None})
-    assert row(run(figures=bare, before=None, cost_usd=None))[4:9] == ["–", "–", "–", "60/60", "–"]
+    assert row(run(figures=bare, cost_usd=None))[4:9] == ["–", "–", "–", "60/60", "–"]
     assert row(nothing(status="missing", reason="nothing arrived"))[2:] == [
         *["–"] * 5,
         "0/60",
@@ -92,15 +95,21 @@ def test_the_first_line_accounts_for_every_call() -> None:
     assert "Nothing was to be evaluated." in outcome_markdown(outcome())
 
 
-def test_no_verdict_is_hinted_at() -> None:
-    assert "No verdict is drawn" in outcome_markdown(outcome(run()))
-    assert "*before*" not in outcome_markdown(outcome(run(before=None)))
+def test_the_verdict_stands_in_the_row_of_its_run_and_in_full_below() -> None:
+    before = a_record({"x": [1.0] * 10}, run_id="old", skill="a")
+    after = a_record({"x": [0.0] * 10}, run_id="r", skill="a")
+    rules = Rules(policy=Policy(), skill="a", primary_metric="field_level_f1")
+    judge = Judge(rules=rules, required_coverage=0.9, waivers=[], today=datetime.date(2026, 1, 1))
+    verdict = compare_records("a", [Pair(baseline=before, candidate=after)], judge)
+    page = outcome_markdown(outcome(run()).model_copy(update={"verdicts": [verdict]}))
+    assert read_page(page).tables[0][1][5] == "regressed"
+    assert "## `a`: regressed on these fixtures; beyond them inconclusive" in page
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_from_outside_leaves_its_place(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     figures = FIGURES.model_copy(update={"skill_version": text})
-    one = run(skill=text, model_id=text, reason=text, primary_metric=text, figures=figures, before=figures)
+    one = run(skill=text, model_id=text, reason=text, primary_metric=text, figures=figures)
     made = outcome(one, run(failed={text: 1}), reason=text)
     page = read_page(outcome_markdown(made))
     assert page.mark_up == ["h2"]

@@ -31,7 +31,6 @@ RUN = RunOutcome(
     failed={EVERYTHING: 2},
     primary_metric=EVERYTHING,
     figures=FIGURES,
-    before=FIGURES,
 )
 OUTCOME = Outcome(invocation="i", head=None, reason=EVERYTHING, dry_run=False, runs=[RUN, RUN])
 ENTRY = Entry(

@@ -35,14 +35,15 @@ class GitHubApi:
         self.pulls_of.setdefault(commit, []).append(pull)
         self.comments[number] = []
         for count in range(comments):
-            self.comment(number, f"comment {count}")
+            self.comment(number, f"comment {count}", "User")
 
-    def comment(self, number: int, body: str) -> dict[str, Any]:
-        """Add a comment."""
+    def comment(self, number: int, body: str, kind: str = "Bot") -> dict[str, Any]:
+        """Add a comment of a bot, or of a `User`."""
         comment_id = 100 + sum(map(len, self.comments.values()))
         comment = {
             "id": comment_id,
             "body": body,
+            "user": {"login": "somebody", "type": kind},
             "url": f"{self.address}/repos/{NAME}/issues/comments/{comment_id}",
             "html_url": f"https://github.com/{NAME}/pull/{number}#issuecomment-{comment_id}",
         }

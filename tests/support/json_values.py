@@ -5,9 +5,9 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-import jsonschema_rs
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from skill_evaluator.contract import Contract
 from skill_evaluator.metrics.answers import CaseAnswers
 from skill_evaluator.metrics.base import Comparison
 from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
@@ -85,7 +85,7 @@ orders = st.fixed_dictionaries(
         "lines": st.lists(_line, max_size=3),
     },
 )
-_conforms = jsonschema_rs.validator_for(dict(ORDER_SCHEMA), validate_formats=True).is_valid
+_conforms = Contract(ORDER_SCHEMA, "order").conforms
 
 
 def order_plan(align: str, **declared: FieldRule) -> FieldPlan:

@@ -39,11 +39,12 @@ def test_a_comment_is_written_once_and_then_rewritten(api: GitHubApi) -> None:
 
 def test_it_is_found_again_behind_pages_of_others(api: GitHubApi) -> None:
     api.merged(COMMIT, 7, comments=65)
-    api.comment(7, f"{MARK}\n# First")
-    api.comment(7, f"> {MARK}\n> quoted")
+    api.comment(7, f"{MARK}\n# Copied by a person")
+    api.comment(7, f"{MARK}\n# First", by="Bot")
+    api.comment(7, f"> {MARK}\n> quoted", by="Bot")
     GitHub().comment(COMMIT, "# Second")
-    assert len(bodies(api)) == 67
-    assert bodies(api)[65] == f"{MARK}\n# Second"
+    assert len(bodies(api)) == 68
+    assert bodies(api)[65:67] == [f"{MARK}\n# Copied by a person", f"{MARK}\n# Second"]
     assert api.asked.count(f"GET /repos/{NAME}/issues/7/comments") == 3
 
 
@@ -66,10 +67,11 @@ def test_a_long_page_is_cut_and_its_link_stays(api: GitHubApi, monkeypatch: pyte
     for name, value in {"SERVER_URL": "https://github.com", "RUN_ID": "42"}.items():
         monkeypatch.setenv(f"GITHUB_{name}", value)
     api.merged(COMMIT, 7)
-    GitHub().comment(COMMIT, "é" * 100_000)
+    GitHub().comment(COMMIT, f"`{'é' * 97}`\n" * 1000)
     (body,) = bodies(api)
-    assert 64_900 < len(body) <= 65_000
-    assert body.startswith(f"{MARK}\né")
+    assert 64_800 < len(body) <= 65_000
+    assert body.startswith(f"{MARK}\n`é")
+    assert body.count("`") % 2 == 0  # cut at the end of a line, so that no code is left open
     assert "(cut here: it is longer than GitHub shows)" in body
     assert body.endswith(
         f"[The run](https://github.com/{NAME}/actions/runs/42) has records and answers as artifacts.\n"
@@ -139,9 +141,10 @@ def test_a_summary_is_added_to_and_cut_at_the_limit(written: Path) -> None:
     GitHub().add_summary("# Two\n\n")
     assert (written / "GITHUB_STEP_SUMMARY").read_text() == "# One\n\n# Two\n\n"
     (written / "GITHUB_STEP_SUMMARY").unlink()
-    GitHub().add_summary("é\ud800" * 400_000)
+    GitHub().add_summary("é\ud800`x`\n" * 200_000)
     raw = (written / "GITHUB_STEP_SUMMARY").read_bytes()
     assert 1_000_000 < len(raw) <= 1024 * 1024
+    assert raw.count(b"`") % 2 == 0
     assert raw.decode().rstrip().endswith("*(cut here: it is longer than GitHub shows)*")
 
 

@@ -37,12 +37,13 @@ class GitHubApi:
         for count in range(comments):
             self.comment(number, f"comment {count}")
 
-    def comment(self, number: int, body: str) -> dict[str, Any]:
-        """Add a comment."""
+    def comment(self, number: int, body: str, by: str = "User") -> dict[str, Any]:
+        """Add a comment by a `User` or a `Bot`."""
         comment_id = 100 + sum(map(len, self.comments.values()))
         comment = {
             "id": comment_id,
             "body": body,
+            "user": {"login": by.lower(), "type": by, "url": f"{self.address}/users/{by}"},
             "url": f"{self.address}/repos/{NAME}/issues/comments/{comment_id}",
             "html_url": f"https://github.com/{NAME}/pull/{number}#issuecomment-{comment_id}",
         }
@@ -66,7 +67,7 @@ class GitHubApi:
             return 200, self.pulls_of[match[1]], {}
         if match := re.fullmatch(r"/issues/(\d+)/comments", path):
             if method == "POST":
-                return 201, self.comment(int(match[1]), given["body"]), {}
+                return 201, self.comment(int(match[1]), given["body"], by="Bot"), {}
             return self._page(self.comments[int(match[1])], target, query)
         if match := re.fullmatch(r"/issues/comments/(\d+)", path):
             (comment,) = (one for many in self.comments.values() for one in many if one["id"] == int(match[1]))

@@ -24,7 +24,7 @@ def stdev_or_none(values: Sequence[float]) -> float | None:
 def unit_interval(values: Sequence[float]) -> Interval | None:
     """95 % interval of the mean of n independent values in [0, 1]; None for fewer than two.
 
-    All values 0 or 1: `rate_interval`. Otherwise Student's t on the log-odds of the mean (delta method), which stretches
+    All values 0 or 1: `rate_interval`. Otherwise Student's t on the log-odds of the mean (delta method), which widens
     towards the middle as skewed scores near an edge need, with the variance of one value more, half the range away.
     Nothing varied: a value unseen in n trials has probability at most 1 − 0.05^(1/n), and may lie anywhere in [0, 1].
 

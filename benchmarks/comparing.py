@@ -7,14 +7,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(Path(__file__).parent), str(ROOT), str(ROOT / "tools")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+sys.path.insert(0, str(Path(__file__).parent))
 from measure import measure, spread
 from skill_evaluator.files import json_text
 from skill_evaluator.records import Record, write_record
 
 from tests.support.records import a_record
 
+ROOT = Path(__file__).parents[1]
 CASES, REPLICATES, FIELDS, METRICS, ROWS = 200, 10, 40, 6, 10_000
 LOAD = """
 import sys

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
-from skill_evaluator.paired_tests import Effect, adjusted, case_effects, replicate_effect, unseen_share
+from skill_evaluator.paired_tests import Effect, adjusted, case_effects, replicate_effect
 
 from tests.support.json_values import thorough
 
@@ -146,7 +146,6 @@ def test_where_nothing_varied_the_interval_is_what_may_have_gone_unseen(n: int, 
     found = within(arm, arm)
     assert (found.difference, found.p) == (0.0, 1.0)
     assert found.ci95 == pytest.approx((-share, share), abs=1e-4)
-    assert found.detectable_drop is None or found.detectable_drop == pytest.approx(unseen_share(n))
     assert case_effect([0.0] * n).ci95 == pytest.approx((-share, share), abs=1e-4)
 
 
@@ -180,7 +179,7 @@ def test_turning_the_differences_mirrors_their_effect(differences: list[float]) 
 
 
 @thorough
-@given(pair=arms(TENTHS), random=st.randoms(use_true_random=False))
+@given(pair=arms(TENTHS, cases=2), random=st.randoms(use_true_random=False))
 def test_the_order_of_cases_and_replicates_changes_no_number(pair: tuple[Arm, Arm], random: Any) -> None:
     order = random.sample(range(len(pair[0])), len(pair[0]))
     shuffled = [[random.sample(arm[at], len(arm[at])) for at in order] for arm in pair]
@@ -215,6 +214,20 @@ def test_no_interval_is_of_no_width_or_leaves_what_can_be(pair: tuple[Arm, Arm])
 )
 def test_too_few_cases_can_show_no_drop_however_large(cases: int, alpha: float, can: bool) -> None:
     assert (case_effect([-0.9 + 0.01 * at for at in range(cases)]).detectable(alpha) is not None) is can
+
+
+@pytest.mark.parametrize(("n", "alpha"), [(30, 0.05), (100, 0.05), (100, 0.001)])
+def test_where_nothing_varied_a_drop_is_seen_when_enough_answers_fail(n: int, alpha: float) -> None:
+    """So many failures that an exact test of none against them is beyond chance, in 80 of 100 runs."""
+    drop = within([[1.0] * n], [[1.0] * n]).detectable(alpha)
+    assert drop is not None
+    least = next(count for count in range(1, n) if stats.binomtest(0, count).pvalue <= alpha)
+    assert stats.binom.sf(least - 1, n, drop) == pytest.approx(0.8)
+    assert within([[1.0] * n], [[1.0] * (n - least) + [0.0] * least]).p <= alpha
+
+
+def test_where_nothing_varied_too_few_answers_show_no_drop() -> None:
+    assert within([[1.0] * 5], [[1.0] * 5]).detectable_drop is None
 
 
 def test_a_stricter_level_sees_only_larger_drops() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import betaincinv, stdtrit
 
 from skill_evaluator.randomisation import (
     Arm,
@@ -52,11 +52,15 @@ class Effect:
         return self.detectable(ALPHA)
 
     def detectable(self, alpha: float) -> float | None:
-        """The smallest drop found at this level with 80 % power; None: no drop could be, whatever its size."""
+        """The smallest drop found at this level with 80 % power; None: no drop could be, whatever its size.
+
+        Where nothing varied, of answers that fail: so many that the other arm having none of them is beyond chance.
+        """
         if self.least_p > alpha:
             return None
         if self.error == 0.0:
-            return unseen_share(self.n)
+            failures = math.ceil(math.log2(2 / alpha))
+            return float(betaincinv(failures, self.n - failures + 1, POWER)) if failures <= self.n else None
         return min(1.0, float(stdtrit(self.degrees, 1 - alpha / 2) + stdtrit(self.degrees, POWER)) * self.error)
 
 

@@ -275,7 +275,7 @@ def _undecided(one: MeasureResult) -> str:
     if low >= -one.tolerance:
         unseen = unseen_share(one.fixtures.n)
         return f"{one.metric}: {one.fixtures.n} answers leave room for a failure in {unseen:.3f} that none shows"
-    seen = "no drop" if one.detectable_drop is None else f"a drop of {one.detectable_drop:.3f}"
+    seen = "no drop, whatever its size" if one.detectable_drop is None else f"a drop of {one.detectable_drop:.3f}"
     return (
         f"{one.metric}: a drop of {one.tolerance:g} is not excluded (interval {low:+.3f} to {high:+.3f}); "
         f"this run could have seen {seen}"

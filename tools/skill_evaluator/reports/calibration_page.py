@@ -46,7 +46,7 @@ def calibration_markdown(found: Calibration) -> str:
 
 def _facts(found: Calibration) -> list[str]:
     left_out = f" ({found.left_out} with fewer than 4 answers left out)" if found.left_out else ""
-    seen = "no drop" if found.detectable_drop is None else f"a drop of {found.detectable_drop:.3f}"
+    seen = "no drop, whatever its size," if found.detectable_drop is None else f"a drop of {found.detectable_drop:.3f}"
     return [
         f"halves of {found.replicates} replicates in {found.n_cases} cases{left_out}, {found.family} measures",
         f"false alarms {found.false_alarms:.1%} of {found.planted[0].times:,}, nominal at most {found.alpha:.1%}",

@@ -3,23 +3,42 @@
 import math
 from statistics import fmean, stdev
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.special import expit, logit
+from scipy.stats import binom, binomtest
 from scipy.stats import t as student
-from skill_evaluator.stats import mean_or_none, quantile, stdev_or_none, t_quantile, unit_interval, wilson
+from skill_evaluator.stats import mean_or_none, quantile, rate_interval, stdev_or_none, t_quantile, unit_interval
 
 from tests.support.json_values import thorough
 
 shares = st.floats(0, 1)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 37, 1000])
-def test_wilson_is_scipys(n: int) -> None:
+@pytest.mark.parametrize("n", [2, 3, 10, 37, 1000])
+def test_either_bound_of_a_rate_leaves_the_tail_its_share_by_mid_p(n: int) -> None:
     for successes in {0, 1, n // 3, n // 2, n - 1, n}:
-        expected = binomtest(successes, n).proportion_ci(method="wilson")
-        assert wilson(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
+        low, high = rate_interval(successes, n)
+        if successes:
+            assert binom.sf(successes, n, low) + binom.pmf(successes, n, low) / 2 == pytest.approx(0.025, abs=1e-9)
+        if successes < n:
+            assert binom.cdf(successes - 1, n, high) + binom.pmf(successes, n, high) / 2 == pytest.approx(0.025)
+        exact = binomtest(successes, n).proportion_ci(method="exact")
+        assert exact.low <= low <= successes / n <= high <= exact.high
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 50, 200])
+def test_the_interval_of_a_rate_covers(n: int) -> None:
+    """Of every outcome there is, weighted by its probability: no simulation."""
+    bounds = np.array([rate_interval(successes, n) for successes in range(n + 1)])
+    covers = [
+        binom.pmf(np.arange(n + 1), n, rate)[(bounds[:, 0] <= rate) & (rate <= bounds[:, 1])].sum()
+        for rate in np.linspace(0.02, 0.98, 49)
+    ]
+    assert min(covers) > 0.92
+    assert 0.945 < fmean(covers) < 0.98
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 5, 29, 1000])
@@ -29,15 +48,24 @@ def test_the_quantile_of_t_is_scipys(degrees: int) -> None:
 
 @thorough
 @given(values=st.lists(st.floats(0.2, 0.8), min_size=2, max_size=8))
-def test_the_interval_of_a_mean_is_students_cut_at_0_and_1(values: list[float]) -> None:
+def test_the_interval_of_a_mean_is_students_on_its_log_odds_with_one_value_more(values: list[float]) -> None:
     assume(max(values) - min(values) > 1e-6)
-    low, high = student.interval(0.95, len(values) - 1, fmean(values), stdev(values) / math.sqrt(len(values)))
-    assert unit_interval(values) == pytest.approx((max(0.0, low), min(1.0, high)), abs=1e-9)
+    n, mean = len(values), fmean(values)
+    error = math.sqrt(stdev(values) ** 2 / n + ((max(values) - min(values)) / 2 / n) ** 2)
+    expected = expit(student.interval(0.95, n - 1, logit(mean), error / (mean * (1 - mean))))
+    assert unit_interval(values) == pytest.approx(tuple(expected), abs=1e-9)
+
+
+@thorough
+@given(values=st.lists(st.integers(0, 20).map(lambda count: count / 20), min_size=2, max_size=8))
+def test_the_interval_of_the_complements_is_its_mirror(values: list[float]) -> None:
+    low, high = unit_interval(values) or (0.0, 1.0)
+    assert unit_interval([1 - value for value in values]) == pytest.approx((1 - high, 1 - low), abs=1e-6)
 
 
 @pytest.mark.parametrize("values", [[0.0, 1.0], [1.0, 1.0, 0.0], [0.0] * 9 + [1.0]])
-def test_the_interval_of_zeros_and_ones_is_wilsons(values: list[float]) -> None:
-    assert unit_interval(values) == wilson(sum(values), len(values))
+def test_the_interval_of_zeros_and_ones_is_that_of_a_rate(values: list[float]) -> None:
+    assert unit_interval(values) == rate_interval(int(sum(values)), len(values))
 
 
 @pytest.mark.parametrize(

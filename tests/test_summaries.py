@@ -16,6 +16,7 @@ W = '{"shop": "A", "total": 8, "items": ["x"]}'  # F1 2/3
 J = "no JSON"
 F1 = "field_level_f1"
 UNSEEN = 1 - 0.05**0.5  # what two cases that agree leave open
+HALF = (0.025, 0.975)  # the 95 % interval of a rate of 1 in 2
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +69,9 @@ def flat(found: Summary) -> dict[str, Any]:
         # one replicate: no spread between replicates
         ([[R], [R]], F1, expected(1, 1, None, 0, 2, 2, (1 - UNSEEN, 1))),
         # means over cases of means over replicates: (5/6 + 2/3) ÷ 2; replicates have means 5/6 and 2/3
-        ([[R, W], [W, W]], F1, expected(3 / 4, 3 / 4, 0.117851, 0.117851, 4, 2, (0, 1))),
-        # three cases 1, 5/6, 5/6: t(2) = 4.302653 times 0.096225 ÷ √3
-        ([[R, R], [R, W], [W, R]], F1, expected(8 / 9, 8 / 9, 0, 0.096225, 6, 3, (8 / 9 - 0.239036, 1))),
+        ([[R, W], [W, W]], F1, expected(3 / 4, 3 / 4, 0.117851, 0.117851, 4, 2, (0.005404, 0.999397))),
+        # three cases 1, 5/6, 5/6: t(2) = 4.302653 times √(0.096225² ÷ 3 + (1/6 ÷ 2 ÷ 3)²) on the log-odds of 8/9
+        ([[R, R], [R, W], [W, R]], F1, expected(8 / 9, 8 / 9, 0, 0.096225, 6, 3, (0.348311, 0.991718))),
         # a case counts once, however many of its replicates were scored: (1 + 2/3) ÷ 2
         ([[R, FAILED, FAILED], [W, W, W]], F1, expected(5 / 6, 5 / 6, 0.096225, 0.235702, 4, 2, (0, 1))),
         # nothing parsed: mean of nothing, strictly 0, never valid
@@ -87,11 +88,11 @@ def flat(found: Summary) -> dict[str, Any]:
         ([[R, FAILED], [W, R]], F1, expected(11 / 12, 11 / 12, 0.117851, 0.117851, 3, 2, (0, 1))),
         ([[R, NOT_RUN], [W, R]], F1, expected(11 / 12, 11 / 12, 0.117851, 0.117851, 3, 2, (0, 1))),
         ([[FAILED, FAILED], [R, R]], F1, expected(1, 1, 0, None, 2, 1, None)),
-        ([[FAILED, J], [R, R]], F1, expected(1, 1 / 2, 0.353553, 0.707107, 2, 2, (0.094531, 0.905469))),
+        ([[FAILED, J], [R, R]], F1, expected(1, 1 / 2, 0.353553, 0.707107, 2, 2, HALF)),
         ([[FAILED, NOT_RUN]], F1, expected(None, None, None, None, 0, 0, None)),
         ([[FAILED, NOT_RUN]], "schema_valid", expected(None, None, None, None, 0, 0, None)),
-        # 0 or 1 for every case: Wilson
-        ([[R, R], [W, W]], "exact_match", expected(1 / 2, 1 / 2, 0, 0.707107, 4, 2, (0.094531, 0.905469))),
+        # 0 or 1 for every case: mid-P
+        ([[R, R], [W, W]], "exact_match", expected(1 / 2, 1 / 2, 0, 0.707107, 4, 2, HALF)),
     ],
 )
 def test_the_numbers_of_a_run(skill: Component, run: list[list[str]], metric: str, numbers: Any) -> None:
@@ -159,15 +160,15 @@ def test_agreement_is_the_mean_over_the_cases_with_two_answers(skill: Component)
     assert found["tara_at_n"].mean == pytest.approx(1 / 3, abs=1e-6)
     distinct = found["distinct_outputs"]
     assert (distinct.mean, distinct.n) == (pytest.approx((1 + 2 + 2) / 3, abs=2e-6), 3)
-    # t(2) = 4.302653 times 0.57735 ÷ √3 around 5/3, never under one output or over three
-    assert distinct.ci95 == (1.0, 3.0)
+    # 1, 2, 2 is 0, 1/2, 1/2 of the way from one output to three: log-odds of 1/3 ± t(2) = 4.302653 standard errors
+    assert distinct.ci95 == pytest.approx((1.026747, 2.89714), abs=2e-6)
 
 
 def test_the_interval_of_distinct_outputs_is_on_their_scale(skill: Component) -> None:
     spread = [[R, W, J], [R, R, R]]
     card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(spread)])
     assert summaries.reproducibility(card)["distinct_outputs"].ci95 == pytest.approx(
-        (1 + 2 * 0.094531, 1 + 2 * 0.905469), abs=2e-6
+        (1 + 2 * HALF[0], 1 + 2 * HALF[1]), abs=2e-6
     )
     alike = scorecard(skill, [(case("a", TRUTH), [R, R]), (case("b", TRUTH), [R, R])])
     assert summaries.reproducibility(alike)["distinct_outputs"].ci95 == pytest.approx((1, 1 + UNSEEN), abs=2e-6)

@@ -91,6 +91,14 @@ SPECIFICATION = [
         "inconclusive",
     ),
     Row(
+        "ten nearly identical cases of 3 replicates: a rare failure may have gone unseen all the same",
+        a_record(alike(10, 0.9, 0.91, 0.9)),
+        a_record(alike(10, 0.9, 0.9, 0.91)),
+        "inconclusive",
+        "inconclusive",
+        reason="30 answers leave room for a failure in 0.095 that none shows",
+    ),
+    Row(
         "ten identical cases of 10 replicates",
         a_record(alike(10, *[1.0] * 10)),
         a_record(alike(10, *[1.0] * 10)),
@@ -286,6 +294,24 @@ def test_the_family_is_all_measures_of_all_models() -> None:
     assert alone.q is not None
     assert among.q is not None
     assert among.q > alone.q
+
+
+def test_the_drop_that_could_be_seen_is_of_the_whole_family() -> None:
+    noise = {f"field-{at}": dict.fromkeys(TWELVE, (at % 4, 5)) for at in range(20)}
+    alone, among = (
+        compared(a_record(TWELVE, fields=fields), a_record(shifted(TWELVE, -0.01), fields=fields)).metrics[0]
+        for fields in ({}, noise)
+    )
+    assert alone.detectable_drop is not None
+    assert among.detectable_drop is not None
+    assert alone.detectable_drop < among.detectable_drop
+
+
+def test_five_cases_could_not_have_shown_any_drop_beyond_them_and_that_is_said() -> None:
+    five = varied(5, 5)
+    found = compared(a_record(five), a_record(shifted(five, -0.3)), {"gate": "generalises"})
+    assert found.metrics[0].generalises.detectable_drop is None
+    assert "this run could have seen no drop, whatever its size" in "; ".join(found.reasons)
 
 
 def test_the_component_is_as_bad_as_its_worst_model() -> None:

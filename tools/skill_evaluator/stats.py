@@ -4,8 +4,8 @@ scipy is imported only when a quantile of t is needed.
 """
 
 import math
-from collections.abc import Sequence
-from statistics import NormalDist, fmean, stdev
+from collections.abc import Callable, Sequence
+from statistics import fmean, stdev
 
 CONFIDENCE = 0.95
 Interval = tuple[float, float]
@@ -24,8 +24,9 @@ def stdev_or_none(values: Sequence[float]) -> float | None:
 def unit_interval(values: Sequence[float]) -> Interval | None:
     """95 % interval of the mean of n independent values in [0, 1]; None for fewer than two.
 
+    All values 0 or 1: `rate_interval`. Otherwise Student's t on the log-odds of the mean (delta method), which widens
+    towards the middle as skewed scores near an edge need, with the variance of one value more, half the range away.
     Nothing varied: a value unseen in n trials has probability at most 1 − 0.05^(1/n), and may lie anywhere in [0, 1].
-    All values 0 or 1: Wilson 1927 (doi:10.1080/01621459.1927.10502953). Otherwise Student's t, cut at 0 and 1.
 
     >>> low, high = unit_interval([1.0] * 10)
     >>> round(low, 3), high
@@ -38,23 +39,44 @@ def unit_interval(values: Sequence[float]) -> Interval | None:
         unseen = 1.0 - (1.0 - CONFIDENCE) ** (1.0 / n)
         return values[0] * (1.0 - unseen), values[0] * (1.0 - unseen) + unseen
     if all(value in (0.0, 1.0) for value in values):
-        return wilson(sum(values), n)
-    half = t_quantile(n - 1) * stdev(values) / math.sqrt(n)
+        return rate_interval(int(sum(values)), n)
     mean = fmean(values)
-    return max(0.0, mean - half), min(1.0, mean + half)
+    error = math.hypot(stdev(values) / math.sqrt(n), (max(values) - min(values)) / 2 / n)
+    step = t_quantile(n - 1) * error / (mean * (1 - mean))
+    return mean / (mean + (1 - mean) * _exp(step)), mean / (mean + (1 - mean) * _exp(-step))
 
 
-def wilson(successes: float, n: int) -> Interval:
-    """Wilson's 95 % score interval of a rate.
+def rate_interval(successes: int, n: int) -> Interval:
+    """95 % interval of a rate: Clopper and Pearson's with half of the observed outcome's probability in either tail.
 
-    >>> [round(bound, 4) for bound in wilson(8, 10)]
-    [0.4902, 0.9433]
+    Mid-P, Berry and Armitage 1995 (doi:10.2307/2348891): covers no less than 92 %, where Wilson's falls to 86 %.
+
+    >>> [round(bound, 4) for bound in rate_interval(8, 10)]
+    [0.4805, 0.965]
     """
-    z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
-    rate = successes / n
-    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    from scipy.special import bdtr
+
+    def below(rate: float) -> float:
+        """The probability of fewer successes, with half of that of as many."""
+        fewer = float(bdtr(successes - 1, n, rate)) if successes else 0.0
+        return (fewer + float(bdtr(successes, n, rate))) / 2
+
+    tail = (1 - CONFIDENCE) / 2
+    low = 0.0 if successes == 0 else _falls_to(below, 1 - tail)
+    return low, 1.0 if successes == n else _falls_to(below, tail)
+
+
+def _falls_to(falling: Callable[[float], float], level: float) -> float:
+    """Where in [0, 1] a falling function crosses a level, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falling(middle) > level else (low, middle)
+    return (low + high) / 2
+
+
+def _exp(step: float) -> float:
+    return math.exp(min(step, 700.0))
 
 
 def load_quantiles() -> None:

@@ -121,7 +121,8 @@ def score(
 @app.command(
     epilog="Examples: skill-evaluator compare receipt-extraction · "
     "skill-evaluator compare receipt-extraction --baseline 1.2.0 --model gpt-5 · "
-    "skill-evaluator compare --baseline old.json --candidate new.json"
+    "skill-evaluator compare --baseline old.json --candidate new.json · "
+    "skill-evaluator compare receipt-extraction --calibrate 1.2.0 --model gpt-5"
 )
 def compare(
     skill: Annotated[
@@ -142,6 +143,14 @@ def compare(
         list[str] | None,
         typer.Option("--fail-on", metavar="VERDICT,...", help="Verdicts that fail; default: policy of settings.yaml."),
     ] = None,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            "--calibrate",
+            metavar="RUN|VERSION|FILE",
+            help="Instead: measure false alarms and power of this gate on random halves of a run's replicates.",
+        ),
+    ] = None,
     components: Components = Path("components"),
     config: Config = Path(".evaluator"),
     form: Form = Format.text,
@@ -150,6 +159,21 @@ def compare(
 
     Exit code: 0 fine, 3 regressed, 4 inconclusive or incomparable if --fail-on names it.
     """
+    if calibrate is not None:
+        from skill_evaluator.commands import calibrate as calibration
+
+        raise typer.Exit(
+            calibration.calibrate(
+                calibration.Options(
+                    run=calibrate,
+                    skill=skill,
+                    models=tuple(model or ()),
+                    components=components,
+                    config=config,
+                    format=form.value,
+                )
+            )
+        )
     from skill_evaluator.commands import compare as command
 
     options = command.Options(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skill_evaluator.config import VerdictName
-from skill_evaluator.paired_tests import Effect, adjusted, case_effects, replicate_effect
+from skill_evaluator.paired_tests import Effect, adjusted, case_effects, replicate_effect, unseen_share
 from skill_evaluator.records import Record
 from skill_evaluator.regression.comparability import Common, common_part
 from skill_evaluator.regression.localising import changed_cases, profile_of, side_of
@@ -39,6 +39,15 @@ class _Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """An effect in its family: its q-value, and how many effects the family has."""
+
+    effect: Effect
+    q: float
+    family: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Compared:
     """One pair, measured."""
 
@@ -61,8 +70,8 @@ def compare_records(skill: str, pairs: Sequence[Pair], judge: Judge) -> Comparis
     """The verdict on a component from the records of its models."""
     compared = [_measure(pair) for pair in pairs]
     every = [one for model in compared for one in model.measured]
-    on_fixtures = _q_values([one.fixtures for one in every])
-    beyond = _q_values([one.generalises for one in every])
+    on_fixtures = _within_family([one.fixtures for one in every])
+    beyond = _within_family([one.generalises for one in every])
     models, at = [], 0
     for model in compared:
         end = at + len(model.measured)
@@ -100,20 +109,23 @@ def _on_fixtures(measure: Measure, beyond: Effect | None) -> Effect | None:
     return beyond if measure.kind == "reproducibility" else replicate_effect(measure.before, measure.after)
 
 
-def _q_values(effects: Sequence[Effect | None]) -> list[float | None]:
-    known = iter(adjusted([effect.p for effect in effects if effect is not None]))
-    return [None if effect is None else next(known) for effect in effects]
+def _within_family(effects: Sequence[Effect | None]) -> list[_Known | None]:
+    q_values = adjusted([effect.p for effect in effects if effect is not None])
+    known = iter(q_values)
+    return [
+        None if effect is None else _Known(effect=effect, q=next(known), family=len(q_values)) for effect in effects
+    ]
 
 
 def _model(
-    compared: _Compared, on_fixtures: Sequence[float | None], beyond: Sequence[float | None], judge: Judge
+    compared: _Compared, on_fixtures: Sequence[_Known | None], beyond: Sequence[_Known | None], judge: Judge
 ) -> ModelResult:
     pair, common = compared.pair, compared.common
     coverage = _coverage(pair, common)
     covered = coverage >= judge.required_coverage
     results = [
-        _result(one, q_fixtures, q_beyond, compared, judge, covered=covered)
-        for one, q_fixtures, q_beyond in zip(compared.measured, on_fixtures, beyond, strict=True)
+        _result(one, here, elsewhere, compared, judge, covered=covered)
+        for one, here, elsewhere in zip(compared.measured, on_fixtures, beyond, strict=True)
     ]
     comparable = common is not None and not common.barriers and bool(common.cases)
     fixtures = _overall(results, comparable, "fixtures")
@@ -144,8 +156,8 @@ def _coverage(pair: Pair, common: Common | None) -> float:
 
 def _result(
     one: _Measured,
-    q_fixtures: float | None,
-    q_beyond: float | None,
+    here: _Known | None,
+    elsewhere: _Known | None,
     compared: _Compared,
     judge: Judge,
     *,
@@ -153,8 +165,8 @@ def _result(
 ) -> MeasureResult:
     measure, rules = one.measure, judge.rules
     tolerance = rules.tolerance(measure)
-    fixtures = _scope(one.fixtures, q_fixtures, tolerance, rules.alpha, covered=covered)
-    generalises = _scope(one.generalises, q_beyond, tolerance, rules.alpha, covered=covered)
+    fixtures = _scope(here, tolerance, rules.alpha, covered=covered)
+    generalises = _scope(elsewhere, tolerance, rules.alpha, covered=covered)
     gating = fixtures if rules.policy.gate == "fixtures" else generalises
     waiver = waiver_for(measure, rules.skill, compared.pair.candidate.model_id, judge.waivers)
     is_field = measure.kind == "field"
@@ -181,18 +193,19 @@ def _result(
     )
 
 
-def _scope(effect: Effect | None, q: float | None, tolerance: float, alpha: float, *, covered: bool) -> Scope:
-    said = verdict(effect, q, tolerance, alpha, covered=covered)
-    if effect is None or q is None:
-        return Scope(verdict=said)
+def _scope(known: _Known | None, tolerance: float, alpha: float, *, covered: bool) -> Scope:
+    if known is None:
+        return Scope(verdict=verdict(None, None, tolerance, alpha, covered=covered))
+    effect = known.effect
+    detectable = effect.detectable(alpha / known.family)
     return Scope(
         difference=round(effect.difference, 6),
         ci95=(round(effect.ci95[0], 6), round(effect.ci95[1], 6)),
         p=round(effect.p, 6),
-        q=round(q, 6),
+        q=round(known.q, 6),
         n=effect.n,
-        detectable_drop=round(effect.detectable_drop, 6),
-        verdict=said,
+        detectable_drop=None if detectable is None else round(detectable, 6),
+        verdict=verdict(effect, known.q, tolerance, alpha, covered=covered),
     )
 
 
@@ -249,13 +262,21 @@ def _reasons(compared: _Compared, metrics: Sequence[MeasureResult], coverage: fl
     if flat and any(one.verdict == "regressed" for one in metrics if one.kind == "reproducibility"):
         reasons.append("a stability regression: answers agree less while accuracy is not worse")
     critical = [one for one in metrics if one.tier == "critical" and one.verdict == "inconclusive"]
-    for one in critical:
-        if one.ci95 is not None and one.detectable_drop is not None:
-            reasons.append(
-                f"{one.metric}: a drop of {one.tolerance:g} is not excluded (interval {one.ci95[0]:+.3f} to "
-                f"{one.ci95[1]:+.3f}); this run could have seen {one.detectable_drop:.3f}"
-            )
+    reasons += [_undecided(one) for one in critical if one.ci95 is not None]
     reasons += common.remarks
     if common.left_out:
         reasons.append(f"{len(common.left_out)} cases left out: " + ", ".join(list(common.left_out)[:5]))
     return reasons
+
+
+def _undecided(one: MeasureResult) -> str:
+    """Why a measure is inconclusive though it was measured."""
+    low, high = one.ci95 or (-1.0, 1.0)
+    if low >= -one.tolerance:
+        unseen = unseen_share(one.fixtures.n)
+        return f"{one.metric}: {one.fixtures.n} answers leave room for a failure in {unseen:.3f} that none shows"
+    seen = "no drop, whatever its size" if one.detectable_drop is None else f"a drop of {one.detectable_drop:.3f}"
+    return (
+        f"{one.metric}: a drop of {one.tolerance:g} is not excluded (interval {low:+.3f} to {high:+.3f}); "
+        f"this run could have seen {seen}"
+    )

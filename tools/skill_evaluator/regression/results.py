@@ -12,7 +12,8 @@ class _Part(BaseModel):
 class Scope(_Part):
     """One question's answer: on these fixtures (n replicates), or beyond them (n cases).
 
-    `p` is two-sided, `q` adjusted over the family; `detectable_drop` would have been seen with 80 % power.
+    `p` is two-sided, `q` adjusted over the family. A drop of `detectable_drop` in this measure alone would have been
+    beyond chance in the family with 80 % power; null: no drop would, whatever its size.
     """
 
     difference: float | None = None

@@ -16,13 +16,16 @@ _WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incompara
 def verdict(effect: "Effect | None", q: float | None, tolerance: float, alpha: float, *, covered: bool) -> VerdictName:
     """What an effect says: it must exclude a drop beyond the tolerance to be anything but regressed or inconclusive.
 
-    `covered`: whether enough of what was planned was measured. No effect is no answer.
+    `covered`: whether enough of what was planned was measured. No effect is no answer. Where a failure may have gone
+    unseen in more answers than is tolerated, nothing is unchanged, however little the answers vary.
     """
     if effect is None or q is None or not covered:
         return "inconclusive"
     beyond_chance = q <= alpha
     if effect.ci95[0] >= -tolerance:
-        return "improved" if beyond_chance and effect.difference > 0 else "unchanged"
+        if beyond_chance and effect.difference > 0:
+            return "improved"
+        return "unchanged" if effect.unseen <= tolerance else "inconclusive"
     return "regressed" if beyond_chance and effect.difference < 0 else "inconclusive"
 
 

@@ -1,14 +1,23 @@
-"""A small prompt library in a folder of its own, and the command line run in it as a user runs it: as a process."""
+"""A small prompt library in a folder of its own, and the command line run in it.
 
+As a user runs it, as a process; or called in this one, where a test is of what a command says: that starts at once.
+"""
+
+import gc
+import io
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+from skill_evaluator.cli import main
 
 from tests.support.chat_server import notice
 
@@ -39,7 +48,7 @@ REPLAY: Mapping[str, Any] = {"id": "recorded", "provider": "replay", "params": {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What a process left: its exit code, stdout and stderr."""
+    """What a command left: its exit code, stdout and stderr."""
 
     code: int
     out: str
@@ -113,13 +122,29 @@ class Library:
         with self.command("-m", "skill_evaluator", *arguments, env=env) as process:
             return ended(process)
 
+    def call(self, *arguments: str, env: Mapping[str, str] | None = None) -> Ended:
+        """Do as `skill-evaluator ...` does, in this process."""
+        code = 0
+        with chdir(self.root), patch.dict(os.environ, _environment(env), clear=True), _captured() as (out, err):
+            try:
+                main([*arguments])
+            except SystemExit as left:
+                code = left.code if isinstance(left.code, int) else int(left.code is not None)
+            finally:
+                gc.enable()  # a process that ends need not
+                gc.unfreeze()
+        return Ended(code=code, out=_read(out), err=_read(err))
+
+    def evaluate_here(self, *arguments: str, env: Mapping[str, str] | None = None) -> Ended:
+        """Evaluate the component in this process."""
+        return self.call("evaluate", SKILL, *arguments, env=env)
+
     def command(self, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:
         """Begin a Python process in the library, with no key in its environment but those given."""
-        inherited = {name: value for name, value in os.environ.items() if not name.endswith(_NOT_INHERITED)}
         return subprocess.Popen(
             [sys.executable, *arguments],
             cwd=self.root,
-            env={**inherited, "NO_PROXY": "127.0.0.1", **(env or {})},
+            env=_environment(env),
             text=True,
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen},
         )
@@ -139,6 +164,26 @@ class Library:
             str(path.relative_to(self.root)): path.read_bytes() if path.is_file() else None
             for path in self.root.rglob("*")
         }
+
+
+def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
+    """The environment without any key but those given."""
+    inherited = {name: value for name, value in os.environ.items() if not name.endswith(_NOT_INHERITED)}
+    return {**inherited, "NO_PROXY": "127.0.0.1", **(added or {})}
+
+
+@contextmanager
+def _captured() -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
+    """Stdout and stderr as pipes have them: bytes in UTF-8."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
+    with redirect_stdout(out), redirect_stderr(err):
+        yield out, err
+
+
+def _read(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
 
 
 def ended(process: subprocess.Popen[str], seconds: float = 60.0) -> Ended:

@@ -11,6 +11,10 @@ from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.leaderboard import Leaderboard
 from skill_evaluator.records import Record
+from skill_evaluator.regression.history import History
+from skill_evaluator.regression.policy import Waiver
+from skill_evaluator.regression.results import ComparisonResult
+from skill_evaluator.regression.sizing import SizingPlan
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scenarios import ScenarioFrontMatter
 
@@ -23,6 +27,10 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "manifest": Manifest,
     "record": Record,
     "leaderboard": Leaderboard,
+    "waiver": Waiver,
+    "comparison": ComparisonResult,
+    "history": History,
+    "sizing": SizingPlan,
 }
 
 

@@ -1,0 +1,202 @@
+"""How many cases and replicates would show a given drop: from a record's variances to a table of choices with costs.
+
+Its own module because it looks ahead: nothing here is a verdict.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+
+from pydantic import BaseModel, ConfigDict
+from scipy.special import stdtrit
+
+from skill_evaluator.paired_tests import ALPHA, POWER
+from skill_evaluator.records import Record
+from skill_evaluator.regression.measures import strict_scores
+from skill_evaluator.scoring import ANSWERED
+
+REPLICATES = (1, 2, 3, 5, 10, 20)
+_MOST = 1_000_000  # cases or replicates; more is no plan
+_SLACK = 1e-18  # a variance below is rounding
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Choice(_Part):
+    """So many replicates: the cases that then show the drop beyond them, what one run of those takes, and what the
+    present cases would show, on themselves and beyond them. None: cannot be told, or not with any number."""
+
+    replicates: int
+    cases: int | None
+    calls: int | None
+    cost_usd: float | None
+    present_fixtures: float | None
+    present_beyond: float | None
+
+
+class Sizing(_Part):
+    """One model's choices. `replicates_needed`: with which the present cases show the drop on themselves.
+
+    `between_cases`, `between_replicates`: standard deviations.
+    """
+
+    model_id: str
+    run_id: str
+    skill_version: str
+    metric: str
+    strict_mean: float | None
+    cases: int
+    replicates: int
+    between_cases: float | None
+    between_replicates: float | None
+    cost_per_call_usd: float | None
+    replicates_needed: int | None
+    choices: list[Choice]
+    remarks: list[str]
+
+
+class SizingPlan(_Part):
+    """What would show a drop of `detect` with this power at this level, for every model of a component."""
+
+    skill: str
+    detect: float
+    power: float = POWER
+    alpha: float = ALPHA
+    models: list[Sizing]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """What varies: the variance of cases' expected scores, and each case's variance between replicates."""
+
+    between: float
+    within: tuple[float, ...]
+    rates: bool
+
+    @property
+    def noise(self) -> float:
+        """The mean variance between replicates."""
+        return fmean(self.within)
+
+
+def spread_of(cases: Sequence[Sequence[float]]) -> Spread | None:
+    """Variance components by the method of moments (one-way analysis of variance); None where nothing can be told.
+
+    The variance of case means holds a share of the noise, σ_w² ÷ replicates, which is taken off.
+
+    >>> found = spread_of([[0.0, 0.2], [0.8, 1.0]])
+    >>> round(found.between, 3), round(found.noise, 3)
+    (0.31, 0.02)
+    """
+    known = [variance(case) for case in cases if len(case) > 1]
+    if len(cases) < 2 or not known:
+        return None
+    usual = fmean(known)
+    within = tuple(variance(case) if len(case) > 1 else usual for case in cases)
+    noise = fmean(own / len(case) for own, case in zip(within, cases, strict=True))
+    between = max(0.0, variance([fmean(case) for case in cases]) - noise)
+    return Spread(between=between, within=within, rates=all(score in (0.0, 1.0) for case in cases for score in case))
+
+
+def drop_beyond(spread: Spread, cases: int, replicates: int) -> float:
+    """The smallest drop that so many cases and replicates of either version show beyond them, with 80 % power.
+
+    (t₀.₉₇₅ + t₀.₈) · √((ω² + 2 σ_w² ÷ replicates) ÷ cases), Miller 2024 (arXiv:2411.00640, section 5). ω², how
+    differently a change strikes the cases, cannot be seen before the change is made: it is taken to be the variance
+    between cases, which is what it is when the scores of a case before and after correlate by one half. Where nothing
+    varied, 1 − 0.05^(1/cases), as in a comparison.
+    """
+    if cases < 2:
+        return 1.0
+    return _drop((spread.between + 2 * spread.noise / replicates) / cases, cases - 1, cases)
+
+
+def drop_on_fixtures(spread: Spread, replicates: int) -> float | None:
+    """The same on the cases of the record themselves; None with one replicate.
+
+    The variance is that of `replicate_effect` when the candidate's answers vary as the baseline's do.
+    """
+    if replicates < 2:
+        return None
+    count, total = len(spread.within), sum(spread.within)
+    if total < _SLACK:
+        return _drop(0.0, 1, count * replicates)
+    degrees = 2 * (replicates - 1) * total**2 / sum(own**2 for own in spread.within)
+    unseen = 2 / (count * replicates) ** 2 if spread.rates else 0.0
+    return _drop(2 * total / replicates / count**2 + unseen, degrees, count * replicates)
+
+
+def _drop(squared_error: float, degrees: float, n: int) -> float:
+    if squared_error < _SLACK:
+        return 1.0 - math.pow(ALPHA, 1.0 / n)
+    quantiles = float(stdtrit(degrees, 1 - ALPHA / 2) + stdtrit(degrees, POWER))
+    return min(1.0, quantiles * math.sqrt(squared_error))
+
+
+def _fewest(least: int, shows: Callable[[int], bool]) -> int | None:
+    """The smallest number that shows the drop: more never shows less."""
+    high = least
+    while not shows(high):
+        high *= 2
+        if high > _MOST:
+            return None
+    low = least
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if shows(middle) else (middle + 1, high)
+    return low
+
+
+def sizing_of(record: Record, metric: str, detect: float) -> Sizing:
+    """The choices for one model, from its record."""
+    scores = [case for case in (strict_scores(one, metric) for one in record.per_case) if case]
+    spread = spread_of(scores)
+    per_call = _cost_per_call(record)
+    return Sizing(
+        model_id=record.model_id,
+        run_id=record.run_id,
+        skill_version=record.skill_version,
+        metric=metric,
+        strict_mean=round(fmean(map(fmean, scores)), 6) if scores else None,
+        cases=len(scores),
+        replicates=record.replicates,
+        between_cases=None if spread is None else round(math.sqrt(spread.between), 6),
+        between_replicates=None if spread is None else round(math.sqrt(spread.noise), 6),
+        cost_per_call_usd=per_call,
+        replicates_needed=None if spread is None else _replicates_needed(spread, detect),
+        choices=[] if spread is None else [_choice(spread, len(scores), one, detect, per_call) for one in REPLICATES],
+        remarks=_remarks(scores, spread),
+    )
+
+
+def _replicates_needed(spread: Spread, detect: float) -> int | None:
+    return _fewest(2, lambda replicates: (drop_on_fixtures(spread, replicates) or 0.0) <= detect)
+
+
+def _choice(spread: Spread, present: int, replicates: int, detect: float, per_call: float | None) -> Choice:
+    cases = _fewest(2, lambda count: drop_beyond(spread, count, replicates) <= detect)
+    on_fixtures = drop_on_fixtures(spread, replicates)
+    return Choice(
+        replicates=replicates,
+        cases=cases,
+        calls=None if cases is None else cases * replicates,
+        cost_usd=None if cases is None or per_call is None else round(cases * replicates * per_call, 6),
+        present_fixtures=None if on_fixtures is None else round(on_fixtures, 6),
+        present_beyond=round(drop_beyond(spread, present, replicates), 6),
+    )
+
+
+def _cost_per_call(record: Record) -> float | None:
+    answered = sum(outcome in ANSWERED for case in record.per_case for outcome in case.outcomes)
+    return None if record.cost_usd is None or not answered else record.cost_usd / answered
+
+
+def _remarks(scores: Sequence[Sequence[float]], spread: Spread | None) -> list[str]:
+    if spread is not None:
+        return []
+    if len(scores) < 2:
+        return ["its record has fewer than two cases with a score: nothing can be told from it"]
+    return ["its record has one replicate a case: evaluate with --replicates 2 or more to know how answers vary"]

@@ -208,7 +208,8 @@ def _of_version(entries: Sequence[Entry], candidate: Entry, version: str) -> Cho
 
 
 def _unknown(entries: Sequence[Entry], wanted: str) -> LeaderboardError:
-    known = dict.fromkeys([*(entry.version for entry in entries), *(entry.run_id for entry in entries)])
+    complete = (entry.version for entry in entries if entry.complete and entry.scenario is None)
+    known = dict.fromkeys([*complete, *(entry.run_id for entry in entries)])
     models = sorted({entry.model_id for entry in entries})
     of_model = f" of '{models[0]}'" if len(models) == 1 else ""
     return LeaderboardError(f"no complete run{of_model} of version or id '{wanted}' {nearest(wanted, known)}")

@@ -69,7 +69,7 @@ class Waiver(BaseModel):
 def load_waivers(config_dir: Path) -> list[Waiver]:
     """Read every waiver, expired ones too; raises ConfigError."""
     found = []
-    for path in sorted((config_dir / "waivers").glob("*.yaml")):
+    for path in sorted((config_dir / "waivers").glob("*.y*ml")):
         waiver = validated(Waiver, read_yaml(path), path)
         if (waiver.metric is None) == (waiver.field is None):
             raise ConfigError(f"{path} must name either a metric or a field")

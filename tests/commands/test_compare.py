@@ -371,3 +371,11 @@ def test_the_text_leads_with_the_verdict_and_fits_a_page(regressed: Library) -> 
     for part in ("broke: 12", "0.902 → 0.000", "total 5/5 → 1/5", "unparseable", "+5", "+100 %", "-50 %", "latency"):
         assert part in text, part
     assert max(map(len, lines)) <= 110
+
+
+def test_a_waiver_of_the_one_critical_metric_leaves_nothing_that_decides(regressed: Library) -> None:
+    waive(regressed)
+    found = compare(regressed)
+    assert found.code == 0
+    assert found.out.startswith(f"{SKILL}: inconclusive on these fixtures")
+    assert "field_level_f1 fell from 0.902 to 0.404 (waived)" in found.out

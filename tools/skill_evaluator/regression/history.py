@@ -193,6 +193,9 @@ def _changes(stretches: Mapping[str, _Stretch], judge: Judge) -> dict[str, list[
 
 
 def _levels(stretch: _Stretch, certain: Sequence[tuple[Split, float]]) -> list[Change]:
+    """The changes in the order of versions, with the mean of the versions between one and the next."""
+    if not certain:
+        return []
     ordered = sorted(certain, key=lambda one: one[0].at)
     edges = [0, *(split.at for split, _ in ordered), len(stretch.records)]
     means = [fmean(fmean(case[place]) for case in stretch.cases) for place in range(len(stretch.records))]

@@ -39,7 +39,7 @@ def _fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
                 f"{count.right}/{count.n}" if count else "–"
                 for count in (before.fields.get(path), after.fields.get(path))
             )
-            found.append((abs((new or 0.0) - (old or 0.0)), path, " → ".join(counts)))
+            found.append((round(abs((new or 0.0) - (old or 0.0)), 6), path, " → ".join(counts)))
     found.sort(key=lambda one: -one[0])
     return {path: counts for _, path, counts in found}
 

@@ -14,8 +14,8 @@ from skill_evaluator.reports.verdict_tables import number
 from skill_evaluator.reports.wording import counted
 
 _LEGEND = (
-    "calls and cost: of one run; baseline and candidate have as many replicates each · "
-    "a change is taken to strike cases as differently as their scores differ"
+    "calls and cost: of one run; baseline and candidate have as many replicates each",
+    "cases to generalise: if a change strikes cases as differently as their scores differ",
 )
 
 
@@ -35,21 +35,23 @@ def _text(plan: SizingPlan) -> Iterator[Sheet | Text]:
     for model in plan.models:
         yield Text()
         yield Text(visible(f"{model.model_id}: {_here(model, plan.detect)}"), style="bold")
-        yield Text(visible(_facts(model)))
+        yield from (Text(visible(line)) for line in _facts(model))
         if model.choices:
             yield Text()
             yield _sheet(model, plan.detect)
     yield Text()
-    yield Text(_LEGEND, style="dim")
+    yield from (Text(line, style="dim") for line in _LEGEND)
 
 
 def _markdown(plan: SizingPlan) -> str:
     lines = [f"## {code_span(plan.skill)}: {_title(plan)}", ""]
     for model in plan.models:
-        lines += [f"### {code_span(model.model_id)}", "", _here(model, plan.detect), "", code_span(_facts(model)), ""]
+        lines += [f"### {code_span(model.model_id)}", "", _here(model, plan.detect), ""]
+        lines += [f"- {code_span(line)}" for line in _facts(model)]
+        lines.append("")
         if model.choices:
             lines.append(markdown_table(_sheet(model, plan.detect)))
-    return "\n".join([*lines, _LEGEND]) + "\n"
+    return "\n".join([*lines, " · ".join(_LEGEND)]) + "\n"
 
 
 def _title(plan: SizingPlan) -> str:
@@ -69,12 +71,13 @@ def _here(model: Sizing, detect: float) -> str:
     return f"{suffice} ({counted(calls, 'call')}{cost})"
 
 
-def _facts(model: Sizing) -> str:
+def _facts(model: Sizing) -> tuple[str, str]:
     cost = "unknown" if model.cost_per_call_usd is None else f"${model.cost_per_call_usd:.6f}"
+    size = f"{counted(model.cases, 'case')} × {model.replicates}"
+    spread = f"{number(model.between_cases)} between cases, {number(model.between_replicates)} between replicates"
     return (
-        f"{model.skill_version}, run {model.run_id}: {model.metric} {number(model.strict_mean)} on "
-        f"{counted(model.cases, 'case')} × {model.replicates}; standard deviation {number(model.between_cases)} "
-        f"between cases, {number(model.between_replicates)} between replicates; cost of a call {cost}"
+        f"{model.skill_version}, run {model.run_id}: {model.metric} {number(model.strict_mean)} on {size}",
+        f"standard deviation {spread}; cost of a call {cost}",
     )
 
 

@@ -14,10 +14,12 @@ from skill_evaluator.reports.shown import code_span, visible
 from skill_evaluator.reports.verdict_tables import (
     MARKS,
     MOST_CASES,
+    MOST_FIELDS,
     STYLES,
     case_sheet,
     field_sheet,
     measure_sheet,
+    moved,
     run_sheet,
 )
 
@@ -87,12 +89,15 @@ def _sheets(model: ModelResult, *, narrow: bool) -> Iterator[tuple[Sheet, str]]:
         yield measure_sheet(model.metrics, narrow=narrow), ""
     fields = field_sheet(model.fields, narrow=narrow)
     if fields.rows:
-        yield fields, ""
+        yield fields, _more(len(moved(model.fields)) - MOST_FIELDS, " fields")
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
-            more = len(changes) - MOST_CASES
-            yield case_sheet(f"{title}: {len(changes)}", changes), f"… and {more} more" if more > 0 else ""
+            yield case_sheet(f"{title}: {len(changes)}", changes), _more(len(changes) - MOST_CASES)
     yield run_sheet(model), ""
+
+
+def _more(count: int, of: str = "") -> str:
+    return f"… and {count} more{of}" if count > 0 else ""
 
 
 def _scope(result: ComparisonResult) -> str:

@@ -10,7 +10,7 @@ from skill_evaluator.reports.sheets import Cell, Sheet
 
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
-MOST_CASES, _MOST_FIELDS, _MOST_FIELDS_OF_A_CASE = 10, 10, 4
+MOST_CASES, MOST_FIELDS, _MOST_FIELDS_OF_A_CASE = 10, 10, 4
 _STANDINGS = {
     "stable_right": "right",
     "stable_wrong": "wrong",
@@ -64,10 +64,10 @@ def _waiver(one: MeasureResult) -> str:
 
 
 def field_sheet(fields: Sequence[MeasureResult], *, narrow: bool) -> Sheet:
-    """The fields that moved, those beyond chance first, with how they stand in the cases before and after."""
+    """The first of the fields that moved, with how they stand in the cases before and after."""
     shown = [name for name in _OF_FIELDS if not (narrow and name == "95 % interval")]
     columns = ("field", *shown, "verdict", "cases in which it is")
-    rows = [_field_row(one, shown) for one in _moved(fields)]
+    rows = [_field_row(one, shown) for one in moved(fields)[:MOST_FIELDS]]
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))
 
 
@@ -95,11 +95,15 @@ def _standings(one: MeasureResult) -> str:
     return ", ".join(counts) or "as before"
 
 
-def _moved(fields: Sequence[MeasureResult]) -> list[MeasureResult]:
-    """The fields that say something: what weighs, what is beyond chance, then the largest differences."""
-    moved = [one for one in fields if one.difference or one.tier != "advisory"]
-    moved.sort(key=lambda one: (one.verdict not in ("regressed", "improved"), -abs(one.difference or 0.0), one.metric))
-    return moved[:_MOST_FIELDS]
+def moved(fields: Sequence[MeasureResult]) -> list[MeasureResult]:
+    """The fields that say something: what is beyond chance, then what weighs, then the largest differences."""
+    found = [one for one in fields if one.difference or one.tier != "advisory"]
+    return sorted(found, key=_interest)
+
+
+def _interest(one: MeasureResult) -> tuple[bool, bool, float, str]:
+    certain = one.verdict in ("regressed", "improved")
+    return not certain, one.tier == "advisory", -abs(one.difference or 0.0), one.metric
 
 
 def case_sheet(title: str, changes: Sequence[CaseChange]) -> Sheet:

@@ -201,7 +201,10 @@ def test_a_missing_record_file_is_named(regressed: Library) -> None:
     [
         ("{", "is not a leaderboard"),
         ({"runs": [{"skill_version": "1.0.0"}]}, "is not a leaderboard"),
-        ({"runs": [{"skill_version": "1.0.0", "run_id": 3, "model_id": "m", "timestamp": 1}]}, "must be texts"),
+        (
+            {"runs": [{"skill_version": "1.0.0", "run_id": 3, "model_id": "m", "timestamp": 1}]},
+            "a valid string at runs[0].run_id",
+        ),
         ({"schema_version": 99, "runs": []}, "upgrade skill-evaluator"),
         (
             {

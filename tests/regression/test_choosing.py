@@ -1,5 +1,6 @@
 """Which runs are chosen, from a leaderboard's entries alone; through the command line in tests/commands."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -90,8 +91,9 @@ def test_the_newest_complete_run_of_each_version_in_the_order_of_versions() -> N
 
 def test_versions_that_are_none_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "leaderboard.json"
-    path.write_text('{"runs": [{"skill_version": "draft"}]}')
-    assert read_entries(path) == []
+    row = {"skill_version": "draft", "run_id": "r", "model_id": "m", "complete": True, "timestamp": "t", "more": {}}
+    path.write_text(json.dumps({"runs": [row, {**row, "skill_version": "1.0.0"}]}))
+    assert [one.version for one in read_entries(path)] == ["1.0.0"]
     assert read_entries(tmp_path / "none.json") == []
 
 

@@ -50,9 +50,24 @@ def test_beyond_them_it_is_the_drop_that_a_comparison_prints_on_average() -> Non
     arms = [common + rng.normal(0, between * math.sqrt(0.5), count) for _ in range(2)]
     noisy = [arm + rng.normal(0, within / math.sqrt(replicates), count) for arm in arms]
     (effect,) = case_effects([list(noisy[1] - noisy[0])])
-    spread = Spread(between=between**2, within=(within**2,) * count, rates=False)
+    spread = Spread(between=between**2, within=(within**2,) * count)
     assert effect is not None
     assert drop_beyond(spread, count, replicates) == pytest.approx(effect.detectable_drop, rel=0.05)
+
+
+def test_beyond_few_cases_too() -> None:
+    rng, count = np.random.default_rng(5), 15
+    effects = case_effects([list(rng.normal(0, 0.2, count)) for _ in range(400)])
+    drops = [effect.detectable_drop or 0.0 for effect in effects if effect is not None]
+    spread = Spread(between=0.04, within=(0.0,) * count)
+    assert drop_beyond(spread, count, 1) == pytest.approx(float(np.mean(drops)), rel=0.05)
+
+
+def test_five_cases_are_beyond_no_chance_whatever_the_drop() -> None:
+    """Of 2^5 patterns of signs two are extreme: p is 0.0625 at best."""
+    spread = Spread(between=1e-6, within=(0.0,) * 5)
+    assert drop_beyond(spread, 5, 10) is None
+    assert drop_beyond(spread, 6, 10) is not None
 
 
 def test_so_many_cases_show_the_drop_and_one_less_does_not() -> None:
@@ -63,8 +78,8 @@ def test_so_many_cases_show_the_drop_and_one_less_does_not() -> None:
     assert [choice.replicates for choice in found.choices] == [1, 2, 3, 5, 10, 20]
     for choice in found.choices:
         assert choice.cases is not None
-        assert drop_beyond(spread, choice.cases, choice.replicates) <= 0.05
-        assert drop_beyond(spread, choice.cases - 1, choice.replicates) > 0.05
+        assert (drop_beyond(spread, choice.cases, choice.replicates) or 1) <= 0.05
+        assert (drop_beyond(spread, choice.cases - 1, choice.replicates) or 1) > 0.05
         assert choice.calls == choice.cases * choice.replicates
         assert choice.cost_usd == pytest.approx(choice.calls * 0.01)
     needed = found.replicates_needed
@@ -73,12 +88,15 @@ def test_so_many_cases_show_the_drop_and_one_less_does_not() -> None:
     assert needed == 2 or (drop_on_fixtures(spread, needed - 1) or 1) > 0.05
 
 
-def test_where_nothing_varied_what_may_have_gone_unseen_decides() -> None:
-    """1 − 0.05^(1/59) is 0.0495: 59 cases beyond them, and 6 replicates of 10 cases on them."""
+def test_where_nothing_varied_it_is_the_drop_that_so_many_answers_all_alike_show() -> None:
     perfect: dict[str, list[Score]] = {f"c{at}": [1.0, 1.0] for at in range(10)}
     found = sizing_of(a_record(perfect), "field_level_f1", 0.05)
-    assert {choice.cases for choice in found.choices} == {59}
-    assert found.replicates_needed == 6
+    (cases,) = {choice.cases for choice in found.choices}
+    effect = case_effects([[0.0] * (cases or 0)])[0]
+    assert effect is not None
+    assert (effect.detectable_drop or 1) <= 0.05
+    assert found.replicates_needed is not None
+    assert cases == pytest.approx(found.replicates_needed * 10, abs=10)
 
 
 def test_an_unknown_cost_is_not_a_cost_of_nothing() -> None:

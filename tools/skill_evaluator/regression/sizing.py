@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from pydantic import BaseModel, ConfigDict
-from scipy.special import stdtrit
+from scipy.special import ndtri
 
-from skill_evaluator.paired_tests import ALPHA, POWER
+from skill_evaluator.paired_tests import ALPHA, POWER, Effect
+from skill_evaluator.randomisation import least_dealing_p, least_flipping_p
 from skill_evaluator.records import Record
 from skill_evaluator.regression.measures import strict_scores
 from skill_evaluator.scoring import ANSWERED
+from skill_evaluator.stats import rounded
 
 REPLICATES = (1, 2, 3, 5, 10, 20)
 _MOST = 1_000_000  # cases or replicates; more is no plan
+_ENOUGH = 20  # replicates that can be dealt in more ways than are ever drawn
 _SLACK = 1e-18  # a variance below is rounding
 
 
@@ -70,11 +73,11 @@ class SizingPlan(_Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """What varies: the variance of cases' expected scores, and each case's variance between replicates."""
+    """What varies: the variance of cases' expected scores, and each case's between replicates; its largest range."""
 
     between: float
     within: tuple[float, ...]
-    rates: bool
+    widest: float = 0.0
 
     @property
     def noise(self) -> float:
@@ -98,42 +101,49 @@ def spread_of(cases: Sequence[Sequence[float]]) -> Spread | None:
     within = tuple(variance(case) if len(case) > 1 else usual for case in cases)
     noise = fmean(own / len(case) for own, case in zip(within, cases, strict=True))
     between = max(0.0, variance([fmean(case) for case in cases]) - noise)
-    return Spread(between=between, within=within, rates=all(score in (0.0, 1.0) for case in cases for score in case))
+    return Spread(between=between, within=within, widest=max(max(case) - min(case) for case in cases))
 
 
-def drop_beyond(spread: Spread, cases: int, replicates: int) -> float:
+def drop_beyond(spread: Spread, cases: int, replicates: int) -> float | None:
     """The smallest drop that so many cases and replicates of either version show beyond them, with 80 % power.
 
     (t₀.₉₇₅ + t₀.₈) · √((ω² + 2 σ_w² ÷ replicates) ÷ cases), Miller 2024 (arXiv:2411.00640, section 5). ω², how
     differently a change strikes the cases, cannot be seen before the change is made: it is taken to be the variance
-    between cases, which is what it is when the scores of a case before and after correlate by one half. Where nothing
-    varied, 1 − 0.05^(1/cases), as in a comparison.
+    between cases, which is what it is when the scores of a case before and after correlate by one half. The differences
+    are taken to be normal where `case_effects` looks at their range. None: no drop, whatever its size.
     """
     if cases < 2:
-        return 1.0
-    return _drop((spread.between + 2 * spread.noise / replicates) / cases, cases - 1, cases)
+        return None
+    variance_of_differences = spread.between + 2 * spread.noise / replicates
+    tail = float(ndtri((cases - 0.375) / (cases + 0.25)))  # the expected largest of so many, Blom 1958
+    squared = variance_of_differences * (1 / cases + (tail / cases) ** 2)
+    return _drop(squared, cases - 1, cases, least_flipping_p(cases))
 
 
 def drop_on_fixtures(spread: Spread, replicates: int) -> float | None:
-    """The same on the cases of the record themselves; None with one replicate.
+    """The same on the cases of the record themselves; None with one replicate, too.
 
     The variance is that of `replicate_effect` when the candidate's answers vary as the baseline's do.
     """
     if replicates < 2:
         return None
     count, total = len(spread.within), sum(spread.within)
+    answers = count * replicates
+    dealt = min(replicates, _ENOUGH)
+    least = least_dealing_p([(dealt, dealt)] * count)
     if total < _SLACK:
-        return _drop(0.0, 1, count * replicates)
+        return _drop(0.0, 1, answers, least)
     degrees = 2 * (replicates - 1) * total**2 / sum(own**2 for own in spread.within)
-    unseen = 2 / (count * replicates) ** 2 if spread.rates else 0.0
-    return _drop(2 * total / replicates / count**2 + unseen, degrees, count * replicates)
+    further = 2 * (spread.widest / 2 / answers) ** 2
+    return _drop(2 * total / replicates / count**2 + further, degrees, answers, least)
 
 
-def _drop(squared_error: float, degrees: float, n: int) -> float:
-    if squared_error < _SLACK:
-        return 1.0 - math.pow(ALPHA, 1.0 / n)
-    quantiles = float(stdtrit(degrees, 1 - ALPHA / 2) + stdtrit(degrees, POWER))
-    return min(1.0, quantiles * math.sqrt(squared_error))
+def _drop(squared_error: float, degrees: float, n: int, least_p: float) -> float | None:
+    """As a comparison with such an error would print it."""
+    error = 0.0 if squared_error < _SLACK else math.sqrt(squared_error)
+    return Effect(
+        difference=0.0, ci95=(-1.0, 1.0), p=1.0, n=n, error=error, degrees=degrees, least_p=least_p
+    ).detectable(ALPHA)
 
 
 def _fewest(least: int, shows: Callable[[int], bool]) -> int | None:
@@ -173,19 +183,22 @@ def sizing_of(record: Record, metric: str, detect: float) -> Sizing:
 
 
 def _replicates_needed(spread: Spread, detect: float) -> int | None:
-    return _fewest(2, lambda replicates: (drop_on_fixtures(spread, replicates) or 0.0) <= detect)
+    return _fewest(2, lambda replicates: _shows(drop_on_fixtures(spread, replicates), detect))
+
+
+def _shows(drop: float | None, detect: float) -> bool:
+    return drop is not None and drop <= detect
 
 
 def _choice(spread: Spread, present: int, replicates: int, detect: float, per_call: float | None) -> Choice:
-    cases = _fewest(2, lambda count: drop_beyond(spread, count, replicates) <= detect)
-    on_fixtures = drop_on_fixtures(spread, replicates)
+    cases = _fewest(2, lambda count: _shows(drop_beyond(spread, count, replicates), detect))
     return Choice(
         replicates=replicates,
         cases=cases,
         calls=None if cases is None else cases * replicates,
         cost_usd=None if cases is None or per_call is None else round(cases * replicates * per_call, 6),
-        present_fixtures=None if on_fixtures is None else round(on_fixtures, 6),
-        present_beyond=round(drop_beyond(spread, present, replicates), 6),
+        present_fixtures=rounded(drop_on_fixtures(spread, replicates)),
+        present_beyond=rounded(drop_beyond(spread, present, replicates)),
     )
 
 

@@ -3,8 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.records import Record
+from skill_evaluator.leaderboard import append_rows
+from skill_evaluator.records import Record, write_record
 from skill_evaluator.scoring import ANSWERED, SCORED
+
+from tests.support.library import SKILL, Library
 
 Score = float | str  # a string is what became of the call instead of a score, such as "unparseable"
 NOTHING = {"mean": None, "strict_mean": None, "stdev": None, "n": 0, "n_cases": 0, "ci95": None}
@@ -88,3 +91,25 @@ def a_record(cases: Mapping[str, Sequence[Score]], **changed: Any) -> Record:
 
 def _outcome(score: Score) -> str:
     return score if isinstance(score, str) else SCORED
+
+
+def keep(library: Library, *records: Record) -> None:
+    """Put records where a library's component has them, and their rows on its leaderboard."""
+    for record in records:
+        write_record(library.component / "evals" / "records" / f"{record.run_id}.json", record)
+    append_rows(library.leaderboard, SKILL, [record.row() for record in records])
+
+
+def a_run(version: str, day: int, cases: Mapping[str, Sequence[Score]], **changed: Any) -> Record:
+    """A record of the library's component: a version on a day of January 2026, on model `m` unless told otherwise."""
+    model_id = changed.get("model_id", "m")
+    return a_record(
+        cases,
+        **{
+            "skill": SKILL,
+            "skill_version": version,
+            "run_id": f"202601{day:02d}T080000Z-abc{day:03d}-{model_id}",
+            "timestamp": f"2026-01-{day:02d}T08:00:00Z",
+            **changed,
+        },
+    )

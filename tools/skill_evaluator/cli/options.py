@@ -24,6 +24,16 @@ class Format(StrEnum):
     markdown = "markdown"
 
 
+class HistoryFormat(StrEnum):
+    """How a history is printed."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+    csv = "csv"
+    junit = "junit"
+
+
 class On(StrEnum):
     """The CI platforms."""
 

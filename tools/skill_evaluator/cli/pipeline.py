@@ -10,7 +10,8 @@ from skill_evaluator.cli.options import Components, Config, Fixtures, Form, Form
 
 @app.command(
     epilog="Examples: skill-evaluator plan --base origin/main · "
-    "skill-evaluator plan receipt-extraction --model gpt-5 --max-cost 5"
+    "skill-evaluator plan receipt-extraction --model gpt-5 --max-cost 5 · "
+    "skill-evaluator plan --detect 0.05 receipt-extraction"
 )
 def plan(
     component: Annotated[
@@ -42,6 +43,14 @@ def plan(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan jobs that make no call.")] = False,
     reason: Annotated[str, typer.Option("--reason", help="Why this is started, for the summary.")] = "",
+    detect: Annotated[
+        float | None,
+        typer.Option(
+            "--detect",
+            metavar="DROP",
+            help="Plan no evaluation: say how many cases and replicates of one component would show such a drop.",
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the plan goes.")] = Path("plan.json"),
     components: Components = Path("components"),
     fixtures: Fixtures = None,
@@ -50,6 +59,17 @@ def plan(
     form: Form = Format.text,
 ) -> None:
     """Say what is to be evaluated, why, in how many calls and at what cost; write it to plan.json. Makes no call."""
+    if detect is not None:
+        from skill_evaluator.commands import detect as sizing
+
+        asked = sizing.Options(
+            names=tuple(component or ()),
+            detect=detect,
+            models=tuple(model or ()),
+            components=components,
+            format=form.value,
+        )
+        raise typer.Exit(sizing.detect(asked))
     from skill_evaluator.commands import plan as command
 
     options = command.Options(

@@ -1,20 +1,18 @@
 """`skill-evaluator compare --calibrate RUN`: how far can this gate be trusted at the size of this run?"""
 
-import datetime
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.commands.inputs import Format
+from skill_evaluator.commands.verdicts import judge_by
 from skill_evaluator.components import load_component
 from skill_evaluator.config import load_settings
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.records import Record, read_record
 from skill_evaluator.regression.calibration import calibrate as measured
 from skill_evaluator.regression.choosing import choose_candidate, read_entries, record_of
-from skill_evaluator.regression.comparing import Judge
-from skill_evaluator.regression.policy import Rules
 from skill_evaluator.reports.calibration_page import print_calibration
 
 TIMES = 1_000
@@ -37,12 +35,7 @@ def calibrate(options: Options) -> int:
     """Deal the run's replicates into halves, judge them many times, print how often the gate was right."""
     settings = load_settings(options.config)
     record = _record(options)
-    judge = Judge(
-        rules=Rules(policy=settings.policy, skill=record.skill, primary_metric=record.primary_metric),
-        required_coverage=settings.required_coverage,
-        waivers=[],
-        today=datetime.datetime.now(datetime.UTC).date(),
-    )
+    judge = replace(judge_by(settings, options.config, record), waivers=[])
     print_calibration(measured(record, judge, TIMES, settings.seed, _Progress()), options.format)
     return EXIT_OK
 

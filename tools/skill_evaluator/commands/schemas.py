@@ -13,6 +13,10 @@ from skill_evaluator.leaderboard import Leaderboard
 from skill_evaluator.pipeline.manifest import Plan
 from skill_evaluator.pipeline.outcome import Outcome
 from skill_evaluator.records import Record
+from skill_evaluator.regression.history import History
+from skill_evaluator.regression.policy import Waiver
+from skill_evaluator.regression.results import ComparisonResult
+from skill_evaluator.regression.sizing import SizingPlan
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scenarios import ScenarioFrontMatter
 
@@ -27,6 +31,10 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "leaderboard": Leaderboard,
     "plan": Plan,
     "outcome": Outcome,
+    "waiver": Waiver,
+    "comparison": ComparisonResult,
+    "history": History,
+    "sizing": SizingPlan,
 }
 
 

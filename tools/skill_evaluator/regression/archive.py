@@ -1,6 +1,7 @@
 """The records of a component that can be a baseline: in the work tree, and on branches that hold records."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from pathlib import Path
 
 from skill_evaluator.components import Component
 from skill_evaluator.errors import LeaderboardError
@@ -27,14 +28,10 @@ class Archive:
             board = files.get(f"{folder}/leaderboard.json")
             if board is not None:
                 known = {entry.run_id for entry in self.entries}
-                found = parse_entries(repository.contents([board])[board], f"{commit}:{folder}/leaderboard.json")
+                text = repository.contents([board])[board].decode("utf-8", "replace")
+                found = parse_entries(text, Path(f"{commit}:{folder}/leaderboard.json"))
                 self.entries += [entry for entry in found if entry.run_id not in known]
             self._blobs |= {path.removeprefix(f"{folder}/evals/records/"): blob for path, blob in files.items()}
-
-    def of_model(self, model_id: str) -> Sequence[Entry]:
-        """The runs of one model, newest first."""
-        found = [entry for entry in self.entries if entry.model_id == model_id]
-        return sorted(found, key=lambda entry: entry.order, reverse=True)
 
     def record(self, entry: Entry) -> Record:
         """The record of a run; raises LeaderboardError."""

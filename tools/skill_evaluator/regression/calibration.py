@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.records import CaseRecord, FieldCount, Record
-from skill_evaluator.regression.comparing import Judge, Pair, compare_records
+from skill_evaluator.regression.comparing import Pair, compare_records
+from skill_evaluator.regression.policy import Judge
 from skill_evaluator.regression.results import MeasureResult
 from skill_evaluator.scoring import ANSWERED, SCORED
 

@@ -5,7 +5,7 @@ verdicts → where.
 """
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from skill_evaluator.config import VerdictName
@@ -14,7 +14,7 @@ from skill_evaluator.records import Record
 from skill_evaluator.regression.comparability import Common, common_part
 from skill_evaluator.regression.localising import changed_cases, profile_of, side_of
 from skill_evaluator.regression.measures import Measure, measures
-from skill_evaluator.regression.policy import Rules, Waiver, waiver_for
+from skill_evaluator.regression.policy import Judge, Waiver, waiver_for
 from skill_evaluator.regression.results import Cases, ComparisonResult, MeasureResult, ModelResult, Scope, Waived
 from skill_evaluator.regression.verdicts import of_component, of_model, verdict
 
@@ -23,10 +23,11 @@ FAMILY = "all metrics and fields of all models, Benjamini-Hochberg"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """The records of one model to compare; without a baseline there is nothing to compare with."""
+    """The records of one model to compare; without a baseline there is nothing to compare with: `absent` says why."""
 
     baseline: Record | None
     candidate: Record
+    absent: str = "there is no complete record of a lower version to compare with"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,18 +57,10 @@ class _Compared:
     measured: tuple[_Measured, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judge:
-    """What verdicts are drawn by: the rules, the share that must be covered, the waivers and the day."""
-
-    rules: Rules
-    required_coverage: float
-    waivers: list[Waiver]
-    today: datetime.date
-
-
-def compare_records(skill: str, pairs: Sequence[Pair], judge: Judge) -> ComparisonResult:
-    """The verdict on a component from the records of its models."""
+def compare_records(
+    skill: str, pairs: Sequence[Pair], judge: Judge, left_out: Mapping[str, str] | None = None
+) -> ComparisonResult:
+    """The verdict on a component from the records of its models; `left_out`, models without one, are shown only."""
     compared = [_measure(pair) for pair in pairs]
     every = [one for model in compared for one in model.measured]
     on_fixtures = _within_family([one.fixtures for one in every])
@@ -85,6 +78,7 @@ def compare_records(skill: str, pairs: Sequence[Pair], judge: Judge) -> Comparis
         alpha=judge.rules.alpha,
         family=FAMILY,
         models=models,
+        left_out=dict(left_out or {}),
     )
 
 
@@ -142,7 +136,7 @@ def _model(
         cases=_cases(compared, judge),
         baseline=None if pair.baseline is None else side_of(pair.baseline),
         candidate=side_of(pair.candidate),
-        reasons=_reasons(compared, metrics, coverage, judge),
+        reasons=_reasons(compared, [one for one in results if _weighs(one)], coverage, judge),
     )
 
 
@@ -242,10 +236,15 @@ def _cases(compared: _Compared, judge: Judge) -> Cases:
     return Cases(broke=broke, fixed=fixed, left_out=compared.common.left_out)
 
 
-def _reasons(compared: _Compared, metrics: Sequence[MeasureResult], coverage: float, judge: Judge) -> list[str]:
+def _weighs(one: MeasureResult) -> bool:
+    """Whether a measure is among the reasons: every metric, and the fields that are more than advisory."""
+    return one.kind != "field" or one.tier != "advisory"
+
+
+def _reasons(compared: _Compared, results: Sequence[MeasureResult], coverage: float, judge: Judge) -> list[str]:
     """Why the verdict is what it is, in words; the weightiest first."""
     if compared.pair.baseline is None or compared.common is None:
-        return ["there is no complete record of a lower version to compare with"]
+        return [compared.pair.absent]
     common = compared.common
     reasons = [f"not comparable: {barrier}" for barrier in common.barriers]
     if not common.cases:
@@ -254,14 +253,20 @@ def _reasons(compared: _Compared, metrics: Sequence[MeasureResult], coverage: fl
         reasons.append(f"coverage {coverage:.2f} is below the required {judge.required_coverage:.2f}")
     if compared.measured and all(one.fixtures is None for one in compared.measured if one.measure.kind == "accuracy"):
         reasons.append("one replicate a case says nothing of chance on these fixtures")
-    for one in metrics:
+    for one in results:
         if one.verdict == "regressed":
             waived = one.waived is not None and one.waived.in_force
             reasons.append(f"{one.metric} fell from {one.baseline:.3f} to {one.candidate:.3f}{' (waived)' * waived}")
-    flat = all(one.verdict != "regressed" for one in metrics if one.kind == "accuracy")
-    if flat and any(one.verdict == "regressed" for one in metrics if one.kind == "reproducibility"):
+    flat = all(one.verdict != "regressed" for one in results if one.kind == "accuracy")
+    if flat and any(one.verdict == "regressed" for one in results if one.kind == "reproducibility"):
         reasons.append("a stability regression: answers agree less while accuracy is not worse")
-    critical = [one for one in metrics if one.tier == "critical" and one.verdict == "inconclusive"]
+    reasons += [_tolerated(one) for one in results if _is_tolerated(one, judge.rules.alpha)]
+    reasons += [
+        f"{one.metric} rose from {one.baseline:.3f} to {one.candidate:.3f}"
+        for one in results
+        if one.tier == "critical" and one.verdict == "improved"
+    ]
+    critical = [one for one in results if one.tier == "critical" and one.verdict == "inconclusive"]
     reasons += [_undecided(one) for one in critical if one.ci95 is not None]
     reasons += common.remarks
     if common.left_out:
@@ -279,4 +284,17 @@ def _undecided(one: MeasureResult) -> str:
     return (
         f"{one.metric}: a drop of {one.tolerance:g} is not excluded (interval {low:+.3f} to {high:+.3f}); "
         f"this run could have seen {seen}"
+    )
+
+
+def _is_tolerated(one: MeasureResult, alpha: float) -> bool:
+    """A drop that is real and small enough."""
+    falling = one.difference is not None and one.difference < 0
+    return falling and one.verdict == "unchanged" and one.q is not None and one.q <= alpha
+
+
+def _tolerated(one: MeasureResult) -> str:
+    return (
+        f"{one.metric} fell from {one.baseline:.3f} to {one.candidate:.3f}, beyond chance, but by no more than the "
+        f"tolerated {one.tolerance:g}"
     )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from skill_evaluator.records import CaseRecord, Record
+from skill_evaluator.records import CaseRecord, FieldCount, Record
 from skill_evaluator.regression.measures import Cases, Measure
 from skill_evaluator.regression.policy import Rules
 from skill_evaluator.regression.results import CaseChange, Side
@@ -30,14 +30,22 @@ def _change(case_id: str, old: float, new: float, before: CaseRecord, after: Cas
 
 
 def _fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
-    """The fields that are right more or less often than before: `right/n → right/n`."""
-    found = {}
+    """The fields that are right more or less often than before, the largest change first: `right/n → right/n`."""
+    found = []
     for path in sorted(before.fields.keys() | after.fields.keys()):
-        old, new = before.fields.get(path), after.fields.get(path)
-        if old is None or new is None or old.right * new.n != new.right * old.n:
-            counts = (f"{count.right}/{count.n}" if count else "–" for count in (old, new))
-            found[path] = " → ".join(counts)
-    return found
+        old, new = _share(before.fields.get(path)), _share(after.fields.get(path))
+        if old != new:
+            counts = (
+                f"{count.right}/{count.n}" if count else "–"
+                for count in (before.fields.get(path), after.fields.get(path))
+            )
+            found.append((round(abs((new or 0.0) - (old or 0.0)), 6), path, " → ".join(counts)))
+    found.sort(key=lambda one: -one[0])
+    return {path: counts for _, path, counts in found}
+
+
+def _share(count: FieldCount | None) -> float | None:
+    return count.right / count.n if count is not None and count.n else None
 
 
 def profile_of(record: Record, path: str) -> dict[str, int]:

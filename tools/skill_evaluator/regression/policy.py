@@ -69,7 +69,7 @@ class Waiver(BaseModel):
 def load_waivers(config_dir: Path) -> list[Waiver]:
     """Read every waiver, expired ones too; raises ConfigError."""
     found = []
-    for path in sorted((config_dir / "waivers").glob("*.yaml")):
+    for path in sorted((config_dir / "waivers").glob("*.y*ml")):
         waiver = validated(Waiver, read_yaml(path), path)
         if (waiver.metric is None) == (waiver.field is None):
             raise ConfigError(f"{path} must name either a metric or a field")
@@ -86,3 +86,13 @@ def waiver_for(measure: Measure, skill: str, model_id: str, waivers: list[Waiver
         if (one.component, getattr(one, kind)) == (skill, measure.name) and one.model in (None, model_id)
     ]
     return max(fitting, key=lambda one: one.expires, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """What verdicts are drawn by: the rules, the share that must be covered, the waivers and the day."""
+
+    rules: Rules
+    required_coverage: float
+    waivers: list[Waiver]
+    today: datetime.date

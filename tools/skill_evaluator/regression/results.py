@@ -106,7 +106,10 @@ class ModelResult(_Part):
 
 
 class ComparisonResult(_Part):
-    """A component: the verdict is that of its worst model. `gate` says which question decides."""
+    """A component: the verdict is that of its worst model. `gate` says which question decides.
+
+    `left_out`: models that have no run to judge, and why; they are in no verdict.
+    """
 
     skill: str
     verdict: VerdictName
@@ -115,3 +118,4 @@ class ComparisonResult(_Part):
     alpha: float
     family: str
     models: list[ModelResult]
+    left_out: dict[str, str] = {}

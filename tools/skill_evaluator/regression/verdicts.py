@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # numpy is imported where an effect is measured
     from skill_evaluator.paired_tests import Effect
 
 Tiered = tuple[Literal["critical", "supporting", "advisory"], VerdictName]
-_WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
+WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
 
 def verdict(effect: "Effect | None", q: float | None, tolerance: float, alpha: float, *, covered: bool) -> VerdictName:
@@ -47,7 +47,7 @@ def of_model(tiered: Iterable[Tiered]) -> VerdictName:
 
 def of_component(verdicts: Iterable[VerdictName]) -> VerdictName:
     """The verdict on a component: that of the model for which it is worst; of nothing, none can be drawn."""
-    return min(verdicts, key=_WORST_FIRST.index, default="incomparable")
+    return min(verdicts, key=WORST_FIRST.index, default="incomparable")
 
 
 def exit_code(verdict: VerdictName, fail_on: Iterable[str]) -> int:

@@ -38,7 +38,7 @@ def _terminal_table(sheet: Sheet, width: int) -> Table:
     for place, name in enumerate(sheet.columns):
         longest = max(len(text) for text in (name, *(row[place].text for row in sheet.rows)))
         table.add_column(
-            name,
+            Text(visible(name)),
             justify="right" if name in sheet.numbers else "left",
             overflow="fold",
             width=min(longest, width * 3 // 8) if name in sheet.whole else None,

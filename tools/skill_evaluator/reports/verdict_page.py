@@ -2,29 +2,30 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator
 from typing import Literal
 
-from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
-from skill_evaluator.regression.results import CaseChange, ComparisonResult, MeasureResult, ModelResult, Side
+from skill_evaluator.regression.results import ComparisonResult, MeasureResult, ModelResult
+from skill_evaluator.regression.verdicts import WORST_FIRST
+from skill_evaluator.reports.sheets import Sheet, markdown_table, show, write
 from skill_evaluator.reports.shown import code_span, visible
+from skill_evaluator.reports.verdict_tables import (
+    MARKS,
+    MOST_CASES,
+    MOST_FIELDS,
+    STYLES,
+    case_sheet,
+    field_sheet,
+    measure_sheet,
+    moved,
+    run_sheet,
+)
 
-_WIDTH = 124
-_MOST_CASES, _MOST_FIELDS = 10, 10
-_STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
-_COLUMNS = (
-    "metric",
-    "before",
-    "after",
-    "difference",
-    "95 % interval",
-    "p",
-    "q",
-    "could see",
-    "verdict",
-    "beyond these",
+_LEGEND = (
+    "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
+    "scope: on these fixtures, where n counts answers; beyond them, on cases not seen, where n counts cases",
 )
 
 
@@ -34,114 +35,104 @@ def print_comparison(result: ComparisonResult, form: Literal["text", "json", "ma
         json.dump(result.model_dump(mode="json"), sys.stdout, indent=2)
         sys.stdout.write("\n")
     elif form == "markdown":
-        sys.stdout.write(comparison_markdown(result))
+        write(comparison_markdown(result))
     else:
-        console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, markup=False)
-        for model in result.models:
-            _print_model(console, model)
-        style = _STYLES.get(result.verdict, "")
-        console.print(f"\n{visible(result.skill)}: ", end="")
-        console.print(f"{result.verdict} {_scope(result)}", style=style)
-        console.print(f"q over the family: {result.family}; alpha {result.alpha:g}")
+        show(_text(result))
+
+
+def _text(result: ComparisonResult) -> Iterator[Sheet | Text]:
+    yield _headline(result.verdict, f"{result.skill}: {result.verdict} {_scope(result)}")
+    for model in _worst_first(result):
+        yield Text()
+        yield _headline(model.verdict, f"{MARKS[model.verdict]} {model.model_id}: {model.verdict} · {_steps(model)}")
+        yield Text(visible(_beside(model, result.gate)))
+        yield from (Text(visible(f"  {reason}")) for reason in (*model.reasons, *_waivers(model)))
+        for sheet, more in _sheets(model, narrow=True):
+            yield Text()
+            yield sheet
+            if more:
+                yield Text(more)
+    yield Text()
+    yield from (Text(visible(line), style="yellow") for line in _left_out(result))
+    yield from (Text(line, style="dim") for line in _LEGEND)
+    yield Text(f"q: p adjusted over {result.family}; α {result.alpha:g}", style="dim")
 
 
 def comparison_markdown(result: ComparisonResult) -> str:
     """The page: nothing in it that came from outside is taken for mark-up."""
     lines = [f"## {code_span(result.skill)}: {result.verdict} {_scope(result)}", ""]
-    for model in result.models:
-        lines += [f"### {code_span(model.model_id)}: {model.verdict}", "", _facts(model), ""]
-        lines += [f"- {code_span(reason)}" for reason in model.reasons]
-        rows = [*model.metrics, *_moved(model.fields)]
-        if rows:
-            lines += ["", f"| {' | '.join(_COLUMNS)} |", f"|{'---|' * len(_COLUMNS)}"]
-            lines += [f"| {' | '.join((code_span(one.metric), *_cells(one)[1:]))} |" for one in rows]
-        for title, changes in (("Broke", model.cases.broke), ("Fixed", model.cases.fixed)):
-            if changes:
-                lines += ["", f"{title}:", ""]
-                lines += [f"- {code_span(_case(change))}" for change in changes[:_MOST_CASES]]
+    for model in _worst_first(result):
+        lines += [f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {model.verdict}", ""]
+        lines += [f"{_code_steps(model)} · {_beside(model, result.gate)}", ""]
+        lines += [f"- {code_span(reason)}" for reason in (*model.reasons, *_waivers(model))]
+        for sheet, more in _sheets(model, narrow=False):
+            lines += ["", markdown_table(sheet).rstrip("\n")]
+            lines += ["", more] if more else []
         lines.append("")
-    return "\n".join([*lines, f"q over the family: {result.family}; α {result.alpha:g}."]) + "\n"
+    lines += [f"- {code_span(line)}" for line in _left_out(result)]
+    legend = [line.replace("*", "\\*") for line in _LEGEND]
+    lines += ["", " · ".join([*legend, f"q: p adjusted over {result.family}; α {result.alpha:g}"])]
+    return "\n".join(lines) + "\n"
 
 
-def _print_model(console: Console, model: ModelResult) -> None:
-    console.print()
-    console.rule(f"{visible(model.model_id)} · {model.verdict}", align="left", style=_STYLES.get(model.verdict, ""))
-    console.print(_facts(model), soft_wrap=True)
-    for reason in model.reasons:
-        console.print(f"  {visible(reason)}", soft_wrap=True)
-    rows = [*model.metrics, *_moved(model.fields)]
-    if rows:
-        table = Table(*_COLUMNS, box=None, pad_edge=False)
-        for column in table.columns[1:8]:
-            column.justify = "right"
-        for one in rows:
-            table.add_row(*_cells(one), style=_STYLES.get(one.verdict, ""))
-        console.print(table)
+def _worst_first(result: ComparisonResult) -> list[ModelResult]:
+    return sorted(result.models, key=lambda model: (WORST_FIRST.index(model.verdict), model.model_id))
+
+
+def _headline(verdict: str, words: str) -> Text:
+    return Text(visible(words), style=STYLES.get(verdict, "bold"))
+
+
+def _sheets(model: ModelResult, *, narrow: bool) -> Iterator[tuple[Sheet, str]]:
+    """Every table that has a row, and what is left out of it."""
+    if model.metrics:
+        yield measure_sheet(model.metrics, narrow=narrow), ""
+    fields = field_sheet(model.fields, narrow=narrow)
+    if fields.rows:
+        yield fields, _more(len(moved(model.fields)) - MOST_FIELDS, " fields")
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
-        for change in changes[:_MOST_CASES]:
-            console.print(f"{title}: {visible(_case(change))}", soft_wrap=True)
-        if len(changes) > _MOST_CASES:
-            console.print(f"… and {len(changes) - _MOST_CASES} more {title}")
+        if changes:
+            yield case_sheet(f"{title}: {len(changes)}", changes), _more(len(changes) - MOST_CASES)
+    yield run_sheet(model), ""
 
 
-def _moved(fields: Sequence[MeasureResult]) -> list[MeasureResult]:
-    """The fields that say something: those with a verdict of their own, or the largest differences."""
-    moved = [one for one in fields if one.difference]
-    moved.sort(key=lambda one: (one.verdict not in ("regressed", "improved"), -abs(one.difference or 0.0), one.metric))
-    return moved[:_MOST_FIELDS]
+def _more(count: int, of: str = "") -> str:
+    return f"… and {count} more{of}" if count > 0 else ""
 
 
 def _scope(result: ComparisonResult) -> str:
-    here = "on these fixtures" if result.gate == "fixtures" else "beyond these fixtures"
-    other = f"; beyond them {result.generalises}" if result.gate == "fixtures" else ""
-    return f"{here}{other}"
+    if result.gate == "fixtures":
+        return f"on these fixtures; beyond them {result.generalises}"
+    return "beyond these fixtures"
 
 
-def _facts(model: ModelResult) -> str:
-    sides = [model.candidate] if model.baseline is None else [model.baseline, model.candidate]
-    parts = [
-        " → ".join(f"{side.skill_version} ({side.replicates} replicates)" for side in sides),
-        f"coverage {model.coverage:.2f}",
-        f"agreement {model.stability}",
-        f"beyond these fixtures {model.generalises}",
-        "cost " + _arrow(sides, lambda side: "–" if side.cost_usd is None else f"${side.cost_usd:.4f}"),
-        "tokens out " + _arrow(sides, lambda side: "–" if side.output_tokens is None else f"{side.output_tokens:,}"),
-        "p50 " + _arrow(sides, lambda side: "–" if side.latency_p50_s is None else f"{side.latency_p50_s:.2f} s"),
-        "failures " + _arrow(sides, lambda side: str(sum(side.failures.values()))),
-    ]
-    return " · ".join(parts)
+def _steps(model: ModelResult) -> str:
+    before = "" if model.baseline is None else f"{model.baseline.skill_version} → "
+    return f"{before}{model.candidate.skill_version}"
 
 
-def _arrow(sides: Iterable[Side], said: Callable[[Side], str]) -> str:
-    return " → ".join(map(said, sides))
+def _code_steps(model: ModelResult) -> str:
+    before = "" if model.baseline is None else f"{code_span(model.baseline.skill_version)} → "
+    return f"{before}{code_span(model.candidate.skill_version)}"
 
 
-def _cells(one: MeasureResult) -> tuple[str, ...]:
-    waived = f" (waived until {one.waived.expires})" if one.waived and one.waived.in_force else ""
-    expired = f" (waiver expired {one.waived.expires})" if one.waived and not one.waived.in_force else ""
-    tier = {"critical": " *", "supporting": "", "advisory": " (advisory)"}[one.tier]
-    return (
-        visible(one.metric) + tier,
-        _number(one.baseline),
-        _number(one.candidate),
-        _signed(one.difference),
-        "–" if one.ci95 is None else f"{one.ci95[0]:+.3f} to {one.ci95[1]:+.3f}",
-        _number(one.p),
-        _number(one.q),
-        _number(one.detectable_drop),
-        one.verdict + waived + expired,
-        one.generalises.verdict,
-    )
+def _beside(model: ModelResult, gate: str) -> str:
+    """What the verdict leaves open: the other question, agreement between replicates, and how much was measured."""
+    beyond = [f"beyond these fixtures: {model.generalises}"] if gate == "fixtures" else []
+    return " · ".join([*beyond, f"agreement between replicates: {model.stability}", f"coverage {model.coverage:.2f}"])
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _waivers(model: ModelResult) -> Iterator[str]:
+    for one in (*model.metrics, *model.fields):
+        if one.waived is not None:
+            yield _waiver(one)
 
 
-def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.3f}"
+def _waiver(one: MeasureResult) -> str:
+    assert one.waived is not None  # noqa: S101 (for the type checker)
+    how = "waived until" if one.waived.in_force else "its waiver expired on"
+    return f"{one.metric}: {how} {one.waived.expires}: {one.waived.reason}"
 
 
-def _case(change: CaseChange) -> str:
-    fields = "; ".join(f"{path} {counts}" for path, counts in change.fields.items())
-    return f"{change.case_id} {change.before:.3f} → {change.after:.3f}{f' ({fields})' if fields else ''}"
+def _left_out(result: ComparisonResult) -> list[str]:
+    return [f"{model_id} is left out: {why}" for model_id, why in result.left_out.items()]

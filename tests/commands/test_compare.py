@@ -1,0 +1,384 @@
+"""`compare` through the command line: which runs it takes, what it prints, and the exit code the policy asks for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.support.library import ROOT, SKILL, Ended, Library
+from tests.support.records import Score, a_run, keep
+
+GOOD: dict[str, list[Score]] = {f"case-{at:02d}": [0.9, 0.92, 0.88, 0.91, 0.9] for at in range(12)}
+BAD: dict[str, list[Score]] = {f"case-{at:02d}": [0.4 + 0.01 * (at % 3), 0.42, 0.38, 0.41, 0.4] for at in range(12)}
+WORSE: dict[str, list[Score]] = {f"case-{at:02d}": [0.1 + 0.01 * (at % 3), 0.12, 0.08, 0.11, 0.1] for at in range(12)}
+
+
+def compare(library: Library, *arguments: str) -> Ended:
+    return library.call("compare", SKILL, *arguments)
+
+
+def chosen(library: Library, *arguments: str) -> dict[str, tuple[str | None, str]]:
+    """By model, the run ids of baseline and candidate."""
+    found = compare(library, "--format", "json", *arguments)
+    assert found.code in (0, 3), found.err
+    return {
+        model["model_id"]: (model["baseline"] and model["baseline"]["run_id"], model["candidate"]["run_id"])
+        for model in found.json["models"]
+    }
+
+
+def verdict(library: Library, *arguments: str) -> str:
+    return str(compare(library, "--format", "json", *arguments).json["verdict"])
+
+
+def the_id(day: int, model_id: str = "m") -> str:
+    return f"202601{day:02d}T080000Z-abc{day:03d}-{model_id}"
+
+
+@pytest.fixture
+def regressed(library: Library) -> Library:
+    keep(library, a_run("1.0.0", 1, GOOD), a_run("1.1.0", 2, BAD))
+    return library
+
+
+def test_the_newest_complete_run_of_the_highest_version_meets_the_newest_of_the_next_lower_one(
+    library: Library,
+) -> None:
+    keep(
+        library,
+        a_run("1.0.0", 1, GOOD),
+        a_run("1.10.0", 2, GOOD),
+        a_run("1.10.0", 3, GOOD),
+        a_run("1.9.0", 4, GOOD),
+        a_run("2.0.0", 5, BAD),
+        a_run("2.0.0", 6, BAD),
+        a_run("1.10.0", 7, GOOD, complete=False),
+        a_run("2.0.0", 8, WORSE, complete=False),
+        a_run("2.0.0", 9, WORSE, scenario="cautious"),
+        a_run("3.0.0", 10, WORSE, scenario="cautious"),
+        a_run("1.10.0", 11, WORSE, scenario="cautious"),
+    )
+    assert chosen(library) == {"m": (the_id(3), the_id(6))}
+
+
+def test_each_model_is_compared_with_itself_and_one_without_the_version_is_left_out_aloud(library: Library) -> None:
+    keep(
+        library,
+        a_run("1.0.0", 1, GOOD),
+        a_run("2.0.0", 2, GOOD),
+        a_run("1.0.0", 3, GOOD, model_id="n"),
+        a_run("1.5.0", 4, GOOD, model_id="n"),
+        a_run("2.0.0", 5, BAD, model_id="n"),
+        a_run("0.9.0", 6, GOOD, model_id="retired"),
+        a_run("1.0.0", 7, BAD, model_id="retired"),
+    )
+    assert chosen(library) == {"m": (the_id(1), the_id(2)), "n": (the_id(4, "n"), the_id(5, "n"))}
+    assert compare(library, "--format", "json").json["left_out"] == {"retired": "no complete run of 2.0.0"}
+    assert "retired is left out: no complete run of 2.0.0" in compare(library).out
+    assert chosen(library, "--model", "retired") == {"retired": (the_id(6, "retired"), the_id(7, "retired"))}
+
+
+def test_a_first_version_has_nothing_to_compare_with(library: Library) -> None:
+    keep(library, a_run("1.0.0", 1, GOOD))
+    found = compare(library)
+    assert found.code == 0
+    assert f"{SKILL}: incomparable" in found.out
+    assert "there is no complete record of a lower version" in found.out
+
+
+def test_baseline_and_candidate_by_version_and_by_run_id(library: Library) -> None:
+    keep(library, *(a_run(f"1.{minor}.0", minor + 1, GOOD) for minor in range(4)))
+    assert chosen(library, "--baseline", "1.0.0") == {"m": (the_id(1), the_id(4))}
+    assert chosen(library, "--candidate", "1.1.0") == {"m": (the_id(1), the_id(2))}
+    assert chosen(library, "--baseline", the_id(3), "--candidate", "1.1.0") == {"m": (the_id(3), the_id(2))}
+    assert chosen(library, "--candidate", the_id(2)) == {"m": (the_id(1), the_id(2))}
+
+
+def test_a_run_id_is_of_one_model(library: Library) -> None:
+    keep(library, a_run("1.0.0", 1, GOOD), a_run("2.0.0", 2, GOOD))
+    keep(library, a_run("1.0.0", 3, GOOD, model_id="n"), a_run("2.0.0", 4, GOOD, model_id="n"))
+    assert chosen(library, "--candidate", the_id(4, "n")) == {"n": (the_id(3, "n"), the_id(4, "n"))}
+    assert chosen(library, "--baseline", the_id(1)) == {"m": (the_id(1), the_id(2))}
+    crossed = compare(library, "--baseline", the_id(1), "--candidate", the_id(4, "n"))
+    assert "the models differ: m and n" in crossed.out
+
+
+def test_a_run_under_a_scenario_is_compared_when_named_with_one_of_the_same_scenario(library: Library) -> None:
+    keep(
+        library,
+        a_run("1.0.0", 1, GOOD, scenario="cautious"),
+        a_run("1.0.0", 2, GOOD),
+        a_run("2.0.0", 3, GOOD, scenario="cautious"),
+        a_run("2.0.0", 4, GOOD),
+    )
+    assert chosen(library, "--candidate", the_id(3)) == {"m": (the_id(1), the_id(3))}
+    assert chosen(library, "--candidate", the_id(3), "--baseline", "1.0.0") == {"m": (the_id(1), the_id(3))}
+
+
+def test_a_baseline_version_that_one_model_lacks_is_said_for_that_model(library: Library) -> None:
+    keep(library, a_run("1.0.0", 1, GOOD), a_run("2.0.0", 2, GOOD), a_run("2.0.0", 3, GOOD, model_id="n"))
+    found = compare(library, "--baseline", "1.0.0")
+    assert "there is no complete record of 1.0.0" in found.out
+    assert chosen(library, "--baseline", "1.0.0")["n"] == (None, the_id(3, "n"))
+
+
+def test_two_files_need_no_component(regressed: Library, tmp_path: Path) -> None:
+    records = regressed.component / "evals" / "records"
+    arguments = ("compare", "--baseline", f"{records / the_id(1)}.json", "--candidate", f"{records / the_id(2)}.json")
+    found = regressed.call(*arguments, "--config", str(tmp_path / "none"))
+    assert found.code == 3
+    assert f"{SKILL}: regressed" in found.out
+
+
+def test_a_file_beside_the_leaderboard(regressed: Library) -> None:
+    keep(regressed, a_run("1.0.0", 5, GOOD, model_id="n"), a_run("1.1.0", 6, GOOD, model_id="n"))
+    path = regressed.write("elsewhere.json", a_run("1.2.0", 20, WORSE).model_dump(mode="json"))
+    assert chosen(regressed, "--candidate", str(path)) == {"m": (the_id(2), the_id(20))}
+    assert chosen(regressed, "--baseline", str(path)) == {"m": (the_id(20), the_id(2))}
+    both = chosen(regressed, "--baseline", str(path), "--candidate", str(path))
+    assert both == {"m": (the_id(20), the_id(20))}
+
+
+def test_a_file_of_another_component_is_not_compared(regressed: Library) -> None:
+    path = regressed.write("other.json", a_run("1.2.0", 20, GOOD, skill="other").model_dump(mode="json"))
+    found = compare(regressed, "--candidate", str(path))
+    assert "they are of different components" in found.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--baseline", "1.0.O"), "'1.0.O' (did you mean '1.0.0'?)"),
+        (("--candidate", "1.1"), "no complete run of 'm' of version or id '1.1' (did you mean '1.1.0'?)"),
+        (("--baseline", f"{the_id(1)}n"), f"(did you mean '{the_id(1)}'?)"),
+        (("--model", "n"), "no run of model 'n' in"),
+        (("--fail-on", "regresed"), "unknown verdict 'regresed' for --fail-on (did you mean 'regressed'?)"),
+        (("--baseline", "missing.json"), "missing.json does not exist"),
+    ],
+)
+def test_what_is_not_there_is_said_in_a_line_with_the_nearest(
+    regressed: Library, arguments: tuple[str, str], says: str
+) -> None:
+    found = compare(regressed, *arguments)
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
+    assert says in found.err
+
+
+def test_a_version_with_incomplete_runs_only_is_not_offered_as_the_nearest(regressed: Library) -> None:
+    keep(regressed, a_run("1.1.1", 3, GOOD, complete=False))
+    assert "id '1.1.1' (did you mean '1.1.0'?)" in compare(regressed, "--candidate", "1.1.1").err
+
+
+def test_without_component_or_files_the_line_says_what_to_name(regressed: Library) -> None:
+    found = regressed.call("compare", "--baseline", "1.0.0")
+    assert found.code == 2
+    assert "name a component, or two record files" in found.err
+
+
+def test_an_empty_leaderboard_says_to_evaluate_first(library: Library) -> None:
+    found = compare(library)
+    assert found.code == 2
+    assert f"evaluate '{SKILL}' first" in found.err
+
+
+def test_only_incomplete_runs_are_nothing_to_judge(library: Library) -> None:
+    keep(library, a_run("1.0.0", 1, GOOD, complete=False))
+    found = compare(library)
+    assert (found.code, found.err) == (2, "error: no run is complete: there is nothing to judge\n")
+
+
+def test_a_missing_record_file_is_named(regressed: Library) -> None:
+    (regressed.component / "evals" / "records" / f"{the_id(1)}.json").unlink()
+    found = compare(regressed)
+    assert (found.code, found.err.count("\n")) == (2, 1)
+    assert f"{the_id(1)}.json does not exist" in found.err
+
+
+@pytest.mark.parametrize(
+    ("board", "says"),
+    [
+        ("{", "is not a leaderboard"),
+        ({"runs": [{"skill_version": "1.0.0"}]}, "is not a leaderboard"),
+        (
+            {"runs": [{"skill_version": "1.0.0", "run_id": 3, "model_id": "m", "timestamp": 1}]},
+            "a valid string at runs[0].run_id",
+        ),
+        ({"schema_version": 99, "runs": []}, "upgrade skill-evaluator"),
+        (
+            {
+                "runs": [
+                    {
+                        "skill_version": "1.0.0",
+                        "run_id": "../../../secret",
+                        "model_id": "m",
+                        "timestamp": "",
+                        "complete": True,
+                    }
+                ]
+            },
+            "cannot be the name of a record",
+        ),
+    ],
+)
+def test_a_broken_leaderboard_is_an_error_of_one_line(library: Library, board: Any, says: str) -> None:
+    library.write(f"components/{SKILL}/leaderboard.json", board)
+    found = compare(library)
+    assert (found.code, found.err.count("\n")) == (2, 1)
+    assert says in found.err
+
+
+@pytest.mark.parametrize(
+    ("candidate", "fail_on", "code"),
+    [
+        (BAD, (), 3),
+        (BAD, ("--fail-on", "inconclusive"), 0),
+        (BAD, ("--fail-on", "inconclusive,regressed"), 3),
+        (GOOD, ("--fail-on", "regressed, inconclusive"), 0),
+        ({name: scores[:1] for name, scores in GOOD.items()}, (), 0),
+        ({name: scores[:1] for name, scores in list(GOOD.items())[:4]}, ("--fail-on", "inconclusive"), 4),
+        ({f"new-{name}": scores for name, scores in GOOD.items()}, ("--fail-on", "incomparable"), 4),
+        ({f"new-{name}": scores for name, scores in GOOD.items()}, (), 0),
+    ],
+)
+def test_the_exit_code_is_what_the_policy_makes_of_the_verdict(
+    library: Library, candidate: dict[str, list[Score]], fail_on: tuple[str, ...], code: int
+) -> None:
+    keep(library, a_run("1.0.0", 1, GOOD), a_run("1.1.0", 2, candidate))
+    assert compare(library, *fail_on).code == code
+
+
+def test_the_policy_of_settings_holds_and_a_component_has_its_own(regressed: Library) -> None:
+    regressed.settings(policy={"fail_on": ["inconclusive"]})
+    assert compare(regressed).code == 0
+    regressed.settings(policy={"tolerance": 0.6, "alpha": 0.01})
+    found = compare(regressed, "--format", "json")
+    assert (found.code, found.json["verdict"], found.json["alpha"]) == (0, "unchanged", 0.01)
+    regressed.settings(policy={"tolerance": 0.6, "components": {SKILL: {"tolerance": 0.1, "alpha": 0.02}}})
+    found = compare(regressed, "--format", "json")
+    assert (found.code, found.json["alpha"], found.json["models"][0]["metrics"][0]["tolerance"]) == (3, 0.02, 0.1)
+    regressed.settings(policy={"metrics": {"field_level_f1": {"tier": "advisory"}}})
+    assert compare(regressed, "--format", "json").json["models"][0]["metrics"][0]["tier"] == "advisory"
+
+
+def test_a_wrong_policy_names_file_and_key(regressed: Library) -> None:
+    regressed.settings(policy={"components": {SKILL: {"metrics": {"field_level_f1": {"tier": "vital"}}}}})
+    found = compare(regressed)
+    assert (found.code, found.err.count("\n")) == (2, 1)
+    assert f"policy.components.{SKILL}.metrics.field_level_f1.tier in .evaluator/settings.yaml" in found.err
+
+
+def waive(library: Library, **changed: Any) -> None:
+    waiver = {"component": SKILL, "metric": "field_level_f1", "reason": "known, to be fixed", "expires": "2999-01-01"}
+    library.write(".evaluator/waivers/f1.yaml", {**waiver, **changed})
+
+
+def test_a_waiver_takes_a_regression_on_and_is_shown(library: Library) -> None:
+    """Of a supporting metric: what is left decides."""
+    other = {"exact_match": GOOD}
+    keep(library, a_run("1.0.0", 1, GOOD, other=other), a_run("1.1.0", 2, GOOD, other={"exact_match": BAD}))
+    assert verdict(library) == "regressed"
+    waive(library, metric="exact_match")
+    found = compare(library)
+    assert found.code == 0
+    assert "exact_match: waived until 2999-01-01: known, to be fixed" in found.out
+    assert "regressed, waived" in found.out
+    assert "exact_match: waived until 2999-01-01: known, to be fixed" in compare(library, "--format", "markdown").out
+    metric = compare(library, "--format", "json").json["models"][0]["metrics"][1]
+    assert metric["waived"] == {"reason": "known, to be fixed", "expires": "2999-01-01", "in_force": True}
+
+
+def test_an_expired_waiver_waives_nothing_and_is_shown_as_expired(regressed: Library) -> None:
+    waive(regressed, expires="2020-02-29")
+    found = compare(regressed)
+    assert found.code == 3
+    assert "field_level_f1: its waiver expired on 2020-02-29: known, to be fixed" in found.out
+    assert "regressed, waiver expired" in found.out
+
+
+@pytest.mark.parametrize(
+    "elsewhere", [{"component": "other"}, {"model": "n"}, {"metric": None, "field": "field_level_f1"}]
+)
+def test_a_waiver_of_something_else_waives_nothing(regressed: Library, elsewhere: dict[str, str]) -> None:
+    waive(regressed, **elsewhere)
+    found = compare(regressed)
+    assert found.code == 3
+    assert "waive" not in found.out
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("component: [", "broken YAML"),
+        ("", "a mapping of keys to values is expected"),
+        ({"component": "s", "metric": "a", "reason": "b"}, "a required key is missing at expires"),
+        ({"component": "s", "metric": "a", "reason": "", "expires": "2026-01-01"}, "at reason"),
+        ({"component": "s", "metric": "a", "reason": "b", "expires": "soon"}, "at expires"),
+        ({"component": "s", "reason": "b", "expires": "2026-01-01"}, "must name either a metric or a field"),
+        (
+            {"component": "s", "metric": "a", "field": "b", "reason": "b", "expires": "2026-01-01"},
+            "must name either a metric or a field",
+        ),
+        ({"component": "s", "metric": "a", "reason": "b", "expires": "2026-01-01", "until": 1}, "unknown key at until"),
+    ],
+)
+def test_a_broken_waiver_is_an_error_of_one_line(regressed: Library, content: Any, says: str) -> None:
+    regressed.write(".evaluator/waivers/broken.yml", content)
+    found = compare(regressed)
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
+    assert says in found.err
+    assert ".evaluator/waivers/broken.yml" in found.err
+
+
+def test_json_validates_against_its_schema(regressed: Library) -> None:
+    fields = {"total": dict.fromkeys(GOOD, (5, 5))}
+    fallen = {"total": dict.fromkeys(GOOD, (1, 5))}
+    keep(regressed, a_run("2.0.0", 3, GOOD, fields=fields, agreement=dict.fromkeys(GOOD, 1.0)))
+    keep(regressed, a_run("2.1.0", 4, WORSE, fields=fallen, agreement=dict.fromkeys(GOOD, 0.5)))
+    keep(regressed, a_run("2.1.0", 5, GOOD, model_id="new"), a_run("1.0.0", 6, GOOD, model_id="old"))
+    waive(regressed)
+    written = json.loads((ROOT / ".evaluator" / "schemas" / "comparison.json").read_bytes())
+    found = compare(regressed, "--format", "json").json
+    jsonschema.Draft202012Validator(written).validate(found)
+    assert {"skill", "verdict", "generalises", "models"} <= found.keys()
+    (model,) = (one for one in found["models"] if one["model_id"] == "m")
+    assert {"coverage", "metrics", "fields", "cases", "reasons"} <= model.keys()
+    keys = {"metric", "baseline", "candidate", "difference", "ci95", "p", "q", "n_cases", "detectable_drop", "verdict"}
+    assert keys <= model["metrics"][0].keys()
+
+
+def test_the_committed_schemas_are_those_of_the_code(library: Library) -> None:
+    library.call("schemas", "schemas")
+    for name in ("comparison", "waiver", "history", "sizing", "settings"):
+        written = (library.root / "schemas" / f"{name}.json").read_text()
+        assert written == (ROOT / ".evaluator" / "schemas" / f"{name}.json").read_text(), name
+
+
+def test_the_text_leads_with_the_verdict_and_fits_a_page(regressed: Library) -> None:
+    keep(regressed, a_run("2.0.0", 3, GOOD, fields={"total": dict.fromkeys(GOOD, (5, 5))}))
+    worse = a_run(
+        "2.1.0",
+        4,
+        WORSE | {"case-00": ["unparseable"] * 5},
+        fields={"total": dict.fromkeys(GOOD, (1, 5))},
+        failures={"unparseable": 5},
+        tokens={"input": 20, "output": 5},
+        cost_usd=0.5,
+    )
+    keep(regressed, worse)
+    lines = compare(regressed).out.splitlines()
+    assert lines[0] == f"{SKILL}: regressed on these fixtures; beyond them regressed"
+    assert lines[2] == "▼ m: regressed · 2.0.0 → 2.1.0"
+    text = "\n".join(lines)
+    for part in ("broke: 12", "0.902 → 0.000", "total 5/5 → 1/5", "unparseable", "+5", "+100 %", "-50 %", "latency"):
+        assert part in text, part
+    assert max(map(len, lines)) <= 110
+
+
+def test_a_waiver_of_the_one_critical_metric_leaves_nothing_that_decides(regressed: Library) -> None:
+    waive(regressed)
+    found = compare(regressed)
+    assert found.code == 0
+    assert found.out.startswith(f"{SKILL}: inconclusive on these fixtures")
+    assert "field_level_f1 fell from 0.902 to 0.404 (waived)" in found.out

@@ -1,0 +1,86 @@
+"""`plan --detect`: what would show a drop, from the newest record of each model; plans no evaluation."""
+
+import json
+
+import jsonschema
+import pytest
+
+from tests.support.library import ROOT, SKILL, Ended, Library
+from tests.support.records import Score, a_run, keep
+
+
+def cases(spread: float, replicates: int = 5) -> dict[str, list[Score]]:
+    return {
+        f"case-{at:02d}": [0.5 + spread * (at % 5 - 2) + 0.02 * ((at + 2 * one) % 4) for one in range(replicates)]
+        for at in range(12)
+    }
+
+
+@pytest.fixture
+def recorded(library: Library) -> Library:
+    keep(library, a_run("1.0.0", 1, cases(0.2)), a_run("1.1.0", 2, cases(0.05), cost_usd=0.6))
+    keep(library, a_run("1.1.0", 3, cases(0.1, 1), model_id="n"), a_run("1.1.0", 4, cases(0.3), complete=False))
+    return library
+
+
+def detect(library: Library, drop: str = "0.05", *arguments: str) -> Ended:
+    return library.call("plan", "--detect", drop, *(arguments or (SKILL,)))
+
+
+def test_it_says_whether_the_present_cases_do_and_what_more_would_cost(recorded: Library) -> None:
+    found = detect(recorded)
+    assert found.code == 0, found.err
+    assert f"{SKILL}: what shows a drop of 0.05 with 80 % power at α 0.05" in found.out
+    assert "m: its 12 cases show it on these fixtures with 2 replicates (24 calls, $0.2400)" in found.out
+    assert "n: its record has one replicate a case: evaluate with --replicates 2 or more" in found.out
+    assert max(map(len, found.out.splitlines())) <= 110
+    assert not (recorded.root / "plan.json").exists()
+
+
+def test_json_validates_against_its_schema_and_is_of_the_newest_complete_record(recorded: Library) -> None:
+    found = detect(recorded, "0.05", SKILL, "--format", "json").json
+    written = json.loads((ROOT / ".evaluator" / "schemas" / "sizing.json").read_bytes())
+    jsonschema.Draft202012Validator(written).validate(found)
+    m, n = found["models"]
+    assert (m["run_id"], m["skill_version"], m["cost_per_call_usd"]) == ("20260102T080000Z-abc002-m", "1.1.0", 0.01)
+    assert [choice["replicates"] for choice in m["choices"]] == [1, 2, 3, 5, 10, 20]
+    assert n["choices"] == []
+
+
+def test_a_smaller_drop_needs_more(recorded: Library) -> None:
+    def needed(drop: str) -> list[int]:
+        (model,) = detect(recorded, drop, SKILL, "-m", "m", "--format", "json").json["models"]
+        return [choice["cases"] for choice in model["choices"]]
+
+    assert all(small > large for small, large in zip(needed("0.01"), needed("0.05"), strict=True))
+
+
+def test_markdown_is_a_page(recorded: Library) -> None:
+    assert (
+        "| replicates | cases to generalise | calls | cost |"
+        in detect(recorded, "0.1", SKILL, "--format", "markdown").out
+    )
+
+
+@pytest.mark.parametrize(
+    ("drop", "arguments", "says"),
+    [
+        ("0", (SKILL,), "--detect must be a drop between 0 and 1"),
+        ("5", (SKILL,), "--detect must be a drop between 0 and 1, such as 0.05, not 5"),
+        ("nan", (SKILL,), "--detect must be a drop between 0 and 1"),
+        ("0.05", ("--model", "m"), "--detect takes one component"),
+        ("0.05", (SKILL, "other"), "--detect takes one component"),
+        ("0.05", ("notice-extractio",), "did you mean 'notice-extraction'?"),
+        ("0.05", (SKILL, "--model", "o"), "no run of model 'o'"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(recorded: Library, drop: str, arguments: tuple[str, ...], says: str) -> None:
+    found = detect(recorded, drop, *arguments)
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
+    assert says in found.err
+
+
+def test_without_a_complete_run_there_is_nothing_to_plan_by(library: Library) -> None:
+    found = detect(library)
+    assert (found.code, found.err.count("\n")) == (2, 1)
+    assert "holds no complete run to plan by" in found.err

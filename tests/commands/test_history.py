@@ -1,0 +1,96 @@
+"""`history` through the command line: versions beside models, what made it worse, and the exports."""
+
+import csv
+import io
+import json
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from tests.support.library import ROOT, SKILL, Ended, Library
+from tests.support.records import Score, a_run, keep
+
+
+def cases(level: float) -> dict[str, list[Score]]:
+    return {f"case-{at:02d}": [level + 0.01 * ((at + 2 * one) % 4) for one in range(5)] for at in range(12)}
+
+
+@pytest.fixture
+def recorded(library: Library) -> Library:
+    levels = {"1.0.0": (0.8, 0.7), "1.1.0": (0.8, 0.7), "1.10.0": (0.5, 0.7), "2.0.0": (0.5, 0.9)}
+    for day, (version, (m, n)) in enumerate(levels.items(), 1):
+        keep(library, a_run(version, day, cases(m)), a_run(version, day, cases(n), model_id="n"))
+    keep(library, a_run("1.0.0", 20, cases(0.81), complete=False), a_run("1.0.0", 21, cases(0.1), scenario="cautious"))
+    return library
+
+
+def history(library: Library, *arguments: str) -> Ended:
+    return library.call("history", SKILL, *arguments)
+
+
+def test_the_text_says_first_what_made_it_worse(recorded: Library) -> None:
+    found = history(recorded)
+    assert found.code == 0, found.err
+    lines = [" ".join(line.split()) for line in found.out.splitlines()]
+    assert lines[1].startswith("m: ▼ worse from 1.10.0 on: 0.815 → 0.515 (q 0.001, 12 cases)")
+    assert lines[2].startswith("n: ▲ better from 2.0.0 on: 0.715 → 0.915")
+    assert [line for line in lines if line[:2] in ("1.", "2.")] == [
+        "1.0.0 0.815 0.715",
+        "1.1.0 0.815 = 0.715 =",
+        "1.10.0 0.515 ▼ 0.715 =",
+        "2.0.0 0.515 = 0.915 ▲",
+    ]
+
+
+def test_one_model_of_them(recorded: Library) -> None:
+    assert [model["model_id"] for model in history(recorded, "-m", "n", "--format", "json").json["models"]] == ["n"]
+    wrong = history(recorded, "--model", "o")
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    assert "no run of model 'o'" in wrong.err
+
+
+def test_json_validates_against_its_schema(recorded: Library) -> None:
+    written = json.loads((ROOT / ".evaluator" / "schemas" / "history.json").read_bytes())
+    jsonschema.Draft202012Validator(written).validate(history(recorded, "--format", "json").json)
+
+
+def test_csv_has_every_run_the_unfinished_too(recorded: Library) -> None:
+    rows = list(csv.DictReader(io.StringIO(history(recorded, "--format", "csv").out)))
+    assert len(rows) == 10
+    assert {row["metric"] for row in rows} == {"field_level_f1"}
+    assert [(row["version"], row["complete"], row["scenario"]) for row in rows[-2:]] == [
+        ("1.0.0", "false", ""),
+        ("1.0.0", "true", "cautious"),
+    ]
+    assert len(list(csv.DictReader(io.StringIO(history(recorded, "--format", "csv", "-m", "n").out)))) == 4
+
+
+def test_junit_has_a_test_case_a_model_and_step(recorded: Library) -> None:
+    keep(recorded, a_run("3.0.0", 25, {name: scores[:1] for name, scores in cases(0.5).items()}))
+    keep(recorded, a_run("3.0.0", 25, {f"new-{name}": scores for name, scores in cases(0.5).items()}, model_id="n"))
+    found = history(recorded, "--format", "junit")
+    root = ElementTree.fromstring(found.out.encode())
+    assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["8", "1", "0", "2"]
+    tests = {(test.get("classname"), test.get("name")): test for test in root.iter("testcase")}
+    assert len(tests) == 8
+    failed = [key for key, test in tests.items() if test.find("failure") is not None]
+    assert failed == [(f"{SKILL}.m", "1.1.0 → 1.10.0")]
+    assert {str(skipped.get("message")).partition(":")[0] for skipped in root.iter("skipped")} == {
+        "inconclusive",
+        "incomparable",
+    }
+
+
+def test_markdown_is_a_page(recorded: Library) -> None:
+    page = history(recorded, "--format", "markdown").out
+    assert "| version | `m` | `n` |" in page
+    assert "| `1.10.0` | 0.515 ▼ | 0.715 = |" in page
+
+
+def test_nothing_recorded_is_said(library: Library) -> None:
+    found = history(library)
+    assert (found.code, found.err.count("\n")) == (2, 1)
+    assert f"evaluate '{SKILL}' first" in found.err
+    keep(library, a_run("1.0.0", 1, cases(0.5), complete=False))
+    assert "no complete run yet" in history(library).err

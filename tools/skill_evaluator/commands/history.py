@@ -1,0 +1,54 @@
+"""`skill-evaluator history`: every recorded version of every model, and which of them made it worse. Makes no call."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from skill_evaluator.commands.verdicts import judge_by
+from skill_evaluator.components import load_component
+from skill_evaluator.config import load_settings
+from skill_evaluator.errors import EXIT_OK, LeaderboardError
+from skill_evaluator.leaderboard import load_leaderboard
+from skill_evaluator.regression.choosing import newest_of_versions, of_models, read_entries, record_of
+from skill_evaluator.regression.history import history_of
+from skill_evaluator.reports.history_exports import print_csv, print_junit
+from skill_evaluator.reports.history_page import print_history
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The command line, typed."""
+
+    skill: str
+    models: tuple[str, ...] = ()
+    components: Path = Path("components")
+    config: Path = Path(".evaluator")
+    format: Literal["text", "json", "markdown", "csv", "junit"] = "text"
+
+
+def history(options: Options) -> int:
+    """Read the records of every version, judge each step, print; returns the exit code."""
+    settings = load_settings(options.config)
+    component = load_component(options.components, options.skill)
+    where = component.leaderboard_path
+    entries = of_models(read_entries(where), options.models, where)
+    if not entries:
+        raise LeaderboardError(f"{where} holds no run yet; evaluate '{component.name}' first")
+    if options.format == "csv":
+        board = load_leaderboard(where, component.name)
+        print_csv([row for row in board.runs if not options.models or row.model_id in options.models])
+        return EXIT_OK
+    chosen = newest_of_versions(entries)
+    if not chosen:
+        raise LeaderboardError(f"{where} holds no complete run yet; --format csv shows the others")
+    by_model = {
+        model_id: [record_of(entry, component.records_dir) for entry in versions]
+        for model_id, versions in sorted(chosen.items())
+    }
+    newest = max((records[-1] for records in by_model.values()), key=lambda record: record.timestamp)
+    found = history_of(component.name, by_model, judge_by(settings, options.config, newest))
+    if options.format == "junit":
+        print_junit(found)
+    else:
+        print_history(found, options.format)
+    return EXIT_OK

@@ -1,5 +1,7 @@
 """What a model's tokens cost: from models.yaml, else from the price library, else nobody knows."""
 
+import functools
+
 from skill_evaluator.config import Model, Price
 from skill_evaluator.providers.base import ProviderKind, Usage
 
@@ -15,15 +17,16 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
         return Price(input=0.0, output=0.0)
     if model.base_url is not None:
         return None  # somebody's own server: the vendor's list price says nothing
-    return _listed(model)
+    return _listed(model.provider, model.api_name)
 
 
-def _listed(model: Model) -> Price | None:
+@functools.cache  # a plan asks for every component anew
+def _listed(provider: str, api_name: str) -> Price | None:
     import genai_prices  # 0.1 s; only needed for a model without a price in models.yaml
 
     try:
         found = [
-            genai_prices.calc_price(usage, model.api_name, provider_id=model.provider).total_price
+            genai_prices.calc_price(usage, api_name, provider_id=provider).total_price
             for usage in (genai_prices.Usage(input_tokens=_SAMPLE), genai_prices.Usage(output_tokens=_SAMPLE))
         ]
     except LookupError:

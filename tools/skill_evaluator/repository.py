@@ -60,18 +60,19 @@ class Repository:
 
     def main_branch(self) -> str:
         """The branch that others start from: as the remote calls it, else `main` if there is one, else the current."""
-        try:
-            return self._text("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD").strip()[
-                len("origin/") :
-            ]
-        except GitError:
-            pass
+        named = self._symbolic("refs/remotes/origin/HEAD")
+        if named is not None:
+            return named.removeprefix("origin/")
         if self._text("for-each-ref", "refs/heads/main", "refs/remotes/origin/main"):
             return "main"
+        return self._symbolic("HEAD") or "main"
+
+    def _symbolic(self, name: str) -> str | None:
+        """The branch that a name points to; None where it points to none."""
         try:
-            return self._text("symbolic-ref", "--quiet", "--short", "HEAD").strip()
-        except GitError:  # no branch is checked out
-            return "main"
+            return self._text("symbolic-ref", "--quiet", "--short", name).strip()
+        except GitError:
+            return None
 
     def place(self, path: Path) -> str:
         """A path as git names it; raises GitError for one outside of the repository."""

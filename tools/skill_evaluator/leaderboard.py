@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import json_text, locked, parse_json, read_json, read_text, replace_text, validated
-from skill_evaluator.records import SCHEMA_VERSION, Row, refuse_newer
+from skill_evaluator.records import PARTIAL, SCHEMA_VERSION, Row, refuse_newer
 
 
 class Leaderboard(BaseModel):
@@ -83,8 +83,12 @@ def _measures(row: dict[str, Any]) -> bool:
 def with_rows(board: Leaderboard, rows: Iterable[Row]) -> Leaderboard:
     """The leaderboard with further rows, newest first; a run id that is there already keeps its row."""
     by_id = {row.run_id: row for row in (*rows, *board.runs)}
-    ordered = sorted(by_id.values(), key=lambda row: (row.timestamp, row.run_id), reverse=True)
-    return board.model_copy(update={"runs": ordered})
+    return board.model_copy(update={"runs": sorted(by_id.values(), key=order, reverse=True)})
+
+
+def order(row: Row) -> tuple[str, str, bool, int, str]:
+    """By what rows are sorted: the time, then the run; of attempts at one run, the one that came further is newer."""
+    return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 
 def append_rows(path: Path, skill: str, rows: Iterable[Row]) -> None:

@@ -11,6 +11,7 @@ from skill_evaluator.metrics.field_profile import Standing
 
 SCHEMA_VERSION = 1
 SCORER_VERSION = 1  # raised when equal answers score differently than before: older records are then not comparable
+PARTIAL = "-partial"  # between the id of a run and how many answers of it were scored, where it is not complete
 
 
 class _Part(BaseModel):

@@ -20,7 +20,7 @@ from skill_evaluator.pipeline.outcome import OUTCOME, RECORDS, Figures, Outcome,
 from skill_evaluator.platforms import PLATFORMS
 from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.recording import Origin, build_record, describe_settings
-from skill_evaluator.records import Record, write_record
+from skill_evaluator.records import PARTIAL, Record, write_record
 from skill_evaluator.regression.archive import Archive
 from skill_evaluator.regression.results import ComparisonResult
 from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
@@ -169,7 +169,7 @@ def _record(
 
 def _apart(record: Record) -> Record:
     """An incomplete record has an id of its own: the run may yet be completed, and recorded under the first."""
-    return record.model_copy(update={"run_id": f"{record.run_id}-partial{record.scored}"})
+    return record.model_copy(update={"run_id": f"{record.run_id}{PARTIAL}{record.scored}"})
 
 
 def _figures(row: Record) -> Figures:

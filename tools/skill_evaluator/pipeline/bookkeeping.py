@@ -12,7 +12,7 @@ from typing import Any
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import parse_json
-from skill_evaluator.leaderboard import board_of
+from skill_evaluator.leaderboard import board_of, order
 from skill_evaluator.records import Record, Row, record_of
 from skill_evaluator.versions import Problem
 
@@ -119,7 +119,7 @@ def _disorder(books: Books, rows: list[Row]) -> Iterator[Problem]:
             yield _at_row(books, row.run_id, f"run '{row.run_id}' has more than one row")
         seen.add(row.run_id)
     for above, below in pairwise(rows):
-        if (below.timestamp, below.run_id) > (above.timestamp, above.run_id):
+        if order(below) > order(above):
             yield _at_row(books, below.run_id, f"row '{below.run_id}' is newer than the one above; newest come first")
 
 

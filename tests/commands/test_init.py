@@ -115,7 +115,7 @@ def test_the_first_push_costs_nothing_and_the_models_to_uncomment_are_right(root
     models = load_models(config)
     assert [model.provider for model in models] == ["local", "anthropic", "openai", "google", "openai"]
     said = dict(re.findall(r"^  # - id: (\S+) .*environment (\S+?)(?:,.*)?$", text, re.MULTILINE))
-    assert said == {model.id: environment_of(model) for model in models[1:]}
+    assert said == {model.id: environment_of(model, PROVIDERS[model.provider]) for model in models[1:]}
     for model in models[1:4]:
         assert f"variable {key_variables(model, PROVIDERS[model.provider])[0]}\n" in text
 

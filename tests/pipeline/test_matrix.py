@@ -113,7 +113,7 @@ def test_the_matrix_holds_what_a_job_must_know_as_text(skill: Component) -> None
         ({"provider": "google"}, "eval-google", "GEMINI_API_KEY"),
         ({"provider": "openai", "api_key_env": "GROQ_API_KEY"}, "eval-groq", "GROQ_API_KEY"),
         ({"provider": "openai", "api_key_env": "MY__Key"}, "eval-my-key", "MY__Key"),
-        ({"provider": "openai", "base_url": "http://localhost:8000/v1"}, "eval-openai", ""),
+        ({"provider": "openai", "base_url": "http://localhost:8000/v1"}, "eval-no-key", ""),
         ({"provider": "replay", "params": {"file": "answers.jsonl"}}, "eval-replay", ""),
     ],
 )
@@ -123,7 +123,7 @@ def test_each_provider_has_an_environment_and_each_key_a_variable(
     one = wanted(skill, {"id": "m", **model})
     (entry,) = entries_of([one], Jobs())
     assert (entry.environment, entry.key_variable) == (environment, variable)
-    assert environment_of(one.model) == environment
+    assert environment_of(one.model, one.kind) == environment
 
 
 def entry(cost: float | None, name: str = "a") -> Entry:

@@ -112,7 +112,7 @@ def _entry(wanted: Wanted, shard: Shard | None) -> Entry:
         skill_version=component.version,
         model_id=model.id,
         provider=model.provider,
-        environment=environment_of(model),
+        environment=environment_of(model, kind),
         key_variable=variables[0] if variables else "",
         shard=None if shard is None else str(shard),
         replicates=wanted.replicates,
@@ -123,11 +123,15 @@ def _entry(wanted: Wanted, shard: Shard | None) -> Entry:
     )
 
 
-def environment_of(model: Model) -> str:
+def environment_of(model: Model, kind: ProviderKind) -> str:
     """The environment of CI that holds a model's key: one a provider, or one a key where the model names its own.
 
-    >>> environment_of(Model(id="m", provider="openai", api_key_env="GROQ_API_KEY"))
-    'eval-groq'
+    A model that needs no key, though its provider has one (a server of one's own), must not see that one.
     """
-    name = model.provider if model.api_key_env is None else model.api_key_env.removesuffix("_API_KEY")
+    if model.api_key_env is not None:
+        name = model.api_key_env.removesuffix("_API_KEY")
+    elif kind.key_variables and not key_variables(model, kind):
+        name = "no-key"
+    else:
+        name = model.provider
     return "eval-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -165,6 +165,7 @@ def test_a_protected_branch_is_said_to_be_one(pipeline: Pipeline) -> None:
     ("arguments", "words"),
     [
         (("--to", "trunk", "--mode", "pull-request"), "origin has no branch 'trunk'"),
+        (("--to", "v1.0"), "origin has no branch 'v1.0'; name the one that is evaluated with --to (a tag is none)"),
         (("--remote", "upstream"), "git fetch failed"),
     ],
 )

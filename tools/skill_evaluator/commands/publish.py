@@ -44,6 +44,7 @@ def publish(options: Options) -> int:
             branch=branch,
             onto=options.to if options.mode == "pull-request" else None,
             components=repository.place(options.components),
+            begins=options.mode != "push",
         )
         commit = publish_records(repository, records, target, _message(records))
     _print(options, records, branch, commit)

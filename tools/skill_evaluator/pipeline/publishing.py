@@ -24,12 +24,16 @@ _LEAST_WAIT_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where records go: `branch`, which begins and stays on top of the branch `onto` (None: it stands alone)."""
+    """Where records go: `branch`, which begins and stays on top of the branch `onto` (None: it stands alone).
+
+    `begins`: whether `branch` may be new; one that is evaluated is there, or is none (a tag).
+    """
 
     remote: str
     branch: str
     onto: str | None
     components: str
+    begins: bool = True
 
 
 def read_records(folder: Path) -> list[Record]:
@@ -75,11 +79,13 @@ def _parents(repository: Repository, target: Target) -> tuple[list[str], list[Re
     Where both have moved, the commit joins them: the tree of the latter, with all records derived again on top.
     """
     tip = repository.fetch(target.remote, target.branch)
+    if tip is None and not target.begins:
+        raise _no_branch(target.remote, target.branch)
     if target.onto is None:
         return ([] if tip is None else [tip]), []
     onto = repository.fetch(target.remote, target.onto)
     if onto is None:
-        raise GitError(f"{target.remote} has no branch '{target.onto}'; name the one that is evaluated with --to")
+        raise _no_branch(target.remote, target.onto)
     if tip is None or repository.is_ancestor(tip, onto):
         return [onto], []
     if repository.is_ancestor(onto, tip):
@@ -91,6 +97,10 @@ def _parents(repository: Repository, target: Target) -> tuple[list[str], list[Re
         if fnmatch(path, "*/evals/records/*.json") and path not in there
     ]
     return [tip, onto], [Record.model_validate_json(text) for text in repository.contents(missing).values()]
+
+
+def _no_branch(remote: str, name: str) -> GitError:
+    return GitError(f"{remote} has no branch '{name}'; name the one that is evaluated with --to (a tag is none)")
 
 
 def _new_files(

@@ -38,13 +38,13 @@ def test_a_comment_is_written_once_and_then_rewritten(api: GitHubApi) -> None:
 
 
 def test_it_is_found_again_behind_pages_of_others(api: GitHubApi) -> None:
-    api.merged(COMMIT, 7, comments=65)
+    api.merged(COMMIT, 7, comments=265)
     api.comment(7, f"{MARK}\n# Mine", "User")  # a person may write what they like
     api.comment(7, f"{MARK}\n# First")
     api.comment(7, f"> {MARK}\n> quoted")
     GitHub().comment(COMMIT, "# Second")
-    assert len(bodies(api)) == 68
-    assert bodies(api)[65:67] == [f"{MARK}\n# Mine", f"{MARK}\n# Second"]
+    assert len(bodies(api)) == 268
+    assert bodies(api)[265:267] == [f"{MARK}\n# Mine", f"{MARK}\n# Second"]
     assert api.asked.count(f"GET /repos/{NAME}/issues/7/comments") == 3
 
 
@@ -75,6 +75,15 @@ def test_a_long_page_is_cut_and_its_link_stays(api: GitHubApi, monkeypatch: pyte
     assert body.endswith(
         f"[The run](https://github.com/{NAME}/actions/runs/42) has records and answers as artifacts.\n"
     )
+
+
+def test_of_a_page_in_sections_those_that_fit_stay_whole(api: GitHubApi) -> None:
+    api.merged(COMMIT, 7)
+    sections = "".join(f"### {at}\n\n<details>\n\n{'x' * 9_000}\n\n</details>\n\n" for at in range(9))
+    GitHub().comment(COMMIT, f"# Page\n\n{sections}")
+    (body,) = bodies(api)
+    assert body.count("### ") == body.count("<details>") == body.count("</details>") == 7
+    assert "</details>\n\n*(cut here" in body
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

@@ -9,6 +9,7 @@ from skill_evaluator.config import Policy
 from skill_evaluator.pipeline.outcome import Figures, Outcome, RunOutcome
 from skill_evaluator.regression.comparing import Judge, Pair, compare_records
 from skill_evaluator.regression.policy import Rules
+from skill_evaluator.regression.results import ComparisonResult
 from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
 
 from tests.support.markdown import read_page
@@ -106,13 +107,66 @@ def test_the_verdict_stands_in_the_row_of_its_run_and_in_full_below() -> None:
     assert "## `a`: regressed on these fixtures; beyond them inconclusive" in page
 
 
+def compared(skill: str, *scores: float) -> tuple[list[RunOutcome], ComparisonResult]:
+    """A component whose models had 0.9 on many documents and now these scores: what became of it, and the verdict."""
+    names = [f"case-{at:02d}" for at in range(30)]
+    fields = {f"contract.parties[].field-{at:02d}": dict.fromkeys(names, (2, 2)) for at in range(40)}
+    fallen = {path: dict.fromkeys(names, (0, 2)) for path in fields}
+    pairs, runs = [], []
+    for at, score in enumerate(scores):
+        before, after = ({name: [one, one - 0.01] for name in names} for one in (0.9, score))
+        of_model = {"skill": skill, "model_id": f"vendor/model-{at}"}
+        pairs.append(
+            Pair(
+                baseline=a_record(before, fields=fields, run_id=f"{skill}-old-{at}", **of_model),
+                candidate=a_record(
+                    after, fields=fallen if score < 0.9 else fields, run_id=f"{skill}-new-{at}", **of_model
+                ),
+            )
+        )
+        runs.append(run(run_id=f"{skill}-new-{at}", **of_model))
+    rules = Rules(policy=Policy(), skill=skill, primary_metric="field_level_f1")
+    judge = Judge(rules=rules, required_coverage=0.9, waivers=[], today=datetime.date(2026, 1, 1))
+    return runs, compare_records(skill, pairs, judge)
+
+
+def test_the_page_begins_with_what_is_worse_and_unfolds_nothing_else() -> None:
+    better, one = compared("better", 0.9, 0.9)
+    worse, other = compared("worse", 0.9, 0.2)
+    made = outcome(*better, *worse, run(skill="new", run_id="x"), nothing(status="missing", skill="lost"))
+    page = outcome_markdown(made.model_copy(update={"verdicts": [one, other]}))
+    assert [line for line in page.splitlines() if line.startswith("- ") and " on `" in line] == [
+        "- ▼ **regressed**, worse than the recorded version: `worse` on `vendor/model-1`",
+        "- ! **not measured** in full, so nothing is said: `lost` on `m`",
+        "- = **unchanged**, a drop beyond what is tolerated is ruled out: "
+        "`better` on `vendor/model-0`, `better` on `vendor/model-1`, `worse` on `vendor/model-0`",
+        "- – no lower version is recorded to compare with: `new` on `m`",
+    ]
+    assert page.index("## `worse`: regressed") < page.index("## `better`: unchanged")
+    assert page.index("### ▼ `vendor/model-1`") < page.index("<details>")
+    assert page.count("<details>") == page.count("</details>") == 3
+
+
+def test_many_regressions_are_named_up_to_ten() -> None:
+    runs, verdict = compared("a", *[0.2] * 12)
+    page = outcome_markdown(outcome(*runs).model_copy(update={"verdicts": [verdict]}))
+    assert "`a` on `vendor/model-9`, 2 more\n" in page
+
+
+def test_eight_models_with_forty_fields_fit_into_a_comment() -> None:
+    runs, verdict = compared("receipts", *[0.2] * 8)
+    page = outcome_markdown(outcome(*runs).model_copy(update={"verdicts": [verdict]}))
+    assert len(page) < 60_000
+    assert "… and 30 more fields" in page
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_from_outside_leaves_its_place(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     figures = FIGURES.model_copy(update={"skill_version": text})
     one = run(skill=text, model_id=text, reason=text, primary_metric=text, figures=figures)
     made = outcome(one, run(failed={text: 1}), reason=text)
     page = read_page(outcome_markdown(made))
-    assert page.mark_up == ["h2"]
+    assert page.mark_up == ["h2", "ul"]
     assert [[len(cells) for cells in table] for table in page.tables] == [[10, 10, 10]]
     assert all(character.isprintable() for code in page.code for character in code)
     print_outcome(made, "text")

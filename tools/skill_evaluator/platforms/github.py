@@ -44,7 +44,7 @@ class GitHub:
         """Append to the file in GITHUB_STEP_SUMMARY, which may grow to 1 MiB."""
         raw = markdown.encode("utf-8", "backslashreplace")
         if len(raw) > _MOST_SUMMARY:
-            markdown = raw[:_MOST_SUMMARY].rpartition(b"\n")[0].decode() + _CUT  # half a line may leave code open
+            markdown = _whole_parts(raw[:_MOST_SUMMARY].decode("utf-8", "ignore")) + _CUT
         _append("GITHUB_STEP_SUMMARY", markdown.rstrip("\n") + "\n\n")
 
     def annotate(self, level: Level, message: str, file: str | None = None, line: int = 1) -> None:
@@ -55,7 +55,7 @@ class GitHub:
         """Write or rewrite the one comment on the pull request of a commit; raises what `_api` does."""
         room = _MOST_COMMENT - len(_MARK) - len(_CUT) - len(_link()) - 1
         if len(markdown) > room:
-            markdown = markdown[:room].rpartition("\n")[0] + _CUT
+            markdown = _whole_parts(markdown[:room]) + _CUT
         body = f"{_MARK}\n{markdown}{_link()}"
         with _api() as repository:
             request = next((one for one in repository.get_commit(commit).get_pulls() if one.merged_at), None)
@@ -84,6 +84,15 @@ class GitHub:
             return str(request.html_url)
 
 
+def _whole_parts(markdown: str) -> str:
+    """The beginning of a page without its last section, or without its last line if it has none.
+
+    Half a section may leave something folded up, half a line may leave code open. A section begins on a line of its
+    own, as nothing from outside can.
+    """
+    return (markdown.rpartition("\n### ")[0] or markdown.rpartition("\n")[0]).rstrip("\n")
+
+
 def _link() -> str:
     """Where the run can be seen, if this is one."""
     server, name, run = (os.environ.get(f"GITHUB_{part}") for part in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
@@ -103,7 +112,7 @@ def _api() -> Iterator[Any]:
         raise ConfigError("GITHUB_TOKEN or GITHUB_REPOSITORY is not set; GitHub's API needs both")
     address = os.environ.get("GITHUB_API_URL", "https://api.github.com")
     try:
-        with github.Github(base_url=address, auth=github.Auth.Token(token), lazy=True) as client:
+        with github.Github(base_url=address, auth=github.Auth.Token(token), lazy=True, per_page=100) as client:
             yield client.get_repo(name)
     except github.GithubException as problem:
         raise PlanError(f"GitHub refused: {problem.status} {_reason(problem.data)}") from None

@@ -9,13 +9,26 @@ from rich.console import Console
 from rich.table import Table
 
 from skill_evaluator.pipeline.outcome import Figures, Outcome, RunOutcome
+from skill_evaluator.regression.verdicts import WORST_FIRST
 from skill_evaluator.reports.shown import abridged, code_span, visible
 from skill_evaluator.reports.verdict_page import comparison_markdown
+from skill_evaluator.reports.verdict_tables import MARKS
 from skill_evaluator.reports.wording import counted
 
 _WIDTH = 120
 _LONGEST = 300
 _MOST_ROWS = 300
+_MOST_NAMED = 10
+_NO_VERDICT, _NOT_MEASURED = "–", "not measured"
+_MEANINGS = {  # the worst first
+    "regressed": (MARKS["regressed"], "**regressed**, worse than the recorded version"),
+    _NOT_MEASURED: ("!", "**not measured** in full, so nothing is said"),
+    "inconclusive": (MARKS["inconclusive"], "**inconclusive**, a drop is neither shown nor ruled out"),
+    "incomparable": (MARKS["incomparable"], "**incomparable**, not measured as the recorded version was"),
+    "improved": (MARKS["improved"], "**improved**, better than the recorded version"),
+    "unchanged": (MARKS["unchanged"], "**unchanged**, a drop beyond what is tolerated is ruled out"),
+    _NO_VERDICT: (_NO_VERDICT, "no lower version is recorded to compare with"),
+}
 _COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdict", "agreement", "calls", "cost", "")
 
 
@@ -36,7 +49,7 @@ def print_outcome(outcome: Outcome, form: Literal["text", "json", "markdown"]) -
 
 def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
     """The page: nothing in it that came from outside is taken for mark-up."""
-    lines = ["## Evaluation", "", _summary(outcome), ""]
+    lines = ["## Evaluation", "", *_conclusions(outcome), _summary(outcome), ""]
     if not published:
         lines += ["**Not every record reached its branch**; the job that collects them says why.", ""]
     if outcome.reason:
@@ -53,8 +66,24 @@ def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
         lines.append(f"| {' | '.join(cells)} |")
     if len(outcome.runs) > _MOST_ROWS:
         lines += ["", f"… and {len(outcome.runs) - _MOST_ROWS} more."]
-    lines += [page for verdict in outcome.verdicts for page in ("", comparison_markdown(verdict))]
+    worst_first = sorted(outcome.verdicts, key=lambda one: WORST_FIRST.index(one.verdict))  # what is cut comes last
+    lines += [page for verdict in worst_first for page in ("", comparison_markdown(verdict))]
     return "\n".join(lines) + "\n"
+
+
+def _conclusions(outcome: Outcome) -> list[str]:
+    """What a reader in a hurry takes along: by verdict, the worst first, the runs of which it is said."""
+    by_verdict: dict[str, list[RunOutcome]] = {}
+    for run in outcome.runs:
+        said = _verdict(outcome, run) if run.status == "complete" else _NOT_MEASURED
+        by_verdict.setdefault(said, []).append(run)
+    lines = []
+    for said, (mark, meaning) in _MEANINGS.items():
+        runs = by_verdict.get(said, [])
+        names = [f"{code_span(run.skill)} on {code_span(run.model_id)}" for run in runs[:_MOST_NAMED]]
+        more = [f"{len(runs) - _MOST_NAMED} more"] if len(runs) > _MOST_NAMED else []
+        lines += [f"- {mark} {meaning}: {', '.join([*names, *more])}"] if runs else []
+    return [*lines, ""] if lines else []
 
 
 def _summary(outcome: Outcome) -> str:
@@ -74,7 +103,7 @@ def _summary(outcome: Outcome) -> str:
 def _verdict(outcome: Outcome, run: RunOutcome) -> str:
     """What is said of a run, if there was a lower version to compare it with."""
     models = (model for one in outcome.verdicts if one.skill == run.skill for model in one.models)
-    return next((model.verdict for model in models if model.candidate.run_id == run.run_id), "–")
+    return next((model.verdict for model in models if model.candidate.run_id == run.run_id), _NO_VERDICT)
 
 
 def _cells(run: RunOutcome, verdict: str, quoted: Callable[[str], str]) -> tuple[str, ...]:

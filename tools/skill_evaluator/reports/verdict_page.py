@@ -65,14 +65,25 @@ def comparison_markdown(result: ComparisonResult) -> str:
         lines += [f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {model.verdict}", ""]
         lines += [f"{_code_steps(model)} · {_beside(model, result.gate)}", ""]
         lines += [f"- {code_span(reason)}" for reason in (*model.reasons, *_waivers(model))]
-        for sheet, more in _sheets(model, narrow=False):
-            lines += ["", markdown_table(sheet).rstrip("\n")]
-            lines += ["", more] if more else []
-        lines.append("")
+        lines += _unfolding(model)
     lines += [f"- {code_span(line)}" for line in _left_out(result)]
     legend = [line.replace("*", "\\*") for line in _LEGEND]
     lines += ["", " · ".join([*legend, f"q: p adjusted over {result.family}; α {result.alpha:g}"])]
     return "\n".join(lines) + "\n"
+
+
+def _unfolding(model: ModelResult) -> Iterator[str]:
+    """The tables of a model, folded up unless it is worse: a page of many models is to be taken in at a glance."""
+    folded = model.verdict != "regressed"
+    if folded:
+        yield from ("", "<details><summary>The figures</summary>")
+    for sheet, more in _sheets(model, narrow=False):
+        yield from ("", markdown_table(sheet).rstrip("\n"))
+        if more:
+            yield from ("", more)
+    yield ""
+    if folded:
+        yield from ("</details>", "")
 
 
 def _worst_first(result: ComparisonResult) -> list[ModelResult]:

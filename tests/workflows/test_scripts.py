@@ -83,6 +83,7 @@ def _check_flags(command: str, given: list[str], array: list[str]) -> None:
 def test_inputs_of_a_dispatch_are_arguments_and_nothing_else(tmp_path: Path) -> None:
     given = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "REASON", "MAX_COST", "BRANCH"), EVERYTHING)
     env = {**given, "EVENT": "workflow_dispatch", "BASE": "", "DRY_RUN": "false", "RECORDS_BRANCH": "records"}
+    env |= {"REF": f"refs/heads/{EVERYTHING}", "MODE": "push"}
     ran = run_script(step("plan", "Plan"), tmp_path, env)
     assert (ran.code, ran.printed) == (0, "")
     (call,) = ran.calls
@@ -98,11 +99,32 @@ def test_inputs_of_a_dispatch_are_arguments_and_nothing_else(tmp_path: Path) -> 
 
 def test_a_push_hands_over_its_base_and_a_dispatch_none(tmp_path: Path) -> None:
     env = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "REASON", "MAX_COST", "DRY_RUN"), "")
-    env |= {"BASE": "abc", "BRANCH": "main", "RECORDS_BRANCH": "records"}
+    env |= {"BASE": "abc", "BRANCH": "main", "RECORDS_BRANCH": "records", "REF": "refs/heads/main", "MODE": "push"}
     fixed = ["--platform", "github", "--recorded", "origin/main", "--recorded", "origin/records"]
     for event, flags in (("push", ["--base=abc"]), ("schedule", [])):
         (call,) = run_script(step("plan", "Plan"), tmp_path, {**env, "EVENT": event}).calls
         assert call[4:] == [*fixed, *flags, "--"]
+
+
+@pytest.mark.parametrize(
+    ("ref", "mode", "dry_run", "starts"),
+    [
+        ("refs/tags/v1.0", "push", "false", False),
+        ("refs/tags/v1.0", "pull-request", "false", False),
+        ("refs/tags/v1.0", "branch", "false", True),
+        ("refs/tags/v1.0", "push", "true", True),
+        ("refs/pull/7/merge", "push", "false", False),
+        ("refs/heads/refs/tags/v1.0", "push", "false", True),
+    ],
+)
+def test_nothing_is_paid_for_that_could_not_be_recorded(
+    ref: str, mode: str, dry_run: str, *, starts: bool, tmp_path: Path
+) -> None:
+    env = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "REASON", "MAX_COST", "BASE", "BRANCH"), "")
+    env |= {"EVENT": "workflow_dispatch", "RECORDS_BRANCH": "records", "REF": ref, "MODE": mode, "DRY_RUN": dry_run}
+    ran = run_script(step("plan", "Plan"), tmp_path, env)
+    assert (ran.code, len(ran.calls)) == ((0, 1) if starts else (2, 0))
+    assert ran.printed.startswith("::error title=Nothing was started::") is not starts
 
 
 @pytest.fixture
@@ -170,7 +192,7 @@ def test_an_incomplete_run_is_no_failure_of_collecting_and_anything_else_is(
 @pytest.mark.parametrize(("mode", "opens"), [("push", []), ("branch", []), ("pull-request", ["--open=records"])])
 def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: Path) -> None:
     env = {"COLLECTED": "collected", "PLAN": "plan.json", "GITHUB_SHA": "abc", "MODE": mode, "BRANCH": EVERYTHING}
-    env |= {"RECORDS_BRANCH": "records", "COLLECT": "success"}
+    env |= {"RECORDS_BRANCH": "records", "COLLECT": "success", "EVENT": "push"}
     published = run_script(step("collect", "Publish"), tmp_path, env)
     assert published.calls[0] == ["gh", "auth", "setup-git"]
     assert published.calls[1][3:] == [
@@ -184,5 +206,8 @@ def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: P
     assert [word for word in reported if word.startswith("--open")] == opens
     assert (f"--to={EVERYTHING}" in reported) is bool(opens)
     assert "--unpublished" not in reported
+    assert "--commit=abc" in reported
+    (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "EVENT": "schedule"}).calls
+    assert not [word for word in reported if word.startswith("--commit")]
     (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "COLLECT": "failure"}).calls
     assert "--unpublished" in reported

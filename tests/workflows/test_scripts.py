@@ -115,6 +115,7 @@ def test_a_push_hands_over_its_base_and_a_dispatch_none(tmp_path: Path) -> None:
         ("refs/tags/v1.0", "push", "true", True),
         ("refs/pull/7/merge", "push", "false", False),
         ("refs/heads/refs/tags/v1.0", "push", "false", True),
+        ("refs/heads/main", "pull_request", "false", False),
     ],
 )
 def test_nothing_is_paid_for_that_could_not_be_recorded(

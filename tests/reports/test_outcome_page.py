@@ -176,6 +176,14 @@ def test_nothing_from_outside_leaves_its_place(text: str, capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out)["runs"][0]["scored"] == 60
 
 
+def test_through_a_pipe_a_run_is_one_line_with_nothing_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    name, why = "a-component-with-a-long-name" * 3, "nothing arrived of " + "a-job" * 20
+    print_outcome(outcome(nothing(status="missing", skill=name, reason=why)), "text")
+    (_, line) = capsys.readouterr().out.splitlines()
+    assert line.startswith(name)
+    assert line.rstrip().endswith(why)
+
+
 def test_many_runs_are_cut_and_that_is_said() -> None:
     text = outcome_markdown(outcome(*[run()] * 305))
     assert len(read_page(text).tables[0]) == 301

@@ -15,7 +15,7 @@ from skill_evaluator.reports.verdict_page import comparison_markdown
 from skill_evaluator.reports.verdict_tables import MARKS
 from skill_evaluator.reports.wording import counted
 
-_WIDTH = 120
+_WIDTH = 1_000_000  # through a pipe: every row on a line of its own, nothing cut
 _LONGEST = 300
 _MOST_ROWS = 300
 _MOST_NAMED = 10

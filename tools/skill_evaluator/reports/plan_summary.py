@@ -12,7 +12,7 @@ from skill_evaluator.pipeline.manifest import Entry, Plan
 from skill_evaluator.reports.shown import abridged, code_span, visible
 from skill_evaluator.reports.wording import counted
 
-_WIDTH = 110
+_WIDTH = 1_000_000  # through a pipe: every row on a line of its own, nothing cut
 _MOST_ROWS = 200  # of one table in a summary
 _LONGEST = 400  # characters of a message
 

@@ -36,6 +36,7 @@ def test_a_push_may_be_narrowed(pushed: PushedLibrary) -> None:
     [
         ({"names": ("aa",), "base": None}, SkillEvaluatorError, "unknown component 'aa'"),
         ({"names": ("aa",), "base": "HEAD"}, PlanError, r"no component 'aa' in .* at HEAD"),
+        ({"base": "origin/mian"}, PlanError, "--base origin/mian is no commit here; .* give --base 0"),
         ({"models": ("x",), "base": None}, ConfigError, "unknown model 'x'"),
         ({"replicates": 0, "base": None}, ConfigError, "--replicates must be at least 1"),
         ({"max_cost": -1.0, "base": None}, ConfigError, "--max-cost must be an amount"),

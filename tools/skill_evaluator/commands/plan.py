@@ -4,6 +4,7 @@ Makes no call and needs no key. Writes plan.json, by which the jobs and `collect
 """
 
 import datetime
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.scenarios import load_scenario, under
 from skill_evaluator.text import nearest
 from skill_evaluator.versions import Problem, versions_at
+
+_FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +103,7 @@ def _by_push(options: Options, models: Sequence[Model], repository: Repository) 
     if head is None:
         raise GitError(f"{repository.root} has no commit yet")
     folder = repository.place(options.components)
-    base = repository.commit(options.base or "")
-    first_push = not (options.base or "").strip("0")
+    base, known = _base(options.base or "", repository)
     before, after = versions_at(repository, (base, head), folder)
     unknown = [name for name in options.names if name not in after]
     if unknown:
@@ -115,7 +117,7 @@ def _by_push(options: Options, models: Sequence[Model], repository: Repository) 
         change = Change(
             after=version,
             before=before.get(name),
-            base_known=base is not None or first_push,
+            base_known=known,
             board=boards.get(name, {}),
         )
         decided, wrong = decide(change, [model.id for model in models])
@@ -130,6 +132,15 @@ def _by_push(options: Options, models: Sequence[Model], repository: Repository) 
         problems=problems,
         untouched=untouched,
     )
+
+
+def _base(named: str, repository: Repository) -> tuple[str | None, bool]:
+    """The commit before a push, and whether it is known: zeros say that there was none, an id may be lost."""
+    base = repository.commit(named)
+    first_push = not named.strip("0")
+    if base is None and not first_push and not _FULL_ID.fullmatch(named):
+        raise PlanError(f"--base {named} is no commit here; for a branch that was never pushed give --base 0")
+    return base, base is not None or first_push
 
 
 def _plan(

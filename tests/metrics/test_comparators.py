@@ -88,6 +88,11 @@ TEXT = FieldRule(compare="text")
         (FieldRule(compare="string", threshold=0.75), "abcd", "abce", True),
         (FieldRule(compare="string", threshold=0.76), "abcd", "abce", False),
         (FieldRule(compare="string", threshold=0.75), "abcd", 4, False),
+        (FieldRule(compare="string", threshold=0.8), "hello", "hallo", True),
+        (FieldRule(compare="string", threshold=0.8), "hello", "hell", True),
+        (FieldRule(compare="string", threshold=0.8), "hello", "help", False),
+        (FieldRule(compare="string", threshold=0.9), "0123456789", "012345678x", True),
+        (FieldRule(compare="string", threshold=1.0), "", "", True),
         (FieldRule(compare="string", threshold=0.0), "abcd", "xyz", True),
         # free text: the same words without a threshold, enough of them with one (token F1 is 2/3)
         (TEXT, "the cat sat", "the cat  sat", True),

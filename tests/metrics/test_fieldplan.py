@@ -56,7 +56,7 @@ def kinds(found: FieldPlan) -> dict[str, str | None]:
         (obj(a=obj(b=obj(c=STR))), {"a.b.c": "string"}),
         (obj(a={"type": "array", "items": STR}), {"a": "set", "a[]": "string"}),
         (obj(a={"type": "array", "items": PERSON}), "people"),
-        (obj(a={"type": "array"}), {"a": "set"}),
+        (obj(a={"type": "array"}), {"a": None}),
         (
             obj(a={"type": "array", "items": {"type": "array", "items": STR}}),
             {"a": "best", "a[]": "set", "a[][]": "string"},
@@ -102,6 +102,38 @@ def test_below_what_was_unrolled_leaves_are_compared_by_their_type() -> None:
     same = {"child": {"child": {"child": {"child": {"name": "A B"}}}}}
     (row,) = compare(deep, same, found)
     assert (row.path, row.verdict) == ("child.child.child.child.name", "right")
+
+
+def test_an_array_where_unrolling_ends_aligns_as_those_above_it() -> None:
+    node = obj(name=STR, size={"type": "integer"}, parts={"type": "array", "items": {"$ref": "#"}})
+    found = plan(node)
+    assert {rule.align for rule in found.arrays.values()} == {"best"}
+    deep, other = ({"parts": [{"parts": [{"parts": [{"parts": [{"name": "a", "size": size}]}]}]}]} for size in (1, 2))
+    assert [row.verdict for row in compare(deep, other, found)] == ["right", "wrong"]
+
+
+def test_a_text_or_an_object_is_compared_as_what_it_is() -> None:
+    found = plan(obj(author={"oneOf": [STR, PERSON]}))
+    one, other = {"author": {"name": "Ann", "age": 5}}, {"author": {"name": "Ann", "age": 6}}
+    assert [(row.path, row.verdict) for row in compare(one, other, found)] == [
+        ("author.name", "right"),
+        ("author.age", "wrong"),
+    ]
+    (row,) = compare({"author": "Ann  B"}, {"author": "Ann B"}, found)
+    assert (row.path, row.verdict) == ("author", "right")
+
+
+@pytest.mark.parametrize("items", [{}, {"items": {}}, {"items": True}])
+def test_an_array_of_anything_aligns_by_its_items(items: Any) -> None:
+    found = plan(obj(a={"type": "array", **items}))
+    one, other = {"a": [{"x": 1, "y": 2}]}, {"a": [{"x": 1, "y": 3}]}
+    assert [row.verdict for row in compare(one, other, found)] == ["right", "wrong"]
+    assert [row.verdict for row in compare({"a": ["x"]}, {"a": ["y"]}, found)] == ["missing", "extra"]
+
+
+def test_a_property_without_a_type_may_be_declared_an_array() -> None:
+    found = plan(obj(a={}), a=FieldRule(align="ordered"))
+    assert kinds(found) == {"a": "ordered"}
 
 
 def test_definitions_that_refer_to_each_other_end() -> None:

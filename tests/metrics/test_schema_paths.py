@@ -31,7 +31,7 @@ def obj(**properties: Any) -> dict[str, Any]:
         ({**obj(a=STR), "unevaluatedProperties": NUM}, {"a": "string", "*": "number"}),
         (
             obj(a={"type": "array", "items": {"additionalProperties": STR}}),
-            {"a": "array of scalars", "a[]": "object", "a[].*": "string"},
+            {"a": "array of objects", "a[]": "object", "a[].*": "string"},
         ),
         # items told apart by their place
         (
@@ -44,6 +44,11 @@ def obj(**properties: Any) -> dict[str, Any]:
             obj(at={"prefixItems": [PAIR], "items": STR}),
             {"at": "array of places", "at[]": "object", "at[].key": "string", "at[].value": "number"},
         ),
+        # items of which nothing is said
+        (obj(at={"type": "array"}), {"at": "array of anything"}),
+        (obj(at={"items": {"minLength": 1}}), {"at": "array of anything", "at[]": "any"}),
+        (obj(at={"allOf": [{"type": "array"}, {"items": STR}]}), {"at": "array of scalars", "at[]": "string"}),
+        (obj(at={"allOf": [{"items": STR}, {"type": "array"}]}), {"at": "array of scalars", "at[]": "string"}),
         # schemas put together
         ({"if": obj(a=STR), "then": obj(b=STR), "else": obj(c=NUM)}, {"b": "string", "c": "number"}),
         ({"dependentSchemas": {"a": obj(b=NUM)}}, {"b": "number"}),
@@ -53,6 +58,11 @@ def obj(**properties: Any) -> dict[str, Any]:
         (obj(a={"anyOf": [STR, NUM]}), {"a": "string"}),
         (obj(a={"anyOf": [{"type": "boolean"}, {"enum": ["x"]}]}), {"a": "category"}),
         (obj(a={"anyOf": [{"type": "null"}, {"type": "array", "items": PAIR}]}), "pairs"),
+        # a text or an object, a text or an array: in whatever order
+        (obj(a={"oneOf": [STR, obj(b=NUM)]}), {"a": "object", "a.b": "number"}),
+        (obj(a={"oneOf": [obj(b=NUM), STR]}), {"a": "object", "a.b": "number"}),
+        (obj(a={"oneOf": [STR, {"type": "array", "items": PAIR}]}), "pairs"),
+        (obj(a={"oneOf": [{"type": "array", "items": PAIR}, STR]}), "pairs"),
         (obj(a={"allOf": [{"type": "array"}, {"items": {"allOf": [PAIR]}}]}), "pairs"),
         # references
         ({**obj(a={"$ref": "#name"}), "$defs": {"x": {"$anchor": "name", **STR}}}, {"a": "string"}),

@@ -38,20 +38,24 @@ def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> lis
     plan, schema = component.plan, component.schema or {}
     if component.output == "text":
         return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), why="output: text")]
-    places = schema_places(schema)
-    arrays = {path: _array_line(path, rule, declared.get(path), places) for path, rule in plan.arrays.items()}
     lines = []
-    for path, rule in plan.leaves.items():
-        lines += [arrays.pop(array) for array in list(arrays) if path.startswith(f"{array}[]")]
+    for path, place in schema_places(schema).items():
         given = declared.get(path)
-        inferred = schema_keyword(places[path], rule.compare or "exact")
-        why = _reason(given, given is not None and given.get("compare") is not None, inferred)
-        lines.append(PlanLine(path=path, kind="field", rule=rule, why=why))
-    return [*lines, *arrays.values()]
+        if path in plan.arrays:
+            lines.append(_array_line(path, plan.arrays[path], given, place))
+        elif path in plan.leaves:
+            lines.append(_leaf_line(path, plan.leaves[path], given, place))
+    return lines
 
 
-def _array_line(path: str, rule: FieldRule, given: Declaration | None, places: Mapping[str, Place]) -> PlanLine:
-    why = _reason(given, given is not None and bool(given.get("align") or given.get("key")), places[path].kind)
+def _leaf_line(path: str, rule: FieldRule, given: Declaration | None, place: Place) -> PlanLine:
+    inferred = schema_keyword(place, rule.compare or "exact")
+    why = _reason(given, given is not None and given.get("compare") is not None, inferred)
+    return PlanLine(path=path, kind="field", rule=rule, why=why)
+
+
+def _array_line(path: str, rule: FieldRule, given: Declaration | None, place: Place) -> PlanLine:
+    why = _reason(given, given is not None and bool(given.get("align") or given.get("key")), place.kind)
     return PlanLine(path=path, kind="array", rule=rule, why=why)
 
 

@@ -95,8 +95,9 @@ def _similar(truth: Any, output: Any, rule: FieldRule) -> bool:
         return left == right
     from rapidfuzz.distance import Levenshtein
 
-    threshold = _threshold(rule)
-    return Levenshtein.normalized_similarity(left, right, score_cutoff=threshold) >= threshold
+    longest = max(len(left), len(right))
+    edits = int((1 - _threshold(rule)) * longest + 1e-9)  # whole edits: 1 - 0.8 of 5 letters is one, not 0.9999
+    return Levenshtein.distance(left, right, score_cutoff=edits) <= edits
 
 
 def _threshold(rule: FieldRule) -> float:

@@ -25,6 +25,11 @@ _BY_TYPE: Mapping[type, FieldRule] = {
 _ANY = FieldRule(compare="exact")
 _BEST = FieldRule(align="best")
 _SET = FieldRule(align="set")
+_ALIGNED: Mapping[str, Align] = {
+    "array of objects": "best",
+    "array of places": "ordered",
+    "array of scalars": "set",
+}
 _MOST_FIELDS = 10_000  # kept per plan; keys that models invent are without end
 
 
@@ -54,7 +59,7 @@ class FieldPlan:
 
     def array(self, path: str, items: list[Any]) -> FieldRule:
         """The alignment of an array; of one unknown to the schema, by its items: objects `best`, scalars `set`."""
-        return self.arrays.get(path) or _by_items(items)
+        return _aligned(self.arrays.get(path), items)
 
     @property
     def embeds(self) -> bool:
@@ -123,16 +128,21 @@ class Field:
 
     def array_rule(self, *items: Any) -> FieldRule:
         """How an array here is aligned; see `FieldPlan.array`."""
-        return self._alignment or _by_items(items)
+        return _aligned(self._alignment, items)
 
     @property
     def has_array_rule(self) -> bool:
         """Whether schema or declaration say how an array here is aligned."""
-        return self._alignment is not None
+        return self._alignment is not None and self._alignment.align is not None
 
 
 def _by_type(values: Iterable[Any]) -> FieldRule:
     return next((_BY_TYPE.get(type(value), _ANY) for value in values if value is not None), _ANY)
+
+
+def _aligned(rule: FieldRule | None, items: Iterable[Any]) -> FieldRule:
+    """The rule, if it says how; the schema may know of an array and not of its items."""
+    return _by_items(items) if rule is None or rule.align is None else rule
 
 
 def _by_items(items: Iterable[Any]) -> FieldRule:
@@ -155,7 +165,7 @@ def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRu
         if not open_keys.issuperset(_stars(path)) or (kind == "any" and path not in declared):
             continue
         rule = declared.get(path, FieldRule())
-        if kind.startswith("array") and rule.compare is None:
+        if rule.compare is None and (kind.startswith("array") or (kind == "any" and rule.align)):
             arrays[path] = _array_rule(rule, kind, path, where)
         elif kind != "object" or rule.compare is not None:
             leaves[path] = _leaf_rule(rule, kind)
@@ -186,8 +196,7 @@ def _leaf_rule(rule: FieldRule, kind: str) -> FieldRule:
 
 
 def _array_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
-    by_kind: Mapping[str, Align] = {"array of objects": "best", "array of places": "ordered"}
-    align: Align = rule.align or ("key" if rule.key else by_kind.get(kind, "set"))
+    align = rule.align or ("key" if rule.key else _ALIGNED.get(kind))
     if align == "key" and not rule.key:
         raise ComponentError(f"align: key without key: [...] at fields.{path} in {where}")
     return replace(rule, align=align)

@@ -16,6 +16,9 @@ _MOST_NODES = 20_000  # after so many, no reference is followed: definitions tha
 _COMBINED = ("anyOf", "oneOf", "allOf")
 _CONDITIONAL = ("then", "else")
 _OPEN_KEYS = ("additionalProperties", "unevaluatedProperties")
+_OF_OBJECTS = ("properties", "patternProperties", *_OPEN_KEYS)
+_OF_ARRAYS = ("items", "prefixItems")
+_ARRAYS = ("array of anything", "array of scalars", "array of objects", "array of places")  # what is said later wins
 _SCALARS = ("string", "number", "integer", "boolean")
 _UNDECIDED = (None, "any", "exact", "number")  # kinds that give way to what another branch of the schema says
 _Node = Mapping[str, Any]
@@ -27,8 +30,8 @@ class Place:
     """What a schema says of one path.
 
     `kind` is a comparator's name, `object`, `array of scalars`, `array of objects`, `array of places` (items told
-    apart by position), or `any` where the schema does not say. `nodes` are all that speak of it, `children` the paths
-    right below.
+    apart by position), `array of anything` where nothing is said of the items, or `any` where the schema does not say.
+    Of a text or an object it is `object`. `nodes` are all that speak of it, `children` the paths right below.
     """
 
     kind: str = "any"
@@ -105,21 +108,19 @@ class _Walk:
         if node is True:
             self.found.setdefault(path, Place())
         for part, seen in self._parts(node, visits):
-            types = part.get("type", ())
-            types = {types} if isinstance(types, str) else set(types)
             place = self.found.setdefault(path, Place())
             place.nodes.append(part)
-            if types & {"object"} or any(keyword in part for keyword in ("properties", *_OPEN_KEYS)):
+            if _is_of(part, "object", _OF_OBJECTS):
                 self._note_object(part, path, seen)
-            if types & {"array"} or "items" in part or "prefixItems" in part:
+            if _is_of(part, "array", _OF_ARRAYS):
                 self._note_array(part, path, seen)
-            kind = _scalar_kind(part, types)
+            kind = _scalar_kind(part)
             if kind and place.kind in _UNDECIDED and (kind not in _UNDECIDED or place.kind == "any"):
                 place.kind = kind
 
     def _note_object(self, node: _Node, path: str, visits: _Visits) -> None:
         place = self.found[path]
-        if path and place.kind == "any":
+        if path and place.kind not in _ARRAYS:
             place.kind = "object"
         for name, child in node.get("properties", {}).items():
             self._go_on(child, path, below(path, name), visits)
@@ -132,20 +133,19 @@ class _Walk:
         places = node.get("prefixItems", items if isinstance(items, Sequence) else ())
         alike = rest if isinstance(items, Sequence) else items
         place = self.found[path]
-        if places:
-            place.kind = "array of places"
-        elif place.kind not in ("array of places", "array of objects"):
-            place.kind = "array of objects" if self._has_parts(alike, visits) else "array of scalars"
+        kind = "array of places" if places else self._kind_of_array(alike)
+        if place.kind not in _ARRAYS or _ARRAYS.index(kind) > _ARRAYS.index(place.kind):
+            place.kind = kind
         for child in (*places, alike):
             if isinstance(child, Mapping):
                 self._go_on(child, path, f"{path}[]", visits)
 
-    def _has_parts(self, items: Any, visits: _Visits) -> bool:
-        """Whether array items are objects or arrays in some branch."""
-        return any(
-            "properties" in part or "object" in part.get("type", ()) or "array" in part.get("type", ())
-            for part, _ in self._parts(items, visits)
-        )
+    def _kind_of_array(self, items: Any) -> str:
+        """What the items are in some branch; also of a recursive reference that is not unrolled any further."""
+        parts = [part for part, _ in self._parts(items, {})]
+        if any(_is_of(part, "object", _OF_OBJECTS) or _is_of(part, "array", _OF_ARRAYS) for part in parts):
+            return "array of objects"
+        return "array of scalars" if any(map(_scalar_kind, parts)) else "array of anything"
 
     def _parts(self, node: Any, visits: _Visits) -> Iterator[tuple[_Node, _Visits]]:
         """A node with all it is combined of, and its references followed; nothing for `true` and `false`."""
@@ -166,7 +166,18 @@ class _Walk:
             yield from self._parts(branch, visits)
 
 
-def _scalar_kind(node: _Node, types: set[str]) -> Compare | None:
+def _types(node: _Node) -> set[str]:
+    types = node.get("type", ())
+    return {types} if isinstance(types, str) else set(types)
+
+
+def _is_of(node: _Node, kind: str, keywords: Sequence[str]) -> bool:
+    """Whether a node speaks of objects, or of arrays: by its type, or by a keyword that says something only of them."""
+    return kind in _types(node) or any(keyword in node for keyword in keywords)
+
+
+def _scalar_kind(node: _Node) -> Compare | None:
+    types = _types(node)
     if "enum" in node or "const" in node:
         values = node.get("enum", [node.get("const")])
         return "category" if any(isinstance(value, str) for value in values) else "exact"

@@ -41,7 +41,7 @@ def aligned_by(rule: FieldRule) -> str:
     """
     if rule.align == "key":
         return f"by key {' + '.join(rule.key)}"
-    return _ALIGNED.get(rule.align or "best", str(rule.align))
+    return _ALIGNED[rule.align] if rule.align else "by what its items are"
 
 
 def counted(number: int, noun: str) -> str:

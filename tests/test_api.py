@@ -197,6 +197,10 @@ def test_without_a_schema_a_field_must_say_how(settings: Any, message: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (
+            {"fields": {"lines": {"align": "key", "key": "code"}}},
+            "a list is expected at fields.lines.key in the arguments",
+        ),
         ({"fields": {"lnes": {}}}, "field 'lnes' in the arguments is not in the schema (did you mean 'lines'?)"),
         ({"fields": {"lines": {"align": "key"}}}, "align: key without key: [...] at fields.lines in the arguments"),
         ({"fields": {"lines": {"key": ["cod"]}}}, "key 'cod' at fields.lines.key in the arguments is not in the items"),

@@ -210,13 +210,52 @@ def test_an_array_or_object_that_says_compare_is_one_leaf(compare_as: Any) -> No
             {"tags": FieldRule(align="key", key=("name",))},
             "key 'name' at fields.tags.key in datasets.json is not in the items (none is known)",
         ),
+        (
+            {"lines": FieldRule(align="key", key=("skus",)), "total": FieldRule()},
+            "key 'skus' at fields.lines.key in datasets.json is not in the items (did you mean 'sku'?)",
+        ),
+        ({"price": FieldRule()}, "field 'price' in datasets.json is not in the schema (known: lines[].price)"),
         ({"lines": FieldRule(align="key")}, "align: key without key: [...] at fields.lines in datasets.json"),
+        # settings that would change nothing
+        (
+            {"total": FieldRule(casefold=True)},
+            "casefold does nothing at fields.total in datasets.json: "
+            "number takes from_string, relative_tolerance, tolerance, weight",
+        ),
+        (
+            {"total": FieldRule(compare="date", tolerance=1)},
+            "tolerance does nothing at fields.total in datasets.json: date takes formats, tolerance_days, weight",
+        ),
+        (
+            {"kind": FieldRule(align="set")},
+            "align does nothing at fields.kind in datasets.json: category takes weight",
+        ),
+        (
+            {"lines": FieldRule(weight=2)},
+            "weight does nothing at fields.lines in datasets.json: "
+            "an array takes align, and a key with align: key; its items are fields.lines[]",
+        ),
+        (
+            {"lines": FieldRule(align="best", key=("sku",))},
+            "key does nothing at fields.lines in datasets.json: "
+            "an array takes align, and a key with align: key; its items are fields.lines[]",
+        ),
+        (
+            {"buyer": FieldRule(weight=2)},
+            "weight does nothing at fields.buyer in datasets.json: "
+            "an object is compared by its fields, such as fields.buyer.…, unless it says compare",
+        ),
     ],
 )
 def test_a_declaration_that_does_not_fit_the_schema(declared: dict[str, FieldRule], message: str) -> None:
     with pytest.raises(ComponentError) as caught:
         plan(INVOICE, **declared)
     assert str(caught.value) == message
+
+
+def test_what_is_ignored_may_keep_its_options() -> None:
+    rule = FieldRule(compare="ignore", tolerance=0.01, weight=2)
+    assert plan(INVOICE, total=rule).leaves["total"] == rule
 
 
 def test_without_a_schema_a_declared_path_is_text_unless_it_says_otherwise() -> None:

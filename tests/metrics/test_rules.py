@@ -17,6 +17,28 @@ def test_an_unknown_comparator_is_named_with_its_place_and_the_nearest() -> None
     assert str(caught.value) == f"unknown comparator 'numbr' (did you mean 'number'?) {place}"
 
 
+def test_an_alignment_is_no_comparator() -> None:
+    with pytest.raises(
+        ComponentError, match=r"^unknown comparator 'set' \(align: set\?\) at fields\.total\.compare in "
+    ):
+        refuse("set")
+
+
+@pytest.mark.parametrize(
+    "form", ["%Y-%m-%d", "%d/%m/%y", "%d %b %Y", "%B %Y", "%d/%m", "%Y-%m-%dT%H:%M:%S%z", "%G-W%V-%u"]
+)
+def test_a_format_by_which_days_differ(form: str) -> None:
+    refuse_wrong_rules({"due": FieldRule(compare="date", formats=(form,))}, "fields", "datasets.json")
+
+
+@pytest.mark.parametrize("form", ["YYYY-MM-DD", "%Q", "%-d.%m.%Y", "", "%A", "%H:%M", "%"])
+def test_a_format_by_which_no_day_is_read(form: str) -> None:
+    with pytest.raises(ComponentError) as caught:
+        refuse_wrong_rules({"due": FieldRule(compare="date", formats=("%d.%m.%Y", form))}, "fields", "datasets.json")
+    place = "at fields.due.formats in datasets.json"
+    assert str(caught.value) == f"no date is written '{form}' {place}; formats are those of strptime, such as %Y-%m-%d"
+
+
 def test_a_comparator_of_a_package_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "names", lambda group: ["postcode"] if group == COMPARATOR_GROUP else [])
     refuse("postcode")

@@ -16,6 +16,7 @@ from skill_evaluator.metrics import METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Comparison
 from skill_evaluator.metrics.comparison import At, Row, Verdict
 from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.metrics.rules import refuse_idle_settings
 from skill_evaluator.parsing import Parsed, parse_output
 from skill_evaluator.reports.shown import value_text
 from skill_evaluator.text import key_path
@@ -207,6 +208,8 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
             )
         if rule.align == "key" and not rule.key:
             raise ComponentError(f"align: key without key: [...] at fields.{path} in {_WHERE}")
+        if rule.compare is None:
+            refuse_idle_settings(rule, "array", path, _WHERE)
     arrays = {path: rule for path, rule in rules.items() if rule.compare is None}
     leaves = {path: rule for path, rule in rules.items() if path not in arrays}
     return FieldPlan(leaves=plan_fields(None, leaves, _WHERE).leaves, arrays=arrays, declared=frozenset(rules))

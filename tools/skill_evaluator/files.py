@@ -107,6 +107,7 @@ def _in_words(problem: ErrorDetails) -> str:
         "model_type": "a mapping of keys to values is expected",
         "dict_type": "a mapping of keys to values is expected",
         "dataclass_type": "a mapping of keys to values is expected",
+        "tuple_type": "a list is expected",
         "extra_forbidden": "unknown key",
         "unexpected_keyword_argument": "unknown key",
         "missing": "a required key is missing",

@@ -4,13 +4,14 @@ A path is dotted, with `[]` for array items: `budget[].amount`. What is not decl
 that neither knows (a key the model invented) is compared by the type of its value.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.metrics.comparators import comparator
-from skill_evaluator.metrics.rules import Align, FieldRule
+from skill_evaluator.metrics.rules import Align, FieldRule, refuse_idle_settings
 from skill_evaluator.metrics.schema_paths import Place, below, reached, schema_places
 from skill_evaluator.text import nearest
 
@@ -168,7 +169,9 @@ def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRu
         if rule.compare is None and (kind.startswith("array") or (kind == "any" and rule.align)):
             arrays[path] = _array_rule(rule, kind, path, where)
         elif kind != "object" or rule.compare is not None:
-            leaves[path] = _leaf_rule(rule, kind)
+            leaves[path] = _leaf_rule(rule, kind, path, where)
+        elif path in declared:
+            refuse_idle_settings(rule, "object", path, where)
     return FieldPlan(leaves=leaves, arrays=arrays, declared=frozenset(declared), named=frozenset(found))
 
 
@@ -189,9 +192,10 @@ def _is_written_within(path: str, parent: str) -> bool:
     return not parent or path.startswith((f"{parent}.", f"{parent}[]"))
 
 
-def _leaf_rule(rule: FieldRule, kind: str) -> FieldRule:
+def _leaf_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
     chosen = rule if rule.compare else replace(rule, compare="string" if kind == "any" else kind)
     comparator(chosen.compare or "exact")  # an unknown one, or a package that does not load, is reported here
+    refuse_idle_settings(chosen, "leaf", path, where)
     return chosen
 
 
@@ -199,16 +203,25 @@ def _array_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
     align = rule.align or ("key" if rule.key else _ALIGNED.get(kind))
     if align == "key" and not rule.key:
         raise ComponentError(f"align: key without key: [...] at fields.{path} in {where}")
-    return replace(rule, align=align)
+    chosen = replace(rule, align=align)
+    refuse_idle_settings(chosen, "array", path, where)
+    return chosen
 
 
 def _check_paths(declared: Mapping[str, FieldRule], found: Mapping[str, str], where: str) -> None:
     for path, rule in declared.items():
         if path not in found:
-            raise ComponentError(f"field '{path}' in {where} is not in the schema {nearest(path, found)}")
+            raise ComponentError(f"field '{path}' in {where} is not in the schema {_nearest_path(path, found)}")
+        items = [known.removeprefix(f"{path}[].") for known in found if known.startswith(f"{path}[].")]
         for key in rule.key:
-            if f"{path}[].{key}" not in found:
-                items = [known.rpartition(".")[2] for known in found if known.startswith(f"{path}[].")]
+            if key not in items:
                 raise ComponentError(
-                    f"key '{key}' at fields.{path}.key in {where} is not in the items {nearest(key, items)}"
+                    f"key '{key}' at fields.{path}.key in {where} is not in the items {_nearest_path(key, items)}"
                 )
+
+
+def _nearest_path(path: str, known: Collection[str]) -> str:
+    """The nearest path; where none is close, those that end in the nearest name."""
+    names = {other: other.rpartition(".")[2] for other in known}
+    close = get_close_matches(path, known) or get_close_matches(path.rpartition(".")[2], names.values(), n=1)
+    return nearest(path, [other for other, name in names.items() if other in close or name in close] or known)

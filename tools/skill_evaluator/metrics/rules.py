@@ -3,6 +3,7 @@
 A plain value, so that scoring imports no pydantic: `metadata` is what pydantic checks where settings are read.
 """
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, get_args
@@ -22,6 +23,15 @@ _COMPARATOR = {"examples": list(get_args(Compare)), "description": "a comparator
 _SIMILARITY = {"description": "what the threshold of a text is of; token_f1 when left out"}
 _KEY = {"description": "fields that identify an item, for align: key"}
 _NO_OPTIONS = {"compare", "weight", "align", "key"}
+_OPTIONS_OF: Mapping[str, set[str]] = {
+    "exact": set(),
+    "string": {"casefold", "ignore_punctuation", "threshold"},
+    "number": {"tolerance", "relative_tolerance", "from_string"},
+    "date": {"formats", "tolerance_days"},
+    "category": set(),
+    "text": {"similarity", "threshold"},
+}
+_DAYS = (datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC), datetime.datetime(2014, 12, 25, tzinfo=datetime.UTC))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +78,29 @@ def refuse_wrong_rules(rules: Mapping[str, FieldRule], place: str, where: str) -
     for path, rule in rules.items():
         _refuse_unknown_comparator(rule, f"at {place}.{path}.compare in {where}")
         _refuse_wrong_similarity(rule, f"at {place}.{path}.similarity in {where}")
+        for form in rule.formats:
+            _refuse_unreadable_format(form, f"at {place}.{path}.formats in {where}")
+
+
+def refuse_idle_settings(rule: FieldRule, kind: Literal["leaf", "array", "object"], path: str, where: str) -> None:
+    """Raise ComponentError for a setting that would change nothing where it stands; nobody should rely on it.
+
+    A leaf that is ignored, or compared by a package's comparator, may have any option.
+    """
+    given = [*rule.options, *(["weight"] if rule.weight != 1 else [])]
+    aligned = [name for name in ("align", "key") if getattr(rule, name)]
+    if kind == "leaf":
+        allowed = _OPTIONS_OF.get(rule.compare or "exact", set(given)) | {"weight"}
+        takes = f"{rule.compare} takes {', '.join(sorted(allowed))}"
+    elif kind == "array":
+        allowed = {"align"} | ({"key"} if rule.align == "key" else set())
+        takes = f"an array takes align, and a key with align: key; its items are fields.{path}[]"
+    else:
+        allowed = set()
+        takes = f"an object is compared by its fields, such as fields.{path}.…, unless it says compare"
+    idle = [name for name in (*given, *aligned) if name not in allowed]
+    if idle:
+        raise ComponentError(f"{idle[0]} does nothing at fields.{path} in {where}: {takes}")
 
 
 def _refuse_unknown_comparator(rule: FieldRule, at: str) -> None:
@@ -77,7 +110,22 @@ def _refuse_unknown_comparator(rule: FieldRule, at: str) -> None:
         return
     added = plugins.names(COMPARATOR_GROUP)
     if rule.compare not in added:
-        raise ComponentError(f"unknown comparator '{rule.compare}' {nearest(rule.compare, (*shipped, *added))} {at}")
+        meant = f"(align: {rule.compare}?)" if rule.compare in get_args(Align) else ""
+        raise ComponentError(
+            f"unknown comparator '{rule.compare}' {meant or nearest(rule.compare, (*shipped, *added))} {at}"
+        )
+
+
+def _refuse_unreadable_format(form: str, at: str) -> None:
+    """One that strptime does not know, or by which all days are one: YYYY-MM-DD."""
+    try:
+        first, second = (datetime.datetime.strptime(day.strftime(form), form) for day in _DAYS)
+    except ValueError:
+        pass
+    else:
+        if first != second:
+            return
+    raise ComponentError(f"no date is written '{form}' {at}; formats are those of strptime, such as %Y-%m-%d")
 
 
 def _refuse_wrong_similarity(rule: FieldRule, at: str) -> None:

@@ -15,7 +15,7 @@ from skill_evaluator.metrics.field_profile import Standing
 from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
 from skill_evaluator.metrics.leaves import values_by_path
 from skill_evaluator.scoring import SCORED, CaseScore, Scorer
-from skill_evaluator.text import canonical_json, nearest
+from skill_evaluator.text import canonical_json, nearest_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def field_view(component: Component, answered: Sequence[tuple[Case, Sequence[Ans
         *(name for at in truths for name in at),
     }
     if path not in known:
-        raise RunError(f"unknown field '{path}' of '{component.name}' for --field {nearest(path, known)}")
+        raise RunError(f"unknown field '{path}' of '{component.name}' for --field {nearest_path(path, known)}")
     cases = tuple(
         _of_case(case, answers, score, truth.get(path, []), path, plan)
         for (case, answers), score, truth in zip(answered, scores, truths, strict=True)

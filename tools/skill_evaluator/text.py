@@ -9,7 +9,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any
 
 _WORD = re.compile(r"\w+", re.UNICODE)
@@ -168,3 +168,19 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if close:
         return f"(did you mean '{close[0]}'?)"
     return f"(known: {', '.join(names)})" if names else "(none is known)"
+
+
+def nearest_path(path: str, known: Collection[str]) -> str:
+    """`nearest` among paths: those below it, else a close one, else those that end in the nearest name, else all.
+
+    >>> nearest_path("price", ["total", "lines[].price"]), nearest_path("lines", ["line", "lines[].price"])
+    ('(known: lines[].price)', '(known: lines[].price)')
+    """
+    inside = [other for other in known if path and other.startswith((f"{path}.", f"{path}[]"))]
+    if inside:
+        return f"(known: {', '.join(sorted(inside))})"
+    names = {other: other.rpartition(".")[2] for other in known}
+    close = difflib.get_close_matches(path.rpartition(".")[2], names.values(), n=1)
+    if difflib.get_close_matches(path, known) or not close:
+        return nearest(path, known)
+    return nearest(path, [other for other, name in names.items() if name in close])

@@ -4,16 +4,15 @@ A path is dotted, with `[]` for array items: `budget[].amount`. What is not decl
 that neither knows (a key the model invented) is compared by the type of its value.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.metrics.comparators import comparator
 from skill_evaluator.metrics.rules import Align, FieldRule, refuse_idle_settings
 from skill_evaluator.metrics.schema_paths import Place, below, reached, schema_places
-from skill_evaluator.text import nearest
+from skill_evaluator.text import nearest_path
 
 __all__ = ["Field", "FieldPlan", "FieldRule", "plan_fields"]
 
@@ -211,17 +210,10 @@ def _array_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
 def _check_paths(declared: Mapping[str, FieldRule], found: Mapping[str, str], where: str) -> None:
     for path, rule in declared.items():
         if path not in found:
-            raise ComponentError(f"field '{path}' in {where} is not in the schema {_nearest_path(path, found)}")
+            raise ComponentError(f"field '{path}' in {where} is not in the schema {nearest_path(path, found)}")
         items = [known.removeprefix(f"{path}[].") for known in found if known.startswith(f"{path}[].")]
         for key in rule.key:
             if key not in items:
                 raise ComponentError(
-                    f"key '{key}' at fields.{path}.key in {where} is not in the items {_nearest_path(key, items)}"
+                    f"key '{key}' at fields.{path}.key in {where} is not in the items {nearest_path(key, items)}"
                 )
-
-
-def _nearest_path(path: str, known: Collection[str]) -> str:
-    """The nearest path; where none is close, those that end in the nearest name."""
-    names = {other: other.rpartition(".")[2] for other in known}
-    close = get_close_matches(path, known) or get_close_matches(path.rpartition(".")[2], names.values(), n=1)
-    return nearest(path, [other for other, name in names.items() if other in close or name in close] or known)

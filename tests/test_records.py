@@ -1,11 +1,14 @@
 """The record of a run and its leaderboard row: which keys they hold, and that a file gives back what was written."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from pydantic import BaseModel
+from skill_evaluator import records
 from skill_evaluator.commands.schemas import FORMATS
 from skill_evaluator.components import Component
 from skill_evaluator.errors import LeaderboardError
@@ -186,3 +189,12 @@ def test_a_record_that_cannot_be_read_says_why(kept: Record, tmp_path: Path, cha
         read_record(path)
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_every_key_is_documented() -> None:
+    page = Path(__file__).parents[1].joinpath("docs", "records.md").read_text()
+    section = page[page.index("### Every key") : page.index("## `plan.json`")]
+    parts = [part for part in vars(records).values() if isinstance(part, type) and issubclass(part, BaseModel)]
+    keys = {key for part in parts for key in part.model_fields}
+    documented = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall("`[^`]+`", section))))
+    assert keys - documented == set()

@@ -384,7 +384,10 @@ def test_an_answer_that_is_a_text_is_compared_as_a_whole(library: Library) -> No
 
 def test_what_holds_fields_is_none_itself(library: Library) -> None:
     run = answered(library, {"lines": [{"code": "A"}]}, [{}])
-    for path, below in (("lines", "(known: lines[].code, lines[].price)"), ("cod", "(known: lines[].code, parts[].code)")):
+    for path, below in (
+        ("lines", "(known: lines[].code, lines[].price)"),
+        ("cod", "(known: lines[].code, parts[].code)"),
+    ):
         ended = library.call("explain", run, "--field", path)
         assert ended.code == 2
         assert ended.err == f"error: unknown field '{path}' of '{SKILL}' for --field {below}\n"

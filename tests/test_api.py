@@ -85,6 +85,7 @@ def test_mistakes_are_the_rows_that_cost_something_and_read_as_sentences() -> No
 
 def test_a_mistake_at_the_top_says_so() -> None:
     assert str(score_output("a", "b").rows[0]) == 'wrong at the top: "a" is expected, not "b" (compared as string)'
+    assert str(score_output(1, 1.0).rows[0]) == "right at the top: 1 is expected, and 1.0 is right (compared as number)"
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in ROOT.glob("components/*/prompt.md")))
@@ -212,6 +213,10 @@ def test_without_a_schema_a_field_must_say_how(settings: Any, message: str) -> N
         ({"fields": ["shop"]}, "a mapping of keys to values is expected at fields in the arguments"),
         ({"metrics": ["exact_mach"]}, "unknown metric 'exact_mach' in the arguments (did you mean 'exact_match'?)"),
         ({"schema": {"type": "objekt"}}, "the schema given is no valid JSON Schema at /type: "),
+        (
+            {"metrics": ["schema_valid"], "schema": None},
+            "schema_valid among the metrics of the arguments, and no schema to",
+        ),
         ({"schema": []}, "the schema given is no JSON Schema: an object is expected"),
         ({"schema": {"$ref": "a.json"}}, "the schema given refers to 'a.json'; only local references (#/...) are"),
     ],
@@ -344,3 +349,14 @@ print(sorted({"pydantic", "yaml", "numpy", "scipy", "importlib.metadata"} & set(
 def test_importing_the_package_imports_nothing_and_scoring_only_what_it_needs(program: str) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_one_metric_may_be_named_without_a_list() -> None:
+    assert score_output(1, 1, metrics="exact_match").scores == {"exact_match": 1.0}
+
+
+@pytest.mark.parametrize("text", [None, b"{}", {"a": 1}])
+def test_an_answer_that_is_no_text_is_refused(text: Any) -> None:
+    kind = type(text).__name__
+    with pytest.raises(NotJsonError, match=f"^the text of the answer is a {kind}, no str; score_output takes a parsed"):
+        score_text({}, text)

@@ -58,7 +58,9 @@ class LeafRow:
 
     def __str__(self) -> str:
         """One line, for the message of a test."""
-        if self.verdict == "missing":
+        if self.verdict == "right":
+            found = f"{value_text(self.truth)} is expected, and {value_text(self.output)} is right"
+        elif self.verdict == "missing":
             found = f"{value_text(self.truth)} is expected"
         elif self.verdict == "extra":
             found = f"{value_text(self.output)} is not expected"
@@ -122,7 +124,9 @@ class OutputScorer:
         self._plan = _plan(schema, fields or {})
         if metrics is None:
             metrics = [name for name in METRICS if schema is not None or name != "schema_valid"]
-        self._metrics = accuracy_metrics(metrics, _WHERE)
+        self._metrics = accuracy_metrics([metrics] if isinstance(metrics, str) else metrics, _WHERE)
+        if schema is None and "schema_valid" in self._metrics:
+            raise ComponentError(f"schema_valid among the metrics of {_WHERE}, and no schema to validate against")
 
     def score(self, truth: Any, output: Any) -> OutputScores:
         """Score a parsed output: any JSON value, so that a `str` is a JSON string. `truth` may be `NO_TRUTH`."""
@@ -131,6 +135,7 @@ class OutputScorer:
 
     def score_text(self, truth: Any, text: str) -> OutputScores:
         """Score the raw text of an answer: JSON as it stands, in a code fence, or inside other text."""
+        _refuse_no_text(text)
         parsed = parse_output(text, "json")
         if parsed.found is None:
             return self._unparseable(parsed)
@@ -234,6 +239,12 @@ def _leaf_row(row: Row) -> LeafRow:
         weight=row.rule.weight if row.rule.counts else 0.0,
         verdict=row.verdict,
     )
+
+
+def _refuse_no_text(text: object) -> None:
+    if not isinstance(text, str):
+        kind = type(text).__name__
+        raise NotJsonError(f"the text of the answer is a {kind}, no str; score_output takes a parsed one")
 
 
 def _refuse_non_json(value: Any, place: str) -> None:

@@ -100,6 +100,7 @@ TABLE = (
     "regression.archive",
     "regression.localising",
     "regression.comparing",
+    "regression.adaptive",
     "regression.calibration",
     "regression.change_points",
     "regression.history",
@@ -160,6 +161,7 @@ _LATE = {
 _LATE_MODULES = {  # for their library
     "skill_evaluator.providers.local_engine",
     "skill_evaluator.field_settings",
+    "skill_evaluator.regression.adaptive",
     "skill_evaluator.regression.comparing",
 }
 

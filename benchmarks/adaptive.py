@@ -43,20 +43,19 @@ COLUMNS = (
 
 
 def judged(before: Floats, after: Floats, family: int) -> tuple[Effect | None, VerdictName]:
-    """The ordinary verdict; a family enters by Bonferroni, the worst that its other measures could do."""
+    """The ordinary verdict; a family (here: of models) enters by Bonferroni, the worst that its others could do."""
     effect = replicate_effect(before.tolist(), after.tolist())
     q = None if effect is None else min(1.0, effect.p * family)
     return effect, verdict(effect, q, TOLERANCE, ALPHA, covered=True)
 
 
-def by_the_rule(before: Floats, after: Floats, family: int) -> tuple[VerdictName | None, int]:
-    """What the looks settle and after how many replicates; None when all are asked."""
+def by_the_rule(before: Floats, after: Floats, family: int) -> tuple[Effect | None, VerdictName, int]:
+    """What is found at the look that settles the verdict, else at the end; and after how many replicates."""
     for look in looks_of(after.shape[1]):
         effect, ordinary = judged(before, after[:, : look.after], family)
-        found = settled([Gauge(effect=effect, tolerance=TOLERANCE)], ordinary, look.share, ALPHA, family)
-        if found is not None:
-            return found, look.after
-    return None, after.shape[1]
+        if settled([Gauge(effect=effect, tolerance=TOLERANCE)], ordinary, look.share, ALPHA, family) is not None:
+            return effect, ordinary, look.after
+    return *judged(before, after, family), after.shape[1]
 
 
 def row(setting: Setting, family: int, runs: int, rng: np.random.Generator) -> Row:
@@ -64,28 +63,27 @@ def row(setting: Setting, family: int, runs: int, rng: np.random.Generator) -> R
     randomisation.DRAWS = 1_000
     full: Counter[str] = Counter()
     adaptive: Counter[str] = Counter()
-    asked = 0
+    asked = held = 0
     for _ in range(runs):
-        before, after, _ = on_fixtures(setting, rng)
-        _, at_the_end = judged(before, after, family)
-        at_a_look, replicates = by_the_rule(before, after, family)
-        full[at_the_end] += 1
-        adaptive[at_a_look or at_the_end] += 1
+        before, after, truth = on_fixtures(setting, rng)
+        full[judged(before, after, family)[1]] += 1
+        effect, said, replicates = by_the_rule(before, after, family)
+        adaptive[said] += 1
         asked += replicates
-    wrong = ("regressed", "improved") if not setting.drop else ("unchanged", "improved")
-    right = ("unchanged",) if not setting.drop else ("regressed",)
-    mistakes = [sum(said[one] for one in wrong) for said in (adaptive, full)]
+        held += effect is not None and effect.ci95[0] - 1e-12 <= truth <= effect.ci95[1] + 1e-12
+    wrong = ("unchanged", "improved") if setting.drop == TOLERANCE else ("regressed", "improved")
+    right = ("regressed",) if setting.drop else ("unchanged",)
+    mistakes = [sum(said[one] for one in wrong) for said in (adaptive, full)] if setting.drop <= TOLERANCE else []
     decided = [sum(said[one] for one in right) for said in (adaptive, full)]
     return [
         setting.shape,
         setting.size,
         str(setting.drop),
         str(family),
-        share(mistakes[0], runs),
-        share(mistakes[1], runs),
-        above(mistakes[0], runs, ALPHA),
-        share(decided[0], runs),
-        share(decided[1], runs),
+        *([share(count, runs) for count in mistakes] or ["–", "–"]),
+        above(mistakes[0], runs, ALPHA) if mistakes else "",
+        *(share(count, runs) for count in decided),
+        share(held, runs),
         share(runs * setting.replicates - asked, runs * setting.replicates),
     ]
 

@@ -33,8 +33,8 @@ def test_the_looks_of_a_run_never_spend_more_than_there_is(replicates: int) -> N
     assert all(share > 0 for share in shares)
 
 
-def _says(effect: Effect | None, ordinary: str, share: float = 0.2, family: int = 1) -> str | None:
-    return settled([Gauge(effect=effect, tolerance=0.05)], ordinary, share, 0.05, family)  # type: ignore[arg-type]
+def _says(effect: Effect | None, ordinary: str, share: float = 0.2, models: int = 1) -> str | None:
+    return settled([Gauge(effect=effect, tolerance=0.05)], ordinary, share, 0.05, models)  # type: ignore[arg-type]
 
 
 def test_nothing_measured_settles_nothing() -> None:
@@ -58,13 +58,13 @@ def test_a_change_must_be_beyond_the_look_s_part_of_the_error() -> None:
     worse = replace(PLAIN, difference=-0.3, ci95=(-0.4, -0.2), p=0.0009)
     assert _says(worse, "regressed") == "regressed"  # 0.05 × 0.1 × 0.2 is 0.001
     assert _says(replace(worse, p=0.0011), "regressed") is None
-    assert _says(worse, "regressed", family=2) is None
+    assert _says(worse, "regressed", models=2) is None
 
 
 def test_where_no_smaller_p_can_be_drawn_the_distance_counts() -> None:
     worse = replace(PLAIN, difference=-0.3, ci95=(-0.4, -0.2), p=1 / 20_001)
-    assert _says(worse, "regressed", family=1000) == "regressed"
-    assert _says(replace(worse, error=0.1), "regressed", family=1000) is None
+    assert _says(worse, "regressed", models=1000) == "regressed"
+    assert _says(replace(worse, error=0.1), "regressed", models=1000) is None
 
 
 def test_improvement_counts_only_where_a_drop_is_excluded() -> None:
@@ -121,7 +121,7 @@ def test_without_a_baseline_or_of_another_schema_nothing_is_settled() -> None:
 
 
 def test_by_simulation_nothing_false_is_settled_often() -> None:
-    """400 runs of 12 cases × 10 replicates, right or wrong: where nothing changed, and where the tolerated drop came."""
+    """400 runs of 12 cases × 10 replicates, right or wrong: where nothing changed, and at the tolerated drop."""
     rng = np.random.default_rng(7)
     said: dict[float, Counter[str]] = {0.0: Counter(), 0.05: Counter()}
     for drop, counted in said.items():

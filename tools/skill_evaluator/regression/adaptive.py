@@ -54,14 +54,14 @@ def looks_of(replicates: int) -> tuple[Look, ...]:
     return tuple(Look(after=end, share=(end - before) / replicates) for before, end in pairwise((0, *ends)))
 
 
-def settled(gauges: Sequence[Gauge], ordinary: VerdictName, share: float, alpha: float, family: int) -> Settled | None:
+def settled(gauges: Sequence[Gauge], ordinary: VerdictName, share: float, alpha: float, models: int) -> Settled | None:
     """What a look settles, if anything: the ordinary verdict, when the critical measures say the same more strictly.
 
-    A change must be beyond the look's part of a tenth of alpha, divided by the family; that nothing fell beyond the
-    tolerance must follow from an interval as much wider as its part of the error asks (a repeated confidence interval,
-    Jennison and Turnbull 1989, doi:10.1111/j.2517-6161.1989.tb01433.x).
+    A change must be beyond the look's part of a tenth of alpha, divided by the critical measures of all `models` that
+    run beside each other; that nothing fell beyond the tolerance must follow from an interval as much wider as its part
+    of the error asks (a repeated confidence interval, Jennison and Turnbull 1989).
     """
-    level = alpha * CHANGE_SPENT * share / family
+    level = alpha * CHANGE_SPENT * share / max(1, len(gauges) * models)
     said = of_model(
         ("critical", verdict(_repeated(one.effect, share), _chance(one.effect), one.tolerance, level, covered=True))
         for one in gauges
@@ -70,7 +70,7 @@ def settled(gauges: Sequence[Gauge], ordinary: VerdictName, share: float, alpha:
 
 
 def settled_between(pair: Pair, judge: Judge, share: float, models: int) -> Settled | None:
-    """The same of two records, the candidate's with what was asked so far; `models` run beside each other."""
+    """The same of two records, the candidate's with what was asked so far."""
     if pair.baseline is None:
         return None
     (result,) = compare_records(judge.rules.skill, [pair], judge).models
@@ -82,8 +82,7 @@ def settled_between(pair: Pair, judge: Judge, share: float, models: int) -> Sett
         for one in measures(common.cases, pair.candidate.accuracy)
         if judge.rules.tier(one) == "critical"
     ]
-    family = (len(result.metrics) + len(result.fields)) * models
-    return settled(gauges, result.verdict, share, judge.rules.alpha, family)
+    return settled(gauges, result.verdict, share, judge.rules.alpha, models)
 
 
 def _effect(measure: Measure) -> Effect | None:

@@ -198,6 +198,7 @@ class _Row(_Part):
     served_model: str | None
     provider: str
     replicates: int
+    saved_calls: int = 0
     seed: int
     shard: str | None
     scenario: str | None = None
@@ -229,6 +230,7 @@ class _Row(_Part):
 class Row(_Row):
     """A leaderboard row: the summary of one run. `failures` and `scored` add up to `planned`.
 
+    `saved_calls` were planned and not asked, because the verdict was settled; `planned` is without them.
     Keys with a default came later: a row or record written before has them not, and is read all the same.
     """
 

@@ -175,11 +175,15 @@ class Scorer:
         case.scored[replicate.call.replicate] = scored
         case.outcomes[replicate.call.replicate] = scored.outcome
 
-    def scorecard(self) -> Scorecard:
-        """Everything so far, reduced; a planned call without an outcome is `not_run`."""
+    def scorecard(self, replicates: int | None = None) -> Scorecard:
+        """Everything so far, reduced; a planned call without an outcome is `not_run`.
+
+        `replicates`: how many of those planned were to be asked, when it is not all; no outcome may be of another.
+        """
+        asked = replicates or self._replicates
         return Scorecard(
-            cases=tuple(self._case_score(case) for case in self._cases.values()),
-            replicates=self._replicates,
+            cases=tuple(self._case_score(case, asked) for case in self._cases.values()),
+            replicates=asked,
             reasons=dict(sorted(self._reasons.items())),
             usages=tuple(self._usages),
             latencies_s=tuple(self._latencies),
@@ -227,8 +231,8 @@ class Scorer:
             drift=drift,
         )
 
-    def _case_score(self, case: _CaseInProgress) -> CaseScore:
-        planned = range(self._replicates)
+    def _case_score(self, case: _CaseInProgress, replicates: int) -> CaseScore:
+        planned = range(replicates)
         labelled, answers = case.case.labelled, case.answers
         times = Counter(id(scored) for scored in case.scored.values())
         parsed = [(scored, times[id(scored)]) for scored in case.by_text.values() if scored.outcome == SCORED]

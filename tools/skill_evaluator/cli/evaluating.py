@@ -61,6 +61,10 @@ def evaluate(
         str | None,
         typer.Option("--invocation", metavar="ID", help="What the run ids begin with; plan gives one to all its jobs."),
     ] = None,
+    adaptive: Annotated[
+        bool,
+        typer.Option("--adaptive", help="Stop asking a model once its verdict against a lower version is settled."),
+    ] = False,
     results: Annotated[
         Path | None, typer.Option("--results", metavar="DIR", help="Where run folders go; default: in the component.")
     ] = None,
@@ -89,6 +93,7 @@ def evaluate(
         max_calls=max_calls,
         shard=shard,
         invocation=invocation,
+        adaptive=adaptive,
         scenario=scenario,
         results=results,
         leaderboard=leaderboard,

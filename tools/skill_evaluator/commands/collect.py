@@ -144,8 +144,8 @@ def _record(
         raise PlanError(
             f"case '{changed[0]}' of '{component.name}' is not as it was planned; check out the plan's commit"
         )
-    scorer = Scorer(component, [cases[case_id] for case_id in manifest.cases], manifest.replicates)
-    planned = plan_calls(tuple(manifest.cases), manifest.replicates)
+    scorer = Scorer(component, [cases[case_id] for case_id in manifest.cases], manifest.asked)
+    planned = plan_calls(tuple(manifest.cases), manifest.asked)
     for call in planned:
         if call in gathered.answers:
             scorer.add(gathered.answers[call])

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from skill_evaluator.commands.adapting import lookout_for
 from skill_evaluator.commands.inputs import Inputs, Kinds, Options, read_inputs
 from skill_evaluator.commands.resuming import find, record_path, say_how_to_resume
 from skill_evaluator.commands.verdicts import verdict_on
@@ -25,7 +26,7 @@ from skill_evaluator.reports.evaluation import Finished, print_finished, write_r
 from skill_evaluator.reports.live import watch
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.execute import Assignment, Spending, execute
-from skill_evaluator.runner.journal import RECORD, check_writable
+from skill_evaluator.runner.journal import RECORD, check_writable, read_manifest
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.runs import Run, new_runs
 from skill_evaluator.scoring import Scorer
@@ -79,7 +80,7 @@ def _measure(
         load_quantiles()
 
     halted = execute(
-        [_assignment(run, inputs, options, scorers[run.folder]) for run in runs],
+        [_assignment(run, inputs, options, scorers[run.folder], len(runs)) for run in runs],
         inputs.settings,
         Spending(max_cost_usd=options.max_cost, max_calls=options.max_calls),
         _redactor(inputs),
@@ -105,6 +106,7 @@ def _planned(inputs: Inputs, results_dir: Path, options: Options) -> list[Run]:
         shard=inputs.shard,
         selection=options.cases,
         invocation=options.invocation,
+        adaptive=options.adaptive,
     )
 
 
@@ -129,8 +131,9 @@ def _scorer(run: Run, inputs: Inputs) -> Scorer:
     return Scorer(inputs.component, cases, run.manifest.replicates)
 
 
-def _assignment(run: Run, inputs: Inputs, options: Options, scorer: Scorer) -> Assignment:
+def _assignment(run: Run, inputs: Inputs, options: Options, scorer: Scorer, models: int) -> Assignment:
     kind = inputs.kinds[run.model.provider]
+    lookout = lookout_for(run, scorer, inputs, options, models)
     cases = {case.id: case for case in inputs.cases}
     wanted = options.concurrency or inputs.settings.concurrency
     return Assignment(
@@ -148,6 +151,8 @@ def _assignment(run: Run, inputs: Inputs, options: Options, scorer: Scorer) -> A
         ),
         most_input_tokens=most_input_tokens,
         on_outcome=scorer.add,
+        looks=tuple(lookout.shares) if lookout else (),
+        is_settled=lookout.is_settled if lookout else None,
     )
 
 
@@ -187,10 +192,11 @@ def _finish(
 ) -> Finished:
     """Record one run: in the component if it is complete and of all its cases, in its own folder always."""
     kind = inputs.kinds[run.model.provider]
+    manifest = read_manifest(run.folder) if run.manifest.adaptive else run.manifest  # it may have been settled
     record = build_record(
-        run.manifest,
+        manifest,
         inputs.component,
-        scorer.scorecard(),
+        scorer.scorecard(manifest.asked),
         origin,
         describe_settings(run.model, kind.sampling(run.model), inputs.settings),
         price_of(run.model, kind),

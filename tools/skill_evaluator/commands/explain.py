@@ -90,8 +90,8 @@ def _check(options: Options, manifest: Manifest) -> None:
         return
     if options.field is not None:
         raise RunError("--replicate does not go with --field, which shows all replicates")
-    if not 0 <= options.replicate < manifest.replicates:
-        last = manifest.replicates - 1
+    if not 0 <= options.replicate < manifest.asked:
+        last = manifest.asked - 1
         raise RunError(f"no replicate {options.replicate} in {manifest.run_id}: they are numbered 0 to {last}")
 
 
@@ -108,9 +108,7 @@ def _say_what_changed(manifest: Manifest, component: Component, cases: Mapping[s
 
 
 def _answers(case_id: str, manifest: Manifest, component: Component, journal: Mapping[Call, Replicate]) -> list[Answer]:
-    return [
-        read_answer(index, journal.get(Call(case_id, index)), component.output) for index in range(manifest.replicates)
-    ]
+    return [read_answer(index, journal.get(Call(case_id, index)), component.output) for index in range(manifest.asked)]
 
 
 def _first_scored(answers: Sequence[Answer]) -> int:

@@ -43,6 +43,7 @@ class Options:
     scenario: str | None = None
     results: Path | None = None
     leaderboard: bool = True
+    adaptive: bool = False
     format: Format = "text"
 
 
@@ -72,6 +73,8 @@ def read_inputs(options: Options) -> Inputs:
         raise RunError("--resume takes a run id, a run folder or nothing, and does not go with --dry-run")
     if options.invocation is not None and not is_invocation(options.invocation):
         raise RunError(f"--invocation '{options.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
+    if options.adaptive and (options.shard is not None or options.cases):
+        raise RunError("--adaptive needs all cases, for a verdict is on them: it does not go with --shard or --case")
     settings = load_settings(options.config)
     models = load_models(options.config)
     kinds = kinds_of(models, str(options.config / "models.yaml"))

@@ -59,6 +59,8 @@ def _refuse_another_plan(run: Run, options: Options) -> None:
         if asked is not None and asked != planned:
             was = f"with {_word(planned)}" if planned not in (None, ()) else "without it"
             raise RunError(f"cannot resume {run.folder} with {flag} {_word(asked)}: it was planned {was}")
+    if options.adaptive and not run.manifest.adaptive:
+        raise RunError(f"cannot resume {run.folder} with --adaptive: it was planned without it")
 
 
 def _refuse_another_scenario(folder: Path, manifest: Manifest, options: Options) -> None:

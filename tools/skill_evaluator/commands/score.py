@@ -44,7 +44,7 @@ def score(options: Options) -> int:
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
     run = saved_run(options.run, component, {model.id: model for model in models})
     _say_what_changed(run, component, cases)
-    scorer = Scorer(component, [cases[case_id] for case_id in run.manifest.cases], run.manifest.replicates)
+    scorer = Scorer(component, [cases[case_id] for case_id in run.manifest.cases], run.manifest.asked)
     complete = _score_answers(run, scorer)
     kind = kinds[run.model.provider]
     record = build_record(
@@ -80,7 +80,7 @@ def _say_what_changed(run: Run, component: Component, cases: Mapping[str, Case])
 def _score_answers(run: Run, scorer: Scorer) -> bool:
     """Score what the journal holds; whether every planned call is in it."""
     found = outcomes(run.folder)
-    planned = plan_calls(tuple(run.manifest.cases), run.manifest.replicates)
+    planned = plan_calls(tuple(run.manifest.cases), run.manifest.asked)
     known = [found[call] for call in planned if call in found]
     if not known:
         raise RunError(f"{run.folder} holds no answer yet")

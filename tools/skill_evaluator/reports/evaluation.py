@@ -116,11 +116,15 @@ def _facts_text(record: Record) -> Text:
     return text
 
 
+def _saved(record: Record) -> str:
+    return f" ({record.saved_calls} calls saved: the verdict was settled)" if record.saved_calls else ""
+
+
 def _facts(record: Record, quote: Quote) -> str:
     cost = "unknown" if record.cost_usd is None else f"${record.cost_usd:.4f}"
     tokens = f"{_count(record.tokens.input)} in, {_count(record.tokens.output)} out"
     parts = [
-        f"{record.n_cases} cases × {record.replicates} replicates",
+        f"{record.n_cases} cases × {record.replicates} replicates{_saved(record)}",
         f"{record.scored} of {record.planned} scored",
         f"failures: {_failures(record, quote) or 'none'}",
         f"cost {cost}",

@@ -42,7 +42,7 @@ def _heads(view: FieldView, manifest: Manifest) -> list[str]:
     return [
         f"{name_text(view.path) or '(the whole answer)'}, compared as {compared_as(view.rule)}",
         f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",
-        f"{counted(len(view.cases), 'case')} × {counted(manifest.replicates, 'replicate')}: {standings}",
+        f"{counted(len(view.cases), 'case')} × {counted(manifest.asked, 'replicate')}: {standings}",
     ]
 
 
@@ -86,7 +86,7 @@ def _as_json(view: FieldView, manifest: Manifest) -> dict[str, Any]:
         "component": manifest.skill,
         "version": manifest.skill_version,
         "model": manifest.model_id,
-        "replicates": manifest.replicates,
+        "replicates": manifest.asked,
         "field": view.path,
         "compared_as": compared_as(view.rule),
         "profile": _profile(view),

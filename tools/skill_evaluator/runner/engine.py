@@ -5,7 +5,7 @@ Outcomes are handed to `on_outcome` as they come, in the event loop; whoever tak
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from skill_evaluator.config import Model, Price, Settings
@@ -22,7 +22,10 @@ _REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Everything that is needed to run one model's calls."""
+    """Everything that is needed to run one model's calls.
+
+    `looks`: numbers of replicates after which, with no call in flight, `is_settled` says whether to leave the rest.
+    """
 
     model: Model
     provider: Provider
@@ -33,6 +36,8 @@ class Job:
     concurrency: int
     price: Price | None
     redact: Redactor
+    looks: Sequence[int] = ()
+    is_settled: Callable[[int], Awaitable[bool]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +85,28 @@ class Engine:
         self.halted: Failure | None = None
 
     async def run(self) -> None:
-        """Make every call, or stop early and say why in `halted`."""
-        calls = iter(self._job.calls)
-        workers = min(self._job.concurrency, len(self._job.calls))
+        """Make every call, or stop early and say why in `halted`; calls are also left once all is settled."""
+        begun = 0
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(workers):
-                    group.create_task(self._work(calls))
+            for look in self._job.looks:
+                await self._make_all([call for call in self._job.calls if begun <= call.replicate < look])
+                if self._ended() or self.halted is not None or await self._is_settled(look):
+                    return
+                begun = look
+            await self._make_all([call for call in self._job.calls if begun <= call.replicate])
         except* Exception as problems:
             raise problems.exceptions[0] from None
         finally:
             await self._job.provider.close()
+
+    async def _make_all(self, calls: Sequence[Call]) -> None:
+        waiting = iter(calls)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._job.concurrency, len(calls))):
+                group.create_task(self._work(waiting))
+
+    async def _is_settled(self, look: int) -> bool:
+        return self._job.is_settled is not None and await self._job.is_settled(look)
 
     async def _work(self, calls: Iterator[Call]) -> None:
         for call in calls:

@@ -20,7 +20,7 @@ from skill_evaluator.providers.base import Failure, ProviderKind, Request
 from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.runner.budget import Budget
 from skill_evaluator.runner.engine import Engine, Job, Stop
-from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, outcomes
+from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, outcomes, settle
 from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.progress import Progress
 from skill_evaluator.runner.replicates import Call, Replicate
@@ -32,7 +32,10 @@ Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """One run with all that is needed to make its calls. `on_outcome` gets every outcome once, earlier ones too."""
+    """One run with all that is needed to make its calls. `on_outcome` gets every outcome once, earlier ones too.
+
+    `is_settled` is asked in a thread, after each number of replicates in `looks`, whether the rest need not be asked.
+    """
 
     run: Run
     kind: ProviderKind
@@ -42,6 +45,8 @@ class Assignment:
     request_for: Callable[[Call], Request]
     most_input_tokens: Callable[[Request], int]
     on_outcome: Callable[[Replicate], None]
+    looks: Sequence[int] = ()
+    is_settled: Callable[[int], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +137,7 @@ class _Part:
         self._held: FileLock | None = None
         if run.folder.exists():
             self._hold()
-        planned = plan_calls(tuple(run.manifest.cases), run.manifest.replicates)
+        planned = plan_calls(tuple(run.manifest.cases), run.manifest.asked)
         wanted = set(planned)
         earlier = {call: replicate for call, replicate in outcomes(run.folder).items() if call in wanted}
         self._errors = {call: replicate for call, replicate in earlier.items() if not replicate.answered}
@@ -144,6 +149,7 @@ class _Part:
             model_id=run.model.id, planned=len(planned), answered_before=len(planned) - len(self._todo)
         )
         self._unmade = len(self._todo)
+        self._begun = max((call.replicate for call in earlier), default=-1)
         self._journal: Journal | None = None
         self._engine = self._open_engine(settings, budget, stop, redact) if self._todo else None
 
@@ -195,8 +201,25 @@ class _Part:
             concurrency=assignment.concurrency,
             price=assignment.price,
             redact=redact,
+            looks=self._looks(),
+            is_settled=self._is_settled,
         )
         return Engine(job, budget, stop, self.progress, self._take)
+
+    def _looks(self) -> list[int]:
+        """The looks still to come; where later replicates were asked already, that look said to go on."""
+        manifest = self.assignment.run.manifest
+        return [] if manifest.settled_after else [look for look in self.assignment.looks if look > self._begun]
+
+    async def _is_settled(self, look: int) -> bool:
+        """Whether no more need be asked; what is then left is no longer planned."""
+        ask, run = self.assignment.is_settled, self.assignment.run
+        if ask is None or not await asyncio.to_thread(ask, look):
+            return False
+        saved = settle(run.folder, run.manifest, look).saved_calls
+        self._unmade -= saved
+        self.progress.planned -= saved
+        return True
 
     def _take(self, replicate: Replicate) -> None:
         if self._journal is None:

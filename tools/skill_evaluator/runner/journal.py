@@ -24,7 +24,10 @@ REPORT = "report.md"
 
 
 class Manifest(BaseModel):
-    """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers."""
+    """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers.
+
+    An `adaptive` run asks no more once its verdict is settled; `settled_after` then says after how many replicates.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -42,6 +45,18 @@ class Manifest(BaseModel):
     cases: dict[str, str]
     digests: dict[str, str]
     evaluator_version: str
+    adaptive: bool = False
+    settled_after: PositiveInt | None = None
+
+    @property
+    def asked(self) -> int:
+        """Replicates a case that are to be asked, as far as is known."""
+        return self.settled_after or self.replicates
+
+    @property
+    def saved_calls(self) -> int:
+        """Calls that were planned and need not be made."""
+        return len(self.cases) * (self.replicates - self.asked)
 
     @property
     def whole(self) -> bool:
@@ -60,6 +75,13 @@ class Manifest(BaseModel):
 def create_run(folder: Path, manifest: Manifest) -> None:
     """Make a run folder with its manifest; raises StorageError."""
     replace_text(folder / MANIFEST, json_text(manifest.model_dump(mode="json")))
+
+
+def settle(folder: Path, manifest: Manifest, after: int) -> Manifest:
+    """Note that no more than these replicates need be asked; raises StorageError."""
+    settled = manifest.model_copy(update={"settled_after": after})
+    replace_text(folder / MANIFEST, json_text(settled.model_dump(mode="json")))
+    return settled
 
 
 def read_manifest(folder: Path) -> Manifest:

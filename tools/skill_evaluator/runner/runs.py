@@ -37,6 +37,7 @@ def new_runs(
     shard: Shard | None = None,
     selection: tuple[str, ...] = (),
     invocation: str | None = None,
+    adaptive: bool = False,
 ) -> list[Run]:
     """Runs for every model, not yet on disk; their ids begin with the invocation (a new one unless given)."""
     now = datetime.datetime.now(datetime.UTC)
@@ -60,6 +61,7 @@ def new_runs(
             cases={case.id: case.digest for case in cases if case.id in mine},
             digests=input_digests(component, model),
             evaluator_version=__version__,
+            adaptive=adaptive,
         )
         runs.append(Run(model=model, manifest=manifest, folder=results_dir / run_id))
     return runs

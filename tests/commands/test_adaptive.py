@@ -1,0 +1,166 @@
+"""`--adaptive`: no more is asked of a model whose verdict is settled, and the run is as good as any other."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
+from tests.support.library import CASES, Library, comparable, journal, read
+
+PLANNED = 30
+REPLICATES = ("--replicates", str(PLANNED))
+
+
+def _answers(year: int) -> Callable[[Asked], Reply]:
+    return lambda asked: Reply(text=notice(asked.case_id, year))
+
+
+def _version(library: Library, version: str) -> None:
+    prompt = library.component / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("version: 1.0.0", f"version: {version}"))
+
+
+@pytest.fixture
+def measured(served: Library, server: ChatServer) -> Library:
+    """1.0.0 is recorded and right throughout; what is asked next is 1.1.0."""
+    server.reply = _answers(2024)
+    assert served.evaluate_here(*REPLICATES).code == 0
+    server.forget()
+    _version(served, "1.1.0")
+    return served
+
+
+def _row(library: Library) -> dict[str, Any]:
+    (row,) = (row for row in library.rows() if row["skill_version"] == "1.1.0")
+    return row
+
+
+def _folder(library: Library) -> Path:
+    return library.results / str(_row(library)["run_id"])
+
+
+def test_a_version_that_is_plainly_worse_is_not_asked_to_the_end(measured: Library, server: ChatServer) -> None:
+    server.reply = _answers(1999)
+    ended = measured.evaluate_here(*REPLICATES, "--adaptive")
+    assert ended.code == 3
+    row = _row(measured)
+    assert server.requests < len(CASES) * PLANNED / 2
+    assert (row["planned"], row["scored"], row["complete"]) == (server.requests, server.requests, True)
+    assert row["replicates"] * len(CASES) == server.requests
+    assert row["saved_calls"] == len(CASES) * PLANNED - server.requests
+    assert f"{row['saved_calls']} calls saved" in ended.out
+    manifest = read(_folder(measured) / "manifest.json")
+    assert (manifest["replicates"], manifest["settled_after"]) == (PLANNED, row["replicates"])
+
+
+def test_one_that_is_as_good_is_asked_until_a_failure_would_have_shown(measured: Library, server: ChatServer) -> None:
+    assert measured.evaluate_here(*REPLICATES, "--adaptive", "--format", "json").json["comparison"]["verdict"] == (
+        "unchanged"
+    )
+    assert server.requests == 63  # of 60 and 63, at looks after 3 replicates each, the first that is 59 or more is 63
+    assert _row(measured)["saved_calls"] == 27
+
+
+def test_without_it_everything_is_asked(measured: Library, server: ChatServer) -> None:
+    server.reply = _answers(1999)
+    assert measured.evaluate_here(*REPLICATES).code == 3
+    assert server.requests == len(CASES) * PLANNED
+    assert _row(measured)["saved_calls"] == 0
+
+
+def test_what_is_in_doubt_is_asked_in_full(measured: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(text=notice(asked.case_id, 1999 if asked.seed % 13 == 0 else 2024))
+    measured.evaluate_here("--replicates", "6", "--adaptive")
+    assert server.requests == len(CASES) * 6
+
+
+def test_without_a_lower_version_it_says_so_and_asks_everything(served: Library, server: ChatServer) -> None:
+    ended = served.evaluate_here("--replicates", "4", "--adaptive")
+    assert ended.code == 0
+    assert "--adaptive saves nothing, all replicates are asked: there is no complete record" in ended.err
+    assert (server.requests, served.rows()[0]["saved_calls"]) == (12, 0)
+
+
+def test_of_another_schema_it_says_so(measured: Library, server: ChatServer) -> None:
+    schema = read(measured.component / "schema.json")
+    measured.write("components/notice-extraction/schema.json", {**schema, "description": "another"})
+    ended = measured.evaluate_here("--replicates", "4", "--adaptive")
+    assert "all replicates are asked: the schema changed" in ended.err
+    assert server.requests == 12
+
+
+def test_where_cases_decide_it_says_so(measured: Library, server: ChatServer) -> None:
+    measured.settings(policy={"gate": "generalises"})
+    ended = measured.evaluate_here("--replicates", "4", "--adaptive")
+    assert "all replicates are asked: the policy asks what holds beyond the fixtures" in ended.err
+    assert server.requests == 12
+
+
+@pytest.mark.parametrize("part", [("--shard", "1/2"), ("--case", "alpha")])
+def test_a_part_of_the_cases_has_no_verdict(part: tuple[str, str], measured: Library, server: ChatServer) -> None:
+    ended = measured.evaluate_here("--adaptive", *part)
+    assert ended.code == 2
+    assert "--adaptive needs all cases" in ended.err
+    assert server.requests == 0
+
+
+@pytest.mark.parametrize("calls", [4, 9, 10, 30, 61])
+def test_interrupted_anywhere_and_resumed_it_ends_the_same(calls: int, measured: Library, server: ChatServer) -> None:
+    (baseline,) = (row["run_id"] for row in measured.rows())
+    assert measured.evaluate_here(*REPLICATES, "--adaptive", "--max-calls", str(calls)).code == 4
+    (folder,) = (path for path in measured.results.iterdir() if path.is_dir() and path.name != baseline)
+    assert measured.evaluate_here("--resume", folder.name).code == 0
+    assert (server.requests, server.repeated) == (63, [])
+    assert (_row(measured)["replicates"], _row(measured)["saved_calls"]) == (21, 27)
+
+
+def test_a_crash_after_the_last_answer_but_before_the_look_costs_no_call(measured: Library, server: ChatServer) -> None:
+    measured.evaluate_here(*REPLICATES, "--adaptive")
+    folder = _folder(measured)
+    run_id = folder.name
+    manifest, record = read(folder / "manifest.json"), read(folder / "record.json")
+    measured.write(str((folder / "manifest.json").relative_to(measured.root)), {**manifest, "settled_after": None})
+    (folder / "record.json").unlink()
+    (measured.component / "evals" / "records" / f"{run_id}.json").unlink()
+    board = read(measured.leaderboard)
+    measured.write(
+        str(measured.leaderboard.relative_to(measured.root)),
+        {**board, "runs": [row for row in board["runs"] if row["run_id"] != run_id]},
+    )
+    assert measured.evaluate_here("--resume", run_id).code == 0
+    assert server.requests == 63
+    assert read(folder / "record.json") == record
+
+
+def test_a_settled_run_scored_again_has_the_same_record(measured: Library, server: ChatServer) -> None:
+    measured.evaluate_here(*REPLICATES, "--adaptive")
+    folder = _folder(measured)
+    record = read(folder / "record.json")
+    assert measured.call("score", str(folder)).code == 0
+    assert read(folder / "record.json") == record
+    assert len(journal(folder)) == record["planned"]
+
+
+def test_a_run_that_was_not_adaptive_does_not_become_so(measured: Library, server: ChatServer) -> None:
+    measured.evaluate_here(*REPLICATES, "--max-calls", "4")
+    ended = measured.evaluate_here("--resume", "--adaptive")
+    assert ended.code == 2
+    assert "with --adaptive: it was planned without it" in ended.err
+
+
+def test_models_are_settled_each_by_itself(measured: Library, server: ChatServer) -> None:
+    other = {"id": "other", "provider": "openai", "base_url": server.url}
+    measured.models({"id": "served", "provider": "openai", "base_url": server.url}, other)
+    ended = measured.evaluate_here(*REPLICATES, "--adaptive", "--format", "json")
+    assert "other: --adaptive saves nothing" in ended.err
+    assert {row["model_id"]: row["saved_calls"] for row in ended.json["runs"]} == {"served": 27, "other": 0}
+
+
+def test_what_is_asked_is_answered_as_in_a_run_of_so_many_replicates(measured: Library, server: ChatServer) -> None:
+    server.reply = varied
+    (adaptive,) = measured.evaluate_here(*REPLICATES, "--adaptive", "--format", "json").json["runs"]
+    again = measured.evaluate_here("--replicates", str(adaptive["replicates"]), "--format", "json")
+    of_the_run = ("saved_calls", "record", "run_folder")
+    assert comparable(adaptive, of_the_run) == comparable(again.json["runs"][0], of_the_run)

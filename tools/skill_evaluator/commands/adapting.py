@@ -1,0 +1,102 @@
+"""`evaluate --adaptive`: what a run is compared with while it is made, and what a look at it says."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from skill_evaluator.commands.inputs import Inputs, Options
+from skill_evaluator.commands.verdicts import judge_by
+from skill_evaluator.recording import Origin, build_record, describe_settings
+from skill_evaluator.records import Record
+from skill_evaluator.regression.archive import Archive
+from skill_evaluator.regression.choosing import Entry, next_lower
+from skill_evaluator.regression.comparability import common_part
+from skill_evaluator.regression.policy import Judge
+from skill_evaluator.runner.prices import price_of
+from skill_evaluator.runner.runs import Run
+from skill_evaluator.scoring import Scorer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookout:
+    """Looks at one run between its replicates. `shares`: by replicates asked, that look's part of the error."""
+
+    run: Run
+    scorer: Scorer
+    inputs: Inputs
+    baseline: Record
+    judge: Judge
+    models: int
+    shares: dict[int, float]
+
+    def is_settled(self, after: int) -> bool:
+        """Whether the verdict is settled by this many replicates; no call of the run may be in flight."""
+        from skill_evaluator.regression.adaptive import settled_between
+        from skill_evaluator.regression.comparing import Pair
+
+        pair = Pair(baseline=self.baseline, candidate=_so_far(self.run, self.scorer, self.inputs, after))
+        return settled_between(pair, self.judge, self.shares[after], self.models) is not None
+
+
+def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: Options, models: int) -> Lookout | None:
+    """Whoever looks at an adaptive run that can be compared; None for another, which says on stderr why it cannot."""
+    if not run.manifest.adaptive:
+        return None
+    from skill_evaluator.regression.adaptive import looks_of
+
+    archive = Archive(inputs.component)
+    before = next_lower(archive.entries, _entry(run))
+    baseline = None if before is None else archive.record(before)
+    candidate = _so_far(run, scorer, inputs, run.manifest.replicates)
+    reason = next(_obstacles(baseline, candidate, inputs), None)
+    if reason is not None or baseline is None:
+        print(f"{run.model.id}: --adaptive saves nothing, all replicates are asked: {reason}", file=sys.stderr)
+        return None
+    return Lookout(
+        run=run,
+        scorer=scorer,
+        inputs=inputs,
+        baseline=baseline,
+        judge=judge_by(inputs.settings, options.config, candidate),
+        models=models,
+        shares={look.after: look.share for look in looks_of(run.manifest.replicates)},
+    )
+
+
+def _obstacles(baseline: Record | None, candidate: Record, inputs: Inputs) -> Iterator[str]:
+    """Why no number of replicates would settle a verdict."""
+    if baseline is None:
+        yield "there is no complete record of a lower version to compare with"
+        return
+    if inputs.settings.policy.gate != "fixtures":
+        yield "the policy asks what holds beyond the fixtures, which cases tell and replicates do not"
+    common = common_part(baseline, candidate)
+    yield from common.barriers
+    if not common.cases:
+        yield "no case is the same in both"
+
+
+def _entry(run: Run) -> Entry:
+    manifest = run.manifest
+    return Entry(
+        run_id=manifest.run_id,
+        version=manifest.skill_version,
+        model_id=manifest.model_id,
+        scenario=manifest.scenario,
+        complete=False,
+        timestamp=manifest.created,
+    )
+
+
+def _so_far(run: Run, scorer: Scorer, inputs: Inputs, replicates: int) -> Record:
+    """What the record would be if no more than these replicates were asked."""
+    kind = inputs.kinds[run.model.provider]
+    return build_record(
+        run.manifest,
+        inputs.component,
+        scorer.scorecard(replicates),
+        Origin(prompt_commit=None, dataset_commit=None),
+        describe_settings(run.model, kind.sampling(run.model), inputs.settings),
+        price_of(run.model, kind),
+        inputs.settings.required_coverage,
+    )

@@ -54,7 +54,7 @@ models:
     [
         ("models: [", "{path}:2:1: broken YAML: "),
         ("", "a mapping of keys to values is expected in {path}"),
-        ("models:", "Input should be a valid tuple at models in {path}"),
+        ("models:", "a list is expected at models in {path}"),
         ("models: []", "at least one entry is expected at models in {path}"),
         ("models: [{id: a}]", "a required key is missing at models[0].provider in {path}"),
         ("models: [{id: '', provider: openai}]", "String should have at least 1 character at models[0].id in {path}"),

@@ -262,6 +262,14 @@ def test_the_policy_of_settings_holds_and_a_component_has_its_own(regressed: Lib
     assert compare(regressed, "--format", "json").json["models"][0]["metrics"][0]["tier"] == "advisory"
 
 
+def test_a_component_has_its_own_required_coverage(library: Library) -> None:
+    half: dict[str, list[Score]] = {case: [0.4, 0.42, *["provider_error"] * 3] for case in GOOD}
+    keep(library, a_run("1.0.0", 1, GOOD), a_run("1.1.0", 2, half))
+    assert verdict(library) == "inconclusive"
+    library.settings(policy={"components": {SKILL: {"required_coverage": 0.3}}})
+    assert verdict(library) == "regressed"
+
+
 def test_a_wrong_policy_names_file_and_key(regressed: Library) -> None:
     regressed.settings(policy={"components": {SKILL: {"metrics": {"field_level_f1": {"tier": "vital"}}}}})
     found = compare(regressed)

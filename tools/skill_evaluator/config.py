@@ -121,6 +121,7 @@ class ComponentPolicy(_File):
 
     tolerance: Share | None = None
     alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
+    required_coverage: Share | None = None
     metrics: dict[str, MetricPolicy] = {}
     fields: dict[str, MetricPolicy] = {}
 

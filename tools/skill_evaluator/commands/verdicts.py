@@ -15,9 +15,11 @@ from skill_evaluator.regression.results import ComparisonResult
 
 def judge_by(settings: Settings, config: Path, candidate: Record) -> Judge:
     """What a candidate is judged by: policy, coverage and the waivers of the configuration. Raises ConfigError."""
+    own = settings.policy.components.get(candidate.skill)
+    required = own.required_coverage if own and own.required_coverage is not None else settings.required_coverage
     return Judge(
         rules=Rules(policy=settings.policy, skill=candidate.skill, primary_metric=candidate.primary_metric),
-        required_coverage=settings.required_coverage,
+        required_coverage=required,
         waivers=load_waivers(config),
         today=datetime.datetime.now(datetime.UTC).date(),
     )

@@ -31,7 +31,7 @@ def _fails(code: int, **headers: str) -> Script:
 
 def test_calls_in_flight_are_waited_for_and_no_other_begins() -> None:
     async def script(request: Request, times: int) -> Completion:
-        await asyncio.sleep(5 * SOON)
+        await asyncio.sleep(40 * SOON)
         return answer()
 
     driven = _stopped(script, concurrency=2)

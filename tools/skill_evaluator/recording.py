@@ -1,10 +1,12 @@
 """Manifest, component and scorecard → the record of one run. The only place that knows all three."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from skill_evaluator import __version__, field_summaries, summaries
 from skill_evaluator.components import Component
 from skill_evaluator.config import Model, Price, Settings
+from skill_evaluator.fixtures import cases_folder
 from skill_evaluator.providers.base import Sampling
 from skill_evaluator.records import (
     SCORER_VERSION,
@@ -16,6 +18,7 @@ from skill_evaluator.records import (
     Record,
     Tokens,
 )
+from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import usage_cost
 from skill_evaluator.scoring import SCORED, CaseScore, Scorecard
@@ -28,6 +31,14 @@ class Origin:
 
     prompt_commit: str | None
     dataset_commit: str | None
+
+
+def origin_of(component: Component, fixtures: Path | None) -> Origin:
+    """The commits that a component's prompt and cases are of; raises FixtureError where there are no cases."""
+    return Origin(
+        prompt_commit=commit_of(component.folder / "prompt.md"),
+        dataset_commit=commit_of(cases_folder(component, fixtures)),
+    )
 
 
 def build_record(

@@ -13,18 +13,18 @@ from skill_evaluator.components import Component, load_component
 from skill_evaluator.config import Model, Settings, load_models, load_settings
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.fixtures import cases_folder, load_cases
+from skill_evaluator.fixtures import load_cases
 from skill_evaluator.pipeline.collecting import Gathered, gather
 from skill_evaluator.pipeline.manifest import read_plan
 from skill_evaluator.pipeline.outcome import OUTCOME, RECORDS, Figures, Outcome, RunOutcome, Status
 from skill_evaluator.platforms import PLATFORMS
 from skill_evaluator.providers.kinds import kinds_of
-from skill_evaluator.recording import Origin, build_record, describe_settings
+from skill_evaluator.recording import build_record, describe_settings, origin_of
 from skill_evaluator.records import PARTIAL, Record, write_record
 from skill_evaluator.regression.archive import Archive
 from skill_evaluator.regression.results import ComparisonResult
 from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
-from skill_evaluator.repository import Repository, commit_of
+from skill_evaluator.repository import Repository
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import price_of
@@ -155,10 +155,7 @@ def _record(
         manifest,
         component,
         scorer.scorecard(),
-        Origin(
-            prompt_commit=commit_of(component.folder / "prompt.md"),
-            dataset_commit=commit_of(cases_folder(component, options.fixtures)),
-        ),
+        origin_of(component, options.fixtures),
         describe_settings(model, kind.sampling(model), settings),
         price_of(model, kind),
         settings.required_coverage,

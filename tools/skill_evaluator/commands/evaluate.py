@@ -8,23 +8,20 @@ from skill_evaluator.commands.adapting import lookout_for
 from skill_evaluator.commands.inputs import Inputs, Kinds, Options, read_inputs
 from skill_evaluator.commands.resuming import find, record_path, say_how_to_resume
 from skill_evaluator.commands.verdicts import verdict_on
-from skill_evaluator.components import Component
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, SkillEvaluatorError
-from skill_evaluator.fixtures import cases_folder
 from skill_evaluator.leaderboard import append_rows
 from skill_evaluator.metrics.embedding import load_model
 from skill_evaluator.prompting import build_request, most_input_tokens
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.kinds import find_key, key_variables
 from skill_evaluator.providers.secrets import Redactor
-from skill_evaluator.recording import Origin, build_record, describe_settings
+from skill_evaluator.recording import Origin, build_record, describe_settings, origin_of
 from skill_evaluator.records import write_record
 from skill_evaluator.regression.archive import Archive
 from skill_evaluator.regression.results import ComparisonResult
 from skill_evaluator.regression.verdicts import exit_code
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
 from skill_evaluator.reports.live import watch
-from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.execute import Assignment, Spending, execute
 from skill_evaluator.runner.journal import RECORD, check_writable, read_manifest
 from skill_evaluator.runner.prices import price_of
@@ -76,7 +73,7 @@ def _measure(
     origins: list[Origin] = []
 
     def prepare_the_end() -> None:
-        origins.append(_origin(options, inputs.component))
+        origins.append(origin_of(inputs.component, options.fixtures))
         load_quantiles()
 
     halted = execute(
@@ -159,13 +156,6 @@ def _assignment(run: Run, inputs: Inputs, options: Options, scorer: Scorer, mode
 def _redactor(inputs: Inputs) -> Redactor:
     known = {name for kind in inputs.kinds.values() for name in kind.key_variables}
     return Redactor(known | {model.api_key_env for model in inputs.models if model.api_key_env})
-
-
-def _origin(options: Options, component: Component) -> Origin:
-    return Origin(
-        prompt_commit=commit_of(component.folder / "prompt.md"),
-        dataset_commit=commit_of(cases_folder(component, options.fixtures)),
-    )
 
 
 def _finish_all(

@@ -9,13 +9,12 @@ from skill_evaluator.commands.inputs import Format
 from skill_evaluator.components import Component, load_component
 from skill_evaluator.config import load_models, load_settings
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
-from skill_evaluator.fixtures import Case, cases_folder, load_cases
+from skill_evaluator.fixtures import Case, load_cases
 from skill_evaluator.providers.kinds import kinds_of
-from skill_evaluator.recording import Origin, build_record, describe_settings
+from skill_evaluator.recording import build_record, describe_settings, origin_of
 from skill_evaluator.records import write_record
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
 from skill_evaluator.reports.shown import visible
-from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import RECORD, outcomes, read_manifest
 from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import price_of
@@ -51,10 +50,7 @@ def score(options: Options) -> int:
         run.manifest,
         component,
         scorer.scorecard(),
-        Origin(
-            prompt_commit=commit_of(component.folder / "prompt.md"),
-            dataset_commit=commit_of(cases_folder(component, options.fixtures)),
-        ),
+        origin_of(component, options.fixtures),
         describe_settings(run.model, kind.sampling(run.model), settings),
         price_of(run.model, kind),
         settings.required_coverage,

@@ -118,14 +118,16 @@ def _refuse_unknown_comparator(rule: FieldRule, at: str) -> None:
 
 def _refuse_unreadable_format(form: str, at: str) -> None:
     """One that strptime does not know, or by which all days are one: YYYY-MM-DD."""
+    if not _tells_days_apart(form):
+        raise ComponentError(f"no date is written '{form}' {at}; formats are those of strptime, such as %Y-%m-%d")
+
+
+def _tells_days_apart(form: str) -> bool:
     try:
         first, second = (datetime.datetime.strptime(day.strftime(form), form) for day in _DAYS)
     except ValueError:
-        pass
-    else:
-        if first != second:
-            return
-    raise ComponentError(f"no date is written '{form}' {at}; formats are those of strptime, such as %Y-%m-%d")
+        return False
+    return first != second
 
 
 def _refuse_wrong_similarity(rule: FieldRule, at: str) -> None:

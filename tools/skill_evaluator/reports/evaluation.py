@@ -18,6 +18,7 @@ from skill_evaluator.records import ContractSummary, FieldSummary, Profile, Reco
 from skill_evaluator.regression.results import ComparisonResult
 from skill_evaluator.reports.shown import code_span, name_text, visible
 from skill_evaluator.reports.verdict_page import print_comparison
+from skill_evaluator.reports.wording import number
 from skill_evaluator.runner.journal import REPORT
 
 _WEAKEST = 5
@@ -101,10 +102,10 @@ def _metrics_table(record: Record) -> Table:
 
 def _cells(summary: Summary) -> tuple[str, ...]:
     return (
-        _number(summary.strict_mean),
+        number(summary.strict_mean),
         _interval(summary),
-        _number(summary.mean),
-        _number(summary.stdev),
+        number(summary.mean),
+        number(summary.stdev),
         str(summary.n),
     )
 
@@ -129,7 +130,7 @@ def _facts(record: Record, quote: Quote) -> str:
         f"failures: {_failures(record, quote) or 'none'}",
         f"cost {cost}",
         f"tokens {tokens}",
-        f"latency p50 {_number(record.latency_s.p50)} s, p95 {_number(record.latency_s.p95)} s",
+        f"latency p50 {number(record.latency_s.p50)} s, p95 {number(record.latency_s.p95)} s",
     ]
     return " · ".join(parts)
 
@@ -153,12 +154,12 @@ def _weakest(record: Record) -> list[tuple[str, ...]]:
     return [
         (
             name_text(path),
-            _number(_field_score(field)) + _unit(field),
+            number(_field_score(field)) + _unit(field),
             f"{field.right}/{field.n}",
             str(field.wrong),
             str(field.missing),
             str(field.extra),
-            _number(field.stability),
+            number(field.stability),
             _profile(field.profile),
         )
         for path, field in ranked[:_WEAKEST]
@@ -185,12 +186,12 @@ def _remarks(record: Record, quote: Quote) -> list[str]:
     found = []
     known = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
     if max(known, default=1) > 1:
-        found.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {_number(p)}" for k, p in known.items()))
+        found.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in known.items()))
     contract = record.contract
     if contract is not None and contract.errors:
         found.append(
-            f"contract: {_number(contract.valid)} of {contract.n} parsed outputs are valid, "
-            f"{_number(contract.valid_apart_from_extra_keys)} apart from extra keys; {_faults(contract, quote)}"
+            f"contract: {number(contract.valid)} of {contract.n} parsed outputs are valid, "
+            f"{number(contract.valid_apart_from_extra_keys)} apart from extra keys; {_faults(contract, quote)}"
         )
     for title, keys in (("missing", contract.missing_keys), ("extra", contract.extra_keys)) if contract else ():
         if keys:
@@ -227,10 +228,6 @@ def _places(finished: Finished) -> list[str]:
 
 def _interval(summary: Summary) -> str:
     return "–" if summary.ci95 is None else f"{summary.ci95[0]:.3f} to {summary.ci95[1]:.3f}"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
 
 
 def _count(value: int | None) -> str:

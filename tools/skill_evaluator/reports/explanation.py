@@ -13,7 +13,7 @@ from skill_evaluator.components import Component
 from skill_evaluator.explaining import Answer, Explanation, Leaf
 from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
 from skill_evaluator.reports.shown import abridged, code_block, code_span, name_text, value_pair, visible
-from skill_evaluator.reports.wording import aligned_by, compared_as
+from skill_evaluator.reports.wording import aligned_by, compared_as, number
 from skill_evaluator.runner.journal import Manifest
 
 _LINES = 15
@@ -79,7 +79,7 @@ def _heads(shown: Shown) -> list[str]:
         notes.append({"fenced": "JSON in a code fence", "embedded": "JSON amid other text"}[answer.parsed.found])
     if not explained.case.labelled:
         notes.append("no ground truth")
-    scores = " · ".join(f"{name} {_number(value)}" for name, value in explained.metrics.items())
+    scores = " · ".join(f"{name} {number(value)}" for name, value in explained.metrics.items())
     return [
         f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",
         f"case {explained.case.id} · replicate {answer.index}: {', '.join(notes)}",
@@ -236,7 +236,3 @@ def _array_as_json(array: ArrayMatch) -> Mapping[str, Any]:
         "key": list(array.rule.key),
         "items": [asdict(item) for item in array.items],
     }
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"

@@ -11,7 +11,8 @@ from rich.text import Text
 from skill_evaluator.regression.history import Change, History, ModelHistory, Point
 from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
 from skill_evaluator.reports.shown import code_span, visible
-from skill_evaluator.reports.verdict_tables import MARKS, STYLES, arrow, number, probability
+from skill_evaluator.reports.verdict_tables import MARKS, STYLES, arrow, probability
+from skill_evaluator.reports.wording import number
 
 _LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
 

@@ -13,7 +13,7 @@ from skill_evaluator.regression.verdicts import WORST_FIRST
 from skill_evaluator.reports.shown import abridged, code_span, visible
 from skill_evaluator.reports.verdict_page import comparison_markdown
 from skill_evaluator.reports.verdict_tables import MARKS
-from skill_evaluator.reports.wording import counted
+from skill_evaluator.reports.wording import counted, number
 
 _WIDTH = 1_000_000  # through a pipe: every row on a line of its own, nothing cut
 _LONGEST = 300
@@ -113,7 +113,7 @@ def _cells(run: RunOutcome, verdict: str, quoted: Callable[[str], str]) -> tuple
         quoted(run.primary_metric) if run.primary_metric else "–",
         _with_interval(figures),
         verdict,
-        _number(figures.reproducibility if figures else None),
+        number(figures.reproducibility if figures else None),
         f"{run.scored}/{run.planned}",
         "–" if run.cost_usd is None else f"${run.cost_usd:,.4f}",
     )
@@ -122,12 +122,8 @@ def _cells(run: RunOutcome, verdict: str, quoted: Callable[[str], str]) -> tuple
 def _with_interval(figures: Figures | None) -> str:
     if figures is None:
         return "–"
-    interval = f" ({_number(figures.ci95[0])} to {_number(figures.ci95[1])})" if figures.ci95 else ""
-    return _number(figures.accuracy) + interval
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+    interval = f" ({number(figures.ci95[0])} to {number(figures.ci95[1])})" if figures.ci95 else ""
+    return number(figures.accuracy) + interval
 
 
 def _remark(run: RunOutcome) -> str:

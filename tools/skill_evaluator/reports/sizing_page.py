@@ -10,8 +10,7 @@ from rich.text import Text
 from skill_evaluator.regression.sizing import Choice, Sizing, SizingPlan
 from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
 from skill_evaluator.reports.shown import code_span, visible
-from skill_evaluator.reports.verdict_tables import number
-from skill_evaluator.reports.wording import counted
+from skill_evaluator.reports.wording import counted, number
 
 _LEGEND = (
     "calls and cost: of one run; baseline and candidate have as many replicates each",

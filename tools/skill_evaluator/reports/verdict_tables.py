@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from skill_evaluator.regression.results import CaseChange, MeasureResult, ModelResult, Scope, Side
 from skill_evaluator.reports.sheets import Cell, Sheet
+from skill_evaluator.reports.wording import number
 
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
@@ -179,11 +180,6 @@ def _share(before: float, after: float) -> str:
 def arrow(before: float | None, after: float | None) -> str:
     """Two scores, the earlier first."""
     return f"{number(before)} → {number(after)}"
-
-
-def number(value: float | None) -> str:
-    """A score."""
-    return "–" if value is None else f"{value:.3f}"
 
 
 def signed(value: float | None) -> str:

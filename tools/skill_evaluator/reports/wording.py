@@ -53,6 +53,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def number(value: float | None) -> str:
+    """A share or score to three places; a dash for what was not measured.
+
+    >>> number(0.5), number(None)
+    ('0.500', '–')
+    """
+    return "–" if value is None else f"{value:.3f}"
+
+
 def _formats(formats: tuple[str, ...]) -> str:
     more = len(formats) - _FORMATS_SHOWN
     return f"written {', '.join(formats[:_FORMATS_SHOWN])}{f' and {more} more ways' if more > 0 else ''}"

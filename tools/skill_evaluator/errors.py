@@ -43,6 +43,10 @@ class PlanError(SkillEvaluatorError):
     """A plan of evaluations cannot be made, or what was brought does not belong to it."""
 
 
+class AuditError(SkillEvaluatorError):
+    """A stability audit cannot be run as asked, or its table of scores has holes or errors."""
+
+
 class GitError(SkillEvaluatorError):
     """git is missing, refuses, or does not know a commit. Of a failed command: what it printed, its exit code."""
 

@@ -47,7 +47,7 @@ class ModelResult(_Part):
     """One model. `scenarios`: its score in each. `noise`: the spread that replicates alone would give (a standard
     deviation), `corrected`: the fluctuation without it (None: single answers are not known, or one a question).
 
-    `grade` goes by `fluctuation` as measured, `corrected_grade` by `corrected`. `shares`: of the variance, by benchmark.
+    `grade` goes by `fluctuation` as measured, `corrected_grade` by `corrected`; `shares` of the variance by benchmark.
     """
 
     model: str

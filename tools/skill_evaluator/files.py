@@ -95,9 +95,14 @@ def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEva
     try:
         return model.model_validate(value)
     except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        place = key_path(first["loc"])
-        raise error(f"{_in_words(first)}{f' at {place}' if place else ''} in {where}") from None
+        raise error(f"{what_is_wrong(problem)} in {where}") from None
+
+
+def what_is_wrong(problem: ValidationError) -> str:
+    """The first thing that pydantic found wrong, with its key path."""
+    first = problem.errors(include_url=False)[0]
+    place = key_path(first["loc"])
+    return f"{_in_words(first)}{f' at {place}' if place else ''}"
 
 
 def _in_words(problem: ErrorDetails) -> str:
@@ -111,9 +116,14 @@ def _in_words(problem: ErrorDetails) -> str:
         "extra_forbidden": "unknown key",
         "unexpected_keyword_argument": "unknown key",
         "missing": "a required key is missing",
-        "too_short": "at least one entry is expected",
+        "too_short": f"at least {_entries(context.get('min_length', 1))} expected",
+        "too_long": f"at most {_entries(context.get('max_length', 1))} expected",
         "value_error": str(context.get("error", "")),
     }.get(problem["type"]) or problem["msg"]
+
+
+def _entries(count: int) -> str:
+    return "one entry is" if count == 1 else f"{count} entries are"
 
 
 def json_text(value: Any) -> str:
@@ -250,7 +260,7 @@ def read_lines(
                     continue
                 try:
                     value = json.loads(line)
-                except ValueError as problem:
+                except (ValueError, RecursionError) as problem:
                     if torn_lines:
                         continue
                     raise error(f"{path}:{number}: not JSON: {problem}") from None

@@ -158,7 +158,8 @@ class Benchmark(_File):
 
 def _by_name(value: Any) -> Any:
     """A list of names stands for benchmarks that count alike."""
-    return {name: {} for name in value} if isinstance(value, list | tuple) else value
+    named = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return {name: {} for name in value} if named else value
 
 
 Benchmarks = Annotated[

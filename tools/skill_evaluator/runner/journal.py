@@ -204,12 +204,10 @@ def _replicate(line: Mapping[str, Any]) -> Replicate:
     )
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: Path, remedy: str = "--results DIR and --no-leaderboard") -> None:
     """Raise StorageError before any call if answers could not be kept in `folder`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as problem:
-        raise StorageError(
-            f"cannot write to {folder}: {problem.strerror}; see --results DIR and --no-leaderboard"
-        ) from None
+        raise StorageError(f"cannot write to {folder}: {problem.strerror}; see {remedy}") from None

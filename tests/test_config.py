@@ -158,7 +158,7 @@ def test_a_setting_leaves_the_others_as_they_are(tmp_path: Path) -> None:
             "Input should be a valid integer, unable to parse string as an integer at retry.att",
         ),
         ("required_coverage: 1.1", "Input should be less than or equal to 1 at required_coverage in {path}"),
-        ("audit: {benchmarks: [{a: 1}]}", "Input should be a valid dictionary at audit.benchmarks in {path}"),
+        ("audit: {benchmarks: [{a: 1}]}", "a mapping of keys to values is expected at audit.benchmarks in {path}"),
         ("audit: {benchmarks: {a: {weight: 0}}}", "Input should be greater than 0 at audit.benchmarks.a.weight in"),
         ("audit: {questions: 0}", "Input should be greater than 0 at audit.questions in {path}"),
         ("jobs: {max_jobs: 257}", "Input should be less than or equal to 256 at jobs.max_jobs in {path}"),

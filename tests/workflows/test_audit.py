@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from skill_evaluator.audit.gathering import gather
 from skill_evaluator.audit.materials import Places
 from skill_evaluator.pipeline.audit_plan import read_audit_plan
 
+from tests.support.act import WORKFLOWS
 from tests.support.hostile import EVERYTHING
 from tests.support.library import REPLAY
 from tests.workflows.forge import AUDIT, Forge
@@ -25,6 +27,13 @@ def plan(folder: Path, **inputs: str) -> list[str]:
     (call,) = run_script(step("plan", "Plan"), folder, dict.fromkeys(INPUTS, "") | inputs).calls
     assert call[:7] == ["python", "-m", "skill_evaluator", "audit", "plan", "--platform", "github"]
     return call[7:]
+
+
+def test_nobody_is_billed_who_did_not_ask_and_no_job_may_write() -> None:
+    workflow = yaml.safe_load((WORKFLOWS / "audit.yml").read_text())
+    assert workflow["jobs"]["plan"]["if"].startswith("github.event_name != 'schedule' || vars.SKILL_EVALUATOR_AUDIT ==")
+    assert all("plan" in job["needs"] for name, job in workflow["jobs"].items() if name != "plan")
+    assert [job["permissions"] for job in workflow["jobs"].values()] == [{"contents": "read"}] * 3
 
 
 def test_a_schedule_takes_everything_from_the_settings_and_a_cap_from_the_variable(tmp_path: Path) -> None:

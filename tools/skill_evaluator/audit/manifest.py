@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 from skill_evaluator.errors import AuditError
-from skill_evaluator.files import json_text, read_json, replace_text, validated
+from skill_evaluator.files import json_text, read_versioned, replace_text
 from skill_evaluator.runner.plan import Shard
 from skill_evaluator.text import digest
 
@@ -108,8 +108,4 @@ def write_manifest(folder: Path, manifest: AuditManifest) -> None:
 
 def read_manifest(path: Path) -> AuditManifest:
     """Read an audit.json; raises AuditError when it is broken or of a newer version."""
-    value = read_json(path, AuditError)
-    version = value.get("manifest_version") if isinstance(value, dict) else None
-    if isinstance(version, int) and version > MANIFEST_VERSION:
-        raise AuditError(f"{path} has manifest_version {version}, this evaluator knows {MANIFEST_VERSION}; upgrade it")
-    return validated(AuditManifest, value, path, AuditError)
+    return read_versioned(AuditManifest, path, "manifest_version", MANIFEST_VERSION, AuditError)

@@ -21,6 +21,7 @@ from skill_evaluator.commands.audit_inputs import (
     saved_audit,
 )
 from skill_evaluator.commands.audit_runs import runs_of
+from skill_evaluator.commands.inputs import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
 from skill_evaluator.pipeline.audit_plan import AuditPlan, read_audit_plan
 from skill_evaluator.providers.base import Failure
@@ -128,23 +129,23 @@ def _made(
 
 def _same_command(options: AuditOptions, folder: Path) -> str:
     """The command that goes on; what the audit itself remembers need not be said again."""
-    words = ["skill-evaluator", "audit", "run"]
-    words += ["--resume", folder.name] if options.plan is None else ["--plan", str(options.plan)]
+    audit = folder.name if folder.parent == options.audits else str(folder)
+    words = ["--resume", audit] if options.plan is None else ["--plan", str(options.plan)]
     for model_id in options.models:
         words += ["--model", model_id]
-    for flag, value, default in (
-        ("--shard", options.shard, None),
-        ("--audits", options.audits, Path("audits")),
-        ("--components", options.components, Path("components")),
-        ("--fixtures", options.fixtures, None),
-        ("--config", options.config, Path(".evaluator")),
-        ("--concurrency", options.concurrency, None),
-        ("--max-cost", options.max_cost, None),
-        ("--max-calls", options.max_calls, None),
-    ):
-        if value != default:
-            words += [flag, str(value)]
-    return shlex.join(words)
+    words += words_of(
+        [
+            ("--shard", options.shard, None),
+            ("--audits", options.audits, Path("audits")),
+            ("--components", options.components, Path("components")),
+            ("--fixtures", options.fixtures, None),
+            ("--config", options.config, Path(".evaluator")),
+            ("--concurrency", options.concurrency, None),
+            ("--max-cost", options.max_cost, None),
+            ("--max-calls", options.max_calls, None),
+        ]
+    )
+    return shlex.join(["skill-evaluator", "audit", "run", *words])
 
 
 def _say_what_next(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """What an evaluation is asked and what it reads: the command line, typed, and every input, checked before any call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -88,6 +88,15 @@ def read_inputs(options: Options) -> Inputs:
         settings=settings,
         shard=Shard.parse(options.shard) if options.shard else None,
     )
+
+
+def words_of(flags: Iterable[tuple[str, object, object]]) -> list[str]:
+    """A command line that says again what was given: of (flag, value, default) those that are not the default.
+
+    >>> words_of([("--config", Path("elsewhere"), Path(".evaluator")), ("--seed", None, None)])
+    ['--config', 'elsewhere']
+    """
+    return [word for flag, value, default in flags if value != default for word in (flag, str(value))]
 
 
 def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:

@@ -12,7 +12,7 @@ from skill_evaluator.audit.manifest import AuditManifest
 from skill_evaluator.config import Jobs, Model
 from skill_evaluator.errors import AuditError
 from skill_evaluator.estimating import InputSize, estimate
-from skill_evaluator.files import read_json, validated
+from skill_evaluator.files import read_versioned
 from skill_evaluator.pipeline.matrix import Cut, environment_of, job_words, key_variable_of, shard_counts
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.runner.plan import Shard
@@ -110,8 +110,4 @@ def audit_matrix(jobs: Iterable[AuditJob]) -> dict[str, list[dict[str, str]]]:
 
 def read_audit_plan(path: Path) -> AuditPlan:
     """Read a plan; raises AuditError when it is broken or of a newer version."""
-    value = read_json(path, AuditError)
-    version = value.get("plan_version") if isinstance(value, dict) else None
-    if isinstance(version, int) and version > PLAN_VERSION:
-        raise AuditError(f"{path} has plan_version {version}, this evaluator knows {PLAN_VERSION}; upgrade it")
-    return validated(AuditPlan, value, path, AuditError)
+    return read_versioned(AuditPlan, path, "plan_version", PLAN_VERSION, AuditError)

@@ -125,7 +125,19 @@ def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
             "metrics": {},
             "components": {},
         },
+        "audit": {"benchmarks": {}, "scenarios": (), "questions": None, "replicates": 2},
     }
+
+
+def test_the_benchmarks_of_an_audit_are_a_list_or_have_weights(tmp_path: Path) -> None:
+    write(tmp_path, "settings.yaml", "audit: {benchmarks: [one, two], questions: 50}\n")
+    listed = load_settings(tmp_path).audit
+    assert ({name: one.weight for name, one in listed.benchmarks.items()}, listed.questions) == (
+        {"one": 1, "two": 1},
+        50,
+    )
+    write(tmp_path, "settings.yaml", "audit: {benchmarks: {one: {weight: 3}, two: {}}}\n")
+    assert [one.weight for one in load_settings(tmp_path).audit.benchmarks.values()] == [3, 1]
 
 
 def test_a_setting_leaves_the_others_as_they_are(tmp_path: Path) -> None:
@@ -146,6 +158,9 @@ def test_a_setting_leaves_the_others_as_they_are(tmp_path: Path) -> None:
             "Input should be a valid integer, unable to parse string as an integer at retry.att",
         ),
         ("required_coverage: 1.1", "Input should be less than or equal to 1 at required_coverage in {path}"),
+        ("audit: {benchmarks: [{a: 1}]}", "a mapping of keys to values is expected at audit.benchmarks in {path}"),
+        ("audit: {benchmarks: {a: {weight: 0}}}", "Input should be greater than 0 at audit.benchmarks.a.weight in"),
+        ("audit: {questions: 0}", "Input should be greater than 0 at audit.questions in {path}"),
         ("jobs: {max_jobs: 257}", "Input should be less than or equal to 256 at jobs.max_jobs in {path}"),
         ("timeout_s: -1", "Input should be greater than 0 at timeout_s in {path}"),
         ("- replicates: 5", "a mapping of keys to values is expected in {path}"),

@@ -89,7 +89,7 @@ def test_what_is_laid_out_lints_plans_and_evaluates(root: Path) -> None:
     assert "plan.json" not in status.stdout
 
 
-@pytest.mark.parametrize("name", ["evaluate.yml", "check.yml"])
+@pytest.mark.parametrize("name", ["evaluate.yml", "check.yml", "audit.yml"])
 def test_the_workflows_are_this_projects_own(name: str) -> None:
     own, laid_out = ROOT / ".github" / "workflows" / name, SCAFFOLD / "workflows" / name
     command = f"cp {own.relative_to(ROOT)} {laid_out.relative_to(ROOT)}"
@@ -100,7 +100,7 @@ def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
     skill_evaluator(root, "init")
     assert (root / "tools" / "evaluate_skill.py").read_bytes() == SCRIPT.read_bytes()
     assert load_settings(root / ".evaluator") == load_settings(ROOT / ".evaluator")
-    for name in ("evaluate.yml", "check.yml"):
+    for name in ("evaluate.yml", "check.yml", "audit.yml"):
         laid_out = root / ".github" / "workflows" / name
         assert laid_out.read_bytes() == (ROOT / ".github" / "workflows" / name).read_bytes()
 

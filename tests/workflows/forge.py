@@ -17,6 +17,7 @@ from tests.support.library import SCHEMA, Library
 
 EVALUATE = ".github/workflows/evaluate.yml"
 CHECK = ".github/workflows/check.yml"
+AUDIT = ".github/workflows/audit.yml"
 _PROMPT = "---\nname: {name}\nversion: {version}\n---\nExtract title and year.\n"
 
 
@@ -33,7 +34,7 @@ class Forge:
         for path in WORKFLOWS.glob("*.yml"):
             self.library.write(f".github/workflows/{path.name}", for_act(path.read_text()))
         self.library.write(".evaluator/requirements.txt", "")
-        self.library.write(".gitignore", "plan.json\n")
+        self.library.write(".gitignore", "plan.json\naudit-plan.json\n")
         chat, api = _free_ports(2)
         self.world: dict[str, Any] = {"chat_port": chat, "api_port": api, "refused": {}, "comments": [], "by_people": 0}
         subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", f"{root}/origin.git"], check=True)
@@ -98,9 +99,9 @@ class Forge:
         self.world = dict(acted.world)
         return acted
 
-    def dispatch(self, secrets: Mapping[str, str] | None = None, **inputs: Any) -> Acted:
-        """Start the workflow by hand on main."""
-        return self.run({"ref": "refs/heads/main", "inputs": inputs}, "workflow_dispatch", secrets=secrets)
+    def dispatch(self, secrets: Mapping[str, str] | None = None, workflow: str = EVALUATE, **inputs: Any) -> Acted:
+        """Start a workflow by hand on main."""
+        return self.run({"ref": "refs/heads/main", "inputs": inputs}, "workflow_dispatch", workflow, secrets)
 
     def rerun_failed_jobs(self, event: Mapping[str, Any], name: str, secrets: Mapping[str, str]) -> Acted:
         """What «Re-run failed jobs» does: the plan is not made again, its outputs stand; artifacts are still there."""

@@ -3,7 +3,9 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -30,8 +32,8 @@ JOB = {
 }
 
 
-def step(job: str, name: str) -> Step:
-    (found,) = (one for one in STEPS if (one.workflow, one.job, one.name) == ("evaluate.yml", job, name))
+def step(job: str, name: str, workflow: str = "evaluate.yml") -> Step:
+    (found,) = (one for one in STEPS if (one.workflow, one.job, one.name) == (workflow, job, name))
     return found
 
 
@@ -57,8 +59,12 @@ def test_every_program_and_every_flag_of_ours_exists(one: Step) -> None:
         if words[0] == "${evaluate[@]}":
             words = ["python", "-m", "skill_evaluator", "evaluate", *words[1:]]
         match words:
+            case ["python", "-m", "skill_evaluator", "audit", "report", *_]:
+                pass
+            case ["python", "-m", "skill_evaluator", "audit", command, *given]:
+                _check_flags(_commands(app)["audit"].commands[command], given, script.arrays.get("arguments", []))
             case ["python", "-m", "skill_evaluator", command, *given]:
-                _check_flags(command, given, script.arrays.get("arguments", []))
+                _check_flags(_commands(app)[command], given, script.arrays.get("arguments", []))
             case ["python", "-m", "pip", "install", *given]:
                 files = [given[place + 1] for place, word in enumerate(given) if word in ("-r", "-c")]
                 assert all((ROOT / file).is_file() for file in files)
@@ -70,12 +76,16 @@ def test_every_program_and_every_flag_of_ours_exists(one: Step) -> None:
                 assert program in BUILT_IN or program == "gh" or shutil.which(program), words
 
 
-def _check_flags(command: str, given: list[str], array: list[str]) -> None:
-    known = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
-    flags = {flag for param in known.params for flag in (*param.opts, *param.secondary_opts)}
+def _commands(application: typer.Typer) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = typer.main.get_command(application).commands  # type: ignore[attr-defined]
+    return found
+
+
+def _check_flags(command: Any, given: list[str], array: list[str]) -> None:
+    flags = {flag for param in command.params for flag in (*param.opts, *param.secondary_opts)}
     words = [word for one in given for word in (array if one == "${arguments[@]}" else [one])]
     used = {word.partition("=")[0] for word in words if word.startswith("-") and word != "--"}
-    assert used <= flags, f"{command} does not know {used - flags}"
+    assert used <= flags, f"{command.name} does not know {used - flags}"
     if "${arguments[@]}" not in given:
         assert not array
 

@@ -6,7 +6,16 @@ Read once at the edge and trusted afterwards. Provider names are checked where p
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import read_yaml, validated
@@ -141,6 +150,35 @@ class Policy(_File):
     components: dict[str, ComponentPolicy] = {}
 
 
+class Benchmark(_File):
+    """How much a component counts among the benchmarks of an audit."""
+
+    weight: PositiveFloat = 1.0
+
+
+def _by_name(value: Any) -> Any:
+    """A list of names stands for benchmarks that count alike."""
+    named = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return {name: {} for name in value} if named else value
+
+
+Benchmarks = Annotated[
+    dict[str, Benchmark], BeforeValidator(_by_name, json_schema_input_type=dict[str, Benchmark] | list[str])
+]
+
+
+class Audit(_File):
+    """What a stability audit asks. `questions`: drawn of each benchmark's cases; None: all of them.
+
+    Without `benchmarks`: all components with `output: choice`. Without `scenarios`: all there are.
+    """
+
+    benchmarks: Benchmarks = {}
+    scenarios: tuple[str, ...] = ()
+    questions: PositiveInt | None = None
+    replicates: PositiveInt = 2
+
+
 class Settings(_File):
     """The file settings.yaml; every key has a default, so the file may be absent."""
 
@@ -152,6 +190,7 @@ class Settings(_File):
     required_coverage: Share = 0.9
     jobs: Jobs = Jobs()
     policy: Policy = Policy()
+    audit: Audit = Audit()
 
 
 def load_models(config_dir: Path) -> tuple[Model, ...]:

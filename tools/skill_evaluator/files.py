@@ -105,6 +105,17 @@ def what_is_wrong(problem: ValidationError) -> str:
     return f"{_in_words(first)}{f' at {place}' if place else ''}"
 
 
+def read_versioned(
+    model: type[ModelT], path: Path, key: str, newest: int, error: type[SkillEvaluatorError] = ConfigError
+) -> ModelT:
+    """Read a JSON file that says its version under `key`; raise `error` when it is broken or of a newer one."""
+    value = read_json(path, error)
+    version = value.get(key) if isinstance(value, dict) else None
+    if isinstance(version, int) and version > newest:
+        raise error(f"{path} has {key} {version}, this evaluator knows {newest}; upgrade it")
+    return validated(model, value, path, error)
+
+
 def _in_words(problem: ErrorDetails) -> str:
     """pydantic's message, or one without its vocabulary where that would not help a user."""
     context = problem.get("ctx", {})

@@ -12,7 +12,7 @@ from typing import Any
 from skill_evaluator import __version__
 
 EXAMPLE = "example-component"
-IGNORED = ("components/*/evals/results/", "/plan.json", "/collected/")
+IGNORED = ("components/*/evals/results/", "audits/*/runs/", "/plan.json", "/audit-plan.json", "/collected/")
 """Lines for .gitignore: answers and plans are kept as artifacts, not in git."""
 
 _TEMPLATES = Path(__file__).parent / "scaffold"

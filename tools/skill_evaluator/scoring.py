@@ -168,12 +168,16 @@ class Scorer:
         if failure is not None:
             scored = Scored(outcome=failure.kind, metrics=self._unparseable)
         else:
-            scored = case.by_text.get(raw) or case.by_text.setdefault(raw, self._score(case, replicate.completion.text))
+            scored = self._scored(case, raw, replicate.completion.text)
             if scored.problem is not None:
                 self._reasons[scored.problem] += 1
         case.answers.add(raw, scored.canonical)
         case.scored[replicate.call.replicate] = scored
         case.outcomes[replicate.call.replicate] = scored.outcome
+
+    def scored(self, case_id: str, text: str) -> Scored:
+        """The scores of one text as the answer to a case, which is not counted; equal texts are scored once."""
+        return self._scored(self._cases[case_id], _digest(text), text)
 
     def scorecard(self, replicates: int | None = None) -> Scorecard:
         """Everything so far, reduced; a planned call without an outcome is `not_run`.
@@ -190,6 +194,9 @@ class Scorer:
             served_models=tuple(name for name, _ in self._served.most_common()),
             retries=self._retries,
         )
+
+    def _scored(self, case: _CaseInProgress, raw: bytes, text: str) -> Scored:
+        return case.by_text.get(raw) or case.by_text.setdefault(raw, self._score(case, text))
 
     def _note_use(self, completion: Completion, latency_s: float) -> None:
         self._usages.append(completion.usage)

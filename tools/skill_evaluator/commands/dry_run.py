@@ -11,7 +11,7 @@ from skill_evaluator.errors import EXIT_OK, FixtureError
 from skill_evaluator.estimating import Estimate, estimate, input_sizes
 from skill_evaluator.fixtures import Case
 from skill_evaluator.providers.base import Completion
-from skill_evaluator.providers.kinds import find_key, key_variables
+from skill_evaluator.providers.kinds import key_note
 from skill_evaluator.recording import Origin, build_record, describe_settings
 from skill_evaluator.records import Record
 from skill_evaluator.runner.plan import plan_calls
@@ -90,11 +90,10 @@ def _estimates(runs: Sequence[Run], cases: Iterable[Case], component: Component,
     found = []
     for run in runs:
         model, kind = run.model, kinds[run.model.provider]
-        variables = key_variables(model, kind)
-        missing = f"{' or '.join(variables)} not set"
-        key = "not needed" if not variables else "set" if find_key(model, kind) else missing
         size = estimate(sizes, model, kind, run.manifest.replicates)
-        found.append(ModelEstimate(model_id=model.id, provider=model.provider, key=key, **asdict(size)))
+        found.append(
+            ModelEstimate(model_id=model.id, provider=model.provider, key=key_note(model, kind), **asdict(size))
+        )
     return found
 
 

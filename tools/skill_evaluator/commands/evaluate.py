@@ -1,20 +1,19 @@
 """`skill-evaluator evaluate`: N replicates × cases × models → scores, a record per model, the leaderboard."""
 
-import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from skill_evaluator.commands.adapting import lookout_for
-from skill_evaluator.commands.inputs import Inputs, Kinds, Options, read_inputs
+from skill_evaluator.commands.asking import assignment, redactor, with_keys
+from skill_evaluator.commands.inputs import Inputs, Options, read_inputs
 from skill_evaluator.commands.resuming import find, record_path, say_how_to_resume
 from skill_evaluator.commands.verdicts import verdict_on
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, SkillEvaluatorError
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, SkillEvaluatorError
 from skill_evaluator.leaderboard import append_rows
 from skill_evaluator.metrics.embedding import load_model
-from skill_evaluator.prompting import build_request, most_input_tokens
+from skill_evaluator.prompting import build_request
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.providers.kinds import find_key, key_variables
-from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.recording import Origin, build_record, describe_settings, origin_of
 from skill_evaluator.records import write_record
 from skill_evaluator.regression.archive import Archive
@@ -39,7 +38,7 @@ def evaluate(options: Options) -> int:
         runs = _planned(inputs, results_dir, options)
     else:
         runs, recorded = find(inputs, results_dir, options)
-    measured, problems = _measure(_with_keys(runs, inputs.kinds), inputs, results_dir, options) if runs else ([], [])
+    measured, problems = _measure(_askable(runs, inputs), inputs, results_dir, options) if runs else ([], [])
     finished = [*recorded, *measured]
     verdict = _verdict(finished, inputs, options)
     print_finished(finished, inputs.component, options.format, verdict)
@@ -80,7 +79,7 @@ def _measure(
         [_assignment(run, inputs, options, scorers[run.folder], len(runs)) for run in runs],
         inputs.settings,
         Spending(max_cost_usd=options.max_cost, max_calls=options.max_calls),
-        _redactor(inputs),
+        redactor(inputs.models, inputs.kinds),
         watch,
         meanwhile=prepare_the_end,
     )
@@ -107,20 +106,9 @@ def _planned(inputs: Inputs, results_dir: Path, options: Options) -> list[Run]:
     )
 
 
-def _with_keys(runs: Sequence[Run], kinds: Kinds) -> list[Run]:
-    """The runs whose model can be asked; warns of each that cannot, and raises ConfigError when none is left."""
-    usable = []
-    for run in runs:
-        variables = key_variables(run.model, kinds[run.model.provider])
-        if variables and find_key(run.model, kinds[run.model.provider]) is None:
-            print(f"warning: skipping {run.model.id}: {' or '.join(variables)} is not set", file=sys.stderr)
-        else:
-            usable.append(run)
-    if not usable:
-        raise ConfigError(
-            "no model is left to run; set a key named above, or add --model smollm2-135m-instruct (needs no key)"
-        )
-    return usable
+def _askable(runs: Sequence[Run], inputs: Inputs) -> list[Run]:
+    usable = with_keys([run.model for run in runs], inputs.kinds)
+    return [run for run in runs if run.model.id in usable]
 
 
 def _scorer(run: Run, inputs: Inputs) -> Scorer:
@@ -129,33 +117,22 @@ def _scorer(run: Run, inputs: Inputs) -> Scorer:
 
 
 def _assignment(run: Run, inputs: Inputs, options: Options, scorer: Scorer, models: int) -> Assignment:
-    kind = inputs.kinds[run.model.provider]
     lookout = lookout_for(run, scorer, inputs, options, models)
     cases = {case.id: case for case in inputs.cases}
-    wanted = options.concurrency or inputs.settings.concurrency
-    return Assignment(
-        run=run,
-        kind=kind,
-        key=find_key(run.model, kind),
-        price=price_of(run.model, kind),
-        concurrency=1 if kind.one_at_a_time else min(wanted, run.model.limits.max_concurrency or wanted),
-        request_for=lambda call: build_request(
+    plain = assignment(
+        run,
+        inputs.kinds,
+        options.concurrency or inputs.settings.concurrency,
+        lambda call: build_request(
             inputs.component,
             cases[call.case_id],
             replicate=call.replicate,
             seed=run.manifest.seed,
             max_output_tokens=run.model.params.max_output_tokens,
         ),
-        most_input_tokens=most_input_tokens,
-        on_outcome=scorer.add,
-        looks=tuple(lookout.shares) if lookout else (),
-        is_settled=lookout.is_settled if lookout else None,
+        scorer.add,
     )
-
-
-def _redactor(inputs: Inputs) -> Redactor:
-    known = {name for kind in inputs.kinds.values() for name in kind.key_variables}
-    return Redactor(known | {model.api_key_env for model in inputs.models if model.api_key_env})
+    return replace(plain, looks=tuple(lookout.shares), is_settled=lookout.is_settled) if lookout else plain
 
 
 def _finish_all(

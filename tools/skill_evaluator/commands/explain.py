@@ -16,7 +16,7 @@ from skill_evaluator.fixtures import Case, load_cases
 from skill_evaluator.reports.explanation import Shown, print_explanation
 from skill_evaluator.reports.field_table import print_field
 from skill_evaluator.reports.shown import visible
-from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_manifest
+from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_component_manifest
 from skill_evaluator.runner.replicates import Call, Replicate
 from skill_evaluator.runner.runs import input_digests
 from skill_evaluator.scoring import SCORED
@@ -44,7 +44,7 @@ class Options:
 def explain(options: Options) -> int:
     """Show one replicate leaf by leaf, or with a field its values in every replicate. Returns the exit code."""
     folder = _run_folder(options.run, options.components)
-    manifest = read_manifest(folder)
+    manifest = read_component_manifest(folder)
     _check(options, manifest)
     component = load_component(options.components, manifest.skill)
     cases = {case.id: case for case in load_cases(component, options.fixtures)}

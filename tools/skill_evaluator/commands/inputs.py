@@ -1,6 +1,6 @@
 """What an evaluation is asked and what it reads: the command line, typed, and every input, checked before any call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -61,14 +61,9 @@ class Inputs:
 
 def read_inputs(options: Options) -> Inputs:
     """Settings, component, cases and models, and a leaderboard that can be added to: all errors a user can make."""
-    if options.replicates is not None and options.replicates < 1:
-        raise ConfigError(f"--replicates must be at least 1, not {options.replicates}")
-    if options.concurrency is not None and options.concurrency < 1:
-        raise ConfigError(f"--concurrency must be at least 1, not {options.concurrency}")
-    if options.max_calls is not None and options.max_calls < 0:
-        raise ConfigError(f"--max-calls must not be negative: {options.max_calls}")
-    if options.max_cost is not None and not options.max_cost >= 0:  # not a number compares false
-        raise ConfigError(f"--max-cost must be an amount in USD, not {options.max_cost}")
+    refuse_amounts(
+        {"--replicates": options.replicates, "--concurrency": options.concurrency}, options.max_calls, options.max_cost
+    )
     if options.resume is not None and (not options.resume or options.dry_run):
         raise RunError("--resume takes a run id, a run folder or nothing, and does not go with --dry-run")
     if options.invocation is not None and not is_invocation(options.invocation):
@@ -84,7 +79,7 @@ def read_inputs(options: Options) -> Inputs:
     load_leaderboard(component.leaderboard_path, component.name)
     chosen = select_models(models, options.models)
     if options.max_cost is not None:
-        _refuse_unpriced(chosen, kinds)
+        refuse_unpriced(chosen, kinds)
     return Inputs(
         component=component,
         cases=cases,
@@ -95,7 +90,27 @@ def read_inputs(options: Options) -> Inputs:
     )
 
 
-def _refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
+def words_of(flags: Iterable[tuple[str, object, object]]) -> list[str]:
+    """A command line that says again what was given: of (flag, value, default) those that are not the default.
+
+    >>> words_of([("--config", Path("elsewhere"), Path(".evaluator")), ("--seed", None, None)])
+    ['--config', 'elsewhere']
+    """
+    return [word for flag, value, default in flags if value != default for word in (flag, str(value))]
+
+
+def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:
+    """Raise ConfigError for a count (by its flag) below 1, or a limit that is none."""
+    for flag, count in counts.items():
+        if count is not None and count < 1:
+            raise ConfigError(f"{flag} must be at least 1, not {count}")
+    if max_calls is not None and max_calls < 0:
+        raise ConfigError(f"--max-calls must not be negative: {max_calls}")
+    if max_cost is not None and not max_cost >= 0:  # not a number compares false
+        raise ConfigError(f"--max-cost must be an amount in USD, not {max_cost}")
+
+
+def refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
     """A cap on the cost is a promise that cannot be kept for a model whose price nobody knows."""
     for model in models:
         if price_of(model, kinds[model.provider]) is None:

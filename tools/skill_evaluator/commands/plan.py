@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.commands.inputs import Format, Kinds
+from skill_evaluator.commands.inputs import Format, Kinds, refuse_amounts
 from skill_evaluator.components import load_component
 from skill_evaluator.config import Model, Settings, load_models, load_settings, select_models
-from skill_evaluator.errors import EXIT_OK, ConfigError, GitError, PlanError, SkillEvaluatorError
+from skill_evaluator.errors import EXIT_OK, GitError, PlanError, SkillEvaluatorError
 from skill_evaluator.estimating import input_sizes
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.fixtures import load_cases
@@ -65,10 +65,7 @@ class _Asked:
 
 def plan(options: Options) -> int:
     """Decide, cut into jobs, write plan.json and say what will run; returns the exit code."""
-    if options.replicates is not None and options.replicates < 1:
-        raise ConfigError(f"--replicates must be at least 1, not {options.replicates}")
-    if options.max_cost is not None and not options.max_cost >= 0:  # not a number compares false
-        raise ConfigError(f"--max-cost must be an amount in USD, not {options.max_cost}")
+    refuse_amounts({"--replicates": options.replicates}, None, options.max_cost)
     settings = load_settings(options.config)
     known = load_models(options.config)
     kinds = kinds_of(known, str(options.config / "models.yaml"))

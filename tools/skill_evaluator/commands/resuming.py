@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from skill_evaluator.commands.inputs import Inputs, Options
+from skill_evaluator.commands.inputs import Inputs, Options, words_of
 from skill_evaluator.components import Component
 from skill_evaluator.errors import RunError
 from skill_evaluator.leaderboard import append_rows
@@ -87,18 +87,18 @@ def _same_command(options: Options) -> str:
     program = sys.argv[0]
     words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
     words.append(options.skill)
-    for flag, value, default in (
-        ("--components", options.components, Path("components")),
-        ("--fixtures", options.fixtures, None),
-        ("--config", options.config, Path(".evaluator")),
-        ("--results", options.results, None),
-        ("--scenario", options.scenario, None),
-        ("--concurrency", options.concurrency, None),
-        ("--max-cost", options.max_cost, None),
-        ("--max-calls", options.max_calls, None),
-    ):
-        if value != default:
-            words += [flag, str(value)]
+    words += words_of(
+        [
+            ("--components", options.components, Path("components")),
+            ("--fixtures", options.fixtures, None),
+            ("--config", options.config, Path(".evaluator")),
+            ("--results", options.results, None),
+            ("--scenario", options.scenario, None),
+            ("--concurrency", options.concurrency, None),
+            ("--max-cost", options.max_cost, None),
+            ("--max-calls", options.max_calls, None),
+        ]
+    )
     if not options.leaderboard:
         words.append("--no-leaderboard")
     return shlex.join(words)

@@ -5,11 +5,13 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from skill_evaluator.audit.manifest import AuditManifest
 from skill_evaluator.components import Datasets, FrontMatter
 from skill_evaluator.config import Models, Settings
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.leaderboard import Leaderboard
+from skill_evaluator.pipeline.audit_plan import AuditPlan
 from skill_evaluator.pipeline.manifest import Plan
 from skill_evaluator.pipeline.outcome import Outcome
 from skill_evaluator.questions import Question
@@ -37,6 +39,8 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "comparison": ComparisonResult,
     "history": History,
     "sizing": SizingPlan,
+    "audit": AuditManifest,
+    "audit-plan": AuditPlan,
 }
 
 

@@ -15,7 +15,7 @@ from skill_evaluator.recording import build_record, describe_settings, origin_of
 from skill_evaluator.records import write_record
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
 from skill_evaluator.reports.shown import visible
-from skill_evaluator.runner.journal import RECORD, outcomes, read_manifest
+from skill_evaluator.runner.journal import RECORD, outcomes, read_component_manifest
 from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.runs import Run, changes_since, saved_run
@@ -38,7 +38,7 @@ def score(options: Options) -> int:
     """Score one run folder; rewrites its record.json and report.md, touches no leaderboard. Returns the exit code."""
     models, settings = load_models(options.config), load_settings(options.config)
     kinds = kinds_of(models, str(options.config / "models.yaml"))
-    manifest = read_manifest(options.run)
+    manifest = read_component_manifest(options.run)
     component = under(load_component(options.components, manifest.skill), options.config, manifest.scenario)
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
     run = saved_run(options.run, component, {model.id: model for model in models})

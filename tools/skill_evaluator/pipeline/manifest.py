@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
 from skill_evaluator.errors import PlanError
-from skill_evaluator.files import read_json, validated
+from skill_evaluator.files import read_versioned
 from skill_evaluator.runner.plan import Shard
 from skill_evaluator.runner.runs import run_id_of
 
@@ -109,8 +109,4 @@ class Plan(_Part):
 
 def read_plan(path: Path) -> Plan:
     """Read a plan; raises PlanError when it is broken or of a newer version."""
-    value = read_json(path, PlanError)
-    version = value.get("plan_version") if isinstance(value, dict) else None
-    if isinstance(version, int) and version > PLAN_VERSION:
-        raise PlanError(f"{path} has plan_version {version}, this evaluator knows {PLAN_VERSION}; upgrade it")
-    return validated(Plan, value, path, PlanError)
+    return read_versioned(Plan, path, "plan_version", PLAN_VERSION, PlanError)

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
 
 from skill_evaluator.components import Component
 from skill_evaluator.config import Jobs, Model
@@ -29,6 +30,33 @@ class Wanted:
     seed: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """What may be cut into shards: so many pieces, each of so many calls that stay together."""
+
+    pieces: int
+    calls_each: int
+
+
+class Job(Protocol):
+    """What every job has, whatever it is a part of."""
+
+    id: str
+    model_id: str
+    provider: str
+    environment: str
+    key_variable: str
+    shard: str | None
+    cost_upper_usd: float | None
+    max_cost_usd: float | None
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
+        """The job with something changed."""
+
+
+JobT = TypeVar("JobT", bound=Job)
+
+
 def entries_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[Entry]:
     """The jobs, at most `jobs.max_jobs`: a model has its own first, and then a part of the cases if there is room.
 
@@ -40,7 +68,7 @@ def entries_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[Entry]:
             f"{components} components on their models are {len(wanted)} jobs, more than the {jobs.max_jobs} a run may "
             "have; name fewer components or models, and start the others in a run of their own"
         )
-    shards = _shards(wanted, jobs)
+    shards = shard_counts([Cut(pieces=len(one.cases), calls_each=one.replicates) for one in wanted], jobs)
     return [
         _entry(one, Shard(index, count) if count > 1 else None)
         for one, count in zip(wanted, shards, strict=True)
@@ -53,23 +81,30 @@ def matrix(entries: Iterable[Entry]) -> dict[str, list[dict[str, str]]]:
     return {
         "include": [
             {
-                "id": entry.id,
+                **job_words(entry),
                 "skill": entry.skill,
-                "model": entry.model_id,
-                "provider": entry.provider,
-                "shard": entry.shard or "",
                 "replicates": str(entry.replicates),
                 "seed": str(entry.seed),
-                "environment": entry.environment,
-                "key_variable": entry.key_variable,
-                "max_cost": "" if entry.max_cost_usd is None else f"{entry.max_cost_usd:.6f}",
             }
             for entry in entries
         ]
     }
 
 
-def capped(entries: Sequence[Entry], max_cost_usd: float | None) -> list[Entry]:
+def job_words(job: Job) -> dict[str, str]:
+    """What every job of a workflow must know, as text."""
+    return {
+        "id": job.id,
+        "model": job.model_id,
+        "provider": job.provider,
+        "shard": job.shard or "",
+        "environment": job.environment,
+        "key_variable": job.key_variable,
+        "max_cost": "" if job.max_cost_usd is None else f"{job.max_cost_usd:.6f}",
+    }
+
+
+def capped(entries: Sequence[JobT], max_cost_usd: float | None) -> list[JobT]:
     """The jobs with their parts of a cap on the cost of all, by what each can cost at most: the parts add up to it.
 
     Raises PlanError when a job's price is unknown, so that the cap could not be kept.
@@ -90,11 +125,11 @@ def capped(entries: Sequence[Entry], max_cost_usd: float | None) -> list[Entry]:
     ]
 
 
-def _shards(wanted: Sequence[Wanted], jobs: Jobs) -> list[int]:
+def shard_counts(cuts: Sequence[Cut], jobs: Jobs) -> list[int]:
     """How many jobs each gets: as many as its calls ask for, or fewer, all cut alike, until they fit."""
     most_calls = jobs.max_calls
     while True:
-        counts = [min(len(one.cases), math.ceil(len(one.cases) * one.replicates / most_calls)) for one in wanted]
+        counts = [min(cut.pieces, math.ceil(cut.pieces * cut.calls_each / most_calls)) for cut in cuts]
         if sum(counts) <= jobs.max_jobs:
             return counts
         most_calls *= 2
@@ -105,7 +140,6 @@ def _entry(wanted: Wanted, shard: Shard | None) -> Entry:
     mine = list(wanted.cases) if shard is None else list(shard.of(list(wanted.cases)))
     sizes = {case_id: wanted.sizes[case_id] for case_id in mine}
     place = "" if shard is None else f"@{shard.index}of{shard.count}"
-    variables = key_variables(model, kind)
     return Entry(
         id=f"{component.name}@{slug(model.id)}{place}",
         skill=component.name,
@@ -113,7 +147,7 @@ def _entry(wanted: Wanted, shard: Shard | None) -> Entry:
         model_id=model.id,
         provider=model.provider,
         environment=environment_of(model, kind),
-        key_variable=variables[0] if variables else "",
+        key_variable=key_variable_of(model, kind),
         shard=None if shard is None else str(shard),
         replicates=wanted.replicates,
         seed=wanted.seed,
@@ -121,6 +155,11 @@ def _entry(wanted: Wanted, shard: Shard | None) -> Entry:
         digests=input_digests(component, model),
         cost_upper_usd=estimate(sizes, model, kind, wanted.replicates).cost_upper_usd,
     )
+
+
+def key_variable_of(model: Model, kind: ProviderKind) -> str:
+    """Where a model's provider looks for its key first; empty when it needs none."""
+    return next(iter(key_variables(model, kind)), "")
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:

@@ -65,3 +65,9 @@ def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
 def find_key(model: Model, kind: ProviderKind) -> str | None:
     """This model's key from the environment, or None."""
     return read_key(key_variables(model, kind))
+
+
+def key_note(model: Model, kind: ProviderKind) -> str:
+    """Whether this model's key is in the environment, in words."""
+    variables = key_variables(model, kind)
+    return "not needed" if not variables else "set" if find_key(model, kind) else f"{' or '.join(variables)} not set"

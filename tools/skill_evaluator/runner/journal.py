@@ -27,6 +27,7 @@ class Manifest(BaseModel):
     """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers.
 
     An `adaptive` run asks no more once its verdict is settled; `settled_after` then says after how many replicates.
+    `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,6 +43,7 @@ class Manifest(BaseModel):
     shard: str | None = None
     selection: tuple[str, ...] = ()
     scenario: str | None = None
+    audit: str | None = None
     cases: dict[str, str]
     digests: dict[str, str]
     evaluator_version: str
@@ -90,6 +92,16 @@ def read_manifest(folder: Path) -> Manifest:
     if not path.exists():
         raise RunError(f"{folder} is not a run folder: it has no {MANIFEST}")
     return validated(Manifest, read_json(path, RunError), path, RunError)
+
+
+def read_component_manifest(folder: Path) -> Manifest:
+    """The manifest of a component's run; raises RunError, also for an audit's run, which is of several components."""
+    manifest = read_manifest(folder)
+    if manifest.audit is not None:
+        raise RunError(
+            f"{folder} is a part of the audit {manifest.audit}, not a run of one component; see skill-evaluator audit"
+        )
+    return manifest
 
 
 def find_runs(results_dir: Path, wanted: str, skill: str) -> list[tuple[Path, Manifest]]:
@@ -192,12 +204,10 @@ def _replicate(line: Mapping[str, Any]) -> Replicate:
     )
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: Path, remedy: str = "--results DIR and --no-leaderboard") -> None:
     """Raise StorageError before any call if answers could not be kept in `folder`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as problem:
-        raise StorageError(
-            f"cannot write to {folder}: {problem.strerror}; see --results DIR and --no-leaderboard"
-        ) from None
+        raise StorageError(f"cannot write to {folder}: {problem.strerror}; see {remedy}") from None

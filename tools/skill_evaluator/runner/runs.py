@@ -84,9 +84,13 @@ def run_id_of(invocation: str, model_id: str, shard: Shard | None = None) -> str
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:
     """Digests of what shapes the answers: prompt, schema, scenario, the model's settings (not its limits or price)."""
-    settings = model.model_dump(mode="json", exclude={"limits", "price", "api_key_env"})
     shaping = {name: component.digests[name] for name in ("prompt", "schema", "scenario") if name in component.digests}
-    return {**shaping, "settings": digest(canonical_json(settings))}
+    return {**shaping, "settings": settings_digest(model)}
+
+
+def settings_digest(model: Model) -> str:
+    """A digest of what a model is told, and where it is asked."""
+    return digest(canonical_json(model.model_dump(mode="json", exclude={"limits", "price", "api_key_env"})))
 
 
 def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:

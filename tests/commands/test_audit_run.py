@@ -1,0 +1,205 @@
+"""`audit run`: every cell is asked once of every model, also when it is killed, stopped or resumed."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from skill_evaluator.audit.gathering import gather
+
+from tests.support.audits import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary
+from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
+from tests.support.library import SCRIPT, SKILL, ended, read, wait_until
+
+CALLS = len(CELLS) * 2
+
+
+@pytest.fixture
+def served(tmp_path: Path, server: ChatServer) -> AuditLibrary:
+    library = AuditLibrary(tmp_path)
+    library.served_by(server.url)
+    return library
+
+
+def test_every_cell_is_asked_of_every_model_replicate_by_replicate(served: AuditLibrary, server: ChatServer) -> None:
+    one = {"id": "one", "provider": "openai", "base_url": server.url, "price": {"input": 1, "output": 2}}
+    served.models(one, {**one, "id": "two"}, {"id": "keyless", "provider": "anthropic"})
+    systems: set[str] = set()
+
+    def listening(asked: Asked) -> Reply:
+        systems.add(asked.body["messages"][0]["content"])
+        return varied(asked)
+
+    server.reply = listening
+    done = served.audit("--concurrency", "1", "--seed", "4")
+    assert done.code == 0
+    assert "warning: skipping keyless: ANTHROPIC_API_KEY is not set" in done.err
+    assert server.requests == 2 * CALLS
+    assert systems == {f"Be {name}.\n\n{what} title and year." for name in SCENARIOS for what in ("Extract", "Find")}
+    manifest = read(served.audit_folder() / "audit.json")
+    assert list(manifest["models"]) == ["one", "two"]
+    answered = served.answered()
+    assert len(set(answered)) == CALLS
+    first = answered[:CALLS]
+    assert [replicate for _, replicate in first] == [0] * len(CELLS) + [1] * len(CELLS)
+    assert [cell for cell, _ in first[:6]] == [
+        f"{benchmark}/{scenario}/{QUESTIONS[benchmark][0]}" for benchmark in QUESTIONS for scenario in SCENARIOS
+    ]
+    head, *rows = done.out.splitlines()
+    assert head.split()[:3] == ["model", "planned", "scored"]
+    cost = CALLS * (40 * 1 + 20 * 2) / 1e6
+    for name, row in zip(("one", "two"), rows, strict=True):
+        assert row.split()[:8] == [name, str(CALLS), str(CALLS), "0", "0", "0", "0", f"${cost:.4f}"]
+    assert done.err.endswith(f"what it found: skill-evaluator audit report audits/{manifest['id']}\n")
+
+
+def test_a_killed_audit_resumes_and_asks_no_answered_call_again(served: AuditLibrary, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(text=varied(asked).text, delay_s=60 if server.requests > 12 else 0.02)
+    words = ("-m", "skill_evaluator", "audit", "run", *BENCHMARKS)
+    with served.command(*words, env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
+        wait_until(lambda: len(served.answered()) >= 9)
+        process.kill()
+        ended(process)
+    before = served.answered()
+    assert 9 <= len(before) < CALLS
+    server.reply = varied
+    resumed = served.call("audit", "run", "--resume", "--format", "json")
+    assert resumed.code == 0
+    assert [(run["planned"], run["outcomes"], run["complete"]) for run in resumed.json["runs"]] == [
+        (CALLS, {"scored": CALLS}, True)
+    ]
+    assert served.answered()[: len(before)] == before
+    assert len(set(served.answered())) == len(served.answered()) == CALLS
+    assert server.requests - CALLS == sum(times - 1 for times in server.times.values()) <= 3  # those in flight
+
+
+def test_a_stopped_audit_says_how_to_go_on_and_a_finished_one_is_asked_nothing(
+    served: AuditLibrary, server: ChatServer
+) -> None:
+    stopped = served.audit("--max-calls", "7", "--audits", "kept here")
+    assert (stopped.code, server.requests) == (4, 7)
+    assert "served stopped: max_calls" in stopped.out
+    (line,) = [line for line in stopped.err.splitlines() if "--resume" in line]
+    words = shlex.split(line.partition(": ")[2].replace(" --max-calls 7", ""))
+    assert words[:3] == ["skill-evaluator", "audit", "run"]
+    assert served.call(*words[1:]).code == 0
+    assert (server.requests, server.repeated) == (CALLS, [])
+    assert served.call(*words[1:]).code == 0
+    assert server.requests == CALLS
+
+
+def test_what_the_provider_failed_at_is_incomplete_and_asked_again(served: AuditLibrary, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(status=500) if asked.case_id == "eta" else varied(asked)
+    assert served.audit("--format", "json").code == 4
+    server.forget()
+    server.reply = varied
+    assert served.call("audit", "run", "--resume", served.audit_folder().name).code == 0
+    assert {case for case, _ in server.times} == {"eta"}
+
+
+def test_shards_of_an_audit_join_and_are_not_mixed_with_the_whole(served: AuditLibrary, server: ChatServer) -> None:
+    assert served.audit("--shard", "1/2").code == 0
+    folder = served.audit_folder()
+    first = served.answered()
+    assert {cell.rpartition("/")[2] for cell, _ in first} == {"alpha", "beta", "gamma"}  # every other question
+    assert served.call("audit", "run", "--resume", "--shard", "2/2").code == 0
+    assert sorted(served.answered()) == sorted((cell, replicate) for cell in CELLS for replicate in range(2))
+    assert server.repeated == []
+    refused = served.call("audit", "run", "--resume", "--shard", "1/3")
+    assert (refused.code, "was begun in parts 1/2, 2/2" in refused.err) == (2, True)
+    gathered = gather([folder], served.places)
+    assert gathered.missing == {"served": 0}
+
+
+def new_truth(library: AuditLibrary) -> str:
+    library.case("beta", {"title": "other", "year": 2024})
+    return f"case 'beta' of '{SKILL}'"
+
+
+def new_scenario(library: AuditLibrary) -> str:
+    library.write(".evaluator/scenarios/curt.md", "---\nname: curt\nintent: i\n---\nShort!\n{{ prompt }}\n")
+    return "scenario 'curt'"
+
+
+def new_prompt(library: AuditLibrary) -> str:
+    library.write(f"components/{SECOND}/prompt.md", f"---\nname: {SECOND}\nversion: 1.0.0\n---\nAnother.\n")
+    return f"prompt of '{SECOND}'"
+
+
+def new_settings(library: AuditLibrary) -> str:
+    library.served_by("http://127.0.0.1:9/v1")
+    return "the settings of 'served'"
+
+
+@pytest.mark.parametrize("change", [new_truth, new_scenario, new_prompt, new_settings])
+def test_what_changed_since_it_was_drawn_is_not_gone_on_with(
+    change: object, served: AuditLibrary, server: ChatServer
+) -> None:
+    served.audit("--max-calls", "1")
+    assert callable(change)
+    what = change(served)
+    refused = served.call("audit", "run", "--resume")
+    assert (refused.code, server.requests) == (2, 1)
+    assert f"changed since it was drawn: {what}; " in refused.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--resume", "--seed", "9"), "was drawn with --seed 0, which --seed 9 cannot change"),
+        (("--resume", "--questions", "2"), "was drawn with --questions all, which --questions 2"),
+        (("--resume", "--scenario", "bare"), "was drawn with --scenario bare curt grand"),
+        (("--resume", "--model", "othr"), "'othr' is no model of the audit"),
+        (("--resume", "20200101T000000Z-aaaaaa"), "no audit '20200101T000000Z-aaaaaa' in audits to resume"),
+        (("--questions", "0"), "--questions must be at least 1"),
+        (("--benchmark", "nothing"), "unknown component 'nothing'"),
+        ((*BENCHMARKS, "--scenario", "nothing"), "unknown scenario 'nothing'"),
+        ((), "no component in components has output: choice; say what to audit on with --benchmark NAME"),
+    ],
+)
+def test_a_wrong_wish_is_one_line_and_no_call(
+    flags: tuple[str, ...], said: str, served: AuditLibrary, server: ChatServer
+) -> None:
+    served.audit("--max-calls", "0")
+    refused = served.call("audit", "run", *flags)
+    assert (refused.code, refused.out, server.requests) == (2, "", 0)
+    assert said in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_settings_say_what_is_asked_and_flags_win(served: AuditLibrary, server: ChatServer) -> None:
+    benchmarks = {SECOND: {"weight": 2.5}, SKILL: {}}
+    served.settings(audit={"benchmarks": benchmarks, "scenarios": ["grand"], "questions": 1, "replicates": 1})
+    assert served.call("audit", "run").code == 0
+    assert server.requests == 2
+    manifest = read(served.audit_folder() / "audit.json")
+    assert [(one["name"], one["weight"], len(one["cases"]), one["of"]) for one in manifest["benchmarks"]] == [
+        (SECOND, 2.5, 1, 2),
+        (SKILL, 1.0, 1, 3),
+    ]
+    assert served.call("audit", "run", "--benchmark", SKILL, "--scenario", "bare", "--questions", "3").code == 0
+    assert server.requests == 5
+
+
+def test_a_run_of_an_audit_is_no_run_of_a_component(served: AuditLibrary) -> None:
+    served.audit("--max-calls", "1")
+    (run,) = (served.audit_folder() / "runs").iterdir()
+    for command in (("score", str(run)), ("explain", str(run), "--case", "alpha")):
+        refused = served.call(*command)
+        assert (refused.code, "is a part of the audit" in refused.err) == (2, True)
+
+
+def test_the_answers_and_what_they_cost_are_in_no_component(served: AuditLibrary, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(text=notice(asked.case_id))
+    assert served.audit("--questions", "1").code == 0
+    assert not served.results.exists()
+    assert served.rows() == []
+    folder = served.audit_folder()
+    assert {path.name for path in folder.rglob("*") if path.is_file()} == {
+        "audit.json",
+        "manifest.json",
+        "replicates.jsonl",
+        ".lock",
+    }
+    assert re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", json.loads((folder / "audit.json").read_text())["id"])

@@ -1,0 +1,98 @@
+"""The workflow audit.yml: its scripts by themselves, and a dispatch run by act, off the network."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from skill_evaluator.audit.gathering import gather
+from skill_evaluator.audit.materials import Places
+from skill_evaluator.pipeline.audit_plan import read_audit_plan
+
+from tests.support.act import WORKFLOWS
+from tests.support.hostile import EVERYTHING
+from tests.support.library import REPLAY
+from tests.workflows.forge import AUDIT, Forge
+from tests.workflows.scripts import Ran, Step, run_script, steps
+
+INPUTS = ("MODELS", "BENCHMARKS", "SCENARIOS", "QUESTIONS", "REPLICATES", "MAX_COST", "REASON")
+
+
+def step(job: str, name: str) -> Step:
+    (found,) = (one for one in steps() if (one.workflow, one.job, one.name) == ("audit.yml", job, name))
+    return found
+
+
+def plan(folder: Path, **inputs: str) -> list[str]:
+    (call,) = run_script(step("plan", "Plan"), folder, dict.fromkeys(INPUTS, "") | inputs).calls
+    assert call[:7] == ["python", "-m", "skill_evaluator", "audit", "plan", "--platform", "github"]
+    return call[7:]
+
+
+def test_nobody_is_billed_who_did_not_ask_and_no_job_may_write() -> None:
+    workflow = yaml.safe_load((WORKFLOWS / "audit.yml").read_text())
+    assert workflow["jobs"]["plan"]["if"].startswith("github.event_name != 'schedule' || vars.SKILL_EVALUATOR_AUDIT ==")
+    assert all("plan" in job["needs"] for name, job in workflow["jobs"].items() if name != "plan")
+    assert [job["permissions"] for job in workflow["jobs"].values()] == [{"contents": "read"}] * 3
+
+
+def test_a_schedule_takes_everything_from_the_settings_and_a_cap_from_the_variable(tmp_path: Path) -> None:
+    assert plan(tmp_path) == []
+    assert plan(tmp_path, MAX_COST="20") == ["--max-cost=20"]
+
+
+def test_inputs_are_arguments_and_nothing_else(tmp_path: Path) -> None:
+    given = plan(tmp_path, **dict.fromkeys(INPUTS, EVERYTHING))
+    words = re.split(r"[ \t\n]+", EVERYTHING)
+    for flag in ("--model", "--benchmark", "--scenario"):
+        assert [word.removeprefix(f"{flag}=") for word in given if word.startswith(f"{flag}=")] == words
+    for flag in ("--questions", "--replicates", "--max-cost", "--reason"):
+        assert f"{flag}={EVERYTHING}" in given
+    assert not list(tmp_path.rglob("pwned*"))
+
+
+def ask(folder: Path, **changed: str) -> Ran:
+    env = {"PLAN": "plan.json", "AUDITS": "kept", "ENTRY": "audit@m", "MODEL": "m", "SHARD": ""}
+    env |= {"ENVIRONMENT": "eval-m", "KEY_VARIABLE": "M_KEY", "PROVIDER_API_KEY": "a key"}
+    return run_script(step("run", "Ask"), folder, env | changed)
+
+
+def test_a_job_asks_its_part_of_the_plan(tmp_path: Path) -> None:
+    ran = ask(tmp_path, SHARD="1/3")
+    (call,) = ran.calls
+    assert call[3:] == ["audit", "run", "--plan=plan.json", "--model=m", "--audits=kept", "--shard=1/3"]
+    assert ran.became_the_last
+    assert ask(tmp_path, ENDS_WITH="4").code == 4
+
+
+def test_a_job_without_its_key_says_so_and_is_no_failure(tmp_path: Path) -> None:
+    ran = ask(tmp_path, PROVIDER_API_KEY="")
+    said = "::warning title=audit@m was skipped::environment eval-m has no secret PROVIDER_API_KEY\n"
+    assert (ran.code, ran.calls, ran.printed) == (0, [], said)
+    assert len(ask(tmp_path, PROVIDER_API_KEY="", KEY_VARIABLE="").calls) == 1
+
+
+@pytest.mark.act
+def test_a_dispatch_asks_every_model_its_cells_and_the_report_gets_them_all(forge: Forge) -> None:
+    for name in ("one", "two"):
+        forge.component(name, "1.0.0")
+    for name in ("bare", "curt"):
+        text = f"---\nname: {name}\nintent: i\n---\nBe {name}. {{{{ prompt }}}}\n"
+        forge.library.write(f".evaluator/scenarios/{name}.md", text)
+    forge.library.models({**forge.served, "api_key_env": None}, {"id": "keyless", "provider": "anthropic"}, REPLAY)
+    forge.push()
+
+    acted = forge.dispatch(workflow=AUDIT, models="served keyless", benchmarks="one two", reason="A look")
+
+    assert {"plan", "audit@served"} <= forge.uploaded() <= {"plan", "audit@served", "audit-report"}
+    assert acted.steps("Ask") == {"audit@served": "success", "audit@keyless": "success"}
+    (warning,) = acted.commands("warning")
+    assert warning["kvPairs"]["title"] == "audit@keyless was skipped"
+    assert [times for _, _, times in forge.world["asked"]] == [1] * 16
+    assert "Reason: `A look`" in acted.commands("summary")[0]["content"]
+    assert acted.steps("Bring what the jobs left") == {"report": "success"}
+    root = forge.library.root
+    places = Places(components=root / "components", fixtures=root / "fixtures", config=root / ".evaluator")
+    gathered = gather([forge.artifacts / "audit@served"], places)
+    assert gathered.manifest == read_audit_plan(forge.artifacts / "plan" / "audit-plan.json").audit
+    assert gathered.missing == {"served": 0, "keyless": 16}

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from skill_evaluator.audit.results import AuditResult, Interval, ModelResult
+from skill_evaluator.audit.results import AuditResult, Interval, ModelResult, Neutrality
+from skill_evaluator.reports.verdict_tables import probability
+from skill_evaluator.reports.wording import counted
 
 
 def points(value: float | None, places: int = 2) -> str:
@@ -23,15 +25,23 @@ def signed_points(value: float | None) -> str:
     return "–" if value is None else f"{value:+.2f}" if round(value, 2) else "0.00"
 
 
-def with_interval(value: float | None, ci95: Interval | None, places: int = 2) -> str:
+def with_interval(value: float | None, ci95: Interval | None) -> str:
     """A figure and its 95 % interval, where there is one.
 
-    >>> with_interval(79.066, (77.9, 80.21), 1)
-    '79.1 (77.9 to 80.2)'
+    >>> with_interval(79.066, (77.9, 80.21))
+    '79.07 (77.90 to 80.21)'
     """
-    if ci95 is None:
-        return points(value, places)
-    return f"{points(value, places)} ({points(ci95[0], places)} to {points(ci95[1], places)})"
+    return points(value) if ci95 is None else f"{points(value)} ({points(ci95[0])} to {points(ci95[1])})"
+
+
+def close_interval(value: float, ci95: Interval | None, places: int) -> str:
+    """The same where there is little room.
+
+    >>> close_interval(79.066, (77.9, 80.21), 1)
+    '79.1 (77.9–80.2)'
+    """
+    ends = "" if ci95 is None else f" ({points(ci95[0], places)}–{points(ci95[1], places)})"
+    return points(value, places) + ends
 
 
 def share(value: float | None) -> str:
@@ -85,3 +95,33 @@ def grades(result: AuditResult) -> list[str]:
 def possible_grades(models: Sequence[ModelResult]) -> list[str]:
     """Every grade that a model has a probability of, in the order they are kept in."""
     return list(dict.fromkeys(grade for one in models for grade in one.grade_probability or {}))
+
+
+def threshold_words(result: AuditResult) -> str:
+    """Where one grade ends and the next begins, and where the quadrants meet."""
+    cuts, medians = result.thresholds, result.medians
+    if cuts is None:
+        said = "no thresholds"
+    else:
+        quartiles = " · ".join(points(one) for one in (cuts.q25, cuts.q50, cuts.q75))
+        finer = f" ({', '.join(f'{name} {points(cut)}' for name, cut in cuts.cuts.items())})" if cuts.cuts else ""
+        said = f"thresholds of the fluctuation: {quartiles}{finer}"
+    if medians is None:
+        return f"{said}; no medians"
+    return f"{said}; medians: ability {points(medians.ability)}, fluctuation {points(medians.fluctuation)}"
+
+
+def cohort_words(result: AuditResult) -> str:
+    """Grades mean nothing without the models they were given among."""
+    return f"cohort, to which all grades are relative: {counted(len(result.cohort), 'model')}"
+
+
+def neutrality_words(found: Neutrality) -> str:
+    """The verdict and the figures it goes by."""
+    tests = [
+        ("trend τ", signed_points(found.trend_tau)) if found.trend_tau is not None else None,
+        ("trend p", probability(found.trend_p)),
+        ("any difference p", probability(found.friedman_p)),
+    ]
+    figures = ", ".join(f"{name} {value}" for name, value in filter(None, tests) if value != "–")
+    return f"{found.verdict}; range of their means {points(found.range)} points" + (f" ({figures})" if figures else "")

@@ -27,7 +27,7 @@ def _text(result: AuditResult) -> Iterator[Sheet | Text]:
     yield Text()
     yield Text(visible(threshold_words(result)))
     yield Text(visible(f"{cohort_words(result)}: {', '.join(result.cohort)}"))
-    yield Text(visible(f"scenarios: {neutrality_words(result.neutrality)}"))
+    yield Text(f"scenarios: {neutrality_words(result.neutrality)}")
     for regime in result.regimes.values():
         yield Text()
         yield from _regime(regime)

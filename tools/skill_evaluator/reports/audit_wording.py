@@ -1,8 +1,9 @@
 """An audit's figures and orders in words: the same ones on a terminal, on a page and in charts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from skill_evaluator.audit.results import AuditResult, Interval, ModelResult, Neutrality
+from skill_evaluator.reports.shown import visible
 from skill_evaluator.reports.verdict_tables import probability
 from skill_evaluator.reports.wording import counted
 
@@ -116,12 +117,12 @@ def cohort_words(result: AuditResult) -> str:
     return f"cohort, to which all grades are relative: {counted(len(result.cohort), 'model')}"
 
 
-def neutrality_words(found: Neutrality) -> str:
+def neutrality_words(found: Neutrality, quoted: Callable[[str], str] = visible) -> str:
     """The verdict and the figures it goes by."""
-    tests = [
-        ("trend τ", signed_points(found.trend_tau)) if found.trend_tau is not None else None,
-        ("trend p", probability(found.trend_p)),
-        ("any difference p", probability(found.friedman_p)),
-    ]
-    figures = ", ".join(f"{name} {value}" for name, value in filter(None, tests) if value != "–")
-    return f"{found.verdict}; range of their means {points(found.range)} points" + (f" ({figures})" if figures else "")
+    tests = {
+        "trend τ": None if found.trend_tau is None else signed_points(found.trend_tau),
+        "trend p": None if found.trend_p is None else probability(found.trend_p),
+        "any difference p": None if found.friedman_p is None else probability(found.friedman_p),
+    }
+    figures = "".join(f", {name} {value}" for name, value in tests.items() if value is not None)
+    return f"{quoted(found.verdict)}; range of their means {points(found.range)} points{figures}"

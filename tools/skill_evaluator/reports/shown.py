@@ -11,8 +11,8 @@ from typing import Any
 _SHORT = 60
 _BEFORE_THE_DIFFERENCE = 15
 _BACKTICKS = re.compile(r"`+")
-_PLAIN = re.compile(r"[^\W_](?:[^\W_]|[ ,.;:'’%()/=±≥≤×÷·–—«»-])*")
-_LINKED = re.compile(r"//|www\.|\bgh-\d", re.IGNORECASE)  # as GitHub makes links of bare text
+_PLAIN = re.compile(r"[^\W_](?:[^\W_]|[ ,.;:+'’%()/=±≥≤×÷·–—«»-])*")
+_LINKED = re.compile(r"//|www\.|\bgh-\d|:\S+:", re.IGNORECASE)  # GitHub makes links and emoji of bare text
 
 
 def visible(text: str, keep: str = "") -> str:

@@ -3,6 +3,7 @@
 A finished altair chart in, SVG out.
 """
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ _FEW = ("#0072b2", "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _LONGEST_NAME = 34
 _SHORTEST_LINE = 75  # of a remark; a chart of few columns is made wider by it
+_GRADIENT = re.compile(r'(id="|url\(#)gradient_\d+')  # numbered through a process; no chart has more than one
 _WIDE, _NARROW = 1.0, 0.56  # of the font size
 
 
@@ -75,4 +77,5 @@ def svg(chart: Any) -> str:
             color=INK, fontSize=15, subtitleColor=GREY, subtitleFontSize=FONT_SIZE + 1, subtitlePadding=6
         ),
     ).to_dict(validate=False)  # fmt: skip
-    return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])) + "\n"
+    drawn = str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
+    return _GRADIENT.sub(r"\1gradient", drawn) + "\n"

@@ -198,6 +198,9 @@ _LATE_MODULES = {  # for their library
     "skill_evaluator.field_settings",
     "skill_evaluator.regression.adaptive",
     "skill_evaluator.regression.comparing",
+    "skill_evaluator.reports.audit_map",
+    "skill_evaluator.reports.audit_pictures",
+    "skill_evaluator.reports.chart_style",
 }
 
 

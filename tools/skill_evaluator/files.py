@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -147,12 +147,18 @@ def replace_text(path: Path, content: str) -> None:
 
     Raises StorageError when the system refuses; the old file is then untouched.
     """
+    replace_blocks(path, [content])
+
+
+def replace_blocks(path: Path, blocks: Iterable[str]) -> None:
+    """Write a text that comes in blocks, as `replace_text` does one that is whole."""
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(descriptor, "wb") as handle:
-                handle.write(content.encode("utf-8", "backslashreplace"))
+                for block in blocks:
+                    handle.write(block.encode("utf-8", "backslashreplace"))
                 handle.flush()
                 os.fsync(handle.fileno())
             Path(name).chmod(0o666 & ~_UMASK)  # a temporary file is its owner's alone

@@ -132,10 +132,8 @@ def _share(values: list[bool]) -> str:
 
 def main(cohorts: int) -> None:
     """Print the figures."""
-    print(
-        "| models × scenarios × benchmarks × questions × replicates | σ, effects | raw ÷ true | corrected ÷ true | squares | ",
-        end="",
-    )
+    size = "models × scenarios × benchmarks × questions × replicates"
+    print(f"| {size} | σ, effects | raw ÷ true | corrected ÷ true | squares | ", end="")
     print("μ both | σ both | σ cases | σ scenarios | percentile bootstrap |")
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     odds, came = [], []

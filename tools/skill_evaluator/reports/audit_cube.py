@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from skill_evaluator.audit.cube import Cube, Outcomes
+from skill_evaluator.audit.tables import OUTCOME_COLUMNS
 from skill_evaluator.files import json_text, replace_blocks, replace_text
-
-_LONG = ("model", "scenario", "benchmark", "question", "replicate", "score")
 
 
 def write_cube(cube: Cube, folder: Path) -> list[Path]:
@@ -49,7 +48,7 @@ def _nested(cube: Cube) -> dict[str, Any]:
 
 def _answers(cube: Cube, outcomes: Mapping[str, Outcomes]) -> Iterator[str]:
     """The header, then a block a cell; an answer that was not measured has no line."""
-    yield _line(*_LONG)
+    yield _line(*OUTCOME_COLUMNS)
     ends = {name: _ends(one) for name, one in outcomes.items()}
     shown: dict[float, str] = {}
     for place, model in enumerate(cube.models):

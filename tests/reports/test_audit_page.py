@@ -77,8 +77,10 @@ def test_the_headline_names_the_safe_default_and_how_sure_its_grade_is() -> None
     result = an_audit()
     said = headline(result)
     assert said.startswith("**`ash` is the safe default**: ability ")
-    assert "Its grade, `AA`, is the one it gets in 70 % of 2,000 resamples." in said
+    assert "Its grade, `AA`, has a probability of 0.70 and is settled." in said
     assert said.endswith("Grades and quadrants are relative to the 4 models of this audit.")
+    unsure = changed(result, grade_probability={"AA": 0.31})
+    assert "has a probability of 0.31 and is not settled" in headline(unsure)
     assert headline(changed(result, quadrant="avoid")).startswith("**No model is a safe default**")
     assert "without medians" in headline(an_audit(models=("alone",)))
 
@@ -184,7 +186,10 @@ def test_prose_is_never_mark_up(odd: str) -> None:
     assert page.mark_up == ["ul"]
 
 
-@pytest.mark.parametrize("plain", ["p <0.001 with 4 models", "$0.43 per 1,000 right", "Seed-1.6: 81.87 (80.3 to 83.2)"])
+@pytest.mark.parametrize(
+    "plain",
+    ["p <0.001 with 4 models", "$0.43 per 1,000 right", "Seed-1.6: 81.87 (80.3 to 83.2)", "all of it is from mmlu_pro"],
+)
 def test_prose_leaves_a_plain_sentence_as_it_is(plain: str) -> None:
     assert prose(plain) == plain
     assert "".join(read_page(f"- {plain}").words) == plain

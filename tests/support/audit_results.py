@@ -66,7 +66,7 @@ def audit_of(scores: Scores) -> AuditResult:
             BenchmarkUsed(name=name, weight=1 / len(bare[0].benchmarks), questions=100) for name in bare[0].benchmarks
         ],
         replicates=2,
-        treatment="system prompt",
+        treatment="2 of 14 models are left out",
         resampled="both",
         resamples=2000,
         models=models,

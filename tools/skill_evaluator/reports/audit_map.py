@@ -19,14 +19,13 @@ from skill_evaluator.reports.chart_style import (
     text_width,
     title,
 )
-from skill_evaluator.reports.named_points import LINE, Box, Frame, Named, Place, names
+from skill_evaluator.reports.named_points import LINE, Box, Frame, Named, Place, names, word_box
 from skill_evaluator.reports.shown import visible
 from skill_evaluator.reports.wording import counted
 
 MOST_LABELS = 25  # beyond that only names that find room
 _WIDTH, _HEIGHT, _TALL = 780, 500, 680
 _ROOM = 0.06
-_NOISE_WORDS, _NOISE_WIDTH = 170, 125
 _BAR = 1.5  # half the width of an interval's bar
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"
@@ -70,7 +69,8 @@ def overall_map(result: AuditResult) -> alt.LayerChart:
         for one in best_first(result)
     ]
     frame = _frame(shown, [result.noise_floor, result.noise_ceiling])
-    ground = _Ground(layers=[*_quadrants(result, frame), *_noise(result, frame)], boxes=_words(result, frame))
+    noise = _noise(result, frame, shown, _quadrant_boxes(result, frame))
+    ground = _Ground(layers=[*_quadrants(result, frame), *noise.layers], boxes=noise.boxes)
     heading = title(f"Ability and fluctuation of {counted(len(shown), 'model')}", _legend(result, shown))
     return _chart(result, frame, ground, shown).properties(title=heading)
 
@@ -145,22 +145,26 @@ def _corner(frame: Frame, side: str, end: str, name: str) -> Any:
     )
 
 
-def _noise(result: AuditResult, frame: Frame) -> list[Any]:
-    """Lines with their words above them, clear of the quadrants' names and of each other."""
-    layers = []
-    for name, value, dash, left in (
-        ("noise floor", result.noise_floor, [6, 4], _NOISE_WORDS),
-        ("noise ceiling", result.noise_ceiling, [2, 3], _NOISE_WORDS + _NOISE_WIDTH),
+def _noise(result: AuditResult, frame: Frame, shown: Sequence[_Point], avoid: Sequence[Box]) -> _Ground:
+    """Lines with their words above them, where they cover least."""
+    layers: list[Any] = []
+    boxes = list(avoid)
+    for name, value, dash in (
+        ("noise ceiling", result.noise_ceiling, [2, 3]),
+        ("noise floor", result.noise_floor, [6, 4]),
     ):
         if value is None:
             continue
-        line = drawn_from([{"y": value, "x": frame.value(left, 0)[0], "name": f"{name} {points(value)}"}])
-        look = {"align": "left", "baseline": "bottom", "dy": -3, "fontSize": FONT_SIZE, "color": WARNING}
+        words = f"{name} {points(value)}"
+        taken = [*boxes, *_bar_boxes(frame, shown)]
+        boxes.append(word_box(frame, words, value, [(one.ability, one.fluctuation) for one in shown], taken))
+        line = drawn_from([{"y": value, "x": frame.value(boxes[-1][0], 0)[0], "name": words}])
+        look = {"align": "left", "baseline": "bottom", "dx": 4, "dy": -3, "fontSize": FONT_SIZE, "color": WARNING}
         layers += [
             line.mark_rule(color=WARNING, strokeWidth=1.2, strokeDash=dash).encode(y=frame.y("y")),
             line.mark_text(**look).encode(x=frame.x("x"), y=frame.y("y"), text="name:N"),
         ]
-    return layers
+    return _Ground(layers=layers, boxes=boxes)
 
 
 def _chart(result: AuditResult, frame: Frame, ground: _Ground, shown: Sequence[_Point]) -> alt.LayerChart:
@@ -217,20 +221,16 @@ def _row(one: _Point) -> dict[str, Any]:
     }
 
 
-def _words(result: AuditResult, frame: Frame) -> list[Box]:
-    """What names of models had better not cover: the medians' lines, the quadrants' names, the words of the noise."""
-    boxes: list[Box] = []
-    if result.medians is not None:
-        x, y = frame.pixel(result.medians.ability, result.medians.fluctuation)
-        boxes += [_between((x, 0), (x, frame.height)), _between((0, y), (frame.width, y))]
-        for (side, end), name in _CORNERS.items():
-            left = 0 if side == "left" else frame.width - text_width(name) - 24
-            top = 0 if end == "top" else frame.height - 2 * LINE
-            boxes.append((left, top, left + text_width(name) + 24, top + 2 * LINE))
-    for left, line in ((0, result.noise_floor), (_NOISE_WIDTH, result.noise_ceiling)):
-        if line is not None:
-            y = frame.pixel(0, line)[1]
-            boxes.append((_NOISE_WORDS + left, y - 16, _NOISE_WORDS + left + _NOISE_WIDTH, y + 2))
+def _quadrant_boxes(result: AuditResult, frame: Frame) -> list[Box]:
+    """The medians' lines and the quadrants' names."""
+    if result.medians is None:
+        return []
+    x, y = frame.pixel(result.medians.ability, result.medians.fluctuation)
+    boxes = [_between((x, 0), (x, frame.height)), _between((0, y), (frame.width, y))]
+    for (side, end), name in _CORNERS.items():
+        left = 0 if side == "left" else frame.width - text_width(name) - 24
+        top = 0 if end == "top" else frame.height - 2 * LINE
+        boxes.append((left, top, left + text_width(name) + 24, top + 2 * LINE))
     return boxes
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
+from skill_evaluator.audit.regimes import is_settled
 from skill_evaluator.audit.results import AuditResult, ModelResult, Regime
 from skill_evaluator.reports.audit_charts import BOXES, HEAT, MAP, NEUTRALITY, map_names
 from skill_evaluator.reports.audit_sheets import (
@@ -26,10 +27,10 @@ from skill_evaluator.reports.audit_table import print_table
 from skill_evaluator.reports.audit_wording import (
     best_first,
     cohort_words,
+    likelihood,
     neutrality_words,
     of_its_grade,
     points,
-    share,
     threshold_words,
     with_interval,
 )
@@ -86,7 +87,7 @@ def headline(result: AuditResult) -> str:
     if not safe:
         return f"**No model is a safe default**: none is both among the abler and among the steadier half. {among}"
     first, *others = safe
-    sentences = [f"**{code_span(first.model)} is the safe default**: {_figures(first)}.", _certainty(result, first)]
+    sentences = [f"**{code_span(first.model)} is the safe default**: {_figures(first)}.", _certainty(first)]
     if others:
         named = [f"{code_span(one.model)}{_grade_in_brackets(one)}" for one in others[:_MOST_NAMED]]
         more = [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
@@ -101,22 +102,21 @@ def _figures(one: ModelResult) -> str:
     return f"{ability}, {fluctuation}; {worst}"
 
 
-def _certainty(result: AuditResult, one: ModelResult) -> str:
+def _certainty(one: ModelResult) -> str:
     likely = of_its_grade(one)
     if one.grade is None:
         return ""
     if likely is None:
         return f"Its grade is {code_span(one.grade)}; how sure that is, is not known."
-    return (
-        f"Its grade, {code_span(one.grade)}, is the one it gets in {share(likely)} of {result.resamples:,} resamples."
-    )
+    clear = "settled" if is_settled(one) else "not settled: its true fluctuation may well belong to another"
+    return f"Its grade, {code_span(one.grade)}, has a probability of {likelihood(likely)} and is {clear}."
 
 
 def _grade_in_brackets(one: ModelResult) -> str:
     likely = of_its_grade(one)
     if one.grade is None:
         return ""
-    return f" ({code_span(one.grade)}{'' if likely is None else f', {share(likely)}'})"
+    return f" ({code_span(one.grade)}{'' if likely is None else f', {likelihood(likely)}'})"
 
 
 def _map_words(result: AuditResult) -> str:
@@ -132,7 +132,7 @@ def _grounds(result: AuditResult) -> Iterator[str]:
     yield "### What the grades rest on"
     yield f"- {prose(threshold_words(result))}\n- {cohort_words(result)}"
     if any(one.grade_probability for one in result.models):
-        yield f"Probability of each grade, in {result.resamples:,} resamples of {_resampled(result)}:"
+        yield "Probability of each grade:"
         yield markdown_table(_coded(probability_sheet(result)))
     yield "\n".join(f"- warning: {prose(one)}" for one in result.warnings)
 
@@ -148,7 +148,7 @@ def _scenarios(result: AuditResult, charts: bool) -> Iterator[str]:
     ends = f", from {points(min(means))} to {points(max(means))}" if means else ""
     yield _image(charts, NEUTRALITY, f"Mean over the models in each of {scenarios}{ends}")
     if result.neutrality.shifts:
-        yield "Scenarios that move all models alike:"
+        yield "How far each scenario moves all models:"
         yield markdown_table(shift_sheet(result))
     yield "Grades once each scenario's difficulty, its mean over the models, is taken out:"
     yield markdown_table(adjusted_sheet(result))
@@ -168,15 +168,10 @@ def _fluctuation(result: AuditResult, charts: bool) -> Iterator[str]:
     yield _image(
         charts, BOXES, f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
     )
-    lines = [
-        f"{name} {points(value)}{f' ({drawn} on the map)' if charts else ''}"
-        for name, value, drawn in (
-            ("noise floor", result.noise_floor, "dashed"),
-            ("noise ceiling", result.noise_ceiling, "dotted"),
-        )
-        if value is not None
-    ]
-    yield f"What repeated answers alone would give: {', '.join(lines)}." if lines else ""
+    floor, ceiling = result.noise_floor, result.noise_ceiling
+    lines = [] if floor is None else [f"noise floor {points(floor)}, as single answers tell"]
+    lines += [] if ceiling is None else [f"noise ceiling {points(ceiling)}, as if every answer had been drawn anew"]
+    yield f"What noise alone would give a typical model: {'; '.join(lines)}." if lines else ""
     yield markdown_table(noise_sheet(result))
     if result.carriers:
         yield "What carries the fluctuation, mean over the models:"
@@ -212,8 +207,8 @@ def _method(result: AuditResult) -> Iterator[str]:
         f"models: {_list(result.cohort)}",
         f"scenarios: {_list(result.scenarios)}",
         f"answers to a question (replicates): {replicates}",
-        f"treatment of the scenarios: {'not known' if result.treatment is None else prose(result.treatment)}",
-        f"intervals and probabilities: {result.resamples:,} resamples of {_resampled(result)}",
+        f"left out of what was measured: {'nothing' if result.treatment is None else prose(result.treatment)}",
+        f"intervals: as if other {_resampled(result)} had been drawn; probabilities: from {result.resamples:,} draws",
     ]
     yield "### How it was computed"
     yield "\n".join(f"- {fact}" for fact in facts)

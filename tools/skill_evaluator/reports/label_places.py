@@ -35,19 +35,20 @@ class Crowd:
 def label_places(crowd: Crowd, *, drop: bool) -> list[tuple[float, float] | None]:
     """The middle of each name's left edge; with `drop` None for one that would cover another name or a point."""
     names = np.full((len(crowd.points), 4), -1e6)
-    points = _around(crowd.points)
+    points = around(crowd.points)
     lines = np.array(crowd.avoid, dtype=np.float64).reshape(-1, 4)
     for _ in range(_ROUNDS):
         for at in range(len(crowd.points)):
             tried, effort = _candidates(crowd, at, _DISTANCES[:_NEAR] if drop else _DISTANCES)
             others = np.delete(names, at, axis=0)
-            cost = _OF_NAME * _overlap(tried, others) + _OF_POINT * _overlap(tried, points)
-            cost += _OF_LINE * _overlap(tried, lines) + _OUTSIDE * _beyond(tried, crowd) + effort
+            cost = _OF_NAME * covered_area(tried, others) + _OF_POINT * covered_area(tried, points)
+            cost += _OF_LINE * covered_area(tried, lines) + _OUTSIDE * _beyond(tried, crowd) + effort
             names[at] = tried[np.argmin(cost)]
     return _kept(names, points) if drop else [_left_middle(box) for box in names]
 
 
-def _around(points: Sequence[tuple[float, float]]) -> Boxes:
+def around(points: Sequence[tuple[float, float]]) -> Boxes:
+    """The boxes that points take."""
     return np.array([(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]).reshape(-1, 4)
 
 
@@ -64,8 +65,8 @@ def _candidates(crowd: Crowd, at: int, distances: Sequence[float]) -> tuple[Boxe
     return np.array(boxes), np.array(effort)
 
 
-def _overlap(tried: Boxes, others: Boxes) -> NDArray[np.float64]:
-    """The area of the others that each tried box covers."""
+def covered_area(tried: Boxes, others: Boxes) -> NDArray[np.float64]:
+    """The area of the other boxes that each tried one covers."""
     low = np.maximum(tried[:, None, :2], others[None, :, :2])
     high = np.minimum(tried[:, None, 2:], others[None, :, 2:])
     return np.asarray(np.clip(high - low, 0, None).prod(axis=2).sum(axis=1))
@@ -82,7 +83,7 @@ def _kept(names: Boxes, points: Boxes) -> list[tuple[float, float] | None]:
     kept: list[int] = []
     for at in range(len(names)):
         box = names[at : at + 1]
-        if _overlap(box, names[kept])[0] + _overlap(box, points)[0] <= _COVERED:
+        if covered_area(box, names[kept])[0] + covered_area(box, points)[0] <= _COVERED:
             kept.append(at)
     return [_left_middle(names[at]) if at in kept else None for at in range(len(names))]
 

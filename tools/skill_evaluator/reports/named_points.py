@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
+import numpy as np
 
 from skill_evaluator.reports.chart_style import FONT_SIZE, GREY, INK, drawn_from, text_width
-from skill_evaluator.reports.label_places import Crowd, label_places
+from skill_evaluator.reports.label_places import Crowd, around, covered_area, label_places
 
 Place = tuple[float, float]
 Box = tuple[float, float, float, float]  # pixels: left, top, right, bottom
 LINE = 13.0  # height of a name
+_AIR, _STEP = 4.0, 12.0  # around words on a line, and between the places they try
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,16 @@ def names(frame: Frame, named: Sequence[Named], avoid: Sequence[Box], *, drop: b
     lines = drawn_from(leads).mark_rule(color=GREY, strokeWidth=0.7, aria=False).encode(**where, x2="x2", y2="y2")
     seam = text.mark_text(**look, stroke="white", strokeWidth=3, aria=False)
     return [*([lines] if leads else []), seam, text.mark_text(**look, color=INK)]
+
+
+def word_box(frame: Frame, words: str, y: float, points: Sequence[Place], avoid: Sequence[Box]) -> Box:
+    """Where words above a horizontal line cover least: the box, as far to the left as may be."""
+    wide, bottom = text_width(words) + 2 * _AIR, frame.pixel(frame.across[0], y)[1]
+    lefts = np.arange(_AIR, frame.width - wide, _STEP)
+    tried = np.array([(left, bottom - LINE - _AIR, left + wide, bottom) for left in lefts])
+    taken = np.concatenate([around([frame.pixel(*point) for point in points]), np.reshape(avoid, (-1, 4))])
+    left, top, right, bottom = tried[np.argmin(covered_area(tried, taken))]
+    return float(left), float(top), float(right), float(bottom)
 
 
 def _nearest(point: Place, place: Place, width: float) -> Place:

@@ -11,7 +11,9 @@ from typing import Any
 _SHORT = 60
 _BEFORE_THE_DIFFERENCE = 15
 _BACKTICKS = re.compile(r"`+")
-_PLAIN = re.compile(r"""(?:[^\W_]|\$(?=\d))(?:[^\W_]|[ ,.;:+'"’%()/=>±≥≤×÷·–—…→«»?!-]|<(?=[\d ])|\$(?=\d))*""")
+_PLAIN = re.compile(
+    r"""(?:[^\W_]|\$(?=\d))(?:[^\W_]|[ ,.;:+'"’%()/=>±≥≤×÷·–—…→«»?!-]|<(?=[\d ])|\$(?=\d)|(?<=\w)_(?=[^\W_]))*"""
+)
 _MEANT = re.compile(r"//|www\.|\bgh-\d|:\S+:|\$.*\$", re.IGNORECASE)  # GitHub makes links, emoji, formulas of bare text
 
 

@@ -52,7 +52,10 @@ def front(*lines: str) -> str:
         (front("version: 1.02.0"), "version '1.02.0' in <component>/prompt.md is not semver"),
         (front("version: 2024-01-01"), "Input should be a valid string at version in <component>/prompt.md"),
         (front("version: "), "Input should be a valid string at version in <component>/prompt.md"),
-        (front("name: receipts", "version: 1.0.0", "output: xml"), "Input should be 'json' or 'text' at output in"),
+        (
+            front("name: receipts", "version: 1.0.0", "output: xml"),
+            "Input should be 'json', 'choice' or 'text' at output in",
+        ),
         (front("name: other", "version: 1.0.0"), "name 'other' in <component>/prompt.md is not the folder's name"),
         # the line is the file's, the --- above counted
         (front("name: receipts", "version: 'x"), "<component>/prompt.md:3:12: broken YAML: "),

@@ -126,6 +126,20 @@ def test_replacing_makes_the_folder_and_leaves_nothing_beside_the_file(tmp_path:
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_a_text_in_blocks_that_breaks_off_leaves_the_old_file(tmp_path: Path) -> None:
+    def blocks() -> Iterator[str]:
+        yield "new\n"
+        raise KeyboardInterrupt
+
+    path = written(tmp_path, "old\n")
+    with pytest.raises(KeyboardInterrupt):
+        files.replace_blocks(path, blocks())
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_text() == "old\n"
+    files.replace_blocks(path, ["new\n", "and more\n"])
+    assert path.read_text() == "new\nand more\n"
+
+
 def test_a_replaced_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
     ordinary = written(tmp_path, "x", "ordinary")
     path = tmp_path / "a.json"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from skill_evaluator.contract import Contract
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
@@ -17,7 +17,8 @@ from skill_evaluator.metrics.base import Comparison
 from skill_evaluator.metrics.comparison import At, Row, Verdict
 from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
 from skill_evaluator.metrics.rules import refuse_idle_settings
-from skill_evaluator.parsing import Parsed, parse_output
+from skill_evaluator.parsed import Found, Parsed, Problem
+from skill_evaluator.parsing import parse_output
 from skill_evaluator.reports.shown import value_text
 from skill_evaluator.text import key_path
 
@@ -86,8 +87,8 @@ class OutputScores:
     rows: tuple[LeafRow, ...] = ()
     valid: bool | None = None
     schema_errors: tuple[str, ...] = ()
-    found: Literal["whole", "fenced", "embedded"] | None = None
-    problem: Literal["empty", "not_json"] | None = None
+    found: Found | None = None
+    problem: Problem | None = None
 
     @property
     def mistakes(self) -> tuple[LeafRow, ...]:
@@ -141,7 +142,7 @@ class OutputScorer:
             return self._unparseable(parsed)
         return self._score(truth, parsed.value, parsed.found)
 
-    def _score(self, truth: Any, output: Any, found: Literal["whole", "fenced", "embedded"] | None) -> OutputScores:
+    def _score(self, truth: Any, output: Any, found: Found | None) -> OutputScores:
         labelled = truth is not NO_TRUTH
         if labelled:
             _refuse_non_json(truth, "truth")

@@ -4,10 +4,10 @@ Read once from `components/<name>/`; everything wrong with it is a ComponentErro
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import semver
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,9 +19,16 @@ from skill_evaluator.metrics import METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Metric
 from skill_evaluator.metrics.fieldplan import FieldPlan, plan_fields
 from skill_evaluator.metrics.rules import FieldRule, refuse_wrong_rules
+from skill_evaluator.parsed import Output
 from skill_evaluator.text import canonical_json, digest, nearest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_DEFAULT_METRICS: Mapping[Output, Collection[str]] = {"json": METRICS, "text": METRICS, "choice": ("exact_match",)}
+_WHOLE_ANSWER: Mapping[Output, Mapping[str, FieldRule]] = {
+    "json": {},
+    "text": {},
+    "choice": {"": FieldRule(compare="category")},  # so that it is known which letter is taken for which
+}
 _PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -32,7 +39,7 @@ class FrontMatter(BaseModel):
 
     name: str
     version: str
-    output: Literal["json", "text"] = "json"
+    output: Output = "json"
 
 
 class Dataset(BaseModel):
@@ -62,7 +69,7 @@ class Component:
     name: str
     folder: Path
     version: str
-    output: Literal["json", "text"]
+    output: Output
     prompt: str
     schema: Mapping[str, Any] | None
     contract: Contract
@@ -107,8 +114,8 @@ def load_component(components_dir: Path, name: str) -> Component:
     schema, contract = _read_contract(folder, front.output)
     declared_path = folder / "evals" / "datasets.json"
     dataset = _read_dataset(declared_path)
-    metrics = accuracy_metrics(dataset.metrics or METRICS, str(declared_path))
-    primary = dataset.primary_metric or ("field_level_f1" if "field_level_f1" in metrics else next(iter(metrics)))
+    metrics = accuracy_metrics(dataset.metrics or _DEFAULT_METRICS[front.output], str(declared_path))
+    primary = dataset.primary_metric or _primary(front.output, metrics)
     if primary not in metrics:
         raise ComponentError(
             f"primary_metric '{primary}' is not among the metrics of {declared_path} {nearest(primary, metrics)}"
@@ -121,7 +128,7 @@ def load_component(components_dir: Path, name: str) -> Component:
         prompt=prompt,
         schema=schema,
         contract=contract,
-        plan=plan_fields(schema, dataset.fields, str(declared_path)),
+        plan=plan_fields(schema, {**_WHOLE_ANSWER[front.output], **dataset.fields}, str(declared_path)),
         metrics=metrics,
         primary_metric=primary,
         fixtures=dataset.fixtures or name,
@@ -173,8 +180,18 @@ def semver_of(text: str, where: Path) -> str:
     return text
 
 
-def _read_contract(folder: Path, output: str) -> tuple[Mapping[str, Any] | None, Contract]:
+def _primary(output: Output, metrics: Collection[str]) -> str:
+    """The metric that models are ranked by unless another is declared."""
+    usual = "exact_match" if output == "choice" else "field_level_f1"
+    return usual if usual in metrics else next(iter(metrics))
+
+
+def _read_contract(folder: Path, output: Output) -> tuple[Mapping[str, Any] | None, Contract]:
     path = folder / "schema.json"
+    if output == "choice":
+        if path.exists():
+            raise ComponentError(f"{path} does nothing: a component with output: choice answers with a letter")
+        return None, Contract({}, str(path))
     if not path.exists():
         if output == "json":
             raise ComponentError(f"{path} does not exist; a component with JSON output needs its schema")

@@ -13,7 +13,8 @@ from skill_evaluator.fixtures import Case
 from skill_evaluator.metrics.base import Comparison
 from skill_evaluator.metrics.comparison import Row
 from skill_evaluator.metrics.per_field import text_similarity
-from skill_evaluator.parsing import Parsed, parse_output
+from skill_evaluator.parsed import Output, Parsed
+from skill_evaluator.parsing import parse_output
 from skill_evaluator.runner.replicates import Replicate
 from skill_evaluator.scoring import SCORED
 
@@ -67,14 +68,14 @@ class Explanation:
     schema_errors: tuple[str, ...] = ()
 
 
-def read_answer(index: int, replicate: Replicate | None, output: Literal["json", "text"]) -> Answer:
+def read_answer(index: int, replicate: Replicate | None, output: Output, options: Sequence[str] = ()) -> Answer:
     """Name what became of a call, and parse its answer if there is one."""
     if replicate is None:
         return Answer(index=index, outcome="not_run")
     if replicate.completion is None or replicate.failure is not None:
         kind = replicate.failure.kind if replicate.failure else "not_run"
         return Answer(index=index, outcome=kind, replicate=replicate)
-    parsed = parse_output(replicate.completion.text, output)
+    parsed = parse_output(replicate.completion.text, output, options)
     outcome = SCORED if parsed.found else "unparseable"
     return Answer(index=index, outcome=outcome, replicate=replicate, parsed=parsed)
 

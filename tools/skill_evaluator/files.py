@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -95,9 +95,14 @@ def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEva
     try:
         return model.model_validate(value)
     except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        place = key_path(first["loc"])
-        raise error(f"{_in_words(first)}{f' at {place}' if place else ''} in {where}") from None
+        raise error(f"{what_is_wrong(problem)} in {where}") from None
+
+
+def what_is_wrong(problem: ValidationError) -> str:
+    """The first thing that pydantic found wrong, with its key path."""
+    first = problem.errors(include_url=False)[0]
+    place = key_path(first["loc"])
+    return f"{_in_words(first)}{f' at {place}' if place else ''}"
 
 
 def read_versioned(
@@ -122,9 +127,14 @@ def _in_words(problem: ErrorDetails) -> str:
         "extra_forbidden": "unknown key",
         "unexpected_keyword_argument": "unknown key",
         "missing": "a required key is missing",
-        "too_short": "at least one entry is expected",
+        "too_short": f"at least {_entries(context.get('min_length', 1))} expected",
+        "too_long": f"at most {_entries(context.get('max_length', 1))} expected",
         "value_error": str(context.get("error", "")),
     }.get(problem["type"]) or problem["msg"]
+
+
+def _entries(count: int) -> str:
+    return "one entry is" if count == 1 else f"{count} entries are"
 
 
 def json_text(value: Any) -> str:
@@ -137,12 +147,18 @@ def replace_text(path: Path, content: str) -> None:
 
     Raises StorageError when the system refuses; the old file is then untouched.
     """
+    replace_blocks(path, [content])
+
+
+def replace_blocks(path: Path, blocks: Iterable[str]) -> None:
+    """Write a text that comes in blocks, as `replace_text` does one that is whole."""
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(descriptor, "wb") as handle:
-                handle.write(content.encode("utf-8", "backslashreplace"))
+                for block in blocks:
+                    handle.write(block.encode("utf-8", "backslashreplace"))
                 handle.flush()
                 os.fsync(handle.fileno())
             Path(name).chmod(0o666 & ~_UMASK)  # a temporary file is its owner's alone
@@ -261,7 +277,7 @@ def read_lines(
                     continue
                 try:
                     value = json.loads(line)
-                except ValueError as problem:
+                except (ValueError, RecursionError) as problem:
                     if torn_lines:
                         continue
                     raise error(f"{path}:{number}: not JSON: {problem}") from None

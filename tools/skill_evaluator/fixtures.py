@@ -1,7 +1,8 @@
 """The cases of a component: documents with their ground truth.
 
 `document.md` + `ground_truth.json` (+ `meta.json`); also the older names `input.md`, `expected.json` / `expected.md`
-and `metadata.yaml`. A case without ground truth is kept: it is scored for reproducibility alone.
+and `metadata.yaml`. Where the answer is a choice they are the lines of `questions.jsonl`. A case without ground truth
+is kept: it is scored for reproducibility alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 from skill_evaluator.components import Component
 from skill_evaluator.errors import FixtureError
 from skill_evaluator.files import read_json, read_text, read_yaml
+from skill_evaluator.questions import QUESTIONS, Question, read_questions
 from skill_evaluator.text import canonical_json, digest, nearest
 
 _DOCUMENTS = ("document.md", "input.md")
@@ -22,7 +24,7 @@ _METAS = ("meta.json", "metadata.yaml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One document. `truth` is meaningful only if `labelled` (a truth may be JSON null)."""
+    """One document. `truth` is meaningful only if `labelled` (a truth may be JSON null); `options` are a choice's."""
 
     id: str
     document: str
@@ -30,33 +32,70 @@ class Case:
     labelled: bool
     meta: Mapping[str, Any]
     digest: str
+    options: tuple[str, ...] = ()
 
 
 def load_cases(component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = ()) -> tuple[Case, ...]:
     """All cases of a component, by id, or those a pattern matches; checks every truth against the schema.
 
-    Without `fixtures_dir` the cases are in `fixtures/<name>/cases`, or in the component's own `evals/cases`. Raises
-    FixtureError.
+    Without `fixtures_dir` the cases are in `fixtures/<name>/cases`, or in the component's own `evals/cases`; questions
+    in a file beside. Raises FixtureError.
     """
-    folder = cases_folder(component, fixtures_dir)
+    place = cases_place(component, fixtures_dir)
+    if component.output == "choice":
+        cases, problems = cases_of_questions(place)
+        if problems:
+            raise FixtureError(problems[0])
+        names = _matching([case.id for case in cases], patterns, place)
+        return tuple(case for case in cases if case.id in names)
+    folders = _case_folders(place)
+    names = _matching([path.name for path in folders], patterns, place)
+    return tuple(_load_case(path, component) for path in folders if path.name in names)
+
+
+def cases_of_questions(path: Path) -> tuple[list[Case], list[str]]:
+    """The questions of a file that are in order, by id, and what is wrong with the others."""
+    questions, problems = read_questions(path)
+    return [_asked(question) for question in sorted(questions, key=lambda question: question.id)], problems
+
+
+def _asked(question: Question) -> Case:
+    return Case(
+        id=question.id,
+        document=question.document,
+        truth=question.answer,
+        labelled=question.answer is not None,
+        meta=question.meta,
+        digest=question.digest,
+        options=question.options,
+    )
+
+
+def _case_folders(folder: Path) -> list[Path]:
     folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     if not folders:
         raise FixtureError(f"{folder} holds no case; add <case-id>/document.md and ground_truth.json")
-    names = [path.name for path in folders]
+    return folders
+
+
+def _matching(names: Sequence[str], patterns: Sequence[str], place: Path) -> set[str]:
+    """The names that a pattern matches, or all; raises FixtureError for a pattern that matches none."""
+    if not patterns:
+        return set(names)
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise FixtureError(f"no case matches --case '{pattern}' in {folder} {nearest(pattern, names)}")
-    chosen = (path for path in folders if not patterns or any(fnmatchcase(path.name, pattern) for pattern in patterns))
-    return tuple(_load_case(path, component) for path in chosen)
+            raise FixtureError(f"no case matches --case '{pattern}' in {place} {nearest(pattern, names)}")
+    return {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}
 
 
-def cases_folder(component: Component, fixtures_dir: Path | None) -> Path:
-    """The folder that holds the case folders; raises FixtureError when there is none."""
-    candidates = [(fixtures_dir or Path("fixtures")) / component.fixtures / "cases"]
+def cases_place(component: Component, fixtures_dir: Path | None) -> Path:
+    """The folder of the case folders, or the file of the questions; raises FixtureError when there is none."""
+    name = QUESTIONS if component.output == "choice" else "cases"
+    candidates = [(fixtures_dir or Path("fixtures")) / component.fixtures / name]
     if fixtures_dir is None:
-        candidates.append(component.folder / "evals" / "cases")
+        candidates.append(component.folder / "evals" / name)
     for candidate in candidates:
-        if candidate.is_dir():
+        if candidate.is_file() if component.output == "choice" else candidate.is_dir():
             return candidate
     raise FixtureError(
         f"no fixtures for '{component.name}': {' and '.join(map(str, candidates))} missing; see --fixtures DIR"

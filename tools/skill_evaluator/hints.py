@@ -47,8 +47,8 @@ class _Seen:
 
 
 def hints(component: Component, truths: Sequence[Any]) -> list[str]:
-    """One line each; none for fewer than three ground truths or an answer that is a text."""
-    if component.output == "text" or len(truths) < _FEW:
+    """One line each; none for fewer than three ground truths or an answer that is no JSON."""
+    if component.output != "json" or len(truths) < _FEW:
         return []
     seen = _Seen(truths, component.plan)
     return [

@@ -36,8 +36,8 @@ def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> lis
     `declared` is what evals/datasets.json says of a path, as it stands there.
     """
     plan, schema = component.plan, component.schema or {}
-    if component.output == "text":
-        return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), why="output: text")]
+    if component.output != "json":
+        return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), why=f"output: {component.output}")]
     lines = []
     for path, place in schema_places(schema).items():
         given = declared.get(path)

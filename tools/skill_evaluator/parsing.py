@@ -1,15 +1,18 @@
-"""Completion text → JSON value or text, with how it was found.
+"""Completion text → JSON value, option or text, with how it was found.
 
 Strict first: the whole text. Models like to wrap JSON in a code fence or a sentence; that is forgiven, and said.
 """
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+from skill_evaluator.choices import read_choice
+from skill_evaluator.parsed import Output, Parsed
 from skill_evaluator.text import finite_float, refuse_constant
+
+__all__ = ["Parsed", "parse_output"]
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t\r]*\n(.*?)```", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
@@ -18,26 +21,21 @@ _MOST_ATTEMPTS = 200
 _DEEPEST = 64  # levels of nesting; a model in a loop writes thousands, and scoring walks values recursively
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parsed:
-    """A value and where in the text it stood, or (`empty`, `not_json`) why there is none."""
-
-    value: Any = None
-    found: Literal["whole", "fenced", "embedded"] | None = None
-    problem: Literal["empty", "not_json"] | None = None
-
-
-def parse_output(text: str, output: Literal["json", "text"]) -> Parsed:
-    """Parse one answer by the component's kind of output; never raises.
+def parse_output(text: str, output: Output, options: Sequence[str] = ()) -> Parsed:
+    """Parse one answer by the component's kind of output; never raises. `options` are those of the case's question.
 
     >>> parse_output('Here it is: {"total": 9}', "json").value
     {'total': 9}
+    >>> parse_output("The capital is easy: the answer is (B).", "choice", ("Lyon", "Paris")).value
+    'B'
     """
     stripped = text.strip()
     if not stripped:
         return Parsed(problem="empty")
     if output == "text":
         return Parsed(value=stripped, found="whole")
+    if output == "choice":
+        return read_choice(stripped, options)
     for found, candidate in _places(stripped):
         try:
             return Parsed(value=_decode(candidate), found=found)

@@ -6,7 +6,7 @@ from pathlib import Path
 from skill_evaluator import __version__, field_summaries, summaries
 from skill_evaluator.components import Component
 from skill_evaluator.config import Model, Price, Settings
-from skill_evaluator.fixtures import cases_folder
+from skill_evaluator.fixtures import cases_place
 from skill_evaluator.providers.base import Sampling
 from skill_evaluator.records import (
     SCORER_VERSION,
@@ -37,7 +37,7 @@ def origin_of(component: Component, fixtures: Path | None) -> Origin:
     """The commits that a component's prompt and cases are of; raises FixtureError where there are no cases."""
     return Origin(
         prompt_commit=commit_of(component.folder / "prompt.md"),
-        dataset_commit=commit_of(cases_folder(component, fixtures)),
+        dataset_commit=commit_of(cases_place(component, fixtures)),
     )
 
 

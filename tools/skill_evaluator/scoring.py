@@ -205,7 +205,7 @@ class Scorer:
             self._served[completion.served_model] += 1
 
     def _score(self, case: _CaseInProgress, text: str) -> Scored:
-        parsed = parse_output(text, self._component.output)
+        parsed = parse_output(text, self._component.output, case.case.options)
         if parsed.found is None:
             return Scored(outcome="unparseable", metrics=self._unparseable, problem=parsed.problem)
         contract = self._contract(parsed.value)

@@ -1,5 +1,6 @@
-"""The commands of the stability audit: audit run, audit plan."""
+"""The commands of the stability audit: audit run, audit report, audit plan."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -117,6 +118,100 @@ def run(
     from skill_evaluator.commands import audit_run as command
 
     raise typer.Exit(command.audit_run(options))
+
+
+class Missing(StrEnum):
+    """What is left out where something is missing."""
+
+    refuse = "refuse"
+    questions = "questions"
+    scenarios = "scenarios"
+    models = "models"
+
+
+class Resampled(StrEnum):
+    """What intervals are over."""
+
+    scenarios = "scenarios"
+    cases = "cases"
+    both = "both"
+
+
+@audit.command(
+    epilog="Examples: skill-evaluator audit report · skill-evaluator audit report audits/<id> --format markdown · "
+    "skill-evaluator audit report --cube scores.csv --questions 100 --out report"
+)
+def report(
+    folder: Annotated[
+        list[Path] | None,
+        typer.Argument(help="An audit's folder, or any that hold its runs; default: the newest below --audits."),
+    ] = None,
+    cube: Annotated[
+        Path | None,
+        typer.Option(
+            "--cube",
+            metavar="FILE",
+            help="Instead of runs a CSV: model,template,<benchmark>,… in per cent, or an outcomes.csv of an audit.",
+        ),
+    ] = None,
+    questions: Annotated[
+        int | None, typer.Option("--questions", metavar="N", min=1, help="Of a table: questions of each benchmark.")
+    ] = None,
+    weight: Annotated[
+        list[str] | None,
+        typer.Option("--weight", metavar="NAME=W", help="How much a benchmark counts; repeatable; default 1 each."),
+    ] = None,
+    missing: Annotated[
+        Missing, typer.Option("--missing", help="Where scores or answers are missing: refuse, or leave out for all.")
+    ] = Missing.refuse,
+    resample: Annotated[
+        Resampled | None,
+        typer.Option(
+            "--resample", help="What intervals are over; default: both where single answers are known, else scenarios."
+        ),
+    ] = None,
+    grades: Annotated[int, typer.Option("--grades", metavar="4|8", help="8: finer grades, from 20 models on.")] = 4,
+    previous: Annotated[
+        Path | None,
+        typer.Option("--previous", metavar="FILE", help="An earlier report.json; default: the last beside this audit."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Where page, charts and cube go; default: the audit's folder."),
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", metavar="FILE", help="The plan whose jobs' artifacts the folders are.")
+    ] = None,
+    audits: Annotated[Path, typer.Option("--audits", metavar="DIR", help="Where audits are kept.")] = Path("audits"),
+    components: Components = Path("components"),
+    fixtures: Fixtures = None,
+    config: Config = Path(".evaluator"),
+    platform: OnPlatform = None,
+    form: Form = Format.text,
+) -> None:
+    """Say how able and how steady each model is, how sure that is, and which to take for what; with page and charts.
+
+    Exit code: 0 done, 2 wrong input (one line says what), 4 a model that was to be asked is not in it.
+    """
+    from skill_evaluator.commands import audit_report as command
+
+    options = command.Options(
+        folders=tuple(folder or ()),
+        cube=cube,
+        plan=plan,
+        questions=questions,
+        weights=command.weights_of(weight or ()),
+        missing=missing.value,
+        resampled=resample.value if resample else None,
+        bins=grades,
+        previous=previous,
+        out=out,
+        audits=audits,
+        places=command.Places(components=components, fixtures=fixtures, config=config),
+        platform=platform.value if platform else None,
+        format=form.value,
+    )
+    raise typer.Exit(command.audit_report(options))
 
 
 @audit.command(

@@ -50,7 +50,8 @@ class PublishMode(StrEnum):
 
 Components = Annotated[Path, typer.Option("--components", metavar="DIR", help="Folder of the components.")]
 Fixtures = Annotated[
-    Path | None, typer.Option("--fixtures", metavar="DIR", help="Folder of <skill>/cases/; default: fixtures.")
+    Path | None,
+    typer.Option("--fixtures", metavar="DIR", help="Folder of <skill>/cases/ (or questions.jsonl); default: fixtures."),
 ]
 Config = Annotated[Path, typer.Option("--config", metavar="DIR", help="Folder of models.yaml and settings.yaml.")]
 OnPlatform = Annotated[

@@ -7,8 +7,9 @@ from pathlib import Path
 from skill_evaluator.components import Component, load_component
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.files import read_json
-from skill_evaluator.fixtures import Case, cases_folder, load_cases
+from skill_evaluator.fixtures import Case, cases_of_questions, cases_place, load_cases
 from skill_evaluator.hints import hints
+from skill_evaluator.key_balance import key_balance
 from skill_evaluator.linting import Declaration, plan_lines
 from skill_evaluator.reports.plan_table import Linted
 
@@ -21,13 +22,18 @@ def checked(components: Path, name: str, fixtures: Path | None, found: Sequence[
     except SkillEvaluatorError as problem:
         return Linted(name=name, problems=list(dict.fromkeys([str(problem), *found])))
     cases, problems = _cases(component, fixtures)
+    balance = key_balance(cases) if component.output == "choice" else None
     return Linted(
         name=name,
         component=component,
         lines=plan_lines(component, declared),
         cases=len(cases),
         labelled=sum(case.labelled for case in cases),
-        hints=hints(component, [case.truth for case in cases if case.labelled]),
+        hints=[
+            *hints(component, [case.truth for case in cases if case.labelled]),
+            *(balance.warnings if balance else ()),
+        ],
+        balance=balance,
         problems=[*problems, *found],
     )
 
@@ -48,9 +54,12 @@ def _cases(component: Component, fixtures: Path | None) -> tuple[list[Case], lis
     except SkillEvaluatorError as problem:
         first = str(problem)
     try:
-        names = sorted(path.name for path in cases_folder(component, fixtures).iterdir() if path.is_dir())
+        place = cases_place(component, fixtures)
     except SkillEvaluatorError:
         return [], [first]
+    if component.output == "choice":
+        return cases_of_questions(place)
+    names = sorted(path.name for path in place.iterdir() if path.is_dir())
     good: list[Case] = []
     problems: list[str] = []
     for name in names:

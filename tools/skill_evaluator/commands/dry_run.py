@@ -69,7 +69,7 @@ def _score_truth(component: Component, cases: Sequence[Case], replicates: int) -
     scorer = Scorer(component, cases, replicates)
     for call in plan_calls([case.id for case in cases if case.labelled], replicates):
         truth = next(case.truth for case in cases if case.id == call.case_id)
-        text = truth if component.output == "text" else json.dumps(truth)
+        text = json.dumps(truth) if component.output == "json" else truth
         scorer.add(Replicate(call=call, completion=Completion(text=text)))
     return scorer.scorecard()
 

@@ -54,7 +54,7 @@ def explain(options: Options) -> int:
     if gone:
         raise RunError(f"{folder} cannot be explained: case '{gone[0]}' is no longer among the fixtures")
     journal = outcomes(folder)
-    answered = [(cases[name], _answers(name, manifest, component, journal)) for name in wanted]
+    answered = [(cases[name], _answers(cases[name], manifest, component, journal)) for name in wanted]
     if options.field is not None:
         view = field_view(component, answered, _INDEX.sub("[]", options.field))
         print_field(view, manifest, options.format, full=options.full)
@@ -107,8 +107,11 @@ def _say_what_changed(manifest: Manifest, component: Component, cases: Mapping[s
         print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)
 
 
-def _answers(case_id: str, manifest: Manifest, component: Component, journal: Mapping[Call, Replicate]) -> list[Answer]:
-    return [read_answer(index, journal.get(Call(case_id, index)), component.output) for index in range(manifest.asked)]
+def _answers(case: Case, manifest: Manifest, component: Component, journal: Mapping[Call, Replicate]) -> list[Answer]:
+    return [
+        read_answer(index, journal.get(Call(case.id, index)), component.output, case.options)
+        for index in range(manifest.asked)
+    ]
 
 
 def _first_scored(answers: Sequence[Answer]) -> int:

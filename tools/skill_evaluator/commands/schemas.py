@@ -14,6 +14,7 @@ from skill_evaluator.leaderboard import Leaderboard
 from skill_evaluator.pipeline.audit_plan import AuditPlan
 from skill_evaluator.pipeline.manifest import Plan
 from skill_evaluator.pipeline.outcome import Outcome
+from skill_evaluator.questions import Question
 from skill_evaluator.records import Record
 from skill_evaluator.regression.history import History
 from skill_evaluator.regression.policy import Waiver
@@ -28,6 +29,7 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "prompt-front-matter": FrontMatter,
     "scenario-front-matter": ScenarioFrontMatter,
     "datasets": Datasets,
+    "question": Question,
     "manifest": Manifest,
     "record": Record,
     "leaderboard": Leaderboard,

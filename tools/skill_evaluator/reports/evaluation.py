@@ -153,7 +153,7 @@ def _weakest(record: Record) -> list[tuple[str, ...]]:
     ranked = sorted(known, key=lambda item: (_field_score(item[1]), item[0]))
     return [
         (
-            name_text(path),
+            name_text(path) or "(the whole answer)",
             number(_field_score(field)) + _unit(field),
             f"{field.right}/{field.n}",
             str(field.wrong),

@@ -11,6 +11,8 @@ from rich.text import Text
 from skill_evaluator.array_matches import ArrayMatch
 from skill_evaluator.components import Component
 from skill_evaluator.explaining import Answer, Explanation, Leaf
+from skill_evaluator.parsed import Found
+from skill_evaluator.questions import letters_of
 from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
 from skill_evaluator.reports.shown import abridged, code_block, code_span, name_text, value_pair, visible
 from skill_evaluator.reports.wording import aligned_by, compared_as, number
@@ -19,6 +21,14 @@ from skill_evaluator.runner.journal import Manifest
 _LINES = 15
 _CHARACTERS = 1200
 _WHOLE = "(the whole answer)"
+_NOTES: Mapping[Found | None, str] = {
+    "fenced": "JSON in a code fence",
+    "embedded": "JSON amid other text",
+    "boxed": "read in \\boxed{}",
+    "stated": "read as stated",
+    "line": "read on a line of its own",
+    "option_text": "read by the option's words",
+}
 _STYLES = {"right": "green", "wrong": "red", "missing": "yellow", "extra": "magenta", "unscored": "dim"}
 
 
@@ -57,10 +67,13 @@ def _sections(shown: Shown, full: bool) -> Iterator[_Section]:
     document = explained.case.document
     yield _Section(f"document ({len(document):,} characters)", text=document if full else _beginning(document))
     answer = explained.answer
-    if answer.parsed is None or answer.parsed.found is None:
-        if answer.text is not None:
-            text = answer.text if full else _beginning(answer.text)
-            yield _Section(f"the answer as it came ({len(answer.text):,} characters)", text=text)
+    if explained.case.options:
+        yield _Section("options", sheet=_options_sheet(explained, full))
+    unread = answer.parsed is None or answer.parsed.found is None
+    if answer.text is not None and (unread or explained.case.options):
+        text = answer.text if full else _beginning(answer.text)
+        yield _Section(f"the answer as it came ({len(answer.text):,} characters)", text=text)
+    if unread:
         return
     yield _Section(f"leaves: {_counted(explained.leaves)}", sheet=_leaves_sheet(explained.leaves, full))
     for array in explained.arrays:
@@ -75,8 +88,8 @@ def _heads(shown: Shown) -> list[str]:
     manifest, explained = shown.manifest, shown.explanation
     answer = explained.answer
     notes = [answer.outcome, *([answer.reason] if answer.reason else [])]
-    if answer.parsed is not None and answer.parsed.found in ("fenced", "embedded"):
-        notes.append({"fenced": "JSON in a code fence", "embedded": "JSON amid other text"}[answer.parsed.found])
+    if answer.parsed is not None and answer.parsed.found in _NOTES:
+        notes.append(_NOTES[answer.parsed.found])
     if not explained.case.labelled:
         notes.append("no ground truth")
     scores = " · ".join(f"{name} {number(value)}" for name, value in explained.metrics.items())
@@ -117,6 +130,18 @@ def _beginning(text: str) -> str:
     if len(kept) >= len(text.rstrip()):
         return text
     return f"{kept.rstrip()}\n… ({len(lines):,} lines, {len(text):,} characters in all: --full shows them)"
+
+
+def _options_sheet(explained: Explanation, full: bool) -> Sheet:
+    """Every option, with marks at the right one and the one that was answered."""
+    case, parsed = explained.case, explained.answer.parsed
+    rows = []
+    for letter, option in zip(letters_of(case.options), case.options, strict=True):
+        marks = [Cell("yes", "green") if case.labelled and letter == case.truth else Cell("")]
+        marks.append(Cell("yes", "cyan") if parsed and letter == parsed.value else Cell(""))
+        shown = visible(option)
+        rows.append((Cell(letter), *marks, Cell(shown if full else abridged(shown), code=True)))
+    return Sheet(columns=("option", "truth", "answered", "text"), rows=rows)
 
 
 def _counted(leaves: Sequence[Leaf]) -> str:
@@ -202,6 +227,7 @@ def _as_json(shown: Shown) -> dict[str, Any]:
         "found": parsed.found if parsed else None,
         "text": answer.text,
         "document": explained.case.document,
+        "options": list(explained.case.options),
         "truth": explained.case.truth,
         "output": parsed.value if parsed else None,
         "metrics": dict(explained.metrics),

@@ -3,12 +3,13 @@
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from rich.text import Text
 
 from skill_evaluator.components import Component
+from skill_evaluator.key_balance import KeyBalance
 from skill_evaluator.linting import PlanLine
 from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
 from skill_evaluator.reports.shown import code_span, name_text, visible
@@ -28,6 +29,7 @@ class Linted:
     labelled: int = 0
     hints: Sequence[str] = ()
     problems: Sequence[str] = ()
+    balance: KeyBalance | None = None
 
 
 def print_linted(linted: Sequence[Linted], form: Literal["text", "json", "markdown"]) -> None:
@@ -51,6 +53,7 @@ def _as_json(one: Linted) -> dict[str, Any]:
         "primary_metric": known.primary_metric if known else None,
         "cases": one.cases,
         "labelled": one.labelled,
+        "questions": asdict(one.balance) if one.balance else None,
         "fields": [_line_as_json(line) for line in one.lines],
         "hints": list(one.hints),
         "problems": list(one.problems),
@@ -85,11 +88,24 @@ def _cells(line: PlanLine) -> tuple[Cell, ...]:
 
 
 def _facts(one: Linted, component: Component) -> str:
+    if one.balance:
+        return f"{_counts(one, component)} · {_keys(one.balance)}"
+    return _counts(one, component)
+
+
+def _keys(balance: KeyBalance) -> str:
+    """How many options there are, and how often each letter is the key."""
+    fewest, most = balance.fewest_options, balance.most_options
+    options = f"{most} options" if fewest == most else f"{fewest} to {most} options"
+    return f"{options}, keys {', '.join(f'{letter} {count}' for letter, count in balance.keys.items())}"
+
+
+def _counts(one: Linted, component: Component) -> str:
     fields = sum(line.kind == "field" for line in one.lines)
     arrays = len(one.lines) - fields
     others = ", ".join(name for name in component.metrics if name != component.primary_metric)
     return (
-        f"{counted(one.cases, 'case')}, {one.labelled} with ground truth · "
+        f"{counted(one.cases, 'question' if one.balance else 'case')}, {one.labelled} with ground truth · "
         f"{counted(fields, 'field')}, {counted(arrays, 'array')} · "
         f"ranked by {component.primary_metric}{f', also {others}' if others else ''}"
     )

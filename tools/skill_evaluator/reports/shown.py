@@ -11,6 +11,10 @@ from typing import Any
 _SHORT = 60
 _BEFORE_THE_DIFFERENCE = 15
 _BACKTICKS = re.compile(r"`+")
+_PLAIN = re.compile(
+    r"""(?:[^\W_]|\$(?=\d))(?:[^\W_]|[ ,.;:+'"’%()/=>±≥≤×÷·–—…→«»?!-]|<(?=[\d ])|\$(?=\d)|(?<=\w)_(?=[^\W_]))*"""
+)
+_MEANT = re.compile(r"//|www\.|\bgh-\d|:\S+:|\$.*\$", re.IGNORECASE)  # GitHub makes links, emoji, formulas of bare text
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -73,6 +77,16 @@ def code_span(text: str) -> str:
     fence = "`" * (max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
     room = " " if text.startswith("`") or text.endswith("`") or not text else ""
     return fence + room + visible(text).replace("|", "\\|") + room + fence
+
+
+def prose(text: str) -> str:
+    """A sentence for a page: as it is where nothing in it could be mark-up, else as code.
+
+    >>> prose("p <0.001 with 4 models"), prose("<b> is *best*")
+    ('p <0.001 with 4 models', '`<b> is *best*`')
+    """
+    harmless = _PLAIN.fullmatch(text) and not _MEANT.search(text)
+    return text if harmless else code_span(text)
 
 
 def code_block(text: str) -> str:

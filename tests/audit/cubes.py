@@ -1,0 +1,50 @@
+"""Cubes for the tests of an audit: the paper's table, and ones drawn from a known random-effects model."""
+
+from pathlib import Path
+
+import numpy as np
+from skill_evaluator.audit.cube import Cube, Floats, Outcomes
+from skill_evaluator.audit.holes import cube_of_outcomes
+from skill_evaluator.audit.reading import read_cube
+
+PAPER = Path(__file__).parents[1] / "data" / "creditaudit_table2.csv"
+
+
+def paper() -> Cube:
+    return read_cube(PAPER, weights={})
+
+
+def cube_of(scores: list[list[float]]) -> Cube:
+    """One benchmark; [models][scenarios]."""
+    array = np.array(scores, dtype=np.float64)[:, :, None]
+    return Cube(
+        models=tuple(f"model-{m}" for m in range(array.shape[0])),
+        scenarios=tuple(f"scenario-{t}" for t in range(array.shape[1])),
+        benchmarks=("quiz",),
+        scores=array,
+        weights=np.ones(1),
+    )
+
+
+def drawn(
+    spread: Floats,
+    *,
+    scenarios: int = 10,
+    questions: int = 100,
+    replicates: int = 2,
+    interaction: float = 0.0,
+    seed: int = 0,
+) -> Cube:
+    """Answers of models whose scenario effects have these standard deviations, in points."""
+    random = np.random.default_rng(seed)
+    effects = np.asarray(spread)[:, None] / 100 * random.normal(size=(len(spread), scenarios))
+    question = random.uniform(0.35, 0.65, questions)
+    rates = question + effects[:, :, None] + interaction * random.normal(size=(*effects.shape, questions))
+    answers = random.random((*rates.shape, replicates)) < rates[..., None]
+    outcomes = Outcomes(questions=tuple(f"q{q}" for q in range(questions)), scores=answers.astype(np.float32))
+    return cube_of_outcomes(
+        [f"model-{m}" for m in range(len(spread))],
+        [f"scenario-{t}" for t in range(scenarios)],
+        {"quiz": outcomes},
+        weights={},
+    )

@@ -1,0 +1,128 @@
+"""Neutrality, what separates two models, the three regimes and the warnings, on cubes whose answer is known."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from skill_evaluator.audit.auditing import audit
+from skill_evaluator.audit.cube import Cube, Spending
+from skill_evaluator.audit.neutrality import neutrality_of
+from skill_evaluator.audit.separating import separations_of
+
+from tests.audit.cubes import cube_of, drawn, paper
+
+RANDOM = np.random.default_rng(11)
+
+
+def _noisy(shift: list[float], models: int = 8) -> Cube:
+    levels = RANDOM.uniform(30, 80, models)[:, None]
+    return cube_of((levels + np.array(shift) + RANDOM.normal(0, 0.3, (models, len(shift)))).tolist())
+
+
+def test_a_scenario_that_shifts_everybody_is_named() -> None:
+    found = neutrality_of(_noisy([0, 0, -4, 0, 0, 0]))
+    assert found.verdict.startswith("not neutral: everybody is shifted in scenario-2")
+    assert found.shifts[0].scenario == "scenario-2"
+    assert found.shifts[0].shift == pytest.approx(-10 / 3, abs=0.5)
+
+
+def test_a_trend_along_the_order_is_kendalls() -> None:
+    found = neutrality_of(paper())
+    expected = stats.kendalltau(range(10), found.means)
+    assert (found.trend_tau, found.trend_p) == pytest.approx((expected.statistic, expected.pvalue))
+    assert neutrality_of(_noisy([0, 1, 2, 3, 4, 5, 6])).trend_p < 0.01
+
+
+def test_scenarios_alike_are_neutral() -> None:
+    scores = 50 + np.array([[np.sin(m * 7 + t * 3) for t in range(8)] for m in range(8)])
+    assert neutrality_of(cube_of(scores.tolist())).verdict.startswith("neutral")
+
+
+def test_one_model_cannot_tell() -> None:
+    assert neutrality_of(cube_of([[50, 60, 70]])).verdict.startswith("not known")
+
+
+def test_the_p_of_two_spreads_is_pitman_and_morgans() -> None:
+    cube = paper()
+    grades = [one.grade for one in sorted(audit(cube).models, key=lambda one: cube.models.index(one.model))]
+    found = separations_of(cube, None, grades)
+    first, last = (cube.overall[cube.models.index(name)] for name in ("Seed-1.6-Flash", "Gemini-2.5-Flash-Lite"))
+    assert found[0].p == pytest.approx(stats.pearsonr(first + last, last - first).pvalue)
+    assert [(one.stable, one.fragile) for one in found[1:]] == [
+        ("Qwen3-32B", "Qwen3-235B-A22B"),
+        ("Kimi-K2", "DeepSeek-Chat-V3"),
+        ("Llama-3.3-70B-Instruct", "Llama-3-8B-Instruct"),
+    ]
+
+
+def test_as_many_scenarios_as_said_give_the_power_promised() -> None:
+    ratio = 2.0
+    spreads = [np.tile([1.0, -1.0], 5) * one for one in (1.0, ratio)]  # uncorrelated would do too
+    spreads[1] = np.repeat([ratio, -ratio], 5)
+    cube = cube_of([list(50 + one) for one in spreads])
+    needed = separations_of(cube, None, ["AAA", "BBB"])[0].scenarios
+    assert needed is not None
+    seen = 0
+    for _ in range(400):
+        one, other = RANDOM.normal(0, 1, needed), RANDOM.normal(0, ratio, needed)
+        seen += stats.pearsonr(one + other, other - one).pvalue <= 0.05
+    assert seen / 400 == pytest.approx(0.8, abs=0.08)
+
+
+def test_more_questions_need_fewer_scenarios_where_noise_hides_the_difference() -> None:
+    cube = drawn(np.array([1.0, 4.0]), scenarios=20, questions=200, seed=1)
+    one = audit(cube).separations[0]
+    assert one.scenarios_more_questions is not None
+    assert one.scenarios is not None
+    assert one.scenarios_more_questions < one.scenarios
+
+
+def test_agentic_puts_stability_first_and_single_shot_ability() -> None:
+    regimes = audit(paper()).regimes
+    assert [one.model for one in regimes["agentic"].ranked[:4]] == [
+        "Seed-1.6",
+        "Gemini-2.5-Pro",
+        "Seed-1.6-Flash",
+        "Qwen3-32B",
+    ]
+    assert regimes["single-shot"].ranked[0].model == "Seed-1.6"
+    fragile = next(one for one in regimes["single-shot"].ranked if one.model == "Gemini-2.5-Flash-Lite")
+    assert "scenario-fragile" in fragile.reason
+
+
+def test_cost_counts_right_answers_and_not_calls() -> None:
+    cube = cube_of([[80, 81, 82], [76, 77, 78], [20, 21, 22]])
+    spending = {
+        "model-0": Spending(usd_per_call=0.002, latency_s=1.0),
+        "model-1": Spending(usd_per_call=0.001, latency_s=2.0),
+        "model-2": Spending(usd_per_call=0.0, latency_s=0.1),
+    }
+    priced = Cube(
+        models=cube.models,
+        scenarios=cube.scenarios,
+        benchmarks=cube.benchmarks,
+        scores=cube.scores,
+        weights=cube.weights,
+        spending=spending,
+    )
+    ranked = audit(priced).regimes["cost-sensitive"].ranked
+    assert [one.model for one in ranked] == ["model-1", "model-0", "model-2"]
+    assert ranked[0].reason.startswith("$1.30 for 1,000 right answers, 2.00 s each")
+    assert ranked[2].reason.endswith("too weak to be a bargain")
+
+
+def test_a_changed_cohort_is_said() -> None:
+    before, now = audit(cube_of([[50, 60, 70], [40, 45, 50]])), cube_of([[50, 60, 70], [40, 45, 50], [1, 2, 3]])
+    assert any(
+        "the cohort changed since the last audit (new: model-2)" in one for one in audit(now, previous=before).warnings
+    )
+    assert not any("cohort" in one for one in audit(now, previous=audit(now)).warnings)
+
+
+def test_spreads_alike_rank_noise() -> None:
+    scores = 50 + np.array([np.random.default_rng(m).permutation(np.arange(10.0)) for m in range(6)])
+    assert any("the grades rank noise" in one for one in audit(cube_of(scores.tolist())).warnings)
+
+
+def test_the_result_survives_its_file() -> None:
+    found = audit(paper())
+    assert type(found).model_validate_json(found.model_dump_json()) == found

@@ -1,0 +1,111 @@
+"""A component that answers with a choice, through the commands: counted, run, recorded, explained."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.git import GitRepository
+from tests.support.library import SKILL, Library, read
+
+QUESTIONS = (
+    {"id": "alpha", "question": "Capital of France?", "options": ["Lyon", "Nice", "Paris"], "answer": "C"},
+    {"id": "beta", "question": "Capital of Peru?", "options": ["Lima", "Cusco"], "answer": "A"},
+    {"id": "gamma", "question": "Which is nicer?", "options": ["Lima", "Cusco"]},
+)
+ANSWERS = {
+    ("alpha", 0): "The answer is **C**.",
+    ("alpha", 1): "It may be A or C. The answer is A or C.",
+    ("beta", 0): "B",
+    ("beta", 1): "Lima",
+    ("gamma", 0): "I like both.",
+    ("gamma", 1): " ",
+}
+
+
+@pytest.fixture
+def capitals(library: Library) -> Library:
+    library.write(
+        f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.0.0\noutput: choice\n---\nA letter.\n"
+    )
+    (library.component / "schema.json").unlink()
+    library.write(f"fixtures/{SKILL}/questions.jsonl", "".join(json.dumps(line) + "\n" for line in QUESTIONS))
+    library.record_answers(ANSWERS)
+    return library
+
+
+def test_an_unread_answer_counts_nothing_and_says_why(capitals: Library) -> None:
+    ended = capitals.evaluate_here()
+    assert ended.code == 0
+    record = read(next((capitals.component / "evals" / "records").iterdir()))
+    assert record["reasons"] == {"ambiguous": 1, "empty": 1, "no_option": 1}
+    assert "ambiguous 1, empty 1, no_option 1" in ended.out
+    found = record["accuracy"]["exact_match"]
+    assert (record["primary_metric"], found["mean"], found["strict_mean"], found["n"]) == ("exact_match", 0.75, 0.5, 3)
+    assert record["per_field"][""]["confusion"] == {"A": {"A": 1, "B": 1}, "C": {"C": 1}}
+    assert (record["contract"], record["failures"]) == (None, {"unparseable": 3})
+
+
+def explained(library: Library, replicate: int, *arguments: str) -> str:
+    run = library.run_folder().name
+    return library.call("explain", run, "--case", "alpha", "--replicate", str(replicate), *arguments).out
+
+
+def test_explain_shows_the_question_its_options_the_truth_and_the_answer(capitals: Library) -> None:
+    capitals.evaluate_here("--case", "alpha")
+    out = explained(capitals, 0)
+    for words in ("Capital of France?", "scored, read as stated", "The answer is **C**.", "C. Paris"):
+        assert words in out
+    assert ["C", "yes", "yes", "Paris"] in [line.split() for line in out.splitlines()]
+    out = explained(capitals, 1)
+    assert "unparseable, ambiguous" in out
+    assert "The answer is A or C." in out
+    assert ["C", "yes", "Paris"] in [line.split() for line in out.splitlines()]
+    known: dict[str, Any] = json.loads(explained(capitals, 0, "--format", "json"))
+    assert (known["options"], known["truth"], known["output"], known["found"]) == (
+        ["Lyon", "Nice", "Paris"],
+        "C",
+        "C",
+        "stated",
+    )
+
+
+def test_a_dry_run_knows_the_questions(capitals: Library) -> None:
+    assert "3 cases, 2 with ground truth, all in order" in capitals.evaluate_here("--dry-run").out
+
+
+def test_in_git_the_questions_are_planned_and_their_commit_is_recorded(capitals: Library) -> None:
+    repository = GitRepository(capitals.root)
+    commit = repository.commit()
+    repository.write("unrelated")
+    repository.commit()
+    assert "1 job, 6 calls" in capitals.call("plan", SKILL).out
+    capitals.evaluate_here()
+    assert capitals.rows()[0]["dataset_commit"] == commit
+
+
+def test_lint_counts_questions_options_and_keys(capitals: Library) -> None:
+    out = capitals.call("lint", SKILL).out
+    assert "3 questions, 2 with ground truth" in out
+    assert "2 to 3 options, keys A 1, B 0, C 1" in out
+    assert "output: choice" in out
+
+
+def test_lint_warns_of_a_letter_that_is_the_key_too_often(capitals: Library) -> None:
+    lines = [{**QUESTIONS[0], "id": f"q-{number}"} for number in range(9)]
+    capitals.write(f"fixtures/{SKILL}/questions.jsonl", "\n".join(map(json.dumps, lines)))
+    ended = capitals.call("lint", SKILL)
+    assert "hint: C is the key of 9 of 9 questions, where 3.0 are its share" in ended.out
+    assert ended.code == 0
+
+
+def test_lint_names_every_line_that_is_wrong(capitals: Library) -> None:
+    lines = [*QUESTIONS, {**QUESTIONS[0], "id": "delta", "answer": "D"}, {**QUESTIONS[1], "options": ["Lima"]}]
+    path = f"fixtures/{SKILL}/questions.jsonl"
+    capitals.write(path, "\n".join(map(json.dumps, lines)))
+    (found,) = capitals.call("lint", SKILL, "--format", "json").json["components"]
+    assert found["problems"] == [
+        f"{path}:4: answer 'D' is none of the options A to C",
+        f"{path}:5: at least 2 entries are expected at options",
+    ]
+    assert (found["cases"], found["questions"]["most_options"]) == (3, 3)

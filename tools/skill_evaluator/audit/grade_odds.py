@@ -1,0 +1,79 @@
+"""How probable each grade is: the cohort's true fluctuations given the measured ones, by an empirical Bayes model.
+
+log τ_m ~ N(a, b²) over the cohort, s²_m ~ (τ²_m + noise_m)·χ²_ν ÷ ν; a, b and all τ_m are integrated over on a grid
+(Gelman et al. 2013, Bayesian Data Analysis, §5). Counting grades over resamples instead would count the noise twice.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skill_evaluator.audit.cube import Floats
+from skill_evaluator.audit.grades import cuts_of, places_of
+
+DRAWS = 4000
+_POINTS = 160  # of τ
+_CENTRES = 32  # of a
+_SPREADS = np.geomspace(0.03, 1.5, 20)  # of b: from 3 % between models to factors
+_USUAL_SPREAD = 0.6  # b is half-normal with this scale: models seldom differ by more than a factor of three
+_FARTHEST = 4.0  # times the smallest and largest fluctuation seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GradeOdds:
+    """`probabilities`: [models, grades], rows sum to 1. `most_stable`: by model, that it moves least of all."""
+
+    probabilities: Floats
+    most_stable: Floats
+
+
+def grade_odds(variance: Floats, noise: Floats | None, degrees: float, grades: int, seed: int = 0) -> GradeOdds | None:
+    """The odds for variances among scenarios, noise included; None where nothing moved, or of one model."""
+    if len(variance) < 2 or not (variance > 0).any():
+        return None
+    floor = np.zeros_like(variance) if noise is None else noise
+    draws = _draws(variance, floor, degrees, np.random.default_rng(seed))
+    places = places_of(draws, cuts_of(draws, grades))
+    return GradeOdds(
+        probabilities=np.stack([(places == place).mean(axis=0) for place in range(grades)], axis=1),
+        most_stable=np.bincount(draws.argmin(axis=1), minlength=len(variance)) / len(draws),
+    )
+
+
+def _draws(variance: Floats, noise: Floats, degrees: float, random: np.random.Generator) -> Floats:
+    """True fluctuations, [draws, models], on a logarithmic scale."""
+    moved = np.sqrt(variance[variance > 0])
+    low, high = np.log(moved.min() / _FARTHEST / 2), np.log(moved.max() * _FARTHEST)
+    grid = np.linspace(low, high, _POINTS)
+    likelihood = _likelihood(variance, noise, degrees, grid)
+    centres = np.linspace(low, high, _CENTRES)
+    a, b = (one.ravel() for one in np.meshgrid(centres, _SPREADS, indexing="ij"))
+    prior = np.exp(-0.5 * ((grid - a[:, None]) / b[:, None]) ** 2)
+    prior /= prior.sum(axis=1, keepdims=True)
+    width = np.gradient(_SPREADS)
+    weight = np.log(np.tile(width * np.exp(-0.5 * (_SPREADS / _USUAL_SPREAD) ** 2), _CENTRES))
+    weight += np.log(np.maximum(prior @ likelihood.T, 1e-300)).sum(axis=1)
+    chosen = random.multinomial(DRAWS, _normalised(weight))
+    drawn = [_conditional(prior[place] * likelihood, int(times), random) for place, times in enumerate(chosen) if times]
+    step = grid[1] - grid[0]
+    return np.asarray(grid[np.concatenate(drawn)] + step * (random.random((DRAWS, len(variance))) - 0.5))
+
+
+def _likelihood(variance: Floats, noise: Floats, degrees: float, grid: Floats) -> Floats:
+    """Of each τ on the grid, by model, up to a factor of its own: [models, points]."""
+    scale = np.exp(2 * grid) + noise[:, None]
+    log = -0.5 * degrees * (np.log(scale) + variance[:, None] / scale)
+    return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
+
+
+def _conditional(posterior: Floats, times: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """Draws of all models given a and b, as places on the grid: [times, models]."""
+    cumulative = np.cumsum(posterior, axis=1)
+    wanted = random.random((times, len(posterior), 1)) * cumulative[None, :, -1:]
+    return np.asarray((cumulative[None] < wanted).sum(axis=2))
+
+
+def _normalised(log_weight: Floats) -> Floats:
+    weight = np.exp(log_weight - log_weight.max())
+    return np.asarray(weight / weight.sum())

@@ -1,0 +1,148 @@
+"""Free text → the letter of one option: a ladder from the strongest evidence to the weakest.
+
+The first rung that names an option decides; if it names two, the answer is ambiguous. docs/metrics.md has the rungs
+with an example each.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from skill_evaluator.choice_statements import conclusions, last_statement
+from skill_evaluator.option_letters import letters_at
+from skill_evaluator.option_texts import OptionTexts, folded, plain
+from skill_evaluator.parsed import Found, Parsed
+
+_BOX = "\\boxed"
+_LONGEST_BOX = 1000
+_END = 15_000
+_NEAR = 20
+_BEFORE = r"[\s(\"'“‘\[{«>#–—→•-]*"
+_AFTER = r"[\s.,:;!?)\"'”’\]}»✓✔✅–—-]*"
+_MARKS_BEFORE = re.compile(rf"{_BEFORE}(?:(?:option|choice|letter)\b[\s:(\"'“‘\[{{«-]*)?", re.IGNORECASE)
+_MARKS_AFTER = re.compile(rf"{_AFTER}\Z")
+_TEXT_FOLLOWS = re.compile(r"[\s.,:;)–—-]+")
+_ALONE = re.compile(rf"{_BEFORE}(?:(?i:option|choice|letter|answer)\b[\s:(\"'“‘\[{{«-]*)?([A-Za-z]){_AFTER}")
+_LETTERED = re.compile(
+    r"[>#•\s-]*(?:(?i:option|choice) )?[(\[]?"
+    r"(?:([A-Z])(?:[)\].:,]| [–—-]|(?= (?:because|since|as)\b))|([a-z])[)\]]) ?(.*)"
+)
+_NO_ANSWER = re.compile(r"\b(?:wrong|incorrect|false|not|tempting)\b|n['’]t\b", re.IGNORECASE)
+_OTHER_LETTER = re.compile(r"(?<![\w'’.-])(?:[B-HJ-Z](?![\w'’+#-])|A[).:])")
+
+
+def read_choice(text: str, options: Sequence[str]) -> Parsed:
+    """The option that an answer settles on; never raises.
+
+    >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
+    Parsed(value='C', found='stated', problem=None)
+    """
+    if "</think>" in text:
+        text = text.rpartition("</think>")[2].strip() or text
+    known, answer = OptionTexts.of(options), plain(_ends_of(text))
+    for found, rung in _LADDER:
+        named = rung(answer, known)
+        if named:
+            return _settled(named, found, known)
+    return Parsed(problem="no_option")
+
+
+def _ends_of(text: str) -> str:
+    """A text without the middle of what a model in a loop writes: a choice is made at one of its ends."""
+    return text if len(text) <= 2 * _END else f"{text[:_END]} … {text[-_END:]}"
+
+
+def _settled(named: set[str], found: Found, options: OptionTexts) -> Parsed:
+    if len(named) > 1:
+        return Parsed(problem="ambiguous")
+    (letter,) = named
+    if letter not in options.letters:
+        return Parsed(problem="no_option")
+    return Parsed(value=letter, found=found)
+
+
+def _whole(text: str, options: OptionTexts) -> set[str]:
+    """The options that a text names and says nothing else."""
+    if len(text) > options.longest + 100:
+        return set()
+    own = options.exactly(text)
+    if own:
+        return {own}
+    before = _MARKS_BEFORE.match(text)
+    start = before.end() if before else 0
+    named, end = letters_at(text, start, options)
+    if not named and len(text) > start and _MARKS_AFTER.match(text, start + 1):
+        named, end = {text[start].upper()} & set(options.letters), start + 1
+    if not named or _MARKS_AFTER.match(text, end):
+        return named
+    follows = _TEXT_FOLLOWS.match(text, end)
+    return named if follows and options.exactly(text[follows.end() :]) in named else set()
+
+
+def _boxed(text: str, options: OptionTexts) -> set[str]:
+    """What the last box holds."""
+    _, box, content = text.rpartition(_BOX)
+    depth = 0
+    for place, mark in enumerate(content[:_LONGEST_BOX] if box else ""):
+        depth += {"{": 1, "}": -1}.get(mark, 0)
+        if place and depth < 1:
+            return _whole(content[:place].strip(" {"), options)
+    return set()
+
+
+def _on_a_line(text: str, options: OptionTexts) -> set[str]:
+    """A letter that is the last to have a line to itself, else that of the only line that begins with one."""
+    lines = text.split("\n")
+    for place in range(len(lines) - 1, -1, -1):
+        if _alone(lines[place], options):
+            return _listed(lines, place, options)
+    return _lettered(lines, options)
+
+
+def _alone(line: str, options: OptionTexts) -> str | None:
+    match = _ALONE.fullmatch(line)
+    return match[1].upper() if match and match[1].upper() in options.letters else None
+
+
+def _listed(lines: Sequence[str], last: int, options: OptionTexts) -> set[str]:
+    """The letters on the lines up to this one that each hold nothing else; all options make a list, no answer."""
+    letters: set[str] = set()
+    for line in reversed(lines[: last + 1]):
+        letter = _alone(line, options)
+        if letter is None or letter in letters:
+            break
+        letters.add(letter)
+    return set() if letters == set(options.letters) else letters
+
+
+def _lettered(lines: Sequence[str], options: OptionTexts) -> set[str]:
+    found: dict[str, str] = {}
+    for match in filter(None, map(_LETTERED.match, lines)):
+        letter = (match[1] or match[2]).upper()
+        if letter in options.letters:
+            found[letter] = match[3]
+        if len(found) > 1:
+            return set()
+    return {letter for letter, rest in found.items() if _may_explain(letter, rest, options)}
+
+
+def _may_explain(letter: str, rest: str, options: OptionTexts) -> bool:
+    """Whether what stands behind the letter is its option, or says nothing of another or against it."""
+    words = folded(rest)
+    start = options.at_start(words)
+    if start and start[0] == letter and not _NO_ANSWER.search(words, start[1], start[1] + _NEAR):
+        return True
+    return not (_NO_ANSWER.search(rest) or _OTHER_LETTER.search(rest) or options.within(words) - {letter})
+
+
+def _by_words(text: str, options: OptionTexts) -> set[str]:
+    return options.within(folded(text))
+
+
+_LADDER: Sequence[tuple[Found, Callable[[str, OptionTexts], set[str]]]] = (
+    ("whole", _whole),
+    ("boxed", _boxed),
+    ("stated", last_statement),
+    ("line", _on_a_line),
+    ("stated", conclusions),
+    ("option_text", _by_words),
+)

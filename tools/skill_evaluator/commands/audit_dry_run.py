@@ -22,7 +22,7 @@ def dry_run(options: AuditOptions) -> int:
     sizes = Cells(inputs.materials).sizes(inputs.manifest.cells(shard))
     models = asked_models(inputs, sizes, lambda model: key_note(model, inputs.kinds[model.provider]))
     closing = "dry run: no call was made, nothing was written"
-    print_size(AuditSize(audit=inputs.manifest, models=models, closing=closing), options.format)
+    print_size(AuditSize(audit=inputs.manifest, models=models, noted="key", closing=closing), options.format)
     warn_of_doubts(inputs.manifest)
     return EXIT_OK
 

@@ -38,6 +38,7 @@ def audit_plan(options: AuditOptions, plan_options: PlanOptions) -> int:
     size = AuditSize(
         audit=audit,
         models=asked_models(inputs, sizes, lambda model: _jobs_of(model.id, jobs)),
+        noted="jobs",
         closing=_closing(plan, options.max_cost),
     )
     print_size(size, options.format)
@@ -51,7 +52,7 @@ def audit_plan(options: AuditOptions, plan_options: PlanOptions) -> int:
 
 
 def _jobs_of(model_id: str, jobs: Sequence[AuditJob]) -> str:
-    return counted(sum(job.model_id == model_id for job in jobs), "job")
+    return str(sum(job.model_id == model_id for job in jobs))
 
 
 def _closing(plan: AuditPlan, max_cost: float | None) -> str:

@@ -17,20 +17,12 @@ from skill_evaluator.reports.wording import counted
 _MODELS, _SCENARIOS, _QUESTIONS, _REPLICATES = 4, 6, 50, 2  # from which on an audit says something
 _BENCHMARK_KEYS = {"name", "version", "metric", "weight", "of", "unlabelled"}
 _BENCHMARK_COLUMNS = ("benchmark", "version", "scored by", "weight", "questions", "of")
-_MODEL_COLUMNS = (
-    "model",
-    "provider",
-    "key or jobs",
-    "calls",
-    "input tokens (estimate)",
-    "output tokens (at most)",
-    "cost (at most)",
-)
+_AMOUNT_COLUMNS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedModel(Estimate):
-    """What an audit takes of one model. `note`: whether its key is there, or how many jobs it gets."""
+    """What an audit takes of one model. `note`: what else there is to say of it."""
 
     model_id: str
     provider: str
@@ -39,10 +31,11 @@ class AskedModel(Estimate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSize:
-    """An audit with what it takes; `closing`: what is said last."""
+    """An audit with what it takes; `noted`: what the notes on the models are about, `closing`: what is said last."""
 
     audit: AuditManifest
     models: Sequence[AskedModel]
+    noted: Literal["key", "jobs"]
     closing: str
 
     @property
@@ -140,7 +133,8 @@ def _benchmarks(audit: AuditManifest) -> Sheet:
 def _models(size: AuditSize) -> Sheet:
     rows = [(Cell(one.model_id, code=True), Cell(one.provider), Cell(one.note), *_amounts(one)) for one in size.models]
     rows.append((Cell("all"), Cell(""), Cell(""), *_amounts(size.total)))
-    return Sheet(columns=_MODEL_COLUMNS, rows=rows, numbers=frozenset(_MODEL_COLUMNS[3:]))
+    columns = ("model", "provider", size.noted, *_AMOUNT_COLUMNS)
+    return Sheet(columns=columns, rows=rows, numbers=frozenset(_AMOUNT_COLUMNS))
 
 
 def _amounts(one: Estimate) -> tuple[Cell, ...]:

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ SHORTEST = {  # case folders are shortest here: the local model reads a few hund
     "receipt-extraction": "compact*",
     "solicitation-requirements": "internal*",
 }
+QUIZZES = ["quiz-knowledge", "quiz-misconceptions", "quiz-reasoning"]
 
 
 def commands(readme: str) -> list[str]:
@@ -50,8 +52,25 @@ def evaluate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run([sys.executable, "tools/evaluate_skill.py", *arguments], folder)
 
 
-def test_four_components_are_shipped() -> None:
-    assert set(SHORTEST) == set(COMPONENTS)
+def test_four_components_with_documents_and_three_quizzes_are_shipped() -> None:
+    assert sorted([*SHORTEST, *QUIZZES]) == COMPONENTS
+
+
+@pytest.mark.parametrize("quiz", QUIZZES)
+def test_the_questions_of_a_quiz_give_nothing_away(quiz: str) -> None:
+    questions = [json.loads(line) for line in (ROOT / "fixtures" / quiz / "questions.jsonl").read_text().splitlines()]
+    assert len(questions) >= 50
+    assert len({one["question"].casefold() for one in questions}) == len(questions)
+    keys: dict[int, Counter[str]] = {}
+    for one in questions:
+        assert 4 <= len(one["options"]) <= 6
+        assert len(one["why"]) > 20
+        keys.setdefault(len(one["options"]), Counter())[one["answer"]] += 1
+    for options, letters in keys.items():
+        times = [letters["ABCDEF"[place]] for place in range(options)]
+        assert max(times) - min(times) <= 1, f"with {options} options the key is {dict(letters)}"
+    longest = [max(one["options"], key=len) == one["options"]["ABCDEF".index(one["answer"])] for one in questions]
+    assert sum(longest) / len(questions) <= 0.35
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
@@ -71,7 +90,7 @@ def test_a_shipped_component_passes_its_dry_run_on_every_shipped_model(component
 
 
 @pytest.mark.local_model
-@pytest.mark.parametrize("component", COMPONENTS)
+@pytest.mark.parametrize("component", SHORTEST)
 def test_a_shipped_component_runs_on_the_local_model(component: str, checkout: Path) -> None:
     done = evaluate(
         checkout, component, "-m", "smollm2-135m-instruct", "-n", "2", "--case", SHORTEST[component], "--format", "json"

@@ -221,7 +221,7 @@ def test_the_shipped_components_are_in_order_and_draw_no_hint(library: Library) 
     ended = library.call("lint", "--format", "json", *arguments)
     assert (ended.code, ended.err) == (0, "")
     found = ended.json["components"]
-    assert len(found) == 4
+    assert len(found) == 7
     assert all(one["fields"] and one["labelled"] and not one["problems"] and not one["hints"] for one in found)
 
 

@@ -191,7 +191,7 @@ def verdicts_of(conforms: Any, schema: Any, values: Iterable[Any]) -> Counter[bo
     return found
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in ROOT.glob("components/*/prompt.md")))
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in ROOT.glob("components/*/schema.json")))
 def test_schema_valid_is_what_jsonschema_says_of_shipped_contracts(name: str) -> None:
     component = load_component(ROOT / "components", name)
     truths = [json.loads(path.read_text()) for path in sorted(ROOT.glob(f"fixtures/{name}/cases/*/ground_truth.json"))]

@@ -68,7 +68,7 @@ def audit_of(scores: Scores) -> AuditResult:
         replicates=2,
         treatment="2 of 14 models are left out",
         resampled="both",
-        resamples=2000,
+        draws=2000,
         models=models,
         thresholds=None if alone else Thresholds(q25=cuts[0], q50=cuts[1], q75=cuts[2]),
         medians=None if alone else middle,

@@ -17,9 +17,10 @@ _ANSWER_IS = re.compile(
     r"(?<![A-Za-z])(?:(?:answers?|solution)(?:[ _](?:choice|option|letter))?"
     rf"|(?:{_BEST}|my)[ _](?:options?|choices?|letter|response)"
     r"|(?:choice|option|letter)(?=[\"'”’]? ?[:=]))"
-    r"[\"'”’]?(?: (?:to|for) (?:the|this|that|your)(?: \w{1,30}){1,2}| here)?(?: ?\([^()\n]{0,60}\)(?= ?[:=]))?"
+    r"[\"'”’]?(?: (?:to|for) (?:the|this|that|your)(?: \w{1,30}){1,2}| here| (?:among|out of) [^\n.:]{1,60}?(?= is))?"
+    r"(?: ?\([^()\n]{0,60}\)(?= ?[:=]))?"
     r"(?:\s?(?:[:=]{1,3}>?|→)| ?[-–—]{1,3}>? | (?=\()"
-    r"| (?:is|are|was|would be|should be|must be|will be|has to be)\b(?: ?[:=])?)",
+    r"| (?:is|are|was|(?:would|should|must|will|has to|might|may|could) be)\b(?: ?[:=])?)",
     re.IGNORECASE,
 )
 _I_CHOOSE = re.compile(
@@ -38,7 +39,8 @@ _SUPPOSED = re.compile(
 )
 _CONCLUSION = re.compile(
     r"\b(?:so|thus|hence|therefore|but|it['’]s|it is|it must be|must be|that leaves|leaving|which leaves)"
-    r"(?: (?:it is|it['’]s|it must be|only|just|rather|us with|with|option|choice))*,?:? [(\"'“‘\[{]*(?=[A-Z])",
+    r"(?: (?:it is|it['’]s|it must be|only|just|rather|us with|with|option|choice|clearly|definitely|probably|likely))*"
+    r",?:? [(\"'“‘\[{]*(?=[A-Z])",
     re.IGNORECASE,
 )
 _IS_CORRECT = re.compile(

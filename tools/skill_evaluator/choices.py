@@ -14,9 +14,9 @@ from skill_evaluator.parsed import Found, Parsed
 
 _BOX = "\\boxed"
 _LONGEST_BOX = 1000
-_END = 15_000
+_END = 12_000
 _NEAR = 20
-_BEFORE = r"[\s(\"'“‘\[{«>#–—→•-]*"
+_BEFORE = r"[\s(\"'“‘\[{«>#–—→•✓✔✅👉-]*"
 _AFTER = r"[\s.,:;!?)\"'”’\]}»✓✔✅–—-]*"
 _MARKS_BEFORE = re.compile(rf"{_BEFORE}(?:(?:option|choice|letter)\b[\s:(\"'“‘\[{{«-]*)?", re.IGNORECASE)
 _MARKS_AFTER = re.compile(rf"{_AFTER}\Z")

@@ -34,6 +34,7 @@ _CLAUSE_FOLLOWS = re.compile(
 )
 _LINK = re.compile(r"( ?[,/&+] ?(?:and |or )?| and/or | and | or | )(?:(?:option|choice) )?[(\"'“‘\[{«]*")
 _TEXT_LINK = re.compile(r"(?: ?[,/&+]| and| or) (?:the |an? )?")
+_GIVEN = re.compile(r" ?[(\[](?:option )?([a-z])[)\]]")
 _BEFORE_TEXT = re.compile(r"[).:,–— -]*")
 _AHEAD = 80
 
@@ -88,6 +89,9 @@ def _texts_at(text: str, start: int, options: OptionTexts) -> set[str]:
         if _ASKED.match(rest):
             return set()
         named.add(letter)
+        given = _GIVEN.match(rest)
+        if given and given[1].upper() in options.letters:
+            named.add(given[1].upper())
         link = _TEXT_LINK.match(rest)
         if not link:
             break
@@ -96,19 +100,22 @@ def _texts_at(text: str, start: int, options: OptionTexts) -> set[str]:
 
 
 def _names_an_option(text: str, match: re.Match[str], options: OptionTexts) -> bool:
-    letter, closed = match[1], bool(match[2])
+    letter, closed = match[1], match[2]
     rest = text[match.end() : match.end() + _AHEAD]
     if _is_glued(rest, closed) or _ASKED.match(rest) or _DENIED.match(rest):
         return False
     if letter.islower():
-        return letter.upper() in options.letters and (closed or _ENDS.match(rest) is not None)
+        return letter.upper() in options.letters and (bool(closed) or _ENDS.match(rest) is not None)
     if closed or _stands_without_a_word(text, match, options):
         return True
     return letter != "I" and _OTHER_WORD_FOLLOWS.match(rest) is not None
 
 
-def _is_glued(rest: str, closed: bool) -> bool:
-    return rest[:1].isalnum() if closed else _GLUED.match(rest) is not None
+def _is_glued(rest: str, closed: str) -> bool:
+    """Whether a letter goes on as something else; behind a bracket anything may stand."""
+    if not closed:
+        return _GLUED.match(rest) is not None
+    return closed[-1] in "\"'”’" and rest[:1].isalnum()
 
 
 def _stands_without_a_word(text: str, match: re.Match[str], options: OptionTexts) -> bool:
@@ -123,7 +130,7 @@ def _stands_without_a_word(text: str, match: re.Match[str], options: OptionTexts
 def _goes_on(text: str, match: re.Match[str], link: str, options: OptionTexts) -> bool:
     """Whether a letter behind a comma, an «and» or an «or» is one more of a list."""
     rest = text[match.end() : match.end() + _AHEAD]
-    if match[1] not in options.letters or _is_glued(rest, bool(match[2])):
+    if match[1] not in options.letters or _is_glued(rest, match[2]):
         return False
     if match[1] == "I" and _CLAUSE_FOLLOWS.match(rest):
         return False

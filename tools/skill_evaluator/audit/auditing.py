@@ -72,7 +72,7 @@ def audit(
         replicates=cube.replicates,
         treatment=cube.treatment,
         resampled=resampled,
-        resamples=DRAWS,
+        draws=DRAWS,
         models=sorted(models, key=lambda one: (one.fluctuation, -one.ability)),
         thresholds=_thresholds(measured.fluctuations, scale),
         medians=_medians(measured),

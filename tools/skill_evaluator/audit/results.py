@@ -168,7 +168,7 @@ class AuditResult(_Part):
     replicates: int | None
     treatment: str | None = None
     resampled: Resampled
-    resamples: int
+    draws: int
     models: list[ModelResult]
     thresholds: Thresholds | None
     medians: Medians | None

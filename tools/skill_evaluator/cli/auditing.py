@@ -207,7 +207,9 @@ def report(
         previous=previous,
         out=out,
         audits=audits,
-        places=command.Places(components=components, fixtures=fixtures, config=config),
+        components=components,
+        fixtures=fixtures,
+        config=config,
         platform=platform.value if platform else None,
         format=form.value,
     )

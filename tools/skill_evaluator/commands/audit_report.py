@@ -1,4 +1,4 @@
-"""`skill-evaluator audit report`: what an audit's runs, or a table of scores, say: in a terminal, as a page, as JSON."""
+"""`skill-evaluator audit report`: what an audit's runs, or a table of scores, say: as a table, a page, JSON."""
 
 import math
 import sys
@@ -37,15 +37,22 @@ class Options:
     plan: Path | None = None
     questions: int | None = None
     weights: Mapping[str, float]
-    places: Places
     missing: Missing = "refuse"
     resampled: Resampled | None = None
     bins: int = len(QUARTERS)
     previous: Path | None = None
     out: Path | None = None
     audits: Path = Path("audits")
+    components: Path = Path("components")
+    fixtures: Path | None = None
+    config: Path = Path(".evaluator")
     platform: str | None = None
     format: Format = "text"
+
+    @property
+    def places(self) -> Places:
+        """The folders that are read."""
+        return Places(components=self.components, fixtures=self.fixtures, config=self.config)
 
 
 def audit_report(options: Options) -> int:

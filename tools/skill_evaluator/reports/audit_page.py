@@ -208,7 +208,7 @@ def _method(result: AuditResult) -> Iterator[str]:
         f"scenarios: {_list(result.scenarios)}",
         f"answers to a question (replicates): {replicates}",
         f"left out of what was measured: {'nothing' if result.treatment is None else prose(result.treatment)}",
-        f"intervals: as if other {_resampled(result)} had been drawn; probabilities: from {result.resamples:,} draws",
+        f"intervals: as if other {_resampled(result)} had been drawn; probabilities: from {result.draws:,} draws",
     ]
     yield "### How it was computed"
     yield "\n".join(f"- {fact}" for fact in facts)

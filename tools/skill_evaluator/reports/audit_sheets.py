@@ -48,11 +48,14 @@ def narrow_sheet(result: AuditResult) -> Sheet:
     """The same for a terminal of 120 columns: fewer digits and shorter headings."""
     columns: list[Column] = [
         ("model", _name),
-        ("ability", lambda one: Cell(close_interval(one.ability, one.ability_ci95, 1))),
+        ("ability", lambda one: Cell(close_interval(one.ability, one.ability_ci95, 2))),
         ("fluctuation", lambda one: Cell(close_interval(one.fluctuation, one.fluctuation_ci95, 2))),
         ("grade", lambda one: _said(one.grade)),
         ("P", lambda one: Cell(likelihood(of_its_grade(one)))),
-        ("corrected", lambda one: Cell(points(one.corrected))),
+    ]
+    if any(one.corrected is not None for one in result.models):
+        columns.append(("corrected", lambda one: Cell(points(one.corrected))))
+    columns += [
         ("quadrant", _quadrant),
         ("worst in", _worst),
         ("drop", lambda one: Cell(points(one.worst.drop, 1))),

@@ -1,0 +1,144 @@
+"""`audit report`: from runs or a table to table, page, charts and JSON; errors say what is missing and what to do."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.audit.cubes import PAPER
+from tests.support.audits import CELLS, SCENARIOS, AuditLibrary
+from tests.support.chat_server import Asked, ChatServer, Reply, varied
+from tests.support.library import read
+
+KEYS = {"cohort", "models", "thresholds", "medians", "neutrality", "regimes", "warnings"}
+WRITTEN = {"report.md", "report.json", "cube.csv", "cube.json", "outcomes.csv"}
+
+
+@pytest.fixture
+def served(tmp_path: Path, server: ChatServer) -> AuditLibrary:
+    library = AuditLibrary(tmp_path)
+    one = {"provider": "openai", "base_url": server.url, "price": {"input": 1, "output": 2}}
+    library.models({"id": "one", **one}, {"id": "two", **one})
+    server.reply = varied
+    return library
+
+
+def test_the_papers_table_is_printed_with_its_grades_and_its_cohort(tmp_path: Path) -> None:
+    done = AuditLibrary(tmp_path).call("audit", "report", "--cube", str(PAPER), "--questions", "100")
+    assert done.code == 0
+    rows = {line.split()[0]: line.split() for line in done.out.splitlines()[1:14]}
+    assert rows["Seed-1.6"][1] == "81.87"
+    assert rows["Gemini-2.5-Flash-Lite"][3:6] == ["2.63", "(1.81–4.81)", "BBB"]
+    assert "thresholds of the fluctuation: 1.30 · 1.57 · 2.04; medians: ability 62.30, fluctuation 1.57" in done.out
+    assert "13 models: Kimi-K2" in done.out
+    assert not list(tmp_path.glob("**/report.md"))
+
+
+def test_the_json_has_the_shape_that_is_promised(tmp_path: Path) -> None:
+    done = AuditLibrary(tmp_path).call("audit", "report", "--cube", str(PAPER), "--format", "json")
+    found = done.json
+    assert set(found) >= KEYS
+    assert set(found["thresholds"]) >= {"q25", "q50", "q75"}
+    assert set(found["medians"]) == {"ability", "fluctuation"}
+    assert set(found["neutrality"]) >= {"means", "range", "trend_p", "verdict"}
+    for one in found["models"]:
+        assert set(one) >= {"model", "ability", "fluctuation", "grade", "quadrant", "benchmarks", "grade_probability"}
+        assert set(one["benchmarks"]["gpqa"]) == {"ability", "fluctuation"}
+        assert sum(one["grade_probability"].values()) == pytest.approx(1)
+
+
+def test_an_audit_becomes_a_page_with_charts_and_a_cube_that_reads_back(served: AuditLibrary) -> None:
+    assert served.audit("-n", "3").code == 0
+    folder = served.audit_folder()
+    plain = served.call("audit", "report", "--format", "json")
+    assert plain.code == 0
+    assert {path.name for path in folder.iterdir() if path.is_file()} == {"audit.json", *WRITTEN}
+    page = (folder / "report.md").read_text("utf-8")
+    for chart in (folder / "charts").iterdir():
+        assert f"charts/{chart.name}" in page
+    assert json.loads((folder / "report.json").read_text("utf-8")) == plain.json
+    again = served.call("audit", "report", "--cube", str(folder / "outcomes.csv"), "--format", "json")
+    unpriced = {"usd_per_1000_right": None, "latency_s": None}
+    assert again.json["models"] == [one | unpriced for one in plain.json["models"]]
+    assert plain.json["models"][0]["usd_per_1000_right"] > 0
+    assert plain.json["regimes"]["cost-sensitive"]["ranked"]
+
+
+def test_a_cell_that_was_not_answered_is_named_and_left_out_only_when_asked_to(
+    served: AuditLibrary, server: ChatServer
+) -> None:
+    def failing(asked: Asked) -> Reply:
+        system, user = (message["content"] for message in asked.body["messages"])
+        lost = asked.body["model"] == "two" and system.startswith("Be grand") and user.startswith("eta")
+        return Reply(status=400, text="no") if lost else varied(asked)
+
+    server.reply = failing
+    assert served.audit().code in (0, 4)
+    refused = served.call("audit", "report")
+    assert refused.code == 2
+    assert "lacks answers of two in grand" in refused.err
+    assert "--missing questions, scenarios or models" in refused.err
+    left = served.call("audit", "report", "--missing", "questions", "--format", "json")
+    assert left.code == 0
+    assert left.json["treatment"] == "left out second/eta: some model has no answer to them"
+    fewer = served.call("audit", "report", "--missing", "scenarios", "--format", "json")
+    assert fewer.json["scenarios"] == [name for name in SCENARIOS if name != "grand"]
+    alone = served.call("audit", "report", "--missing", "models", "--format", "json")
+    assert alone.json["cohort"] == ["one"]
+
+
+def test_a_model_of_which_nothing_is_there_is_said_and_makes_it_incomplete(
+    served: AuditLibrary, server: ChatServer
+) -> None:
+    server.reply = lambda asked: Reply(status=401, text="no") if asked.body["model"] == "two" else varied(asked)
+    assert served.audit().code == 4
+    done = served.call("audit", "report", "--format", "json")
+    assert done.code == 4
+    assert done.json["cohort"] == ["one"]
+    assert done.json["warnings"][0].startswith("left out, as nothing is there of them: two")
+
+
+def test_a_changed_cohort_is_seen_beside_the_last_audit(served: AuditLibrary) -> None:
+    assert served.audit("--model", "one").code == 0
+    assert served.call("audit", "report").code == 0
+    (first,) = served.audits.iterdir()
+    first.rename(first.with_name("20200101T000000Z-000000"))
+    assert served.audit().code == 0
+    warnings = served.call("audit", "report", "--format", "json").json["warnings"]
+    assert any("the cohort changed since the last audit (new: two)" in one for one in warnings)
+
+
+def test_weights_are_of_benchmarks_there_are(served: AuditLibrary) -> None:
+    assert served.audit("-n", "1").code == 0
+    done = served.call("audit", "report", "--weight", "second=3", "--format", "json")
+    assert {one["name"]: one["weight"] for one in done.json["used"]}["second"] == 0.75
+    assert sum(one["questions"] for one in done.json["used"]) * len(SCENARIOS) == len(CELLS)
+    for weight, said in (("third=1", "unknown benchmark 'third'"), ("second=0", "is not NAME=W"), ("=1", "is not")):
+        wrong = served.call("audit", "report", "--weight", weight)
+        assert (wrong.code, said in wrong.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "audits holds no audit; make one with audit run"),
+        (("--cube", "nowhere.csv"), "cannot read nowhere.csv"),
+        (("--cube", str(PAPER), "somewhere"), "does not go with folders"),
+        (("--cube", str(PAPER), "--resample", "both"), "needs single answers"),
+        (("--cube", str(PAPER), "--grades", "8"), "needs at least 20 models; there are 13"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = AuditLibrary(tmp_path).call("audit", "report", *arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_without_the_libraries_that_draw_the_page_comes_without_charts(served: AuditLibrary, monkeypatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "skill_evaluator.reports.audit_map", None)
+    done = served.call("audit", "report", "--cube", str(PAPER), "--out", str(served.root / "out"))
+    assert done.code == 0
+    assert "pip install 'skill-evaluator[charts]'" in done.err
+    assert ".svg" not in (served.root / "out" / "report.md").read_text("utf-8")
+    assert read(served.root / "out" / "report.json")["cohort"]

@@ -72,6 +72,17 @@ def test_a_job_without_its_key_says_so_and_is_no_failure(tmp_path: Path) -> None
     assert len(ask(tmp_path, PROVIDER_API_KEY="", KEY_VARIABLE="").calls) == 1
 
 
+@pytest.mark.parametrize(("ended", "means"), [(0, 0), (4, 0), (2, 2), (1, 1)])
+def test_a_model_without_a_key_is_no_failure_of_the_report_and_anything_else_is(
+    ended: int, means: int, tmp_path: Path
+) -> None:
+    env = {"ARTIFACTS": str(tmp_path / "artifacts"), "PLAN": "plan.json", "REPORT": "report"}
+    ran = run_script(step("report", "Report"), tmp_path, {**env, "ENDS_WITH": str(ended)})
+    assert ran.code == means
+    (call,) = ran.calls
+    assert call[3:6] == ["audit", "report", env["ARTIFACTS"]]
+
+
 @pytest.mark.act
 def test_a_dispatch_asks_every_model_its_cells_and_the_report_gets_them_all(forge: Forge) -> None:
     for name in ("one", "two"):
@@ -84,13 +95,15 @@ def test_a_dispatch_asks_every_model_its_cells_and_the_report_gets_them_all(forg
 
     acted = forge.dispatch(workflow=AUDIT, models="served keyless", benchmarks="one two", reason="A look")
 
-    assert {"plan", "audit@served"} <= forge.uploaded() <= {"plan", "audit@served", "audit-report"}
+    assert acted.code == 0
+    assert forge.uploaded() == {"plan", "audit@served", "audit-report"}
     assert acted.steps("Ask") == {"audit@served": "success", "audit@keyless": "success"}
     (warning,) = acted.commands("warning")
     assert warning["kvPairs"]["title"] == "audit@keyless was skipped"
     assert [times for _, _, times in forge.world["asked"]] == [1] * 16
-    assert "Reason: `A look`" in acted.commands("summary")[0]["content"]
-    assert acted.steps("Bring what the jobs left") == {"report": "success"}
+    plan, report = (line["content"] for line in acted.commands("summary"))
+    assert "Reason: `A look`" in plan
+    assert "left out, as nothing is there of them: keyless" in report
     root = forge.library.root
     places = Places(components=root / "components", fixtures=root / "fixtures", config=root / ".evaluator")
     gathered = gather([forge.artifacts / "audit@served"], places)

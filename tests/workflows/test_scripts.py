@@ -59,8 +59,6 @@ def test_every_program_and_every_flag_of_ours_exists(one: Step) -> None:
         if words[0] == "${evaluate[@]}":
             words = ["python", "-m", "skill_evaluator", "evaluate", *words[1:]]
         match words:
-            case ["python", "-m", "skill_evaluator", "audit", "report", *_]:
-                pass
             case ["python", "-m", "skill_evaluator", "audit", command, *given]:
                 _check_flags(_commands(app)["audit"].commands[command], given, script.arrays.get("arguments", []))
             case ["python", "-m", "skill_evaluator", command, *given]:

@@ -7,12 +7,15 @@ from scipy import stats
 
 from skill_evaluator.audit.cube import Cube
 from skill_evaluator.audit.regimes import is_settled
-from skill_evaluator.audit.results import AuditResult, ModelResult
+from skill_evaluator.audit.results import (
+    FEWEST_MODELS,
+    FEWEST_QUESTIONS,
+    FEWEST_SCENARIOS,
+    AuditResult,
+    ModelResult,
+)
 from skill_evaluator.paired_tests import ALPHA
 
-FEWEST_SCENARIOS = 6
-FEWEST_QUESTIONS = 50
-FEWEST_MODELS = 4
 _MOST_OF_ONE = 0.8  # share of σ² that one benchmark may carry
 _SHOWN = 5
 

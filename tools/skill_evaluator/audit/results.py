@@ -15,6 +15,7 @@ Quadrant = Literal["safe default", "predictable baseline", "strong but scenario-
 Resampled = Literal["scenarios", "cases", "both"]
 Interval = tuple[float, float]
 AUDIT_VERSION = 1
+FEWEST_MODELS, FEWEST_SCENARIOS, FEWEST_QUESTIONS, FEWEST_REPLICATES = 4, 6, 50, 2  # below them a reader is warned
 
 
 class _Part(BaseModel):

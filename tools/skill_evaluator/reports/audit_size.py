@@ -9,12 +9,12 @@ from typing import Any, Literal
 from rich.text import Text
 
 from skill_evaluator.audit.manifest import AuditManifest
+from skill_evaluator.audit.results import FEWEST_MODELS, FEWEST_QUESTIONS, FEWEST_REPLICATES, FEWEST_SCENARIOS
 from skill_evaluator.estimating import Estimate
 from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
 from skill_evaluator.reports.shown import visible
 from skill_evaluator.reports.wording import counted
 
-_MODELS, _SCENARIOS, _QUESTIONS, _REPLICATES = 4, 6, 50, 2  # from which on an audit says something
 _BENCHMARK_KEYS = {"name", "version", "metric", "weight", "of", "unlabelled"}
 _BENCHMARK_COLUMNS = ("benchmark", "version", "scored by", "weight", "questions", "of")
 _AMOUNT_COLUMNS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
@@ -56,12 +56,12 @@ def doubts(audit: AuditManifest) -> list[str]:
     fewest = min(audit.benchmarks, key=lambda one: len(one.cases))
     size = len(audit.models), len(audit.scenarios), len(fewest.cases), audit.replicates
     said = (
-        f"{counted(size[0], 'model')}: below {_MODELS} there are no quartiles to grade by",
-        f"{counted(size[1], 'scenario')}: below {_SCENARIOS} a fluctuation is known only roughly",
-        f"{counted(size[2], 'question')} of '{fewest.name}': below {_QUESTIONS} single questions weigh much",
-        f"{counted(size[3], 'replicate')}: below {_REPLICATES} chance cannot be told from the scenario",
+        f"{counted(size[0], 'model')}: below {FEWEST_MODELS} there are no quartiles to grade by",
+        f"{counted(size[1], 'scenario')}: below {FEWEST_SCENARIOS} a fluctuation is known only roughly",
+        f"{counted(size[2], 'question')} of '{fewest.name}': below {FEWEST_QUESTIONS} single questions weigh much",
+        f"{counted(size[3], 'replicate')}: below {FEWEST_REPLICATES} chance cannot be told from the scenario",
     )
-    enough = (_MODELS, _SCENARIOS, _QUESTIONS, _REPLICATES)
+    enough = (FEWEST_MODELS, FEWEST_SCENARIOS, FEWEST_QUESTIONS, FEWEST_REPLICATES)
     few = [sentence for number, least, sentence in zip(size, enough, said, strict=True) if number < least]
     return few + [
         f"{counted(one.unlabelled, 'case')} of '{one.name}' left out: no ground truth"

@@ -30,7 +30,7 @@ def commands(readme: str) -> list[str]:
     """The README's own command lines, without the two that make an environment."""
     blocks = re.findall(r"```bash\n(.*?)```", readme, flags=re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line.startswith("python tools/")]
+    return [line for line in lines if line.startswith(("python tools/", "skill-evaluator audit"))]
 
 
 README_COMMANDS = commands((ROOT / "README.md").read_text())
@@ -39,7 +39,7 @@ README_COMMANDS = commands((ROOT / "README.md").read_text())
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A copy of what a command reads, so that nothing is written into the repository."""
-    for name in ("components", "fixtures", ".evaluator", "tools"):
+    for name in ("components", "fixtures", ".evaluator", "tools", "tests/data"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("results", "__pycache__"))
     return tmp_path
 
@@ -106,8 +106,9 @@ def test_a_shipped_component_runs_on_the_local_model(component: str, checkout: P
 def test_every_command_of_the_readme_works(checkout: Path) -> None:
     assert README_COMMANDS
     for command in README_COMMANDS:
-        words = shlex.split(command)
-        done = run([sys.executable, *words[1:]], checkout)
+        program, *arguments = shlex.split(command)
+        module = ["-m", "skill_evaluator"] if program == "skill-evaluator" else []
+        done = run([sys.executable, *module, *arguments], checkout)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
 
 

@@ -58,7 +58,8 @@ def test_an_audit_becomes_a_page_with_charts_and_a_cube_that_reads_back(served: 
         assert f"charts/{chart.name}" in page
     assert json.loads((folder / "report.json").read_text("utf-8")) == plain.json
     again = served.call("audit", "report", "--cube", str(folder / "outcomes.csv"), "--format", "json")
-    unpriced = {"usd_per_1000_right": None, "latency_s": None}
+    unpriced = {"usd_per_1000_right": None, "latency_s": None, "answers": None}
+    assert all(sum(one["answers"].values()) == 3 * len(CELLS) for one in plain.json["models"])
     assert again.json["models"] == [one | unpriced for one in plain.json["models"]]
     assert plain.json["models"][0]["usd_per_1000_right"] > 0
     assert plain.json["regimes"]["cost-sensitive"]["ranked"]

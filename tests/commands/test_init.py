@@ -249,7 +249,7 @@ def test_the_workflows_install_the_commit_that_laid_them_out(tmp_path: Path, mon
     installed.mkdir()
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: skill-evaluator\nVersion: 9.9.9\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert requirement() == f"skill-evaluator[github,local]=={__version__}"
+    assert requirement() == f"skill-evaluator[charts,github,local]=={__version__}"
     source = {"url": "https://example.com/tools.git", "vcs_info": {"vcs": "git", "commit_id": "a" * 40}}
     (installed / "direct_url.json").write_text(json.dumps(source))
-    assert requirement() == f"skill-evaluator[github,local] @ git+https://example.com/tools.git@{'a' * 40}"
+    assert requirement() == f"skill-evaluator[charts,github,local] @ git+https://example.com/tools.git@{'a' * 40}"

@@ -43,8 +43,8 @@ def requirement() -> str:
         source = {}
     commit = source.get("vcs_info", {}).get("commit_id")
     if commit is None:
-        return f"skill-evaluator[github,local]=={__version__}"
-    return f"skill-evaluator[github,local] @ {source['vcs_info']['vcs']}+{source['url']}@{commit}"
+        return f"skill-evaluator[charts,github,local]=={__version__}"
+    return f"skill-evaluator[charts,github,local] @ {source['vcs_info']['vcs']}+{source['url']}@{commit}"
 
 
 def _tree(template: str, place: str, replaced: Mapping[str, str]) -> dict[str, str]:

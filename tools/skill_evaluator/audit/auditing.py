@@ -125,6 +125,7 @@ def _models(cube: Cube, measured: _Measured, scale: Sequence[str]) -> list[Model
             scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
             worst=figures.worst_of(cube, m),
             adjusted=adjusted[m],
+            answers=dict(cube.answers[name]) if name in cube.answers else None,
             usd_per_1000_right=_usd_per_1000_right(cube, name, float(measured.abilities[m])),
             latency_s=cube.spending[name].latency_s if name in cube.spending else None,
         )

@@ -15,14 +15,22 @@ from skill_evaluator.audit.results import (
     ModelResult,
 )
 from skill_evaluator.paired_tests import ALPHA
+from skill_evaluator.scoring import ANSWERED, SCORED
 
+_MOST_UNREAD = 0.1  # of a model's answers
 _MOST_OF_ONE = 0.8  # share of σ² that one benchmark may carry
 _SHOWN = 5
 
 
 def cautions(cube: Cube, models: Sequence[ModelResult], most_stable: float | None) -> list[str]:
     """Warnings about the sample, the grades and what carries the fluctuation."""
-    found = [*_about_size(cube), *_about_likeness(cube), *_about_grades(models, most_stable), *_about_shares(models)]
+    found = [
+        *_about_size(cube),
+        *_about_answers(models),
+        *_about_likeness(cube),
+        *_about_grades(models, most_stable),
+        *_about_shares(models),
+    ]
     if cube.treatment is not None:
         found.append(f"{cube.treatment}; all figures are of what is left")
     return found
@@ -63,6 +71,26 @@ def _about_size(cube: Cube) -> list[str]:
     if cube.outcomes is not None and cube.replicates == 1:
         found.append("one answer a question: the noise of replicates cannot be told from the effect of scenarios")
     return found
+
+
+def _about_answers(models: Sequence[ModelResult]) -> list[str]:
+    """Models whose score says as much of the form of their answers as of what they know."""
+    lost = [
+        f"{one.model} {share:.0%}"
+        for one in models
+        if (share := _unread_share(one)) is not None and share > _MOST_UNREAD
+    ]
+    if not lost:
+        return []
+    return [f"answers that are unparseable, refused or cut off count as wrong, and are many of {_some(lost)}"]
+
+
+def _unread_share(model: ModelResult) -> float | None:
+    """Of a model's answers, those that could not be scored and count as wrong; None where it is not known."""
+    if model.answers is None:
+        return None
+    answered = sum(model.answers.get(kind, 0) for kind in ANSWERED)
+    return 1 - model.answers.get(SCORED, 0) / answered if answered else None
 
 
 def _about_likeness(cube: Cube) -> list[str]:

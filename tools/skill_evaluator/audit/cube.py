@@ -41,6 +41,7 @@ class Cube:
     """`scores`: [models, scenarios, benchmarks], per cent right, without holes. `weights` of the benchmarks sum to 1.
 
     `outcomes` by benchmark, where single answers are known; `questions` by benchmark, where at least their number is.
+    `spending` and `answers` (how many became what: scored, unparseable, …) by model, where runs tell.
     """
 
     models: tuple[str, ...]
@@ -51,6 +52,7 @@ class Cube:
     outcomes: Mapping[str, Outcomes] | None = None
     questions: Mapping[str, int] = field(default_factory=dict)
     spending: Mapping[str, Spending] = field(default_factory=dict)
+    answers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     treatment: str | None = None
 
     @property

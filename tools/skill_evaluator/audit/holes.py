@@ -48,6 +48,7 @@ def cube_of_outcomes(
     weights: Mapping[str, float],
     missing: Missing = "refuse",
     spending: Mapping[str, Spending] | None = None,
+    answers: Mapping[str, Mapping[str, int]] | None = None,
     where: str = "the audit",
 ) -> Cube:
     """A cube of single answers. A question that some replicate of a cell answered counts as answered there.
@@ -75,6 +76,7 @@ def cube_of_outcomes(
         outcomes=kept,
         questions={name: len(one.questions) for name, one in kept.items()},
         spending={name: spent for name, spent in (spending or {}).items() if name in names},
+        answers={name: counts for name, counts in (answers or {}).items() if name in names},
         treatment=treatment or _left_out(models, scenarios, kept_models, kept_scenarios),
     )
 

@@ -49,6 +49,7 @@ class ModelResult(_Part):
     deviation), `corrected`: the fluctuation without it (None: single answers are not known, or one a question).
 
     `grade` goes by `fluctuation` as measured, `corrected_grade` by `corrected`; `shares` of the variance by benchmark.
+    `answers`: how many were scored, and how many were unparseable, refused or truncated (and count as wrong) or failed.
     """
 
     model: str
@@ -68,6 +69,7 @@ class ModelResult(_Part):
     scenarios: dict[str, float]
     worst: Worst
     adjusted: Adjusted
+    answers: dict[str, int] | None = None
     usd_per_1000_right: float | None = None
     latency_s: float | None = None
 

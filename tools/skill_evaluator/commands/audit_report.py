@@ -123,6 +123,7 @@ def _from_runs(options: Options, folders: tuple[Path, ...]) -> tuple[Cube, list[
         weights={**gathered.weights, **options.weights},
         missing=options.missing,
         spending=gathered.spending,
+        answers={name: tally.outcomes for name, tally in gathered.tallies.items()},
         where=f"the audit {gathered.manifest.id}",
     )
     return cube, [name for place, name in enumerate(gathered.models) if place not in there]

@@ -6,6 +6,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from skill_evaluator.audit.manifest import AuditManifest
+from skill_evaluator.audit.results import AuditResult
 from skill_evaluator.components import Datasets, FrontMatter
 from skill_evaluator.config import Models, Settings
 from skill_evaluator.errors import EXIT_OK
@@ -41,6 +42,7 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "sizing": SizingPlan,
     "audit": AuditManifest,
     "audit-plan": AuditPlan,
+    "audit-report": AuditResult,
 }
 
 

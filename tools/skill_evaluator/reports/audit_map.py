@@ -111,7 +111,8 @@ def _frame(shown: Sequence[_Point], lines: Sequence[float | None]) -> Frame:
     room = max((high - low) * _ROOM, 1.0)
     height = _HEIGHT if len(shown) <= MOST_LABELS else _TALL
     up_to = highest * (1 + 2 * _ROOM)
-    return Frame(across=(low - room, high + room), up=(0.0, up_to), titles=_TITLES, width=_WIDTH, height=height)
+    across_to = (max(low - room, 0.0), min(high + room, 100.0))
+    return Frame(across=across_to, up=(0.0, up_to), titles=_TITLES, width=_WIDTH, height=height)
 
 
 def _quadrants(result: AuditResult, frame: Frame) -> list[Any]:

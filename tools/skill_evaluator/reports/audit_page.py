@@ -13,6 +13,7 @@ from skill_evaluator.audit.results import AuditResult, ModelResult, Regime
 from skill_evaluator.reports.audit_charts import BOXES, HEAT, MAP, NEUTRALITY, map_names
 from skill_evaluator.reports.audit_sheets import (
     adjusted_sheet,
+    answer_sheet,
     benchmark_sheet,
     carrier_sheet,
     model_sheet,
@@ -159,6 +160,9 @@ def _benchmarks(result: AuditResult, charts: bool) -> Iterator[str]:
     yield "### Benchmarks"
     yield "Share: of the variance of the model's score over the scenarios."
     yield markdown_table(benchmark_sheet(result, [code_span(name) for name in names]))
+    if any(one.answers for one in result.models):
+        yield "What became of the answers; unparseable, refused and truncated ones count as wrong:"
+        yield markdown_table(answer_sheet(result))
     for name, file in zip(names, map_names(names), strict=True):
         yield _image(charts, file, f"Map on {code_span(name)}: ability across and fluctuation up")
 

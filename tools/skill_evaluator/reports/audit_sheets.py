@@ -18,6 +18,7 @@ from skill_evaluator.reports.audit_wording import (
 )
 from skill_evaluator.reports.sheets import Cell, Sheet
 from skill_evaluator.reports.verdict_tables import probability
+from skill_evaluator.scoring import ANSWERED, SCORED
 
 Column = tuple[str, Callable[[ModelResult], Cell]]
 _STYLES = {"safe default": "bold green", "avoid": "bold red", "strong but scenario-fragile": "yellow"}
@@ -128,6 +129,18 @@ def _on_benchmark(one: ModelResult, benchmark: str) -> list[Cell]:
         Cell(points(None if figures is None else figures.fluctuation)),
         Cell(share(one.shares.get(benchmark))),
     ]
+
+
+def answer_sheet(result: AuditResult) -> Sheet:
+    """What became of each model's answers; the kinds that occur, those that were scored first."""
+    found = {kind for one in result.models for kind in one.answers or {}}
+    kinds = sorted(found, key=lambda kind: (kind not in ANSWERED, kind != SCORED, kind))
+    columns: list[Column] = [("model", _name), *((kind, _times(kind)) for kind in kinds)]
+    return _by_model(columns, best_first(result))
+
+
+def _times(kind: str) -> Callable[[ModelResult], Cell]:
+    return lambda one: Cell("–" if one.answers is None else f"{one.answers.get(kind, 0):,}")
 
 
 def noise_sheet(result: AuditResult) -> Sheet:

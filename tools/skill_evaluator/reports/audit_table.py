@@ -11,9 +11,6 @@ from skill_evaluator.reports.sheets import Sheet, show
 from skill_evaluator.reports.shown import visible
 
 _PLACES = 3
-_LEGEND = (
-    "in brackets 95 % intervals · P: of the grade · corrected: fluctuation without noise · drop: points below ability"
-)
 
 
 def print_table(result: AuditResult) -> None:
@@ -23,7 +20,7 @@ def print_table(result: AuditResult) -> None:
 
 def _text(result: AuditResult) -> Iterator[Sheet | Text]:
     yield narrow_sheet(result)
-    yield Text(_LEGEND, style="dim")
+    yield Text(_legend(result), style="dim")
     yield Text()
     yield Text(visible(threshold_words(result)))
     yield Text(visible(f"{cohort_words(result)}: {', '.join(result.cohort)}"))
@@ -34,6 +31,12 @@ def _text(result: AuditResult) -> Iterator[Sheet | Text]:
     if result.warnings:
         yield Text()
     yield from (Text(visible(f"warning: {one}"), style="yellow") for one in result.warnings)
+
+
+def _legend(result: AuditResult) -> str:
+    split = any(one.corrected is not None for one in result.models)
+    corrected = "corrected: fluctuation without noise · " if split else ""
+    return f"in brackets 95 % intervals · P: odds of the grade · {corrected}drop: points below ability"
 
 
 def _regime(regime: Regime) -> Iterator[Text]:

@@ -35,6 +35,7 @@ class Setting:
     apart: float  # standard deviation of its logarithm
     interaction: float  # of scenario and question, as a probability
     effects: str = "normal"
+    shared: float = 0.0  # correlation of the models' scenario effects
 
 
 SETTINGS = (
@@ -47,6 +48,8 @@ SETTINGS = (
     Setting(4, 10, 2, 100, 5, 3.0, 0.4, 0.05),
     Setting(8, 10, 3, 100, 3, 3.0, 0.4, 0.05, "uniform"),
     Setting(8, 10, 3, 100, 3, 3.0, 0.4, 0.05, "Laplace"),
+    Setting(8, 10, 3, 100, 3, 3.0, 0.4, 0.05, shared=0.5),
+    Setting(8, 10, 3, 100, 3, 3.0, 0.4, 0.05, shared=0.9),
 )
 
 
@@ -63,7 +66,10 @@ class World:
 
 def drawn(one: Setting, random: np.random.Generator) -> World:
     fluctuation = one.fluctuation * np.exp(one.apart * random.normal(size=one.models))
-    effects = fluctuation[:, None] / 100 * EFFECTS[one.effects](random, (one.models, one.scenarios))
+    draw = EFFECTS[one.effects]
+    alike = np.sqrt(one.shared) * draw(random, (1, one.scenarios))
+    own = np.sqrt(1 - one.shared) * draw(random, (one.models, one.scenarios))
+    effects = fluctuation[:, None] / 100 * (alike + own)
     level = random.uniform(0.45, 0.55, one.models)
     outcomes = {}
     for b in range(one.benchmarks):
@@ -136,17 +142,24 @@ def main(cohorts: int) -> None:
     print(f"| {size} | σ, effects | raw ÷ true | corrected ÷ true | squares | ", end="")
     print("μ both | σ both | σ cases | σ scenarios | percentile bootstrap |")
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|")
-    odds, came = [], []
+    known: dict[str, tuple[list[Floats], list[Floats]]] = {}
     for seed, one in enumerate(SETTINGS):
         found = simulate(one, cohorts, seed)
         size = f"{one.models} × {one.scenarios} × {one.benchmarks} × {one.questions} × {one.replicates}"
+        shared = f", {one.shared:.0%} shared" if one.shared else ""
         bias = f"{np.mean(found.raw):.2f} | {np.mean(found.corrected):.3f} | {np.sqrt(np.mean(found.squares)):.3f}"
         covered = " | ".join(_share(found.covered[name]) for name in found.covered)
-        print(f"| {size} | {one.fluctuation:g}, {one.effects} | {bias} | {covered} |", flush=True)
+        print(f"| {size} | {one.fluctuation:g}, {one.effects}{shared} | {bias} | {covered} |", flush=True)
+        odds, came = known.setdefault(shared.strip(", ") or "each model its own", ([], []))
         odds += found.odds
         came += found.came
-    expected, hits = np.concatenate(odds).ravel(), np.concatenate(came).ravel()
-    print("\n| said | came true | grades |\n|---:|---:|---:|")
+    for effects, (odds, came) in known.items():
+        _print_calibration(effects, np.concatenate(odds).ravel(), np.concatenate(came).ravel())
+
+
+def _print_calibration(effects: str, expected: Floats, hits: Floats) -> None:
+    """How often grades came true, by the odds that were given."""
+    print(f"\nScenario effects: {effects}\n\n| said | came true | grades |\n|---:|---:|---:|")
     for low in np.arange(0, 1, 0.1):
         mine = (expected >= low) & (expected < low + 0.1 + (low > 0.85))
         if mine.any():

@@ -44,6 +44,12 @@ def _read(tmp_path: Path, text: str, missing: Missing = "refuse"):
         (LONG + "a,x,quiz,9,0,1.5\n", "1.5 in column score is outside 0 to 1"),
         (LONG + "a,x,quiz,9,0,\n", "'' in column score is no number"),
         (LONG + "a,x,quiz,9,0,nan\n", "nan in column score is outside"),
+        (GOOD.replace("50,60", "0.5,0.6").replace("52,61", "1,1").replace("70,7", "0.7,0."), "look like shares"),
+        (GOOD.replace("75", "7_5"), "'7_5' in column exam is no number"),
+        (GOOD.replace("b,1,70,75", '"b\nb",1,70\n'), "cube.csv:6 has 3 cells"),
+        (LONG + ",x,quiz,9,0,1\n", "a model that is empty"),
+        (LONG + "a ,x,quiz,9,0,1\n", "spaces around it: 'a '"),
+        (LONG + "".join(f"a,x,quiz,9,r{one},1\n" for one in range(1001)), "1,003 different replicates"),
         (LONG + "a,x,quiz,9\n", "cube.csv:26 has 4 cells"),
         (LONG + "a,x,quiz,9,0,1\n", "lacks answers of a in y; b in x, y"),
     ],
@@ -79,6 +85,11 @@ def test_nothing_is_left_is_an_error(tmp_path: Path) -> None:
 def test_a_replicate_that_is_missing_leaves_the_mean_of_the_others(tmp_path: Path) -> None:
     cube = _read(tmp_path, LONG.replace("a,x,quiz,2,0,0\n", ""))
     assert cube.scores[0, 0, 0] == pytest.approx(100 * (0.5 + 0.5 + 1.0) / 3)
+
+
+def test_an_empty_line_at_the_end_and_a_newline_in_a_name_are_no_error(tmp_path: Path) -> None:
+    assert _read(tmp_path, LONG + "\n\n").models == ("a", "b")
+    assert _read(tmp_path, GOOD.replace("b,", '"b\nc",') + "\n").models == ("a", "b\nc")
 
 
 def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:

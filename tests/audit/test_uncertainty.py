@@ -58,6 +58,41 @@ def test_a_model_that_never_moved_has_no_interval_of_width_zero() -> None:
     assert (still.fluctuation, still.fluctuation_ci95, still.ability_ci95) == (0.0, None, None)
 
 
+def test_less_than_noise_is_no_proof_of_stillness() -> None:
+    cube = drawn(np.full(200, 0.0), questions=40, seed=2)
+    for resampled in ("scenarios", "cases", "both"):
+        found = intervals_of(cube.overall, noise_of(cube, resampled), resampled)
+        assert found.corrected is not None
+        assert (found.corrected[:, 0] == 0).mean() > 0.9
+        assert found.corrected[:, 1].min() > 1
+
+
+def test_no_interval_is_wider_than_scores_can_be() -> None:
+    found = audit(cube_of([[0.0, 100.0], [100.0, 0.0]]))
+    assert all(one.fluctuation_ci95 is not None and one.fluctuation_ci95[1] == 50 for one in found.models)
+
+
+def test_what_noise_explains_wholly_is_said_and_not_graded() -> None:
+    result = audit(drawn(np.full(6, 0.0), questions=60, seed=5))
+    still = [one for one in result.models if one.corrected == 0]
+    assert still
+    assert all(one.corrected_grade is None for one in still)
+    assert any("nothing is left of" in one and still[0].model in one for one in result.warnings)
+
+
+def test_missing_replicates_are_said() -> None:
+    cube = drawn(np.full(4, 2.0), questions=20)
+    cube.outcomes["quiz"].scores[1, :, :5, 1] = np.nan
+    result = audit(cube)
+    said = "answers are missing, of 400 a model, and means are of the replicates there are: model-1 50"
+    assert said in result.warnings
+
+
+def test_over_cases_alone_no_odds_are_given_that_would_be_over_scenarios() -> None:
+    result = audit(drawn(np.full(4, 2.0), questions=20), resampled="cases")
+    assert all(one.grade_probability is None for one in result.models)
+
+
 def test_nobody_moved_is_said() -> None:
     result = audit(cube_of([[50.0] * 8, [60.0] * 8, [70.0] * 8, [80.0] * 8]))
     assert "no model moved at all: every score is the same in every scenario" in result.warnings

@@ -12,7 +12,7 @@ from tests.support.library import SKILL, Ended, read
 PRICED = {"provider": "openai", "price": {"input": 1, "output": 2}, "params": {"max_output_tokens": 100}}
 CALLS = len(CELLS) * 2
 FEW = [
-    "2 models: below 4 there are no quartiles to grade by",
+    "2 models: below 4 quartiles are hardly more than an order",
     "3 scenarios: below 6 a fluctuation is known only roughly",
     f"2 questions of '{SECOND}': below 50 single questions weigh much",
     f"1 case of '{SECOND}' left out: no ground truth",

@@ -109,6 +109,18 @@ def test_a_changed_cohort_is_seen_beside_the_last_audit(served: AuditLibrary) ->
     assert any("the cohort changed since the last audit (new: two)" in one for one in warnings)
 
 
+def test_a_broken_report_beside_it_stops_nothing_and_one_that_is_named_does(served: AuditLibrary) -> None:
+    assert served.audit("-n", "1").code == 0
+    broken = served.write("audits/20200101T000000Z-000000/report.json", {"audit_version": 9})
+    folder = next(path for path in served.audits.iterdir() if (path / "audit.json").exists())
+    done = served.call("audit", "report", str(folder), "--format", "json")
+    assert done.code == 0
+    assert "whether the cohort changed is not known" in done.err
+    named = served.call("audit", "report", str(folder), "--previous", str(broken))
+    assert named.code == 2
+    assert "has audit_version 9" in named.err
+
+
 def test_weights_are_of_benchmarks_there_are(served: AuditLibrary) -> None:
     assert served.audit("-n", "1").code == 0
     done = served.call("audit", "report", "--weight", "second=3", "--format", "json")
@@ -126,6 +138,7 @@ def test_weights_are_of_benchmarks_there_are(served: AuditLibrary) -> None:
         (("--cube", "nowhere.csv"), "cannot read nowhere.csv"),
         (("--cube", str(PAPER), "somewhere"), "does not go with folders"),
         (("--cube", str(PAPER), "--resample", "both"), "needs single answers"),
+        (("--questions", "5", "--audits", "none"), "none holds no audit"),
         (("--cube", str(PAPER), "--grades", "8"), "needs at least 20 models; there are 13"),
     ],
 )

@@ -81,6 +81,16 @@ def test_a_model_without_a_key_is_no_failure_of_the_report_and_anything_else_is(
     assert ran.code == means
     (call,) = ran.calls
     assert call[3:6] == ["audit", "report", env["ARTIFACTS"]]
+    assert not any(word.startswith("--previous") for word in call)
+
+
+def test_a_report_that_was_committed_is_what_the_cohort_is_compared_with(tmp_path: Path) -> None:
+    for name in ("20260101T000000Z-aaaaaa", "20260201T000000Z-bbbbbb"):
+        (tmp_path / "audits" / name).mkdir(parents=True)
+        (tmp_path / "audits" / name / "report.json").write_text("{}")
+    env = {"ARTIFACTS": str(tmp_path / "artifacts"), "PLAN": "plan.json", "REPORT": "report"}
+    (call,) = run_script(step("report", "Report"), tmp_path, env).calls
+    assert call[-1] == "--previous=./audits/20260201T000000Z-bbbbbb/report.json"
 
 
 @pytest.mark.act

@@ -9,7 +9,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 _WORD = re.compile(r"\w+", re.UNICODE)
@@ -159,6 +159,24 @@ def digest(content: str | bytes) -> str:
     """Return `sha256:` and the hexadecimal SHA-256 of the content (text as UTF-8)."""
     raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return "sha256:" + hashlib.sha256(raw).hexdigest()
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "case"), counted(2, "case")
+    ('1 case', '2 cases')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """The first names of a list, and how many more there are.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

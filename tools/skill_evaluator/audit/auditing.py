@@ -59,9 +59,9 @@ def audit(
     resampled = resampled or ("scenarios" if cube.outcomes is None else "both")
     measured = _measure(cube, resampled, bins)
     models = _models(cube, measured, scale)
-    order = np.argsort(measured.fluctuations)
-    most_stable = None if measured.odds is None else float(measured.odds.most_stable[order[0]])
-    found = [*cautions(cube, models, most_stable), *(cohort_changes(cube.models, previous) if previous else [])]
+    first = int(measured.fluctuations.argmin())
+    steadiest = None if measured.odds is None else (cube.models[first], float(measured.odds.most_stable[first]))
+    found = [*cautions(cube, models, steadiest), *(cohort_changes(cube.models, previous) if previous else [])]
     return AuditResult(
         cohort=list(cube.models),
         scenarios=list(cube.scenarios),
@@ -97,13 +97,13 @@ def _measure(cube: Cube, resampled: Resampled, bins: int) -> _Measured:
         corrected=None if noise.floor is None else corrected_fluctuation(variance, noise.floor, overall.shape[1] - 1),
         noise=noise,
         intervals=intervals_of(overall, noise, resampled),
-        odds=grade_odds(variance, noise.floor, matched_degrees(overall), bins),
+        odds=None if resampled == "cases" else grade_odds(variance, noise.floor, matched_degrees(overall), bins),
     )
 
 
 def _models(cube: Cube, measured: _Measured, scale: Sequence[str]) -> list[ModelResult]:
     grades = grades_of(measured.fluctuations, scale)
-    corrected = [None] * len(grades) if measured.corrected is None else grades_of(measured.corrected, scale)
+    corrected = _corrected_grades(measured.corrected, scale) or [None] * len(grades)
     quadrants = quadrants_of(measured.abilities, measured.fluctuations)
     adjusted = figures.adjusted(cube, scale)
     return [
@@ -131,6 +131,14 @@ def _models(cube: Cube, measured: _Measured, scale: Sequence[str]) -> list[Model
         )
         for m, name in enumerate(cube.models)
     ]
+
+
+def _corrected_grades(corrected: Floats | None, scale: Sequence[str]) -> list[str | None]:
+    """Grades by the corrected fluctuation; none for a model of whose fluctuation nothing is left."""
+    if corrected is None:
+        return []
+    grades = grades_of(corrected, scale)
+    return [grade if left > 0 else None for grade, left in zip(grades, corrected, strict=True)]
 
 
 def _odds(odds: GradeOdds | None, model: int, scale: Sequence[str]) -> dict[str, float] | None:

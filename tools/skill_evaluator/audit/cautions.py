@@ -1,9 +1,9 @@
 """What a reader of an audit must be told before the figures are used: one sentence each, the weightiest first."""
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
-from scipy import stats
 
 from skill_evaluator.audit.cube import Cube
 from skill_evaluator.audit.regimes import is_settled
@@ -14,21 +14,28 @@ from skill_evaluator.audit.results import (
     AuditResult,
     ModelResult,
 )
-from skill_evaluator.paired_tests import ALPHA
+from skill_evaluator.audit.separating import spread_p
+from skill_evaluator.paired_tests import ALPHA, adjusted
 from skill_evaluator.scoring import ANSWERED, SCORED
+from skill_evaluator.text import counted, listed
 
 _MOST_UNREAD = 0.1  # of a model's answers
 _MOST_OF_ONE = 0.8  # share of σ² that one benchmark may carry
-_SHOWN = 5
+_SETTLED_FIRST = 0.7
 
 
-def cautions(cube: Cube, models: Sequence[ModelResult], most_stable: float | None) -> list[str]:
-    """Warnings about the sample, the grades and what carries the fluctuation."""
+def cautions(cube: Cube, models: Sequence[ModelResult], steadiest: tuple[str, float] | None) -> list[str]:
+    """Warnings about the sample, the grades and what carries the fluctuation.
+
+    `steadiest`: the model that moved least, and how probable it is that it does.
+    """
     found = [
         *_about_size(cube),
         *_about_answers(models),
+        *_about_missing(cube),
         *_about_likeness(cube),
-        *_about_grades(models, most_stable),
+        *_about_noise(models),
+        *_about_grades(models, steadiest),
         *_about_shares(models),
     ]
     if cube.treatment is not None:
@@ -42,7 +49,7 @@ def cohort_changes(cohort: Sequence[str], previous: AuditResult) -> list[str]:
     went = [name for name in previous.cohort if name not in cohort]
     if not came and not went:
         return []
-    changes = [f"new: {_some(came)}"] * bool(came) + [f"gone: {_some(went)}"] * bool(went)
+    changes = [f"new: {listed(came)}"] * bool(came) + [f"gone: {listed(went)}"] * bool(went)
     return [
         f"the cohort changed since the last audit ({'; '.join(changes)}): grades are relative to it, so compare none"
     ]
@@ -57,10 +64,10 @@ def _about_size(cube: Cube) -> list[str]:
             if models == 1
             else "quartiles of so few are hardly more than an order"
         )
-        found.append(f"{_counted(models, 'model')}, fewer than {FEWEST_MODELS}: {known}")
+        found.append(f"{counted(models, 'model')}, fewer than {FEWEST_MODELS}: {known}")
     if scenarios < FEWEST_SCENARIOS:
         found.append(
-            f"{_counted(scenarios, 'scenario')}, fewer than {FEWEST_SCENARIOS}: a fluctuation of so few is a guess"
+            f"{counted(scenarios, 'scenario')}, fewer than {FEWEST_SCENARIOS}: a fluctuation of so few is a guess"
         )
     few = {name: count for name, count in cube.questions.items() if count < FEWEST_QUESTIONS}
     if few:
@@ -69,8 +76,19 @@ def _about_size(cube: Cube) -> list[str]:
             f"fewer than {FEWEST_QUESTIONS} questions ({counts}): which they are may be much of the fluctuation"
         )
     if cube.outcomes is not None and cube.replicates == 1:
-        found.append("one answer a question: the noise of replicates cannot be told from the effect of scenarios")
+        found.append("one answer a question: how a model varies by itself is not told from what suits a question")
     return found
+
+
+def _about_missing(cube: Cube) -> list[str]:
+    """Replicates that nobody has, where another of the same question stands for them."""
+    outcomes = list((cube.outcomes or {}).values())
+    missing = sum((np.isnan(one.scores).sum(axis=(1, 2, 3)) for one in outcomes), np.zeros(len(cube.models), dtype=int))
+    planned = sum(one.scores[0].size for one in outcomes)
+    holes = [f"{name} {count:,}" for name, count in zip(cube.models, missing, strict=True) if count]
+    if not holes:
+        return []
+    return [f"answers are missing, of {planned:,} a model, and means are of the replicates there are: {listed(holes)}"]
 
 
 def _about_answers(models: Sequence[ModelResult]) -> list[str]:
@@ -82,7 +100,7 @@ def _about_answers(models: Sequence[ModelResult]) -> list[str]:
     ]
     if not lost:
         return []
-    return [f"answers that are unparseable, refused or cut off count as wrong, and are many of {_some(lost)}"]
+    return [f"answers that are unparseable, refused or cut off count as wrong, and are many of {listed(lost)}"]
 
 
 def _unread_share(model: ModelResult) -> float | None:
@@ -94,19 +112,28 @@ def _unread_share(model: ModelResult) -> float | None:
 
 
 def _about_likeness(cube: Cube) -> list[str]:
-    """All fluctuations alike: Brown and Forsythe's test (1974) of equal spreads."""
+    """All fluctuations alike: no pair of models differs, after correction for the number of pairs."""
     overall = cube.overall
     if len(overall) < 2 or overall.shape[1] < 3:
         return []
     if np.ptp(overall, axis=1).max() == 0:
         return ["no model moved at all: every score is the same in every scenario"]
-    p = float(stats.levene(*overall, center="median").pvalue)
-    if p <= ALPHA:
+    p_values = [spread_p(one, other) for one, other in combinations(overall, 2)]
+    least = min(adjusted([1.0 if p is None else p for p in p_values]))
+    if least <= ALPHA:
         return []
-    return [f"the fluctuations do not differ beyond chance (Brown and Forsythe's p = {p:.2f}): the grades rank noise"]
+    return [f"no two fluctuations differ beyond chance (q = {least:.2f} at best): the grades may rank noise"]
 
 
-def _about_grades(models: Sequence[ModelResult], most_stable: float | None) -> list[str]:
+def _about_noise(models: Sequence[ModelResult]) -> list[str]:
+    """Models that chance alone would move as much."""
+    still = [one.model for one in models if one.corrected == 0 and one.fluctuation > 0]
+    if not still:
+        return []
+    return [f"nothing is left of {counted(len(still), 'fluctuation')} once its noise is taken off: {listed(still)}"]
+
+
+def _about_grades(models: Sequence[ModelResult], steadiest: tuple[str, float] | None) -> list[str]:
     found = []
     unsettled = [one for one in models if not is_settled(one)]
     if unsettled:
@@ -114,12 +141,10 @@ def _about_grades(models: Sequence[ModelResult], most_stable: float | None) -> l
             f"{one.model} {one.grade} {(one.grade_probability or {}).get(one.grade or '', 0):.2f}" for one in unsettled
         ]
         found.append(
-            f"{len(unsettled)} of {_counted(len(models), 'grade')} are not settled (the odds of each): {_some(names)}"
+            f"{len(unsettled)} of {counted(len(models), 'grade')} are not settled (the odds of each): {listed(names)}"
         )
-    if most_stable is not None and most_stable < 0.5:
-        found.append(
-            f"which model is the most stable is not settled: the first is so with probability {most_stable:.2f}"
-        )
+    if steadiest is not None and steadiest[1] < _SETTLED_FIRST:
+        found.append(f"which model moves least is not settled: {steadiest[0]} does with probability {steadiest[1]:.2f}")
     return found
 
 
@@ -131,12 +156,3 @@ def _about_shares(models: Sequence[ModelResult]) -> list[str]:
         for benchmark, share in one.shares.items()
         if share > _MOST_OF_ONE
     ]
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

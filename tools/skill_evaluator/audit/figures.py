@@ -56,13 +56,12 @@ def worst_of(cube: Cube, model: int) -> Worst:
 def adjusted(cube: Cube, grades: Sequence[str]) -> list[Adjusted]:
     """Fluctuation and grade of each model once every scenario's mean over the models is taken out.
 
-    What is left is what a scenario does to this model more than to the others. With one model nothing is left.
+    What is left is how a model moves against its cohort, of which it is a part: among few models each has something of
+    the others in it, so fewer than three are not graded.
     """
     spread = (cube.overall - cube.overall.mean(axis=0)).std(axis=1, ddof=1)
-    return [
-        Adjusted(fluctuation=float(one), grade=grade)
-        for one, grade in zip(spread, grades_of(spread, grades), strict=True)
-    ]
+    known = grades_of(spread, grades) if len(spread) > 2 else [None] * len(spread)
+    return [Adjusted(fluctuation=float(one), grade=grade) for one, grade in zip(spread, known, strict=True)]
 
 
 def scenario_carriers(cube: Cube) -> list[Carrier]:

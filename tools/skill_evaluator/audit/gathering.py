@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skill_evaluator.audit import manifest as audits
+from skill_evaluator.audit.cells import parts_of
 from skill_evaluator.audit.cube import Outcomes, Spending
 from skill_evaluator.audit.drawing import changed_cases
 from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest
@@ -155,7 +156,7 @@ class _Grid:
 
 def _place(replicate: Replicate, grids: Mapping[str, _Grid], manifest: AuditManifest, model: int) -> str:
     """Put the score of one call where it belongs; returns what became of the call."""
-    benchmark, scenario, case = replicate.call.case_id.split("/")
+    benchmark, scenario, case = parts_of(replicate.call.case_id)
     grid = grids[benchmark]
     if replicate.completion is not None and replicate.failure is None:
         kind, value = grid.score(case, replicate.completion.text)

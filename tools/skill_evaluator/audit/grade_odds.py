@@ -1,4 +1,4 @@
-"""How probable each grade is: the cohort's true fluctuations given the measured ones, by an empirical Bayes model.
+"""How probable each grade is: the cohort's true fluctuations given the measured ones, by a hierarchical Bayes model.
 
 log τ_m ~ N(a, b²) over the cohort, s²_m ~ (τ²_m + noise_m)·χ²_ν ÷ ν; a, b and all τ_m are integrated over on a grid
 (Gelman et al. 2013, Bayesian Data Analysis, §5). Counting grades over resamples instead would count the noise twice.

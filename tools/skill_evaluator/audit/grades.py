@@ -14,6 +14,7 @@ from skill_evaluator.errors import AuditError
 QUARTERS = ("AAA", "AA", "A", "BBB")
 _FINER = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB")
 SCALES = {len(scale): scale for scale in (QUARTERS, _FINER)}
+BEST_FIRST = {grade: place for place, grade in enumerate(_FINER)}  # of either scale
 FINER_NEEDS = 20  # models, so that a bin holds more than two
 _SAME = 1e-9  # points; two fluctuations that differ by less are one
 

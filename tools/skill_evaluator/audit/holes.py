@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes, Spending, equal_or_given
 from skill_evaluator.errors import AuditError
+from skill_evaluator.text import listed
 
 Missing = Literal["refuse", "questions", "scenarios", "models"]
 _SHOWN = 4
@@ -109,7 +110,7 @@ def _answered_everywhere(outcomes: Mapping[str, Outcomes], where: str) -> tuple[
             scores=one.scores[:, :, complete],
         )
         dropped += [f"{name}/{question}" for question, keeps in zip(one.questions, complete, strict=True) if not keeps]
-    return kept, f"left out {_some(dropped)}: some model has no answer to them" if dropped else None
+    return kept, f"left out {listed(dropped)}: some model has no answer to them" if dropped else None
 
 
 def _kept(
@@ -147,9 +148,4 @@ def _left_out(
 ) -> str | None:
     gone = [name for index, name in enumerate(models) if index not in kept_models]
     gone += [f"scenario {name}" for index, name in enumerate(scenarios) if index not in kept_scenarios]
-    return f"left out {_some(gone)}: incomplete" if gone else None
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+    return f"left out {listed(gone)}: incomplete" if gone else None

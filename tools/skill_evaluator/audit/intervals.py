@@ -15,7 +15,9 @@ from skill_evaluator.audit.noise import Noise
 from skill_evaluator.audit.results import Interval, Resampled
 
 _TAIL = 0.025
+_LEAST_POWER = 0.16
 _STEPS = 60  # of bisection
+_MOST_VARIANCE = 50.0**2  # of values between 0 and 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,12 +35,15 @@ def intervals_of(overall: Floats, noise: Noise, resampled: Resampled) -> Interva
     if resampled == "cases":
         if noise.floor is None:
             return _nothing(len(overall))
-        corrected = _with_scenarios_fixed(variance, noise.floor, overall.shape[1] - 1)
+        degrees = overall.shape[1] - 1
+        corrected = _with_scenarios_fixed(variance, _plausible(variance, noise.floor, degrees), noise.floor, degrees)
         spread = corrected + noise.floor[:, None]
     else:
-        degrees = matched_degrees(overall)
-        spread = _spread(variance, degrees)
-        corrected = spread if noise.floor is None else np.maximum(spread - noise.floor[:, None], 0.0)
+        matched = matched_degrees(overall)
+        floor = np.zeros_like(variance) if noise.floor is None else noise.floor
+        spread = _spread(variance, variance, matched)
+        wide = _spread(variance, _plausible(variance, floor, matched), matched)
+        corrected = np.maximum(wide - floor[:, None], 0.0)
     return Intervals(
         ability=_ability(overall, noise, resampled),
         fluctuation=np.sqrt(spread),
@@ -67,16 +72,30 @@ def matched_degrees(overall: Floats) -> float:
     return float(2 * scenarios / (max(kurtosis - 3.0, 0.0) + 2 * scenarios / (scenarios - 1)))
 
 
-def _spread(variance: Floats, degrees: float) -> Floats:
-    """Of the variance among scenarios, noise included: s²·ν ÷ χ². A model that never moved tells nothing."""
+def _plausible(variance: Floats, noise: Floats, degrees: float) -> Floats:
+    """The variance seen, or the 16 % quantile of what noise alone gives: less is luck, and no proof of stillness.
+
+    A bound on it is never nothing. Cowan, Cranmer, Gross and Vitells 2011, power-constrained limits (arXiv:1105.3166).
+    """
+    return np.asarray(np.maximum(variance, noise * float(chdtri(degrees, 1 - _LEAST_POWER)) / degrees))
+
+
+def _spread(variance: Floats, most: Floats, degrees: float) -> Floats:
+    """Of the variance among scenarios, noise included: s²·ν ÷ χ²; the upper bound is of `most`.
+
+    A model that never moved tells nothing.
+    """
     low, high = degrees / chdtri(degrees, [_TAIL, 1 - _TAIL])
-    return np.where(variance[:, None] > 0, variance[:, None] * np.array([low, high]), np.nan)
+    bounds = np.minimum(np.stack([variance * low, most * high], axis=1), _MOST_VARIANCE)
+    return np.where(variance[:, None] > 0, bounds, np.nan)
 
 
-def _with_scenarios_fixed(variance: Floats, noise: Floats, degrees: int) -> Floats:
+def _with_scenarios_fixed(variance: Floats, most: Floats, noise: Floats, degrees: int) -> Floats:
     """Of the variance among these very scenarios: s²·ν ÷ noise is noncentral χ², solved for its noncentrality."""
-    ratio = np.divide(variance * degrees, noise, out=np.full(len(noise), np.nan), where=noise > 0)
-    bounds = np.stack([_noncentrality(ratio, degrees, 1 - _TAIL), _noncentrality(ratio, degrees, _TAIL)], axis=1)
+    least, largest = (
+        np.divide(one * degrees, noise, out=np.full(len(noise), np.nan), where=noise > 0) for one in (variance, most)
+    )
+    bounds = np.stack([_noncentrality(least, degrees, 1 - _TAIL), _noncentrality(largest, degrees, _TAIL)], axis=1)
     return np.asarray(bounds * noise[:, None] / degrees)
 
 

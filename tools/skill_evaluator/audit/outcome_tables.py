@@ -18,6 +18,7 @@ from skill_evaluator.audit.tables import OUTCOME_COLUMNS
 from skill_evaluator.errors import AuditError
 
 _BLOCK = 200_000  # rows
+_MOST_REPLICATES = 1000
 _LABELS = OUTCOME_COLUMNS[:5]
 Indices = NDArray[np.int32]
 
@@ -59,6 +60,8 @@ def _read(path: Path) -> _Rows:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             for block in _blocks(file):
+                if not block:
+                    continue
                 columns = _columns(block, path, line)
                 labels.append(np.stack([_numbers(names[label], columns[k]) for k, label in enumerate(_LABELS)]))
                 scores.append(_scores(columns[5], path, line))
@@ -67,6 +70,14 @@ def _read(path: Path) -> _Rows:
         raise AuditError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}") from None
     if not scores:
         raise AuditError(f"{path} has no row below its header")
+    for label, known in names.items():
+        wrong = next((name for name in known if not name or name != name.strip()), None)
+        if wrong is not None:
+            raise AuditError(f"{path} has a {label} that is empty or has spaces around it: '{wrong}'")
+    if len(names["replicate"]) > _MOST_REPLICATES:
+        raise AuditError(
+            f"{path} has {len(names['replicate']):,} different replicates; number the answers to a question from 0"
+        )
     return _Rows(names, np.concatenate(labels, axis=1), np.concatenate(scores))
 
 
@@ -74,6 +85,8 @@ def _blocks(file: Iterator[str]) -> Iterator[list[list[str]]]:
     reader = csv.reader(file, strict=True)
     next(reader)
     while block := list(islice(reader, _BLOCK)):
+        while block and not block[-1]:
+            block.pop()  # an empty line at the end
         yield block
 
 

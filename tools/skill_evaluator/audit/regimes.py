@@ -4,14 +4,15 @@ Agentic: a step that fails spoils the steps after it, so stability comes first. 
 so ability does. Cost-sensitive: what a right answer costs, and how long it takes.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 
+from skill_evaluator.audit.grades import BEST_FIRST
 from skill_evaluator.audit.results import ModelResult, Ranked, Regime
 
 _SETTLED = 0.7  # a grade less probable than this is said to be uncertain
 _DEEP = 5.0  # points below its ability in its worst scenario
 _LEAST_ABLE = 0.9  # of the best ability: a model that is cheap and mostly wrong is no bargain
-Text = Callable[[ModelResult], str]
 
 
 def regimes_of(models: Sequence[ModelResult]) -> dict[str, Regime]:
@@ -26,17 +27,12 @@ def is_settled(model: ModelResult) -> bool:
 
 
 def _agentic(models: Sequence[ModelResult]) -> Regime:
-    scale = sorted({one.grade for one in models if one.grade}, key=lambda grade: _least(models, grade))
-    order = sorted(models, key=lambda one: (scale.index(one.grade) if one.grade else 0, -one.ability))
+    order = sorted(models, key=lambda one: (BEST_FIRST[one.grade] if one.grade else 0, -one.ability))
     return Regime(
         title="Agentic: many steps, each on the one before",
         note="by grade, and within a grade by ability",
         ranked=[Ranked(model=one.model, reason=_why_stable(one)) for one in order],
     )
-
-
-def _least(models: Sequence[ModelResult], grade: str) -> float:
-    return min(one.fluctuation for one in models if one.grade == grade)
 
 
 def _why_stable(model: ModelResult) -> str:
@@ -76,16 +72,20 @@ def _cheap(models: Sequence[ModelResult]) -> Regime:
     title = "Cost-sensitive: many answers on a budget"
     priced = [one for one in models if one.usd_per_1000_right is not None]
     if not priced:
-        return Regime(title=title, note="no order: what the models cost is not known from a table of scores", ranked=[])
+        return Regime(title=title, note="no order: what a right answer costs is not known of any model", ranked=[])
     least = _LEAST_ABLE * max(one.ability for one in models)
-    order = sorted(priced, key=lambda one: (one.ability < least, one.usd_per_1000_right, one.latency_s or 0.0))
+    order = sorted(priced, key=lambda one: (one.ability < least, one.usd_per_1000_right, _or_last(one.latency_s)))
     unknown = [one.model for one in models if one.usd_per_1000_right is None]
     note = f"by the cost of 1,000 right answers, then latency; models below 90 % of the best ability ({least:.1f}) last"
     return Regime(
         title=title,
-        note=f"{note}; no price is known for {', '.join(unknown)}" if unknown else note,
+        note=f"{note}; not known of {', '.join(unknown)}" if unknown else note,
         ranked=[Ranked(model=one.model, reason=_why_cheap(one, one.ability < least)) for one in order],
     )
+
+
+def _or_last(latency_s: float | None) -> float:
+    return math.inf if latency_s is None else latency_s
 
 
 def _why_cheap(model: ModelResult, weak: bool) -> str:

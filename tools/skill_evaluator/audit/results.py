@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from skill_evaluator.errors import AuditError
-from skill_evaluator.files import read_json, validated
+from skill_evaluator.files import read_versioned
 
 Quadrant = Literal["safe default", "predictable baseline", "strong but scenario-fragile", "avoid"]
 Resampled = Literal["scenarios", "cases", "both"]
@@ -45,8 +45,8 @@ class Adjusted(_Part):
 
 
 class ModelResult(_Part):
-    """One model. `scenarios`: its score in each. `noise`: the spread that replicates alone would give (a standard
-    deviation), `corrected`: the fluctuation without it (None: single answers are not known, or one a question).
+    """One model. `scenarios`: its score in each. `noise`: the spread that chance alone would give (a standard
+    deviation; what counts as chance goes by what is resampled), `corrected`: the fluctuation without it; None: unknown.
 
     `grade` goes by `fluctuation` as measured, `corrected_grade` by `corrected`; `shares` of the variance by benchmark.
     `answers`: how many were scored, and how many were unparseable, refused or truncated (and count as wrong) or failed.
@@ -143,7 +143,8 @@ class Separation(_Part):
     """What it takes to tell two models' fluctuations apart (80 % power at 5 %).
 
     `p`: of the difference seen (Pitman and Morgan). `scenarios`: needed with as many questions as now, and
-    `scenarios_more_questions` with four times as many; None: no number up to 10,000 is enough, or it is not known.
+    `scenarios_more_questions` with four times as many; None: no number up to 10,000 is enough. `questions`: needed with
+    the scenarios there are; None: no number is enough. The last two are None, too, where the noise is not known.
     """
 
     stable: str
@@ -151,6 +152,7 @@ class Separation(_Part):
     p: float | None
     scenarios: int | None
     scenarios_more_questions: int | None
+    questions: int | None = None
 
 
 class BenchmarkUsed(_Part):
@@ -187,4 +189,4 @@ class AuditResult(_Part):
 
 def read_audit(path: Path) -> AuditResult:
     """Read an earlier audit's report.json; raises AuditError."""
-    return validated(AuditResult, read_json(path, AuditError), path, AuditError)
+    return read_versioned(AuditResult, path, "audit_version", AUDIT_VERSION, AuditError)

@@ -17,6 +17,7 @@ from skill_evaluator.paired_tests import ALPHA, POWER
 
 _MOST = 10_000  # scenarios; more is no plan
 _MORE_QUESTIONS = 4  # times as many: half the noise
+_TIMES = [1.1**power for power in range(49)]  # as many questions: up to a hundredfold
 
 
 def separations_of(cube: Cube, floor: Floats | None, grades: Sequence[str | None]) -> list[Separation]:
@@ -36,10 +37,21 @@ def _separation(cube: Cube, floor: Floats | None, stable: int, fragile: int) -> 
     return Separation(
         stable=cube.models[stable],
         fragile=cube.models[fragile],
-        p=_p(_association(covariance), len(first)),
+        p=spread_p(first, second),
         scenarios=_needed(_association(covariance)),
         scenarios_more_questions=None if less is None else _needed(_association(covariance - less)),
+        questions=None if floor is None else _questions(cube, covariance, np.diag(_noises(floor, stable, fragile))),
     )
+
+
+def _questions(cube: Cube, covariance: Floats, noises: Floats) -> int | None:
+    """Questions, all benchmarks together, with which the scenarios there are would do; None: no number of them."""
+    present = sum(cube.questions.values())
+    for times in _TIMES:
+        needed = _needed(_association(covariance - noises * (1 - 1 / times)))
+        if needed is not None and needed <= len(cube.scenarios):
+            return math.ceil(present * times)
+    return None
 
 
 def _noises(floor: Floats, stable: int, fragile: int) -> Floats:
@@ -51,6 +63,11 @@ def _association(covariance: Floats) -> float:
     one, other = max(covariance[0, 0], 0.0), max(covariance[1, 1], 0.0)
     scale = (one + other) ** 2 - 4 * covariance[0, 1] ** 2
     return float((other - one) / math.sqrt(scale)) if scale > 0 else 0.0
+
+
+def spread_p(one: Floats, other: Floats) -> float | None:
+    """p of the difference between two models' spreads over the same scenarios; None for fewer than three."""
+    return _p(_association(np.cov(one, other)), len(one))
 
 
 def _p(association: float, scenarios: int) -> float | None:

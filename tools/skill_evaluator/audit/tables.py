@@ -4,7 +4,9 @@ Its own module because such a table comes from anywhere: every row is checked, a
 """
 
 import csv
-from collections.abc import Mapping, Sequence
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,12 +33,13 @@ def header_of(path: Path) -> tuple[str, ...]:
 def read_scores(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
     """Read a table of scores; raises AuditError with line and column for what is wrong in it."""
     try:
-        rows = list(csv.reader(read_text(path, AuditError).removeprefix("\ufeff").splitlines(), strict=True))
+        reader = csv.reader(io.StringIO(read_text(path, AuditError), newline=""), strict=True)
+        rows = [(reader.line_num, row) for row in reader]
     except csv.Error as problem:
         raise AuditError(f"{path} is no CSV: {problem}") from None
-    columns = _columns(rows[0] if rows else [], path)
+    columns = _columns(rows[0][1] if rows else [], path)
     cells: dict[tuple[str, str], tuple[int, list[float]]] = {}
-    for line, row in enumerate(rows[1:], start=2):
+    for line, row in rows[1:]:
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(columns):
@@ -52,12 +55,19 @@ def read_scores(path: Path, *, weights: Mapping[str, float], missing: Missing = 
         )
     if not cells:
         raise AuditError(f"{path} has no row below its header")
+    _refuse_shares(cells.values(), path)
     models = tuple(dict.fromkeys(model for model, _ in cells))
     scenarios = tuple(dict.fromkeys(scenario for _, scenario in cells))
     scores = np.full((len(models), len(scenarios), len(columns) - 2), np.nan)
     for (model, scenario), (_, values) in cells.items():
         scores[models.index(model), scenarios.index(scenario)] = values
     return cube_of_scores(models, scenarios, columns[2:], scores, weights=weights, missing=missing, where=str(path))
+
+
+def _refuse_shares(cells: Iterable[tuple[int, list[float]]], path: Path) -> None:
+    known = [score for _, scores in cells for score in scores if not math.isnan(score)]
+    if known and 0 < max(known) <= 1:
+        raise AuditError(f"{path}: no score is above 1, so that they look like shares; give them in per cent, 0 to 100")
 
 
 def _columns(header: Sequence[str], path: Path) -> tuple[str, ...]:
@@ -76,7 +86,7 @@ def _score(cell: str, where: str, column: str) -> float:
     if text.casefold() in _EMPTY:
         return float("nan")
     try:
-        score = float(text)
+        score = float(text.replace("_", "?"))
     except ValueError:
         raise AuditError(f"{where}: '{text}' in column {column} is no number") from None
     if not 0 <= score <= 100:

@@ -58,18 +58,17 @@ class Options:
 def audit_report(options: Options) -> int:
     """Read, audit, write the files and print; exit code 4 where a model that was to be asked is not in it."""
     folders = () if options.cube else options.folders or (_newest(options.audits),)
-    cube, absent = _from_table(options, options.cube) if options.cube else _from_runs(options, folders)
+    cube, absent, remarks = _from_table(options, options.cube) if options.cube else _from_runs(options, folders)
     previous = _previous(options, folders)
     result = audit(cube, resampled=options.resampled, bins=options.bins, previous=previous)
     if absent:
-        said = f"left out, as nothing is there of them: {', '.join(absent)}; grades are among the others only"
-        result = result.model_copy(update={"warnings": [said, *result.warnings]})
+        remarks = [f"left out, as nothing is there of them: {', '.join(absent)}", *remarks]
+    result = result.model_copy(update={"warnings": [*remarks, *result.warnings]})
     out = options.out or (folders[0] if len(folders) == 1 and (folders[0] / AUDIT).is_file() else None)
-    if out is not None:
-        _write(result, cube, out)
+    written = [] if out is None else _write(result, cube, out)
     print_audit(result, options.format)
-    if out is not None:
-        print(f"written: {out / REPORT}, {RESULT}, {CHARTS}, cube.csv, cube.json", file=sys.stderr)
+    if written:
+        print(f"written to {out}: {', '.join(path.name for path in written)}", file=sys.stderr)
     if options.platform:
         PLATFORMS[options.platform].add_summary(audit_markdown(result, charts=False))
     return EXIT_INCOMPLETE if absent else EXIT_OK
@@ -96,22 +95,24 @@ def _newest(audits: Path) -> Path:
     return found[-1]
 
 
-def _from_table(options: Options, path: Path) -> tuple[Cube, list[str]]:
+def _from_table(options: Options, path: Path) -> tuple[Cube, list[str], list[str]]:
     if options.folders or options.plan:
         raise AuditError("--cube does not go with folders of runs or a plan: it is either a table or an audit")
     cube = read_cube(path, weights=options.weights, missing=options.missing)
     _refuse_unknown(options.weights, cube.benchmarks)
-    if options.questions is not None and cube.outcomes is None:
+    if options.questions is not None:
+        if cube.outcomes is not None:
+            raise AuditError("--questions is for a table of scores; this one has the questions themselves")
         cube = replace(cube, questions=dict.fromkeys(cube.benchmarks, options.questions))
-    return cube, []
+    return cube, [], []
 
 
-def _from_runs(options: Options, folders: tuple[Path, ...]) -> tuple[Cube, list[str]]:
-    """The cube of an audit's runs, and the models of which nothing is there."""
+def _from_runs(options: Options, folders: tuple[Path, ...]) -> tuple[Cube, list[str], list[str]]:
+    """The cube of an audit's runs, the models of which nothing is there, and what else a reader should know."""
+    if options.questions is not None:
+        raise AuditError("--questions is for a table of scores; an audit has the questions it was drawn with")
     planned = read_audit_plan(options.plan).audit if options.plan else None
     gathered = gather(folders, options.places, planned)
-    for remark in gathered.remarks:
-        print(f"warning: {remark}", file=sys.stderr)
     _refuse_unknown(options.weights, gathered.outcomes)
     there = [place for place, name in enumerate(gathered.models) if _answered(gathered, name)]
     if not there:
@@ -126,7 +127,7 @@ def _from_runs(options: Options, folders: tuple[Path, ...]) -> tuple[Cube, list[
         answers={name: tally.outcomes for name, tally in gathered.tallies.items()},
         where=f"the audit {gathered.manifest.id}",
     )
-    return cube, [name for place, name in enumerate(gathered.models) if place not in there]
+    return cube, [name for place, name in enumerate(gathered.models) if place not in there], list(gathered.remarks)
 
 
 def _answered(gathered: Gathered, model_id: str) -> bool:
@@ -146,16 +147,21 @@ def _previous(options: Options, folders: tuple[Path, ...]) -> AuditResult | None
     if len(folders) != 1:
         return None
     earlier = sorted(path for path in folders[0].parent.glob(f"*/{RESULT}") if path.parent.name < folders[0].name)
-    return read_audit(earlier[-1]) if earlier else None
-
-
-def _write(result: AuditResult, cube: Cube, out: Path) -> None:
-    """The files; a page whose charts cannot be drawn is written without them."""
     try:
-        charts = bool(draw(result, out / CHARTS))
+        return read_audit(earlier[-1]) if earlier else None
+    except AuditError as problem:  # of a file that nobody named
+        print(f"warning: whether the cohort changed is not known: {problem}", file=sys.stderr)
+        return None
+
+
+def _write(result: AuditResult, cube: Cube, out: Path) -> list[Path]:
+    """The files, which are returned; a page whose charts cannot be drawn is written without them."""
+    charts = [out / CHARTS]
+    try:
+        draw(result, out / CHARTS)
     except AuditError as problem:
         print(f"warning: {problem}", file=sys.stderr)
-        charts = False
-    replace_text(out / REPORT, audit_markdown(result, charts=charts))
+        charts = []
+    replace_text(out / REPORT, audit_markdown(result, charts=bool(charts)))
     replace_text(out / RESULT, json_text(result.model_dump(mode="json")))
-    write_cube(cube, out)
+    return [out / REPORT, out / RESULT, *charts, *write_cube(cube, out)]

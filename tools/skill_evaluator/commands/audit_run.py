@@ -56,9 +56,9 @@ def audit_run(options: AuditOptions) -> int:
     made = _made(runs, gather([folder], options.places), halted, inputs.settings.required_coverage)
     print_audit_runs(inputs.manifest, made, options.format)
     complete = len(usable) == len(inputs.models) and all(one.complete for one in made)
-    if not complete:
+    if not complete or any(one.tally.answered < one.tally.planned for one in made):
         print(f"to go on where this stopped: {_same_command(options, folder)}", file=sys.stderr)
-    _say_what_next(folder)
+    _say_what_next(options, folder)
     return EXIT_OK if complete else EXIT_INCOMPLETE
 
 
@@ -137,9 +137,7 @@ def _same_command(options: AuditOptions, folder: Path) -> str:
         [
             ("--shard", options.shard, None),
             ("--audits", options.audits, Path("audits")),
-            ("--components", options.components, Path("components")),
-            ("--fixtures", options.fixtures, None),
-            ("--config", options.config, Path(".evaluator")),
+            *_read_from(options),
             ("--concurrency", options.concurrency, None),
             ("--max-cost", options.max_cost, None),
             ("--max-calls", options.max_calls, None),
@@ -148,6 +146,16 @@ def _same_command(options: AuditOptions, folder: Path) -> str:
     return shlex.join(["skill-evaluator", "audit", "run", *words])
 
 
-def _say_what_next(folder: Path) -> None:
-    """The one place where an audit's answers are handed on."""
-    print(f"what it found: {shlex.join(['skill-evaluator', 'audit', 'report', str(folder)])}", file=sys.stderr)
+def _say_what_next(options: AuditOptions, folder: Path) -> None:
+    """The command that says what the answers amount to, with the folders it reads."""
+    words = ["skill-evaluator", "audit", "report", str(folder), *words_of(_read_from(options))]
+    print(f"what it found: {shlex.join(words)}", file=sys.stderr)
+
+
+def _read_from(options: AuditOptions) -> list[tuple[str, Path | None, Path | None]]:
+    """The folders that running and reporting both read, as flags with their defaults."""
+    return [
+        ("--components", options.components, Path("components")),
+        ("--fixtures", options.fixtures, None),
+        ("--config", options.config, Path(".evaluator")),
+    ]

@@ -74,8 +74,9 @@ def _conclusions(result: AuditResult, charts: bool) -> Iterator[str]:
     yield markdown_table(model_sheet(result))
     yield (
         "Ability: % right, mean over the scenarios; fluctuation: its spread over them, in points; in brackets 95 % "
-        "intervals. *Corrected*: the fluctuation without the noise of single answers. *Drop*: how far the score in the "
-        "worst scenario is below the ability."
+        "intervals. *Corrected*: the fluctuation without the noise of single answers, and with what a standard "
+        "deviation of few scenarios lacks on average (where there is no noise it is therefore the larger one). *Drop*: "
+        "how far the score in the worst scenario is below the ability."
     )
 
 
@@ -184,8 +185,9 @@ def _fluctuation(result: AuditResult, charts: bool) -> Iterator[str]:
         yield markdown_table(carrier_sheet("question", result.cases[:_MOST_CASES]))
     if result.separations:
         yield (
-            "How many scenarios it takes to tell the fluctuations of two models apart, with 80 % power at 5 %; "
-            "a dash: up to 10,000 are not enough, or it is not known."
+            "What it takes to tell the fluctuations of two models apart, if they are as they seem, with 80 % power at "
+            "5 %: scenarios with the questions there are, or questions (all benchmarks together) with the scenarios "
+            "there are. A dash: not known without single answers. The first pair was picked as the farthest apart."
         )
         yield markdown_table(separation_sheet(result))
 
@@ -212,8 +214,10 @@ def _method(result: AuditResult) -> Iterator[str]:
         f"scenarios: {_list(result.scenarios)}",
         f"answers to a question (replicates): {replicates}",
         f"left out of what was measured: {'nothing' if result.treatment is None else prose(result.treatment)}",
-        f"intervals: as if other {_resampled(result)} had been drawn; probabilities: from {result.draws:,} draws",
+        f"intervals: as if other {_resampled(result)} had been drawn",
     ]
+    if any(one.grade_probability for one in result.models):
+        facts.append(f"odds of the grades: from {result.draws:,} draws of the models' true fluctuations")
     yield "### How it was computed"
     yield "\n".join(f"- {fact}" for fact in facts)
     yield markdown_table(used_sheet(result))

@@ -20,6 +20,7 @@ from skill_evaluator.reports.sheets import Cell, Sheet
 from skill_evaluator.reports.verdict_tables import probability
 from skill_evaluator.scoring import ANSWERED, SCORED
 
+_ENOUGH = ("scenarios", "scenarios, 4 × the questions", "questions, these scenarios")
 Column = tuple[str, Callable[[ModelResult], Cell]]
 _STYLES = {"safe default": "bold green", "avoid": "bold red", "strong but scenario-fragile": "yellow"}
 _WORDS = frozenset({"model", "grade", "quadrant", "worst scenario", "worst in", "adjusted grade", "corrected grade"})
@@ -144,7 +145,7 @@ def _times(kind: str) -> Callable[[ModelResult], Cell]:
 
 
 def noise_sheet(result: AuditResult) -> Sheet:
-    """The fluctuation as measured, what of it repeated answers alone would give, and what is left."""
+    """The fluctuation as measured, what of it chance alone would give, and what is left."""
     columns: list[Column] = [
         ("model", _name),
         ("fluctuation", lambda one: Cell(with_interval(one.fluctuation, one.fluctuation_ci95))),
@@ -167,19 +168,25 @@ def carrier_sheet(title: str, carriers: Sequence[Carrier]) -> Sheet:
 
 
 def separation_sheet(result: AuditResult) -> Sheet:
-    """What it takes to tell two models apart."""
+    """What it takes to tell two models apart; a dash where the noise is not known."""
+    known = result.noise_floor is not None
     rows = [
         [
             Cell(one.stable, code=True),
             Cell(one.fragile, code=True),
             Cell(probability(one.p)),
-            Cell(_amount(one.scenarios, "{:,}")),
-            Cell(_amount(one.scenarios_more_questions, "{:,}")),
+            Cell(_enough(one.scenarios, "> 10,000")),
+            Cell(_enough(one.scenarios_more_questions, "> 10,000") if known else "–"),
+            Cell(_enough(one.questions, "no number") if known else "–"),
         ]
         for one in result.separations
     ]
-    columns = ("to tell", "from", "p of the difference seen", "scenarios", "scenarios, 4 × the questions")
+    columns = ("to tell", "from", "p of the difference seen", *_ENOUGH)
     return Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:]))
+
+
+def _enough(number: int | None, otherwise: str) -> str:
+    return otherwise if number is None else f"{number:,}"
 
 
 def used_sheet(result: AuditResult) -> Sheet:

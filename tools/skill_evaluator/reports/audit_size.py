@@ -56,10 +56,10 @@ def doubts(audit: AuditManifest) -> list[str]:
     fewest = min(audit.benchmarks, key=lambda one: len(one.cases))
     size = len(audit.models), len(audit.scenarios), len(fewest.cases), audit.replicates
     said = (
-        f"{counted(size[0], 'model')}: below {FEWEST_MODELS} there are no quartiles to grade by",
+        f"{counted(size[0], 'model')}: below {FEWEST_MODELS} quartiles are hardly more than an order",
         f"{counted(size[1], 'scenario')}: below {FEWEST_SCENARIOS} a fluctuation is known only roughly",
         f"{counted(size[2], 'question')} of '{fewest.name}': below {FEWEST_QUESTIONS} single questions weigh much",
-        f"{counted(size[3], 'replicate')}: below {FEWEST_REPLICATES} chance cannot be told from the scenario",
+        f"{counted(size[3], 'replicate')}: below {FEWEST_REPLICATES} how a model varies by itself is not known",
     )
     enough = (FEWEST_MODELS, FEWEST_SCENARIOS, FEWEST_QUESTIONS, FEWEST_REPLICATES)
     few = [sentence for number, least, sentence in zip(size, enough, said, strict=True) if number < least]

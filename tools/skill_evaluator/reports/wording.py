@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from skill_evaluator.metrics.fieldplan import FieldRule
+from skill_evaluator.text import counted as counted
 
 _FORMATS_SHOWN = 3
 _SIMPLE = {"exact": "exact value", "ignore": "not looked at"}
@@ -42,15 +43,6 @@ def aligned_by(rule: FieldRule) -> str:
     if rule.align == "key":
         return f"by key {' + '.join(rule.key)}"
     return _ALIGNED[rule.align] if rule.align else "by what its items are"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "case"), counted(2, "case")
-    ('1 case', '2 cases')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def number(value: float | None) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import numpy as np
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes
-from skill_evaluator.audit.grade_odds import grade_odds
+from skill_evaluator.audit.grade_odds import degrees_apart, grade_odds
 from skill_evaluator.audit.grades import cuts_of, places_of
 from skill_evaluator.audit.holes import cube_of_outcomes
 from skill_evaluator.audit.intervals import intervals_of, matched_degrees
@@ -122,7 +122,8 @@ def simulate(one: Setting, cohorts: int, seed: int) -> Tally:
         resampled = overall[:, random.integers(0, one.scenarios, (400, one.scenarios))].var(axis=2, ddof=1)
         percentiles = np.sqrt(np.maximum(np.quantile(resampled, [0.025, 0.975], axis=1).T - noise.floor[:, None], 0))
         _note(tally, "percentile", percentiles, world.fluctuation)
-        odds = grade_odds(variance, noise.floor, matched_degrees(overall), 4, seed=cohort)
+        degrees = degrees_apart(overall, matched_degrees(overall))
+        odds = grade_odds(variance, noise.floor, degrees, 4, seed=cohort)
         tally.odds.append(odds.probabilities)
         tally.came.append(np.eye(4)[places_of(world.fluctuation, cuts_of(world.fluctuation))])
     return tally

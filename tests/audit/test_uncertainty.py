@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from skill_evaluator.audit.auditing import audit
-from skill_evaluator.audit.grade_odds import grade_odds
+from skill_evaluator.audit.grade_odds import degrees_apart, grade_odds
 from skill_evaluator.audit.grades import cuts_of, places_of
 from skill_evaluator.audit.intervals import bounds, intervals_of, matched_degrees
 from skill_evaluator.audit.noise import Noise, noise_of
@@ -113,6 +113,15 @@ def test_grades_come_true_as_often_as_said() -> None:
     for low in (0.0, 0.25, 0.5, 0.75):
         mine = (expected >= low) & (expected < low + 0.25)
         assert hits[mine].mean() == pytest.approx(expected[mine].mean(), abs=0.08)
+
+
+def test_what_shifts_all_models_alike_does_not_blur_their_order() -> None:
+    random = np.random.default_rng(6)
+    own = random.normal(size=(6, 12))
+    alike = own * 0.1 + random.normal(size=(1, 12))
+    assert degrees_apart(own, 11.0) < 16
+    assert degrees_apart(alike, 11.0) > 100
+    assert degrees_apart(np.zeros((3, 12)), 11.0) == degrees_apart(own[:1], 11.0) == 11.0
 
 
 def test_odds_are_a_distribution_and_repeatable() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from skill_evaluator.audit import figures
 from skill_evaluator.audit.cautions import cautions, cohort_changes
 from skill_evaluator.audit.cube import Cube, Floats
-from skill_evaluator.audit.grade_odds import DRAWS, GradeOdds, grade_odds
+from skill_evaluator.audit.grade_odds import DRAWS, GradeOdds, degrees_apart, grade_odds
 from skill_evaluator.audit.grades import QUARTERS, cuts_of, grades_of, quadrants_of, scale_of
 from skill_evaluator.audit.intervals import Intervals, bounds, intervals_of, matched_degrees
 from skill_evaluator.audit.neutrality import neutrality_of
@@ -91,13 +91,14 @@ def _measure(cube: Cube, resampled: Resampled, bins: int) -> _Measured:
     overall = cube.overall
     noise = noise_of(cube, resampled)
     variance = overall.var(axis=1, ddof=1)
+    degrees = degrees_apart(overall, matched_degrees(overall))
     return _Measured(
         abilities=figures.abilities(cube),
         fluctuations=figures.fluctuations(cube),
         corrected=None if noise.floor is None else corrected_fluctuation(variance, noise.floor, overall.shape[1] - 1),
         noise=noise,
         intervals=intervals_of(overall, noise, resampled),
-        odds=None if resampled == "cases" else grade_odds(variance, noise.floor, matched_degrees(overall), bins),
+        odds=None if resampled == "cases" else grade_odds(variance, noise.floor, degrees, bins),
     )
 
 

@@ -17,6 +17,7 @@ _POINTS = 160  # of τ
 _CENTRES = 32  # of a
 _SPREADS = np.geomspace(0.03, 1.5, 20)  # of b: from 3 % between models to factors
 _USUAL_SPREAD = 0.6  # b is half-normal with this scale: models seldom differ by more than a factor of three
+_MOST_SHARED = 0.95
 _FARTHEST = 4.0  # times the smallest and largest fluctuation seen
 
 
@@ -26,6 +27,22 @@ class GradeOdds:
 
     probabilities: Floats
     most_stable: Floats
+
+
+def degrees_apart(overall: Floats, degrees: float) -> float:
+    """Degrees of freedom with which spreads are known against each other, scores [models, scenarios].
+
+    What shifts all models alike moves their variances together (by ρ², for normal effects), and grades go by comparison
+    only. ρ²: the mean squared correlation between models, less the 1 ÷ (T − 1) that chance gives it.
+    """
+    away = overall - overall.mean(axis=1, keepdims=True)
+    away = away[(away != 0).any(axis=1)]
+    if len(away) < 2:
+        return degrees
+    correlations = np.corrcoef(away)[np.triu_indices(len(away), 1)]
+    chance = 1 / (overall.shape[1] - 1)
+    shared = (float((correlations**2).mean()) - chance) / (1 - chance) if chance < 1 else 0.0
+    return degrees / (1 - min(max(shared, 0.0), _MOST_SHARED))
 
 
 def grade_odds(variance: Floats, noise: Floats | None, degrees: float, grades: int, seed: int = 0) -> GradeOdds | None:

@@ -357,3 +357,45 @@ def test_of_a_very_long_answer_both_ends_are_read() -> None:
     middle = "On and on it goes. " * 10_000
     assert read(f"{middle}The answer is C.") == "C stated"
     assert read(f"C\n{middle}") == "C line"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Answer: C\nIf the question were about silk, the answer would be A.", "C stated"),
+        ("The correct answer would be A if it were warmer, so C.", "C stated"),
+        ("The answer would be C.", "C stated"),
+        ("Answer: C. My initial answer was A.", "C stated"),
+        ("Answer: C\nAlternative answer: A", "C stated"),
+        ("The answer is B. Wait, that is wrong. It should be C.", "C stated"),
+        ("Answer: B\nCorrection: C", "C stated"),
+        ("Ans: C", "C stated"),
+        ("Verdict: C", "C stated"),
+        ("The answer's C.", "C stated"),
+        ("C<|im_end|>", "C whole"),
+        ("Incorrect: A", "no_option"),
+        ("It is not Paris.", "no_option"),
+        ("I don't think Paris is right.", "no_option"),
+        ("Lyon is not the capital. It is Paris.", "C option_text"),
+    ],
+)
+def test_what_is_withdrawn_supposed_or_denied_is_no_answer_and_what_corrects_it_is(text: str, expected: str) -> None:
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        ("This is not true.", ("True", "False"), "no_option"),
+        ("The answer is 12/3.", ("3", "12", "4", "8"), "no_option"),
+        ("The answer is 4^2.", ("3", "12", "4", "8"), "no_option"),
+        ("\u22123", ("3", "-3"), "B whole"),
+        (r"\boxed{50\%}", ("5%", "50%"), "B boxed"),
+        (r"\boxed{\frac{1}{3}}", ("1/2", "1/3"), "B boxed"),
+        ("1,200", ("1200", "120"), "A whole"),
+        ("It does not change.", ("It does not change", "It grows"), "A whole"),
+        ("I would say that it does not change.", ("It does not change", "It grows"), "A option_text"),
+    ],
+)
+def test_numbers_and_denials_among_the_options(text: str, options: tuple[str, ...], expected: str) -> None:
+    assert read(text, options) == expected

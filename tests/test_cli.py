@@ -1,5 +1,7 @@
 """The command line itself: both ways in, help, versions, wrong options, `--resume` with and without a value."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,15 @@ def library(tmp_path: Path) -> Library:
 
 def test_the_version_is_printed(library: Library) -> None:
     assert library.skill_evaluator("--version") == Ended(code=0, out=f"skill-evaluator {__version__}\n", err="")
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("lint",), ("evaluate", SKILL, "--dry-run")])
+def test_a_result_that_cannot_be_printed_is_one_line_and_no_bug(library: Library, arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "skill_evaluator", *arguments]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, cwd=library.root, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["error: the result could not be printed: No space left on device"]
 
 
 def test_the_given_script_and_the_command_do_the_same(library: Library) -> None:

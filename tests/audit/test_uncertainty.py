@@ -68,8 +68,9 @@ def test_less_than_noise_is_no_proof_of_stillness() -> None:
 
 
 def test_no_interval_is_wider_than_scores_can_be() -> None:
-    found = audit(cube_of([[0.0, 100.0], [100.0, 0.0]]))
-    assert all(one.fluctuation_ci95 is not None and one.fluctuation_ci95[1] == 50 for one in found.models)
+    found = audit(cube_of([[0.0, 100.0], [40.0, 60.0]]))
+    assert [one.fluctuation_ci95[1] for one in found.models] == pytest.approx([50, 50 * 2**0.5])
+    assert all(one.fluctuation_ci95[0] < one.fluctuation <= one.fluctuation_ci95[1] for one in found.models)
 
 
 def test_what_noise_explains_wholly_is_said_and_not_graded() -> None:

@@ -130,6 +130,10 @@ def test_a_jobs_part_of_the_cap_is_kept(tmp_path: Path, server: ChatServer) -> N
     assert done.code == 4
     assert server.requests == 3
     assert "served stopped: max_cost" in done.out
+    again = library.call("audit", "run", "--plan", "audit-plan.json", "--concurrency", "1")
+    assert (again.code, server.requests) == (4, 3), "what an earlier attempt took counts"
+    more = library.call("audit", "run", "--resume", "--max-cost", "80", "--concurrency", "1")
+    assert (more.code, server.requests) == (4, 4)
 
 
 def test_a_cap_needs_a_price_and_choice_components_are_the_default(priced: AuditLibrary) -> None:

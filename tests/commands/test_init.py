@@ -100,6 +100,8 @@ def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
     skill_evaluator(root, "init")
     assert (root / "tools" / "evaluate_skill.py").read_bytes() == SCRIPT.read_bytes()
     assert load_settings(root / ".evaluator") == load_settings(ROOT / ".evaluator")
+    for own in (ROOT / ".evaluator" / "scenarios").iterdir():
+        assert (root / ".evaluator" / "scenarios" / own.name).read_bytes() == own.read_bytes()
     for name in ("evaluate.yml", "check.yml", "audit.yml"):
         laid_out = root / ".github" / "workflows" / name
         assert laid_out.read_bytes() == (ROOT / ".github" / "workflows" / name).read_bytes()

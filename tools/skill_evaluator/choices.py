@@ -27,6 +27,8 @@ _LETTERED = re.compile(
     r"(?:([A-Z])(?:[)\].:,]| [–—-]|(?= (?:because|since|as)\b))|([a-z])[)\]]) ?(.*)"
 )
 _NO_ANSWER = re.compile(r"\b(?:wrong|incorrect|false|not|tempting)\b|n['’]t\b", re.IGNORECASE)
+_DENIAL = re.compile(r"\b(?:not|never|wrong|incorrect|untrue|cannot)\b|n['’]t\b")
+_SENTENCE = re.compile(r"(?<=[.!?;])\s")
 _OTHER_LETTER = re.compile(r"(?<![\w'’.-])(?:[B-HJ-Z](?![\w'’+#-])|A[).:])")
 
 
@@ -135,7 +137,12 @@ def _may_explain(letter: str, rest: str, options: OptionTexts) -> bool:
 
 
 def _by_words(text: str, options: OptionTexts) -> set[str]:
-    return options.within(folded(text))
+    """The options whose words stand in the text; a sentence that denies something names none, unless an option does."""
+    words = folded(text)
+    if not _DENIAL.search(words) or any(_DENIAL.search(option) for option in options.by_text):
+        return options.within(words)
+    sentences = _SENTENCE.split(words)
+    return options.within("\0".join(sentence for sentence in sentences if not _DENIAL.search(sentence)))
 
 
 _LADDER: Sequence[tuple[Found, Callable[[str, OptionTexts], set[str]]]] = (

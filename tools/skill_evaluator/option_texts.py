@@ -13,11 +13,14 @@ _UNSEEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _EMPHASIS = re.compile(r"_{1,3}(?![A-Za-z0-9])|(?<![A-Za-z0-9])_{1,3}")
 _LATEX = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|it|rm|sf|tt)|mbox|emph)\{([^{}]*)\}")
 _LATEX_MARKS = re.compile(r"\\[()\[\],;! ]")
+_TOKEN = re.compile(r"<\|[^|<>]{1,30}\|>")
 _ANSWER_TAG = re.compile(r"<(?:final_)?answer>", re.IGNORECASE)
 _INLINE_TAG = re.compile(r"</?(?:b|i|u|em|strong|span|code|mark|font|sub|sup)\b[^<>]{0,200}>", re.IGNORECASE)
 _BLOCK_TAG = re.compile(r"</?(?:p|br|hr|div|li|ul|ol|pre|h[1-6]|(?:final_)?answer)\b[^<>]{0,200}>", re.IGNORECASE)
-_GLUED_BEFORE = re.compile(r"\w[-'’]?\Z|\d[.,]\Z")
-_GLUED_AFTER = re.compile(r"\w|-\w|[.,]\d")
+_GLUED_BEFORE = re.compile(r"\w[-'’]?\Z|\d[.,/^:]\Z")
+_GLUED_AFTER = re.compile(r"\w|-\w|[.,/^:]\d")
+_FRACTION = re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}")
+_THOUSANDS = re.compile(r"(?<![\d,.])(\d{1,3}(?:,\d{3})+)(?![\d,])")
 _END_MARKS = ".,;:!"
 
 
@@ -29,13 +32,18 @@ def plain(text: str) -> str:
     """
     if not text.isascii():
         text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text))
+        text = text.replace("\u2212", "-")
     for mark in "*`$":
         text = text.replace(mark, "")
     if "_" in text:
         text = _EMPHASIS.sub("", text)
     if "\\" in text:
-        text = _LATEX_MARKS.sub(" ", _LATEX.sub(r"\1", _LATEX.sub(r"\1", text)))
+        text = _FRACTION.sub(r"\1/\2", text.replace("\\%", "%"))
+        text = _LATEX_MARKS.sub(" ", _LATEX.sub(r"\1", _LATEX.sub(r"\1", text))).replace("~", " ")
+    if "," in text:
+        text = _THOUSANDS.sub(lambda match: match[1].replace(",", ""), text)
     if "<" in text:
+        text = _TOKEN.sub("", text)
         text = _BLOCK_TAG.sub("\n", _INLINE_TAG.sub("", _ANSWER_TAG.sub("\nAnswer: ", text)))
     lines = (" ".join(line.split()) for line in text.splitlines())
     return "\n".join(filter(None, lines))

@@ -1,6 +1,7 @@
 """What a repository needs in order to be evaluated: configuration, workflows and an example, as texts by path.
 
-The templates are in `scaffold/`, beside this module; the workflows there are this project's own, byte for byte.
+The templates are in `scaffold/`, beside this module; workflows and scenarios there are this project's own, byte for
+byte.
 """
 
 import json

@@ -17,7 +17,7 @@ from skill_evaluator.audit.results import Interval, Resampled
 _TAIL = 0.025
 _LEAST_POWER = 0.16
 _STEPS = 60  # of bisection
-_MOST_VARIANCE = 50.0**2  # of values between 0 and 100
+_WIDEST = 50.0  # standard deviation of values between 0 and 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,7 +86,8 @@ def _spread(variance: Floats, most: Floats, degrees: float) -> Floats:
     A model that never moved tells nothing.
     """
     low, high = degrees / chdtri(degrees, [_TAIL, 1 - _TAIL])
-    bounds = np.minimum(np.stack([variance * low, most * high], axis=1), _MOST_VARIANCE)
+    highest = np.maximum(variance, _WIDEST**2)[:, None]  # a sample's may be more, by n ÷ (n − 1)
+    bounds = np.minimum(np.stack([variance * low, most * high], axis=1), highest)
     return np.where(variance[:, None] > 0, bounds, np.nan)
 
 

@@ -4,18 +4,19 @@ Commands are imported when they are called, so that `--help` stays quick.
 """
 
 import atexit
+import errno
 import gc
 import os
 import re
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from skill_evaluator import __version__
 from skill_evaluator.cli import auditing, comparing, evaluating, pipeline, workspace
 from skill_evaluator.cli.options import app
-from skill_evaluator.errors import EXIT_BUG, SkillEvaluatorError
+from skill_evaluator.errors import EXIT_BUG, EXIT_USER_ERROR, SkillEvaluatorError
 from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.reports.shown import visible
 from skill_evaluator.workflow_commands import inert_output
@@ -52,19 +53,38 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str]) -> None:
     """One command; what escapes of it is printed in here, too, since it quotes what was read."""
     try:
-        app(args=_with_resume_value(arguments), prog_name="skill-evaluator")
+        _printed(arguments)
     except SkillEvaluatorError as problem:
         print(f"error: {visible(str(problem))}", file=sys.stderr)
         sys.exit(problem.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_BUG)
+    except OSError as problem:
+        if problem.errno != errno.ENOSPC:
+            _report_bug()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"error: the result could not be printed: {problem.strerror}", file=sys.stderr)
+        sys.exit(EXIT_USER_ERROR)
     except Exception:
-        import traceback
+        _report_bug()
 
-        secrets = Redactor(name for name in os.environ if name.endswith(("_KEY", "_TOKEN")))
-        print(secrets(traceback.format_exc()), file=sys.stderr, end="")
-        sys.exit(EXIT_BUG)
+
+def _printed(arguments: list[str]) -> None:
+    """One command, with all it printed on its way: what cannot be printed is an error of now, not of the exit."""
+    try:
+        app(args=_with_resume_value(arguments), prog_name="skill-evaluator")
+    finally:
+        sys.stdout.flush()
+
+
+def _report_bug() -> NoReturn:
+    """The traceback of what is being handled, without secrets, and the exit code of a bug."""
+    import traceback
+
+    secrets = Redactor(name for name in os.environ if name.endswith(("_KEY", "_TOKEN")))
+    print(secrets(traceback.format_exc()), file=sys.stderr, end="")
+    sys.exit(EXIT_BUG)
 
 
 def _with_resume_value(arguments: list[str]) -> list[str]:

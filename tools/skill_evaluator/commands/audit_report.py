@@ -23,6 +23,7 @@ from skill_evaluator.platforms import PLATFORMS
 from skill_evaluator.reports.audit_charts import draw
 from skill_evaluator.reports.audit_cube import write_cube
 from skill_evaluator.reports.audit_page import audit_markdown, print_audit
+from skill_evaluator.runner.journal import check_writable
 from skill_evaluator.text import nearest
 
 REPORT, RESULT, CHARTS = "report.md", "report.json", "charts"
@@ -65,9 +66,9 @@ def audit_report(options: Options) -> int:
         remarks = [f"left out, as nothing is there of them: {', '.join(absent)}", *remarks]
     result = result.model_copy(update={"warnings": [*remarks, *result.warnings]})
     out = options.out or (folders[0] if len(folders) == 1 and (folders[0] / AUDIT).is_file() else None)
-    written = [] if out is None else _write(result, cube, out)
     print_audit(result, options.format)
-    if written:
+    if out is not None:
+        written = _write(result, cube, out)
         print(f"written to {out}: {', '.join(path.name for path in written)}", file=sys.stderr)
     if options.platform:
         PLATFORMS[options.platform].add_summary(audit_markdown(result, charts=False))
@@ -156,6 +157,7 @@ def _previous(options: Options, folders: tuple[Path, ...]) -> AuditResult | None
 
 def _write(result: AuditResult, cube: Cube, out: Path) -> list[Path]:
     """The files, which are returned; a page whose charts cannot be drawn is written without them."""
+    check_writable(out, "--out DIR")
     charts = [out / CHARTS]
     try:
         draw(result, out / CHARTS)

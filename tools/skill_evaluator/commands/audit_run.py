@@ -29,8 +29,9 @@ from skill_evaluator.reports.audit_run import AuditRun, print_audit_runs
 from skill_evaluator.reports.audit_size import warn_of_doubts
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.execute import Assignment, Spending, execute
-from skill_evaluator.runner.journal import check_writable
+from skill_evaluator.runner.journal import check_writable, read_answers
 from skill_evaluator.runner.plan import Shard
+from skill_evaluator.runner.prices import price_of, usage_cost
 from skill_evaluator.runner.replicates import Replicate
 from skill_evaluator.runner.runs import Run
 
@@ -48,7 +49,7 @@ def audit_run(options: AuditOptions) -> int:
     halted = execute(
         _assignments(runs, inputs, options),
         inputs.settings,
-        _spending(options, plan),
+        _spending(options, plan, sum(_spent(run, inputs) for run in runs)),
         redactor(inputs.models, inputs.kinds),
         watch,
         meanwhile=_nothing,
@@ -57,8 +58,9 @@ def audit_run(options: AuditOptions) -> int:
     print_audit_runs(inputs.manifest, made, options.format)
     complete = len(usable) == len(inputs.models) and all(one.complete for one in made)
     if not complete or any(one.tally.answered < one.tally.planned for one in made):
-        print(f"to go on where this stopped: {_same_command(options, folder)}", file=sys.stderr)
-    _say_what_next(options, folder)
+        print(f"to go on where this stopped: {_same_command(options, inputs, folder)}", file=sys.stderr)
+    else:
+        _say_what_next(options, folder)
     return EXIT_OK if complete else EXIT_INCOMPLETE
 
 
@@ -103,10 +105,21 @@ def _nothing() -> None:
     """There is nothing to prepare while the first calls are under way."""
 
 
-def _spending(options: AuditOptions, plan: AuditPlan | None) -> Spending:
-    """The limits that were given; a job of a plan has its part of the plan's cap."""
+def _spending(options: AuditOptions, plan: AuditPlan | None, spent: float) -> Spending:
+    """The limits that were given; a job of a plan has its part of the plan's cap.
+
+    A cap on the cost is the audit's, so that what these runs took before counts.
+    """
     planned = None if plan is None else plan.max_cost_of(options.models, options.shard)
-    return Spending(max_cost_usd=planned if options.max_cost is None else options.max_cost, max_calls=options.max_calls)
+    cap = planned if options.max_cost is None else options.max_cost
+    return Spending(max_cost_usd=None if cap is None else max(cap - spent, 0.0), max_calls=options.max_calls)
+
+
+def _spent(run: Run, inputs: AuditInputs) -> float:
+    """USD that a run's answers took, as far as it is known."""
+    price = price_of(run.model, inputs.kinds[run.model.provider])
+    answered = (one.completion for one in read_answers(run.folder) if one.completion is not None)
+    return sum(usage_cost(price, completion.usage) or 0.0 for completion in answered)
 
 
 def _made(
@@ -127,12 +140,13 @@ def _made(
     return made
 
 
-def _same_command(options: AuditOptions, folder: Path) -> str:
+def _same_command(options: AuditOptions, inputs: AuditInputs, folder: Path) -> str:
     """The command that goes on; what the audit itself remembers need not be said again."""
     audit = folder.name if folder.parent == options.audits else str(folder)
     words = ["--resume", audit] if options.plan is None else ["--plan", str(options.plan)]
     for model_id in options.models:
-        words += ["--model", model_id]
+        if model_id in inputs.manifest.models:  # one without a key is none of the audit's
+            words += ["--model", model_id]
     words += words_of(
         [
             ("--shard", options.shard, None),

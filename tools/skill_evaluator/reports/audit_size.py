@@ -63,6 +63,12 @@ def doubts(audit: AuditManifest) -> list[str]:
     )
     enough = (FEWEST_MODELS, FEWEST_SCENARIOS, FEWEST_QUESTIONS, FEWEST_REPLICATES)
     few = [sentence for number, least, sentence in zip(size, enough, said, strict=True) if number < least]
+    asked = audit.questions or 0
+    few += [
+        f"{counted(len(one.cases), 'question')} of '{one.name}': {asked} were asked for, and it has no more"
+        for one in audit.benchmarks
+        if len(one.cases) < asked
+    ]
     return few + [
         f"{counted(one.unlabelled, 'case')} of '{one.name}' left out: no ground truth"
         for one in audit.benchmarks

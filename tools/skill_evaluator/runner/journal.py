@@ -99,7 +99,8 @@ def read_component_manifest(folder: Path) -> Manifest:
     manifest = read_manifest(folder)
     if manifest.audit is not None:
         raise RunError(
-            f"{folder} is a part of the audit {manifest.audit}, not a run of one component; see skill-evaluator audit"
+            f"{folder} is a part of the audit {manifest.audit}, not of a component; "
+            f"see audit report, and {ANSWERS} for the answers"
         )
     return manifest
 

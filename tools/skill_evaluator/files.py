@@ -70,7 +70,7 @@ def front_matter(text: str, where: Path, error: type[SkillEvaluatorError] = Conf
     """The YAML mapping at the head of a Markdown file, and the rest; raise `error` when there is none."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
-        raise error(f"{where}:1: no front matter; begin the file with ---, lines such as name: {where.stem}, ---")
+        raise error(f"{where}:1: no front matter; begin the file with ---, name: and version: lines, ---")
     values = parse_yaml("\n" + match[1], where, error)  # the line break stands for the first ---
     return values if isinstance(values, dict) else {}, match[2]
 

@@ -34,6 +34,19 @@ def test_what_is_spent_is_within_the_budget_and_close_to_it(served: Library, ser
     assert not served.leaderboard.exists()
 
 
+def test_what_a_run_took_before_it_is_resumed_counts(served: Library, server: ChatServer) -> None:
+    served.served_by(server.url, price=PRICE, params=PARAMS)
+    planned = served.evaluate_here("--dry-run", "--replicates", "10", "--format", "json").json["models"][0]
+    budget = str(5 * planned["cost_upper_usd"] / planned["calls"])
+    server.reply = _thrifty
+    assert served.evaluate_here("--replicates", "10", "--max-cost", budget).code == 4
+    before = server.requests
+    assert served.evaluate_here("--resume", "--max-cost", budget).code == 4
+    assert sum(map(_cost, only_journal(served))) <= float(budget)
+    assert server.requests <= before + 1
+    assert served.evaluate_here("--resume", "--max-cost", "1000").code == 0
+
+
 def test_all_models_share_one_budget(library: Library, server: ChatServer) -> None:
     entry = {"provider": "openai", "base_url": server.url, "price": PRICE, "params": PARAMS}
     library.models({"id": "first", **entry}, {"id": "second", **entry})

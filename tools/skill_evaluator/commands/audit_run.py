@@ -29,9 +29,8 @@ from skill_evaluator.reports.audit_run import AuditRun, print_audit_runs
 from skill_evaluator.reports.audit_size import warn_of_doubts
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.execute import Assignment, Spending, execute
-from skill_evaluator.runner.journal import check_writable, read_answers
+from skill_evaluator.runner.journal import check_writable
 from skill_evaluator.runner.plan import Shard
-from skill_evaluator.runner.prices import price_of, usage_cost
 from skill_evaluator.runner.replicates import Replicate
 from skill_evaluator.runner.runs import Run
 
@@ -49,7 +48,7 @@ def audit_run(options: AuditOptions) -> int:
     halted = execute(
         _assignments(runs, inputs, options),
         inputs.settings,
-        _spending(options, plan, sum(_spent(run, inputs) for run in runs)),
+        _spending(options, plan),
         redactor(inputs.models, inputs.kinds),
         watch,
         meanwhile=_nothing,
@@ -105,21 +104,10 @@ def _nothing() -> None:
     """There is nothing to prepare while the first calls are under way."""
 
 
-def _spending(options: AuditOptions, plan: AuditPlan | None, spent: float) -> Spending:
-    """The limits that were given; a job of a plan has its part of the plan's cap.
-
-    A cap on the cost is the audit's, so that what these runs took before counts.
-    """
+def _spending(options: AuditOptions, plan: AuditPlan | None) -> Spending:
+    """The limits that were given; a job of a plan has its part of the plan's cap."""
     planned = None if plan is None else plan.max_cost_of(options.models, options.shard)
-    cap = planned if options.max_cost is None else options.max_cost
-    return Spending(max_cost_usd=None if cap is None else max(cap - spent, 0.0), max_calls=options.max_calls)
-
-
-def _spent(run: Run, inputs: AuditInputs) -> float:
-    """USD that a run's answers took, as far as it is known."""
-    price = price_of(run.model, inputs.kinds[run.model.provider])
-    answered = (one.completion for one in read_answers(run.folder) if one.completion is not None)
-    return sum(usage_cost(price, completion.usage) or 0.0 for completion in answered)
+    return Spending(max_cost_usd=planned if options.max_cost is None else options.max_cost, max_calls=options.max_calls)
 
 
 def _made(

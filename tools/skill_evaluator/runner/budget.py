@@ -19,6 +19,10 @@ class Budget:
         self._reserved = 0.0
         self._settled = asyncio.Event()
 
+    def count_earlier(self, cost_usd: float) -> None:
+        """Count what earlier attempts at a run took: a cap is the run's, however often it is gone on with."""
+        self._spent += cost_usd
+
     def take_call(self) -> Refusal | None:
         """Count one call against the limit of calls; `max_calls` when none is left."""
         if self._calls_left is None:

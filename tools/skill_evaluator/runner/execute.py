@@ -22,6 +22,7 @@ from skill_evaluator.runner.budget import Budget
 from skill_evaluator.runner.engine import Engine, Job, Stop
 from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, outcomes, settle
 from skill_evaluator.runner.plan import plan_calls
+from skill_evaluator.runner.prices import usage_cost
 from skill_evaluator.runner.progress import Progress
 from skill_evaluator.runner.replicates import Call, Replicate
 from skill_evaluator.runner.runs import Run
@@ -51,7 +52,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What an invocation may spend in all; None is unlimited."""
+    """What an invocation may spend in all, on a run it goes on with what that took before; None is unlimited."""
 
     max_cost_usd: float | None = None
     max_calls: int | None = None
@@ -142,7 +143,8 @@ class _Part:
         earlier = {call: replicate for call, replicate in outcomes(run.folder).items() if call in wanted}
         self._errors = {call: replicate for call, replicate in earlier.items() if not replicate.answered}
         for replicate in earlier.values():
-            if replicate.answered:
+            if replicate.completion is not None:
+                budget.count_earlier(usage_cost(assignment.price, replicate.completion.usage) or 0.0)
                 assignment.on_outcome(replicate)
         self._todo = [call for call in planned if call not in earlier or call in self._errors]
         self.progress = Progress(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from skill_evaluator.audit.gathering import gather
 
-from tests.support.audits import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary
+from tests.support.audits import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary, missing
 from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
 from tests.support.library import SCRIPT, SKILL, ended, read, wait_until
 
@@ -109,7 +109,7 @@ def test_shards_of_an_audit_join_and_are_not_mixed_with_the_whole(served: AuditL
     refused = served.call("audit", "run", "--resume", "--shard", "1/3")
     assert (refused.code, "was begun in parts 1/2, 2/2" in refused.err) == (2, True)
     gathered = gather([folder], served.places)
-    assert gathered.missing == {"served": 0}
+    assert missing(gathered) == {"served": 0}
 
 
 def new_truth(library: AuditLibrary) -> str:

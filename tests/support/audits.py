@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from skill_evaluator.audit.gathering import Gathered
 from skill_evaluator.audit.manifest import RUNS
 from skill_evaluator.audit.materials import Places
 
@@ -61,3 +62,9 @@ class AuditLibrary(Library):
         """Every call that any run of any audit has in its journal, as (cell, replicate), in the order written."""
         folders = sorted(self.audits.glob(f"*/{RUNS}/*")) if self.audits.is_dir() else []
         return [(line["case_id"], line["replicate"]) for folder in folders for line in journal(folder)]
+
+
+def missing(gathered: Gathered) -> dict[str, int]:
+    """By model, the calls of the whole audit of which nothing arrived."""
+    wanted = gathered.manifest.calls_per_model
+    return {model_id: wanted - sum(tally.outcomes.values()) for model_id, tally in gathered.tallies.items()}

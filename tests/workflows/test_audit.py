@@ -10,6 +10,7 @@ from skill_evaluator.audit.materials import Places
 from skill_evaluator.pipeline.audit_plan import read_audit_plan
 
 from tests.support.act import WORKFLOWS
+from tests.support.audits import missing
 from tests.support.hostile import EVERYTHING
 from tests.support.library import REPLAY
 from tests.workflows.forge import AUDIT, Forge
@@ -118,4 +119,4 @@ def test_a_dispatch_asks_every_model_its_cells_and_the_report_gets_them_all(forg
     places = Places(components=root / "components", fixtures=root / "fixtures", config=root / ".evaluator")
     gathered = gather([forge.artifacts / "audit@served"], places)
     assert gathered.manifest == read_audit_plan(forge.artifacts / "plan" / "audit-plan.json").audit
-    assert gathered.missing == {"served": 0, "keyless": 16}
+    assert missing(gathered) == {"served": 0, "keyless": 16}

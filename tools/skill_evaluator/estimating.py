@@ -9,6 +9,7 @@ from skill_evaluator.fixtures import Case
 from skill_evaluator.prompting import build_request, estimate_input_tokens, most_input_tokens
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.runner.prices import cost_usd, price_of
+from skill_evaluator.stats import total_or_none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +42,10 @@ def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputS
 def estimate(sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int) -> Estimate:
     """What a model's run on cases of these sizes would take."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
-    costs = [cost_usd(price, size.most, limit) for size in sizes.values()]
-    known = [cost for cost in costs if cost is not None]
+    cost = total_or_none(cost_usd(price, size.most, limit) for size in sizes.values())
     return Estimate(
         calls=len(sizes) * replicates,
         input_tokens_estimate=sum(size.likely for size in sizes.values()) * replicates,
         output_tokens_upper=len(sizes) * replicates * limit,
-        cost_upper_usd=sum(known) * replicates if len(known) == len(costs) else None,
+        cost_upper_usd=None if cost is None else cost * replicates,
     )

@@ -22,7 +22,7 @@ from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import usage_cost
 from skill_evaluator.scoring import SCORED, CaseScore, Scorecard
-from skill_evaluator.stats import quantile, rounded
+from skill_evaluator.stats import quantile, rounded, total_or_none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +149,7 @@ def _sum_if_known(counts: list[int | None]) -> int | None:
 
 
 def _cost(scorecard: Scorecard, price: Price | None) -> float | None:
-    costs = [usage_cost(price, usage) for usage in scorecard.usages]
-    known = [cost for cost in costs if cost is not None]
-    return round(sum(known), 6) if len(known) == len(costs) else None
+    return rounded(total_or_none(usage_cost(price, usage) for usage in scorecard.usages))
 
 
 def _latency(scorecard: Scorecard) -> Latency:

@@ -4,7 +4,7 @@ scipy is imported only when a quantile of t is needed.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
 
 CONFIDENCE = 0.95
@@ -14,6 +14,20 @@ Interval = tuple[float, float]
 def mean_or_none(values: Sequence[float]) -> float | None:
     """Arithmetic mean; None of nothing."""
     return fmean(values) if values else None
+
+
+def total_or_none(values: Iterable[float | None]) -> float | None:
+    """Sum; None where a value is not known.
+
+    >>> total_or_none([1.0, 2.5]), total_or_none([1.0, None]), total_or_none([])
+    (3.5, None, 0.0)
+    """
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
 
 
 def stdev_or_none(values: Sequence[float]) -> float | None:

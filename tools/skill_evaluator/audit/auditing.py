@@ -104,7 +104,8 @@ def _measure(cube: Cube, resampled: Resampled, bins: int) -> _Measured:
 
 def _models(cube: Cube, measured: _Measured, scale: Sequence[str]) -> list[ModelResult]:
     grades = grades_of(measured.fluctuations, scale)
-    corrected = _corrected_grades(measured.corrected, scale) or [None] * len(grades)
+    left = measured.corrected
+    corrected = [None] * len(grades) if left is None else _corrected_grades(left, scale)
     quadrants = quadrants_of(measured.abilities, measured.fluctuations)
     adjusted = figures.adjusted(cube, scale)
     return [
@@ -134,10 +135,8 @@ def _models(cube: Cube, measured: _Measured, scale: Sequence[str]) -> list[Model
     ]
 
 
-def _corrected_grades(corrected: Floats | None, scale: Sequence[str]) -> list[str | None]:
+def _corrected_grades(corrected: Floats, scale: Sequence[str]) -> list[str | None]:
     """Grades by the corrected fluctuation; none for a model of whose fluctuation nothing is left."""
-    if corrected is None:
-        return []
     grades = grades_of(corrected, scale)
     return [grade if left > 0 else None for grade, left in zip(grades, corrected, strict=True)]
 

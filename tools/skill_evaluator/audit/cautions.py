@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from skill_evaluator.audit.cube import Cube
-from skill_evaluator.audit.regimes import is_settled
+from skill_evaluator.audit.regimes import SETTLED, is_settled
 from skill_evaluator.audit.results import (
     FEWEST_MODELS,
     FEWEST_QUESTIONS,
@@ -21,7 +21,6 @@ from skill_evaluator.text import counted, listed
 
 _MOST_UNREAD = 0.1  # of a model's answers
 _MOST_OF_ONE = 0.8  # share of σ² that one benchmark may carry
-_SETTLED_FIRST = 0.7
 
 
 def cautions(cube: Cube, models: Sequence[ModelResult], steadiest: tuple[str, float] | None) -> list[str]:
@@ -137,13 +136,11 @@ def _about_grades(models: Sequence[ModelResult], steadiest: tuple[str, float] | 
     found = []
     unsettled = [one for one in models if not is_settled(one)]
     if unsettled:
-        names = [
-            f"{one.model} {one.grade} {(one.grade_probability or {}).get(one.grade or '', 0):.2f}" for one in unsettled
-        ]
+        names = [f"{one.model} {one.grade} {one.odds:.2f}" for one in unsettled]
         found.append(
             f"{len(unsettled)} of {counted(len(models), 'grade')} are not settled (the odds of each): {listed(names)}"
         )
-    if steadiest is not None and steadiest[1] < _SETTLED_FIRST:
+    if steadiest is not None and steadiest[1] < SETTLED:
         found.append(f"which model moves least is not settled: {steadiest[0]} does with probability {steadiest[1]:.2f}")
     return found
 

@@ -5,6 +5,7 @@ The one value that reading tables, reading runs and all statistics of an audit s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)  # no slots: what is derived is kept
 class Outcomes:
     """One benchmark, question by question. `scores`: float32 [models, scenarios, questions, replicates] in [0, 1].
 
@@ -27,6 +28,17 @@ class Outcomes:
         """Answers a question was asked for."""
         return int(self.scores.shape[3])
 
+    @cached_property
+    def means(self) -> Floats:
+        """Over the replicates that were measured, [models, scenarios, questions] in [0, 1]; NaN where none was."""
+        scores = self.scores
+        if self.replicates == 1:
+            return scores[..., 0].astype(np.float64)
+        measured = ~np.isnan(scores)
+        counts = measured.sum(axis=3)
+        sums = np.where(measured, scores, 0.0).sum(axis=3, dtype=np.float64)
+        return np.asarray(np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
@@ -36,7 +48,7 @@ class Spending:
     latency_s: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Cube:
     """`scores`: [models, scenarios, benchmarks], per cent right, without holes. `weights` of the benchmarks sum to 1.
 
@@ -55,7 +67,7 @@ class Cube:
     answers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     treatment: str | None = None
 
-    @property
+    @cached_property
     def overall(self) -> Floats:
         """S(m, t): the weighted mean over the benchmarks, [models, scenarios], per cent."""
         return self.scores @ self.weights

@@ -10,7 +10,6 @@ import numpy as np
 
 from skill_evaluator.audit.cube import Cube, Floats
 from skill_evaluator.audit.grades import grades_of
-from skill_evaluator.audit.holes import question_means
 from skill_evaluator.audit.results import Adjusted, BenchmarkFigures, Carrier, Worst
 
 _CASES_SHOWN = 10
@@ -85,7 +84,7 @@ def case_carriers(cube: Cube) -> list[Carrier]:
     found: list[Carrier] = []
     for name, weight in zip(cube.benchmarks, cube.weights, strict=True):
         outcomes = cube.outcomes[name]
-        means = question_means(outcomes)[moving]
+        means = outcomes.means[moving]
         parts = np.einsum("mtq,mt->mq", means, total[moving])  # S is centred, so y need not be
         shares = (100.0 * weight / len(outcomes.questions)) * (parts / variance[moving, None]).mean(axis=0)
         top = np.argsort(-shares, kind="stable")[:_CASES_SHOWN]

@@ -25,7 +25,7 @@ from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_ma
 from skill_evaluator.runner.prices import price_of, usage_cost
 from skill_evaluator.runner.replicates import Call, Replicate
 from skill_evaluator.scoring import ANSWERED, SCORED, Scorer
-from skill_evaluator.stats import quantile
+from skill_evaluator.stats import quantile, total_or_none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +61,13 @@ class Tally:
 class Gathered:
     """All that is known of an audit. Models, scenarios and questions are in the order of their manifest.
 
-    `missing`: by model, the calls of the whole audit of which nothing arrived. `remarks`: what a reader should know.
+    `remarks`: what a reader should know.
     """
 
     manifest: AuditManifest
     outcomes: Mapping[str, Outcomes]
     tallies: Mapping[str, Tally]
     spending: Mapping[str, Spending]
-    missing: Mapping[str, int]
     remarks: tuple[str, ...] = ()
 
     @property
@@ -85,11 +84,6 @@ class Gathered:
     def weights(self) -> dict[str, float]:
         """How much each benchmark counts, as declared."""
         return {one.name: one.weight for one in self.manifest.benchmarks}
-
-    @property
-    def failures(self) -> dict[str, dict[str, int]]:
-        """By model, the calls that were made and not scored, by kind."""
-        return {model: tally.failures for model, tally in self.tallies.items()}
 
 
 def gather(folders: Sequence[Path], places: Places, planned: AuditManifest | None = None) -> Gathered:
@@ -111,9 +105,6 @@ def gather(folders: Sequence[Path], places: Places, planned: AuditManifest | Non
         outcomes={name: Outcomes(questions=tuple(grid.questions), scores=grid.scores) for name, grid in grids.items()},
         tallies=tallies,
         spending={model_id: _spending(tally) for model_id, tally in tallies.items()},
-        missing={
-            model_id: manifest.calls_per_model - sum(tally.outcomes.values()) for model_id, tally in tallies.items()
-        },
         remarks=tuple(remark for grid in grids.values() for remark in grid.remarks),
     )
 
@@ -214,22 +205,14 @@ def _answers(runs: Iterable[tuple[Path, Manifest]]) -> dict[Call, Replicate]:
 
 
 def _tally(planned: int, kinds: Counter[str], replicates: Iterable[Replicate], price: Price | None) -> Tally:
-    answered = [one for one in replicates if one.completion is not None]
+    answered = [(one.completion, one.latency_s) for one in replicates if one.completion is not None]
     return Tally(
         planned=planned,
         outcomes=dict(sorted(kinds.items())),
-        cost_usd=_cost(answered, price),
-        latency_s=quantile([one.latency_s for one in answered], 0.5),
-        served_models=tuple(
-            sorted({one.completion.served_model for one in answered if one.completion and one.completion.served_model})
-        ),
+        cost_usd=total_or_none(usage_cost(price, completion.usage) for completion, _ in answered),
+        latency_s=quantile([latency_s for _, latency_s in answered], 0.5),
+        served_models=tuple(sorted({one.served_model for one, _ in answered if one.served_model})),
     )
-
-
-def _cost(answered: Iterable[Replicate], price: Price | None) -> float | None:
-    costs = [usage_cost(price, one.completion.usage) for one in answered if one.completion is not None]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
 
 
 def _spending(tally: Tally) -> Spending:

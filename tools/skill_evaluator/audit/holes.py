@@ -15,7 +15,6 @@ from skill_evaluator.text import listed
 
 Missing = Literal["refuse", "questions", "scenarios", "models"]
 _SHOWN = 4
-_ADVICE = "leave out what is incomplete with --missing"
 
 
 def cube_of_scores(
@@ -72,7 +71,7 @@ def cube_of_outcomes(
         models=names,
         scenarios=tuple(scenarios[index] for index in kept_scenarios),
         benchmarks=tuple(kept),
-        scores=np.stack([100.0 * question_means(one).mean(axis=2) for one in kept.values()], axis=2),
+        scores=np.stack([100.0 * one.means.mean(axis=2) for one in kept.values()], axis=2),
         weights=equal_or_given(tuple(kept), weights),
         outcomes=kept,
         questions={name: len(one.questions) for name, one in kept.items()},
@@ -80,17 +79,6 @@ def cube_of_outcomes(
         answers={name: counts for name, counts in (answers or {}).items() if name in names},
         treatment=treatment or _left_out(models, scenarios, kept_models, kept_scenarios),
     )
-
-
-def question_means(outcomes: Outcomes) -> Floats:
-    """Mean over the replicates that were measured, [models, scenarios, questions] in [0, 1]; NaN where none was."""
-    scores = outcomes.scores
-    if scores.shape[3] == 1:
-        return scores[..., 0].astype(np.float64)
-    measured = ~np.isnan(scores)
-    counts = measured.sum(axis=3)
-    sums = np.where(measured, scores, 0.0).sum(axis=3, dtype=np.float64)
-    return np.asarray(np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0))
 
 
 def _unanswered(outcomes: Outcomes) -> NDArray[np.bool_]:
@@ -126,15 +114,14 @@ def _kept(
         return list(range(len(models))), list(range(len(scenarios)))
     if missing in ("refuse", "questions"):
         places = [
-            f"{models[m]} in {', '.join(str(scenarios[t]) for t in np.flatnonzero(holes[m])[:_SHOWN])}"
-            + (f" and {holes[m].sum() - _SHOWN} more" if holes[m].sum() > _SHOWN else "")
+            f"{models[m]} in {listed([scenarios[t] for t in map(int, np.flatnonzero(holes[m]))], _SHOWN)}"
             for m in map(int, np.flatnonzero(holes.any(axis=1)))
         ]
         ways = "scenarios or --missing models" if what == "cell" else "questions, scenarios or models"
         raise AuditError(
             f"{where} lacks {what}s of {'; '.join(places[:_SHOWN])}"
             f"{f'; and {len(places) - _SHOWN} more models' if len(places) > _SHOWN else ''}: "
-            f"complete it, or {_ADVICE} {ways}"
+            f"complete it, or leave out what is incomplete with --missing {ways}"
         )
     keeps_models = ~np.asarray(holes.any(axis=1)) if missing == "models" else np.ones(len(models), dtype=bool)
     keeps_scenarios = ~np.asarray(holes.any(axis=0)) if missing == "scenarios" else np.ones(len(scenarios), dtype=bool)

@@ -2,7 +2,7 @@
 
 Percentiles of resampled scenarios cover the fluctuation of ten scenarios 79 % of the time where they say 95: a resample
 of so few repeats some and misses others. So the random-effects model's own distributions are inverted, which is what
-its parametric bootstrap tends to. `benchmarks/audit.py` measures the coverage of both.
+its parametric bootstrap tends to. `benchmarks/audit_truth.py` measures the coverage of both.
 """
 
 from dataclasses import dataclass
@@ -31,23 +31,24 @@ class Intervals:
 
 def intervals_of(overall: Floats, noise: Noise, resampled: Resampled) -> Intervals:
     """Intervals for scores S(m, t), [models, scenarios] in per cent; those of corrected σ where the noise is known."""
-    variance = overall.var(axis=1, ddof=1)
+    variance, floor = overall.var(axis=1, ddof=1), noise.floor
+    corrected: Floats | None
     if resampled == "cases":
-        if noise.floor is None:
+        if floor is None:
             return _nothing(len(overall))
         degrees = overall.shape[1] - 1
-        corrected = _with_scenarios_fixed(variance, _plausible(variance, noise.floor, degrees), noise.floor, degrees)
-        spread = corrected + noise.floor[:, None]
+        corrected = _with_scenarios_fixed(variance, _plausible(variance, floor, degrees), floor, degrees)
+        spread = corrected + floor[:, None]
     else:
         matched = matched_degrees(overall)
-        floor = np.zeros_like(variance) if noise.floor is None else noise.floor
-        spread = _spread(variance, variance, matched)
-        wide = _spread(variance, _plausible(variance, floor, matched), matched)
-        corrected = np.maximum(wide - floor[:, None], 0.0)
+        spread, corrected = _spread(variance, variance, matched), None
+        if floor is not None:
+            wide = _spread(variance, _plausible(variance, floor, matched), matched)
+            corrected = np.maximum(wide - floor[:, None], 0.0)
     return Intervals(
         ability=_ability(overall, noise, resampled),
         fluctuation=np.sqrt(spread),
-        corrected=None if noise.floor is None else np.sqrt(corrected),
+        corrected=None if corrected is None else np.sqrt(corrected),
     )
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes
-from skill_evaluator.audit.holes import question_means
 from skill_evaluator.audit.results import Resampled
 
 _MOST_ADDED = 9.0  # beyond, the estimate is so near to nothing that its root says little
@@ -75,7 +74,7 @@ def _replicate_noise(outcomes: Outcomes) -> Floats | None:
         return None
     measured = ~np.isnan(scores)
     counts = measured.sum(axis=3)
-    means = question_means(outcomes)
+    means = outcomes.means
     squares = np.where(measured, (scores - means[..., None]) ** 2, 0.0).sum(axis=3, dtype=np.float64)
     repeated = counts > 1
     if not repeated.any(axis=(1, 2)).all():
@@ -91,7 +90,7 @@ def _replicate_noise(outcomes: Outcomes) -> Floats | None:
 
 def _interaction_noise(outcomes: Outcomes) -> Floats | None:
     """(Var(ab) + Var(e) ÷ replicates) ÷ questions by model: the residual mean square of scenarios × questions."""
-    means = question_means(outcomes)
+    means = outcomes.means
     _, scenarios, questions = means.shape
     if questions < 2 or scenarios < 2:
         return None
@@ -105,7 +104,7 @@ def _question_variance(outcomes: Outcomes) -> Floats | None:
     """Variance of a benchmark's mean because its questions are a sample, by model."""
     if len(outcomes.questions) < 2:
         return None
-    return np.asarray(question_means(outcomes).mean(axis=1).var(axis=1, ddof=1) / len(outcomes.questions))
+    return np.asarray(outcomes.means.mean(axis=1).var(axis=1, ddof=1) / len(outcomes.questions))
 
 
 def _weighted(by_benchmark: list[Floats | None], weights: Floats) -> Floats | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from skill_evaluator.audit.grades import BEST_FIRST
 from skill_evaluator.audit.results import ModelResult, Ranked, Regime
 
-_SETTLED = 0.7  # a grade less probable than this is said to be uncertain
+SETTLED = 0.7  # what is less probable than this is said to be uncertain
 _DEEP = 5.0  # points below its ability in its worst scenario
 _LEAST_ABLE = 0.9  # of the best ability: a model that is cheap and mostly wrong is no bargain
 
@@ -22,8 +22,7 @@ def regimes_of(models: Sequence[ModelResult]) -> dict[str, Regime]:
 
 def is_settled(model: ModelResult) -> bool:
     """Whether a model's printed grade is clearly its own; also when nobody knows the odds."""
-    odds = model.grade_probability
-    return odds is None or model.grade is None or odds[model.grade] >= _SETTLED
+    return model.odds is None or model.odds >= SETTLED
 
 
 def _agentic(models: Sequence[ModelResult]) -> Regime:
@@ -43,8 +42,7 @@ def _why_stable(model: ModelResult) -> str:
 def _graded(model: ModelResult) -> str:
     if model.grade is None:
         return "ungraded,"
-    odds = model.grade_probability
-    return f"{model.grade}," if odds is None else f"{model.grade} (probability {odds[model.grade]:.2f}),"
+    return f"{model.grade}," if model.odds is None else f"{model.grade} (probability {model.odds:.2f}),"
 
 
 def _single_shot(models: Sequence[ModelResult]) -> Regime:

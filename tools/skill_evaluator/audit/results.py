@@ -73,6 +73,11 @@ class ModelResult(_Part):
     usd_per_1000_right: float | None = None
     latency_s: float | None = None
 
+    @property
+    def odds(self) -> float | None:
+        """The probability of the grade that is printed."""
+        return (self.grade_probability or {}).get(self.grade) if self.grade else None
+
 
 class Thresholds(_Part):
     """Quartiles of the fluctuation over the cohort; `cuts` are all of them where finer grades were asked for."""

@@ -33,14 +33,14 @@ def separations_of(cube: Cube, floor: Floats | None, grades: Sequence[str | None
 def _separation(cube: Cube, floor: Floats | None, stable: int, fragile: int) -> Separation:
     first, second = cube.overall[stable], cube.overall[fragile]
     covariance = np.cov(first, second)
-    less = np.diag(_noises(floor, stable, fragile)) * (1 - 1 / _MORE_QUESTIONS) if floor is not None else None
+    noises = None if floor is None else np.diag(floor[[stable, fragile]])
     return Separation(
         stable=cube.models[stable],
         fragile=cube.models[fragile],
-        p=spread_p(first, second),
-        scenarios=_needed(_association(covariance)),
-        scenarios_more_questions=None if less is None else _needed(_association(covariance - less)),
-        questions=None if floor is None else _questions(cube, covariance, np.diag(_noises(floor, stable, fragile))),
+        p=_p(_association(covariance), len(first)),
+        scenarios=_needed(covariance),
+        scenarios_more_questions=None if noises is None else _needed(_with_more(covariance, noises, _MORE_QUESTIONS)),
+        questions=None if noises is None else _questions(cube, covariance, noises),
     )
 
 
@@ -48,14 +48,15 @@ def _questions(cube: Cube, covariance: Floats, noises: Floats) -> int | None:
     """Questions, all benchmarks together, with which the scenarios there are would do; None: no number of them."""
     present = sum(cube.questions.values())
     for times in _TIMES:
-        needed = _needed(_association(covariance - noises * (1 - 1 / times)))
+        needed = _needed(_with_more(covariance, noises, times))
         if needed is not None and needed <= len(cube.scenarios):
             return math.ceil(present * times)
     return None
 
 
-def _noises(floor: Floats, stable: int, fragile: int) -> Floats:
-    return np.array([floor[stable], floor[fragile]])
+def _with_more(covariance: Floats, noises: Floats, times: float) -> Floats:
+    """The covariance with so many times the questions, which leave that part of the noise."""
+    return covariance - noises * (1 - 1 / times)
 
 
 def _association(covariance: Floats) -> float:
@@ -80,8 +81,9 @@ def _p(association: float, scenarios: int) -> float | None:
     return float(2 * stdtr(degrees, -ratio))
 
 
-def _needed(association: float) -> int | None:
+def _needed(covariance: Floats) -> int | None:
     """Scenarios for 80 % power at 5 %; None beyond what anybody would write."""
+    association = _association(covariance)
     if association <= 0:
         return None
     if association >= 1:

@@ -4,7 +4,7 @@ Of a new audit, or of one that was drawn before: then it must still be what it w
 """
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from skill_evaluator.errors import AuditError
 from skill_evaluator.providers.kinds import kinds_of
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.runs import new_invocation
-from skill_evaluator.text import nearest
+from skill_evaluator.text import listed, nearest
 
 _CHANGES_NAMED = 3
 
@@ -114,8 +114,8 @@ def known_audit(manifest: AuditManifest, options: AuditOptions) -> AuditInputs:
     changed = changes_since(manifest, materials, models)
     if changed:
         raise AuditError(
-            f"cannot go on with the audit {manifest.id}: changed since it was drawn: {_listed(changed)}; "
-            "check out what it was drawn from, or start a new one"
+            f"cannot go on with the audit {manifest.id}: changed since it was drawn: "
+            f"{listed(changed, _CHANGES_NAMED)}; check out what it was drawn from, or start a new one"
         )
     return AuditInputs(manifest=manifest, materials=materials, models=models, kinds=kinds, settings=settings)
 
@@ -183,9 +183,3 @@ def _refuse_another(manifest: AuditManifest, options: AuditOptions) -> None:
 
 def _word(value: object) -> str:
     return " ".join(sorted(value)) if isinstance(value, set) else "all" if value is None else str(value)
-
-
-def _listed(changed: Iterable[str]) -> str:
-    names = list(changed)
-    more = len(names) - _CHANGES_NAMED
-    return ", ".join(names[:_CHANGES_NAMED]) + (f" and {more} more" if more > 0 else "")

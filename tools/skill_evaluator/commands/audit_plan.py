@@ -14,8 +14,8 @@ from skill_evaluator.pipeline.matrix import capped
 from skill_evaluator.platforms import PLATFORMS
 from skill_evaluator.reports.audit_size import AuditSize, print_size, size_markdown, warn_of_doubts
 from skill_evaluator.reports.shown import code_span
-from skill_evaluator.reports.wording import counted
 from skill_evaluator.repository import commit_of
+from skill_evaluator.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

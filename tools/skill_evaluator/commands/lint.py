@@ -14,8 +14,8 @@ from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, Ski
 from skill_evaluator.pipeline.history import Past, past_at, problems_of
 from skill_evaluator.platforms import PLATFORMS
 from skill_evaluator.reports.plan_table import Linted, print_linted
-from skill_evaluator.reports.wording import counted
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.text import counted
 from skill_evaluator.versions import Problem
 
 

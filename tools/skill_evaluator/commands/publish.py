@@ -10,8 +10,8 @@ from skill_evaluator.commands.inputs import Format
 from skill_evaluator.errors import EXIT_OK, PlanError
 from skill_evaluator.pipeline.publishing import Target, publish_records, read_records
 from skill_evaluator.records import Record
-from skill_evaluator.reports.wording import counted
 from skill_evaluator.repository import Repository
+from skill_evaluator.text import counted
 
 Mode = Literal["push", "branch", "pull-request"]
 DATA_BRANCH = "skill-evaluator-records"

@@ -12,6 +12,7 @@ from skill_evaluator.errors import PlanError
 from skill_evaluator.files import read_versioned
 from skill_evaluator.runner.plan import Shard
 from skill_evaluator.runner.runs import run_id_of
+from skill_evaluator.stats import total_or_none
 
 PLAN_VERSION = 1
 
@@ -102,9 +103,7 @@ class Plan(_Part):
     @property
     def cost_upper_usd(self) -> float | None:
         """The most all jobs can cost; None when a price is unknown."""
-        costs = [entry.cost_upper_usd for entry in self.entries]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
+        return total_or_none(entry.cost_upper_usd for entry in self.entries)
 
 
 def read_plan(path: Path) -> Plan:

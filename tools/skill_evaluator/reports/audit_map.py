@@ -21,7 +21,7 @@ from skill_evaluator.reports.chart_style import (
 )
 from skill_evaluator.reports.named_points import LINE, Box, Frame, Named, Place, names, word_box
 from skill_evaluator.reports.shown import visible
-from skill_evaluator.reports.wording import counted
+from skill_evaluator.text import counted
 
 MOST_LABELS = 25  # beyond that only names that find room
 _WIDTH, _HEIGHT, _TALL = 780, 500, 680

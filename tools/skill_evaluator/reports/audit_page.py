@@ -30,14 +30,13 @@ from skill_evaluator.reports.audit_wording import (
     cohort_words,
     likelihood,
     neutrality_words,
-    of_its_grade,
     points,
     threshold_words,
     with_interval,
 )
 from skill_evaluator.reports.sheets import Sheet, markdown_table, write
 from skill_evaluator.reports.shown import code_span, prose
-from skill_evaluator.reports.wording import counted
+from skill_evaluator.text import counted
 
 _MOST_RANKED, _MOST_CASES, _MOST_NAMED = 10, 10, 5
 
@@ -105,7 +104,7 @@ def _figures(one: ModelResult) -> str:
 
 
 def _certainty(one: ModelResult) -> str:
-    likely = of_its_grade(one)
+    likely = one.odds
     if one.grade is None:
         return ""
     if likely is None:
@@ -115,7 +114,7 @@ def _certainty(one: ModelResult) -> str:
 
 
 def _grade_in_brackets(one: ModelResult) -> str:
-    likely = of_its_grade(one)
+    likely = one.odds
     if one.grade is None:
         return ""
     return f" ({code_span(one.grade)}{'' if likely is None else f', {likelihood(likely)}'})"

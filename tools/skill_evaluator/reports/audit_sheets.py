@@ -9,7 +9,6 @@ from skill_evaluator.reports.audit_wording import (
     best_first,
     close_interval,
     likelihood,
-    of_its_grade,
     points,
     possible_grades,
     share,
@@ -33,7 +32,7 @@ def model_sheet(result: AuditResult) -> Sheet:
         ("ability", lambda one: Cell(with_interval(one.ability, one.ability_ci95))),
         ("fluctuation", lambda one: Cell(with_interval(one.fluctuation, one.fluctuation_ci95))),
         ("grade", lambda one: _said(one.grade)),
-        ("P(grade)", lambda one: Cell(likelihood(of_its_grade(one)))),
+        ("P(grade)", lambda one: Cell(likelihood(one.odds))),
         ("corrected", lambda one: Cell(points(one.corrected))),
         ("quadrant", _quadrant),
         ("worst scenario", _worst),
@@ -53,7 +52,7 @@ def narrow_sheet(result: AuditResult) -> Sheet:
         ("ability", lambda one: Cell(close_interval(one.ability, one.ability_ci95, 2))),
         ("fluctuation", lambda one: Cell(close_interval(one.fluctuation, one.fluctuation_ci95, 2))),
         ("grade", lambda one: _said(one.grade)),
-        ("P", lambda one: Cell(likelihood(of_its_grade(one)))),
+        ("P", lambda one: Cell(likelihood(one.odds))),
     ]
     if any(one.corrected is not None for one in result.models):
         columns.append(("corrected", lambda one: Cell(points(one.corrected))))

@@ -13,7 +13,8 @@ from skill_evaluator.audit.results import FEWEST_MODELS, FEWEST_QUESTIONS, FEWES
 from skill_evaluator.estimating import Estimate
 from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
 from skill_evaluator.reports.shown import visible
-from skill_evaluator.reports.wording import counted
+from skill_evaluator.stats import total_or_none
+from skill_evaluator.text import counted
 
 _BENCHMARK_KEYS = {"name", "version", "metric", "weight", "of", "unlabelled"}
 _BENCHMARK_COLUMNS = ("benchmark", "version", "scored by", "weight", "questions", "of")
@@ -41,13 +42,11 @@ class AuditSize:
     @property
     def total(self) -> Estimate:
         """All models together; the cost is None where one's is."""
-        costs = [one.cost_upper_usd for one in self.models]
-        known = [cost for cost in costs if cost is not None]
         return Estimate(
             calls=sum(one.calls for one in self.models),
             input_tokens_estimate=sum(one.input_tokens_estimate for one in self.models),
             output_tokens_upper=sum(one.output_tokens_upper for one in self.models),
-            cost_upper_usd=sum(known) if len(known) == len(costs) else None,
+            cost_upper_usd=total_or_none(one.cost_upper_usd for one in self.models),
         )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from skill_evaluator.audit.results import AuditResult, Interval, ModelResult, Neutrality
 from skill_evaluator.reports.shown import visible
 from skill_evaluator.reports.verdict_tables import probability
-from skill_evaluator.reports.wording import counted
+from skill_evaluator.text import counted
 
 
 def points(value: float | None, places: int = 2) -> str:
@@ -65,12 +65,6 @@ def likelihood(value: float | None) -> str:
     if value in (0.0, 1.0):
         return f"{value:.2f}"
     return ">0.99" if value >= 0.995 else "<0.01" if value < 0.005 else f"{value:.2f}"
-
-
-def of_its_grade(model: ModelResult) -> float | None:
-    """The probability of the grade that is printed."""
-    known = model.grade_probability or {}
-    return None if model.grade is None else known.get(model.grade)
 
 
 def best_first(result: AuditResult) -> list[ModelResult]:

@@ -13,8 +13,9 @@ from skill_evaluator.field_views import FieldOfCase, FieldView
 from skill_evaluator.reports.explanation import ranges
 from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
 from skill_evaluator.reports.shown import code_span, name_text, shortened, value_pair, value_text, visible
-from skill_evaluator.reports.wording import compared_as, counted
+from skill_evaluator.reports.wording import compared_as
 from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.text import counted
 
 _COLUMNS = ("case", "truth", "commonest", "share", "standing", "other answers")
 _STYLES = {"stable_right": "green", "stable": "green", "stable_wrong": "red", "flaky": "yellow", "unscored": "dim"}

@@ -13,7 +13,8 @@ from skill_evaluator.regression.verdicts import WORST_FIRST
 from skill_evaluator.reports.shown import abridged, code_span, visible
 from skill_evaluator.reports.verdict_page import comparison_markdown
 from skill_evaluator.reports.verdict_tables import MARKS
-from skill_evaluator.reports.wording import counted, number
+from skill_evaluator.reports.wording import number
+from skill_evaluator.text import counted
 
 _WIDTH = 1_000_000  # through a pipe: every row on a line of its own, nothing cut
 _LONGEST = 300

@@ -10,7 +10,8 @@ from rich.table import Table
 
 from skill_evaluator.pipeline.manifest import Entry, Plan
 from skill_evaluator.reports.shown import abridged, code_span, visible
-from skill_evaluator.reports.wording import counted
+from skill_evaluator.stats import total_or_none
+from skill_evaluator.text import counted
 
 _WIDTH = 1_000_000  # through a pipe: every row on a line of its own, nothing cut
 _MOST_ROWS = 200  # of one table in a summary
@@ -107,10 +108,8 @@ def _total(plan: Plan) -> str:
 
 def _size(entries: Sequence[Entry]) -> tuple[str, str]:
     """Calls, and the most they can cost."""
-    costs = [entry.cost_upper_usd for entry in entries]
-    known = [cost for cost in costs if cost is not None]
-    cost = f"${sum(known):,.2f}" if len(known) == len(costs) else "unknown cost"
-    return f"{sum(entry.calls for entry in entries):,}", cost
+    cost = total_or_none(entry.cost_upper_usd for entry in entries)
+    return f"{sum(entry.calls for entry in entries):,}", "unknown cost" if cost is None else f"${cost:,.2f}"
 
 
 def _codes(names: Sequence[str]) -> str:

@@ -13,7 +13,8 @@ from skill_evaluator.key_balance import KeyBalance
 from skill_evaluator.linting import PlanLine
 from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
 from skill_evaluator.reports.shown import code_span, name_text, visible
-from skill_evaluator.reports.wording import aligned_by, compared_as, counted
+from skill_evaluator.reports.wording import aligned_by, compared_as
+from skill_evaluator.text import counted
 
 _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 

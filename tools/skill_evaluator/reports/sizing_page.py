@@ -10,7 +10,8 @@ from rich.text import Text
 from skill_evaluator.regression.sizing import Choice, Sizing, SizingPlan
 from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
 from skill_evaluator.reports.shown import code_span, visible
-from skill_evaluator.reports.wording import counted, number
+from skill_evaluator.reports.wording import number
+from skill_evaluator.text import counted
 
 _LEGEND = (
     "calls and cost: of one run; baseline and candidate have as many replicates each",

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from skill_evaluator.metrics.fieldplan import FieldRule
-from skill_evaluator.text import counted as counted
 
 _FORMATS_SHOWN = 3
 _SIMPLE = {"exact": "exact value", "ignore": "not looked at"}

@@ -4,6 +4,7 @@ The first rung that names an option decides; if it names two, the answer is ambi
 with an example each.
 """
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 
@@ -40,12 +41,17 @@ def read_choice(text: str, options: Sequence[str]) -> Parsed:
     """
     if "</think>" in text:
         text = text.rpartition("</think>")[2].strip() or text
-    known, answer = OptionTexts.of(options), plain(_ends_of(text))
+    known, answer = _texts_of(tuple(options)), plain(_ends_of(text))
     for found, rung in _LADDER:
         named = rung(answer, known)
         if named:
             return _settled(named, found, known)
     return Parsed(problem="no_option")
+
+
+@functools.lru_cache(maxsize=1024)  # a question is answered many times
+def _texts_of(options: tuple[str, ...]) -> OptionTexts:
+    return OptionTexts.of(options)
 
 
 def _ends_of(text: str) -> str:

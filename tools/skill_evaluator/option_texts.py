@@ -7,7 +7,8 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from string import ascii_uppercase
+
+from skill_evaluator.questions import letters_of
 
 _UNSEEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _EMPHASIS = re.compile(r"_{1,3}(?![A-Za-z0-9])|(?<![A-Za-z0-9])_{1,3}")
@@ -67,7 +68,7 @@ class OptionTexts:
     @classmethod
     def of(cls, options: Sequence[str]) -> "OptionTexts":
         """Those of a question."""
-        letters = ascii_uppercase[: len(options)]
+        letters = letters_of(options)
         texts = [_without_end_marks(folded(plain(option))) for option in options]
         known = {
             text: letter

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from skill_evaluator.fixtures import Case
-from skill_evaluator.questions import letters_of
+from skill_evaluator.text import letters_of
 
 _ALPHA = 0.01
 

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from skill_evaluator.questions import letters_of
+from skill_evaluator.text import letters_of
 
 _UNSEEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _EMPHASIS = re.compile(r"_{1,3}(?![A-Za-z0-9])|(?<![A-Za-z0-9])_{1,3}")

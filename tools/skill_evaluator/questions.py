@@ -4,7 +4,7 @@ A path in, questions and what is wrong with the other lines out. Its own module 
 one file.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from skill_evaluator.errors import FixtureError
 from skill_evaluator.files import read_lines, what_is_wrong
-from skill_evaluator.text import canonical_json, digest, normalise
+from skill_evaluator.text import canonical_json, digest, letters_of, normalise
 
 QUESTIONS = "questions.jsonl"
 _NO_META = ("id", "question", "options", "answer")
@@ -70,15 +70,6 @@ class Question(BaseModel):
     def digest(self) -> str:
         """Of question, options and answer."""
         return digest(canonical_json([self.question, list(self.options), self.answer]))
-
-
-def letters_of(options: Sequence[str]) -> str:
-    """The letters that stand for so many options.
-
-    >>> letters_of(("Paris", "Lyon", "Nice"))
-    'ABC'
-    """
-    return ascii_uppercase[: len(options)]
 
 
 def read_questions(path: Path) -> tuple[list[Question], list[str]]:

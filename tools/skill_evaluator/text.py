@@ -10,6 +10,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from string import ascii_uppercase
 from typing import Any
 
 _WORD = re.compile(r"\w+", re.UNICODE)
@@ -159,6 +160,15 @@ def digest(content: str | bytes) -> str:
     """Return `sha256:` and the hexadecimal SHA-256 of the content (text as UTF-8)."""
     raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return "sha256:" + hashlib.sha256(raw).hexdigest()
+
+
+def letters_of(options: Sequence[str]) -> str:
+    """The letters that stand for so many options.
+
+    >>> letters_of(("Paris", "Lyon", "Nice"))
+    'ABC'
+    """
+    return ascii_uppercase[: len(options)]
 
 
 def counted(number: int, noun: str) -> str:

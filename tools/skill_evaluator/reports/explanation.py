@@ -12,11 +12,11 @@ from skill_evaluator.array_matches import ArrayMatch
 from skill_evaluator.components import Component
 from skill_evaluator.explaining import Answer, Explanation, Leaf
 from skill_evaluator.parsed import Found
-from skill_evaluator.questions import letters_of
 from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
 from skill_evaluator.reports.shown import abridged, code_block, code_span, name_text, value_pair, visible
 from skill_evaluator.reports.wording import aligned_by, compared_as, number
 from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.text import letters_of
 
 _LINES = 15
 _CHARACTERS = 1200

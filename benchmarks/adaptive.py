@@ -17,11 +17,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from populations import Floats, Setting, on_fixtures
-from skill_evaluator import randomisation
-from skill_evaluator.config import VerdictName
-from skill_evaluator.paired_tests import ALPHA, Effect, replicate_effect
-from skill_evaluator.regression.adaptive import Gauge, looks_of, settled
-from skill_evaluator.regression.verdicts import verdict
+from skill_evaluator.library.config import VerdictName
+from skill_evaluator.verdicts import randomisation
+from skill_evaluator.verdicts.adaptive import Gauge, looks_of, settled
+from skill_evaluator.verdicts.effects import ALPHA, Effect, replicate_effect
+from skill_evaluator.verdicts.rules import verdict
 from verdicts import Job, Row, above, run, share
 
 TOLERANCE = 0.05

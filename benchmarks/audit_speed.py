@@ -12,9 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 from measure import measure, spread
-from skill_evaluator.audit.cube import Outcomes
-from skill_evaluator.audit.holes import cube_of_outcomes
-from skill_evaluator.reports.audit_cube import write_cube
+from skill_evaluator.audit.cube.cube import Outcomes, cube_of_outcomes
+from skill_evaluator.audit.report.cube import write_cube
 
 ROOT = Path(__file__).parents[1]
 MODELS, SCENARIOS, BENCHMARKS, QUESTIONS, REPLICATES = 50, 20, 5, 500, 3

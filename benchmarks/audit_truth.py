@@ -10,12 +10,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import numpy as np
-from skill_evaluator.audit.cube import Cube, Floats, Outcomes
-from skill_evaluator.audit.grade_odds import degrees_apart, grade_odds
-from skill_evaluator.audit.grades import cuts_of, places_of
-from skill_evaluator.audit.holes import cube_of_outcomes
-from skill_evaluator.audit.intervals import intervals_of, matched_degrees
-from skill_evaluator.audit.noise import corrected_fluctuation, noise_of
+from skill_evaluator.audit.cube.cube import Cube, Floats, Outcomes, cube_of_outcomes
+from skill_evaluator.audit.statistics.grades import cuts_of, degrees_apart, grade_odds, places_of
+from skill_evaluator.audit.statistics.intervals import intervals_of, matched_degrees
+from skill_evaluator.audit.statistics.noise import corrected_fluctuation, noise_of
 
 EFFECTS = {
     "normal": lambda random, shape: random.normal(size=shape),

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 sys.path.insert(0, str(Path(__file__).parent))
 from measure import measure, spread
 from skill_evaluator.files import json_text
-from skill_evaluator.records import Record, write_record
+from skill_evaluator.records.record import Record, write_record
 
 from tests.support.records import a_record
 
@@ -21,7 +21,7 @@ CASES, REPLICATES, FIELDS, METRICS, ROWS = 200, 10, 40, 6, 10_000
 LOAD = """
 import sys
 from pathlib import Path
-from skill_evaluator.regression.choosing import read_entries
+from skill_evaluator.records.selection import read_entries
 assert len(read_entries(Path(sys.argv[1]))) == int(sys.argv[2])
 """
 

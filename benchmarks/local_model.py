@@ -9,10 +9,9 @@ import time
 from statistics import median
 
 import xllamacpp
-from skill_evaluator.config import Model
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import Request
-from skill_evaluator.providers.local import open_provider
-from skill_evaluator.providers.weights import smollm2_weights
+from skill_evaluator.providers.local import open_provider, smollm2_weights
 
 SYSTEM = "Repeat the list of the user as JSON."
 USER = "\n".join(f"item {number}: {number * 7}" for number in range(60))

@@ -8,7 +8,7 @@ import json
 import random
 from typing import Any
 
-from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
 
 _WORDS = (
     "research",

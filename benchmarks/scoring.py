@@ -20,12 +20,11 @@ from typing import Any
 import jsonschema_rs
 import orjson
 from deepdiff import DeepDiff
+from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.metrics.answers import CaseAnswers
-from skill_evaluator.metrics.base import Comparison, truth_side
-from skill_evaluator.metrics.fieldplan import FieldPlan
-from skill_evaluator.metrics.per_field import per_field
-from skill_evaluator.parsing import parse_output
+from skill_evaluator.metrics.base import CaseAnswers, Comparison, truth_side
+from skill_evaluator.metrics.diagnosis.per_field import per_field
+from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import canonical_json
 from stickler import ComparableField, StructuredModel
 from stickler.comparators import ExactComparator

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import apted
+from skill_evaluator.comparing.field_plan import FieldPlan
+from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
 from skill_evaluator.metrics.base import Comparison
-from skill_evaluator.metrics.fieldplan import FieldPlan
-from skill_evaluator.metrics.tree_similarity import tree_similarity
 
 sys.path.insert(0, str(Path(__file__).parent))
 from measure import spread

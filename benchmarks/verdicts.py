@@ -20,10 +20,10 @@ from scipy.stats import binom
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from populations import SHAPES, Floats, Setting, beyond, cases_of, on_fixtures
-from skill_evaluator import randomisation
-from skill_evaluator.paired_tests import ALPHA, Effect, adjusted, case_effects, replicate_effect
-from skill_evaluator.regression.verdicts import verdict
 from skill_evaluator.stats import unit_interval
+from skill_evaluator.verdicts import randomisation
+from skill_evaluator.verdicts.effects import ALPHA, Effect, adjusted, case_effects, replicate_effect
+from skill_evaluator.verdicts.rules import verdict
 
 TOLERANCE = 0.05
 SIZES = ((5, 3), (12, 10), (50, 5), (200, 3))

@@ -41,14 +41,14 @@ def write_run(root: Path, keyed: bool) -> None:
 
 def score_run(root: Path) -> None:
     """What `skill-evaluator score` does of it: every answer scored, the scorecard, the record as JSON."""
-    from skill_evaluator.components import load_component
-    from skill_evaluator.config import Model, Settings
-    from skill_evaluator.fixtures import load_cases
+    from skill_evaluator.library.cases import load_cases
+    from skill_evaluator.library.components import load_component
+    from skill_evaluator.library.config import Model, Settings
     from skill_evaluator.providers.base import Completion, Sampling
-    from skill_evaluator.recording import Origin, build_record, describe_settings
     from skill_evaluator.runner.journal import Manifest
-    from skill_evaluator.runner.replicates import Call, Replicate
-    from skill_evaluator.scoring import Scorer
+    from skill_evaluator.runner.schedule import Call, Replicate
+    from skill_evaluator.scoring.recording import Origin, build_record, describe_settings
+    from skill_evaluator.scoring.scorer import Scorer
 
     component = load_component(root / "components", NAME)
     cases = load_cases(component, root / "fixtures")

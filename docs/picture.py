@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
-from skill_evaluator.components import load_component
-from skill_evaluator.records import read_record
+from skill_evaluator.library.components import load_component
+from skill_evaluator.records.record import read_record
 from skill_evaluator.reports.evaluation import Finished, print_text
 from skill_evaluator.runner.journal import RECORD
 

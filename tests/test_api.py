@@ -23,7 +23,7 @@ from skill_evaluator import (
     score_output,
     score_text,
 )
-from skill_evaluator.components import load_component
+from skill_evaluator.library.components import load_component
 from skill_evaluator.metrics import METRICS
 from skill_evaluator.metrics.base import Comparison
 

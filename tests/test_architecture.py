@@ -1,181 +1,42 @@
-"""The import table of DESIGN: a module imports only from rows above its own, and every module has a row."""
+"""The import table: a room imports only from rooms above it, and inside a room files have their own order."""
 
 import ast
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "tools" / "skill_evaluator"
 
-# From the bottom of the stack up. A name stands for a module, or for a folder and all that is in it.
+# From the ground up: a file at the package's root, or a folder with all that is in it.
 TABLE = (
     "errors",
-    "workflow_commands",
     "text",
     "stats",
-    "randomisation",
-    "paired_tests",
-    "plugins",
     "files",
-    "config",
     "repository",
-    "contract",
-    "metrics.text_overlap",
-    "metrics.embedding",
-    "metrics.rules",
-    "metrics.comparators",
-    "metrics.schema_paths",
-    "metrics.fieldplan",
-    "metrics.forms",
-    "metrics.leaves",
-    "metrics.assignment",
-    "metrics.sides",
-    "metrics.comparison",
-    "metrics.base",
-    "metrics.answers",
-    "metrics.per_field",
-    "metrics.filled",
-    "metrics.field_values",
-    "metrics.field_profile",
-    "metrics.krippendorff_alpha",
-    "metrics.categories",
-    "metrics.pass_hat_k",
-    "metrics.name_drift",
-    "metrics.contract_errors",
-    "metrics.schema_valid",
-    "metrics.exact_match",
-    "metrics.field_level_f1",
-    "metrics.jaccard",
-    "metrics.tree_distance",
-    "metrics.tree_similarity",
-    "metrics.pairwise_exact_match",
-    "metrics.pairwise_field_f1",
-    "metrics.distinct_outputs",
-    "metrics.field_stability",
-    "metrics.array_lengths",
-    "metrics.total_agreement",
-    "metrics",
-    "field_settings",
-    "parsed",
-    "components",
-    "versions",
-    "scenarios",
-    "questions",
-    "fixtures",
-    "providers.base",
-    "providers.secrets",
-    "providers.weights",
-    "providers.local_engine",
-    "providers.anthropic",
-    "providers.google",
-    "providers.local",
-    "providers.openai",
-    "providers.replay",
-    "providers.kinds",
-    "providers",
-    "records",
-    "prompting",
-    "runner.replicates",
-    "runner.plan",
-    "runner.prices",
-    "runner.budget",
-    "runner.limits",
-    "runner.progress",
-    "runner.journal",
-    "runner.runs",
-    "runner.engine",
-    "runner.execute",
-    "runner",
-    "option_texts",
-    "option_letters",
-    "choice_statements",
-    "choices",
+    "plugins",
+    "display",
     "parsing",
+    "comparing",
+    "metrics",
+    "library",
+    "records",
+    "providers",
+    "runner",
     "scoring",
-    "summaries",
-    "field_summaries",
-    "recording",
-    "leaderboard",
-    "estimating",
-    "regression.comparability",
-    "regression.measures",
-    "regression.policy",
-    "regression.results",
-    "regression.verdicts",
-    "regression.choosing",
-    "regression.archive",
-    "regression.localising",
-    "regression.comparing",
-    "regression.adaptive",
-    "regression.calibration",
-    "regression.change_points",
-    "regression.history",
-    "regression.sizing",
-    "regression",
-    "audit.cube",
-    "audit.results",
-    "audit.holes",
-    "audit.tables",
-    "audit.outcome_tables",
-    "audit.reading",
-    "audit.grades",
-    "audit.figures",
-    "audit.noise",
-    "audit.intervals",
-    "audit.grade_odds",
-    "audit.neutrality",
-    "audit.separating",
-    "audit.regimes",
-    "audit.cautions",
-    "audit.auditing",
-    "audit.manifest",
-    "audit.materials",
-    "audit.drawing",
-    "audit.cells",
-    "audit.gathering",
+    "verdicts",
+    "checking",
+    "ci",
     "audit",
-    "pipeline.decisions",
-    "pipeline.recorded",
-    "pipeline.manifest",
-    "pipeline.matrix",
-    "pipeline.audit_plan",
-    "pipeline.collecting",
-    "pipeline.outcome",
-    "pipeline.publishing",
-    "pipeline.bookkeeping",
-    "pipeline.history",
-    "pipeline",
-    "linting",
-    "hints",
-    "key_balance",
-    "array_matches",
-    "explaining",
-    "field_views",
     "reports",
-    "platforms.base",
-    "platforms.github",
-    "platforms",
     "api",
-    "scaffolding",
-    "commands.inputs",
-    "commands.asking",
-    "commands.audit_inputs",
-    "commands.audit_runs",
-    "commands.audit_dry_run",
-    "commands.verdicts",
-    "commands.resuming",
     "commands",
-    "cli.options",
-    "cli.evaluating",
-    "cli.comparing",
-    "cli.workspace",
-    "cli.pipeline",
-    "cli.auditing",
     "cli",
-    "__main__",
 )
-_ONLY_IMPORTER = {"yaml": "files", "git": "repository"}
-_LATE = {
+ONLY_IMPORTER = {"yaml": "files", "git": "repository"}
+IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are imported late for their sake
     "anthropic",
     "openai",
     "google",
@@ -192,85 +53,113 @@ _LATE = {
     "transformers",
     "traceback",
     "importlib",
-}
-_LATE_MODULES = {  # for their library
-    "skill_evaluator.providers.local_engine",
-    "skill_evaluator.field_settings",
-    "skill_evaluator.regression.adaptive",
-    "skill_evaluator.regression.comparing",
-    "skill_evaluator.reports.audit_map",
-    "skill_evaluator.reports.audit_pictures",
-    "skill_evaluator.reports.chart_style",
+    "pydantic",
+    "skill_evaluator.files",
+    "skill_evaluator.comparing.declarations",
+    "skill_evaluator.verdicts.adaptive",
+    "skill_evaluator.verdicts.comparison",
+    "skill_evaluator.audit.report.map",
+    "skill_evaluator.audit.report.pictures",
+    "skill_evaluator.display.chart_style",
 }
 
 
-def _modules() -> dict[str, ast.Module]:
-    found = {}
+def read_modules() -> dict[str, ast.Module]:
+    modules = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
-        if name != "__init__":
-            found[name] = ast.parse(path.read_text())
-    return found
+        if name not in ("__init__", "__main__"):
+            modules[name] = ast.parse(path.read_text())
+    return modules
 
 
-MODULES = _modules()
+MODULES = read_modules()
 
 
-def _row(module: str) -> int:
-    while module not in TABLE:
-        parent, dot, _ = module.rpartition(".")
-        assert dot, f"{module} has no row in the table of tests/test_architecture.py"
-        module = parent
-    return TABLE.index(module)
+def room(module: str) -> str:
+    return module.partition(".")[0]
 
 
-def _imports(tree: ast.Module) -> set[str]:
-    """Modules of the package that a module imports, anywhere in it."""
-    found = set()
+def imported_modules(tree: ast.Module) -> set[str]:
+    """Return the modules of the package that a module imports, anywhere in it."""
+    imported = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skill_evaluator"):
             base = (node.module or "").removeprefix("skill_evaluator").lstrip(".")
             for alias in node.names:
                 deeper = f"{base}.{alias.name}".lstrip(".")
-                found.add(deeper if deeper in MODULES else base)
-    return found - {""}
+                imported.add(deeper if deeper in MODULES else base)
+    return imported - {""}
+
+
+def late_imports(tree: ast.Module) -> Iterator[str]:
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Import):
+                    yield from (alias.name for alias in node.names)
+                elif isinstance(node, ast.ImportFrom):
+                    yield node.module or ""
+
+
+def imports_library(tree: ast.Module, library: str) -> bool:
+    return any(
+        (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == library for alias in node.names))
+        or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == library)
+        for node in ast.walk(tree)
+    )
+
+
+def test_the_table_is_short_and_names_every_room() -> None:
+    rooms = {room(module) for module in MODULES}
+    assert len(TABLE) <= 25, "the table has more than 25 rows; put the new room inside an old one"
+    missing = rooms - set(TABLE)
+    assert not missing, f"{sorted(missing)} stand at the package's root; move them into a room, or add a row to TABLE"
+    assert set(TABLE) == rooms, f"{sorted(set(TABLE) - rooms)} have a row in TABLE and no file; delete the row"
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_module_imports_only_from_rows_above_its_own(module: str) -> None:
-    for imported in _imports(MODULES[module]):
-        same_folder = _row(imported) == _row(module) and imported.rpartition(".")[0] == module.rpartition(".")[0]
-        assert _row(imported) < _row(module) or same_folder, f"{module} imports {imported}, which is not above it"
-
-
-@pytest.mark.parametrize(("library", "importer"), _ONLY_IMPORTER.items())
-def test_a_library_of_one_module_is_imported_nowhere_else(library: str, importer: str) -> None:
-    def imports_it(tree: ast.Module) -> bool:
-        return any(
-            (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == library for alias in node.names))
-            or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == library)
-            for node in ast.walk(tree)
+def test_a_module_imports_only_from_rooms_above_its_own(module: str) -> None:
+    for imported in imported_modules(MODULES[module]):
+        assert TABLE.index(room(imported)) <= TABLE.index(room(module)), (
+            f"{module} imports {imported}, but {room(imported)} stands below {room(module)} in the table: "
+            f"move what it needs up into {room(module)} or higher, or pass it in as an argument"
         )
 
-    assert [name for name, tree in MODULES.items() if imports_it(tree)] == [importer]
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    imports = {module: imported_modules(tree) - {module} for module, tree in MODULES.items()}
+    state: dict[str, str] = defaultdict(str)
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert state[module] != "open", f"a circle of imports: {' → '.join((*path, module))}; move the shared part out"
+        if not state[module]:
+            state[module] = "open"
+            for imported in imports.get(module, ()):
+                visit(imported, (*path, module))
+            state[module] = "done"
+
+    for module in imports:
+        visit(module, ())
+
+
+@pytest.mark.parametrize(("library", "importer"), ONLY_IMPORTER.items())
+def test_a_library_of_one_module_is_imported_nowhere_else(library: str, importer: str) -> None:
+    importers = [name for name, tree in MODULES.items() if imports_library(tree, library)]
+    assert importers == [importer], f"{library} is imported by {importers}; use {importer} instead"
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_an_import_inside_a_function_is_a_heavy_optional_library_or_a_command(module: str) -> None:
-    for function in ast.walk(MODULES[module]):
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        for node in ast.walk(function):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            for name in names:
-                late_command = module.startswith("cli.") and name.startswith("skill_evaluator.commands")
-                late_library = name in _LATE_MODULES
-                assert late_command or late_library or name.split(".")[0] in _LATE, f"{module} imports {name} late"
+def test_an_import_inside_a_function_is_a_heavy_or_optional_library(module: str) -> None:
+    for name in late_imports(MODULES[module]):
+        command = room(module) == "cli" and name.startswith("skill_evaluator.commands")
+        assert command or {name, name.split(".")[0]} & IMPORTED_LATE, (
+            f"{module} imports {name} inside a function: import it at the top, or add it to IMPORTED_LATE if it is slow"
+        )
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_says_what_it_is_and_stays_readable(module: str) -> None:
-    assert ast.get_docstring(MODULES[module]), f"{module} has no docstring"
+    assert ast.get_docstring(MODULES[module]), f"{module} has no docstring; say what goes in and what comes out"
     lines = MODULES[module].body[-1].end_lineno or 0
-    assert lines <= 320, f"{module} has {lines} lines"
+    assert lines <= 320, f"{module} has {lines} lines; split it where it says a second thing"

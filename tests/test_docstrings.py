@@ -9,7 +9,7 @@ import pytest
 import skill_evaluator
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 
-OPTIONAL = ("skill_evaluator.__main__", "skill_evaluator.providers.local", "skill_evaluator.providers.local_engine")
+OPTIONAL = ("skill_evaluator.__main__",)
 MODULES = [
     found.name
     for found in pkgutil.walk_packages(skill_evaluator.__path__, "skill_evaluator.")

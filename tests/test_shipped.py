@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from skill_evaluator.config import Model
-from skill_evaluator.providers.kinds import PROVIDERS
+from skill_evaluator.library.config import Model
+from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.prices import price_of
 
 ROOT = Path(__file__).parents[1]

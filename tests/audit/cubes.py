@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-from skill_evaluator.audit.cube import Cube, Floats, Outcomes
-from skill_evaluator.audit.holes import cube_of_outcomes
-from skill_evaluator.audit.reading import read_cube
+from skill_evaluator.audit.cube.cube import Cube, Floats, Outcomes, cube_of_outcomes
+from skill_evaluator.audit.cube.outcome_tables import read_cube
 
 PAPER = Path(__file__).parents[1] / "data" / "creditaudit_table2.csv"
 

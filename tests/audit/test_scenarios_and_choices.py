@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from skill_evaluator.audit.auditing import audit
-from skill_evaluator.audit.cube import Cube, Spending
-from skill_evaluator.audit.neutrality import neutrality_of
-from skill_evaluator.audit.separating import separations_of
+from skill_evaluator.audit.cube.cube import Cube, ModelCost
+from skill_evaluator.audit.findings.auditing import audit
+from skill_evaluator.audit.statistics.neutrality import neutrality_of
+from skill_evaluator.audit.statistics.separating import separations_of
 
 from tests.audit.cubes import cube_of, drawn, paper
 
@@ -101,9 +101,9 @@ def test_agentic_puts_stability_first_and_single_shot_ability() -> None:
 def test_a_model_whose_price_is_not_known_has_no_place_and_one_without_latency_no_first() -> None:
     cube = cube_of([[80, 81, 82], [80, 81, 82], [80, 81, 82]])
     spending = {
-        "model-0": Spending(usd_per_call=0.0, latency_s=None),
-        "model-1": Spending(usd_per_call=0.0, latency_s=2.0),
-        "model-2": Spending(usd_per_call=None, latency_s=1.0),
+        "model-0": ModelCost(usd_per_call=0.0, latency_s=None),
+        "model-1": ModelCost(usd_per_call=0.0, latency_s=2.0),
+        "model-2": ModelCost(usd_per_call=None, latency_s=1.0),
     }
     regime = audit(replace(cube, spending=spending)).regimes["cost-sensitive"]
     assert [one.model for one in regime.ranked] == ["model-1", "model-0"]
@@ -113,9 +113,9 @@ def test_a_model_whose_price_is_not_known_has_no_place_and_one_without_latency_n
 def test_cost_counts_right_answers_and_not_calls() -> None:
     cube = cube_of([[80, 81, 82], [76, 77, 78], [20, 21, 22]])
     spending = {
-        "model-0": Spending(usd_per_call=0.002, latency_s=1.0),
-        "model-1": Spending(usd_per_call=0.001, latency_s=2.0),
-        "model-2": Spending(usd_per_call=0.0, latency_s=0.1),
+        "model-0": ModelCost(usd_per_call=0.002, latency_s=1.0),
+        "model-1": ModelCost(usd_per_call=0.001, latency_s=2.0),
+        "model-2": ModelCost(usd_per_call=0.0, latency_s=0.1),
     }
     ranked = audit(replace(cube, spending=spending)).regimes["cost-sensitive"].ranked
     assert [one.model for one in ranked] == ["model-1", "model-0", "model-2"]

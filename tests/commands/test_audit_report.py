@@ -150,7 +150,7 @@ def test_what_cannot_be_done_is_said_in_a_line(tmp_path: Path, arguments: tuple[
 
 
 def test_without_the_libraries_that_draw_the_page_comes_without_charts(served: AuditLibrary, monkeypatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "skill_evaluator.reports.audit_map", None)
+    monkeypatch.setitem(__import__("sys").modules, "skill_evaluator.audit.report.map", None)
     done = served.call("audit", "report", "--cube", str(PAPER), "--out", str(served.root / "out"))
     assert done.code == 0
     assert "pip install 'skill-evaluator[charts]'" in done.err

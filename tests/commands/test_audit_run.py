@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from skill_evaluator.audit.gathering import gather
+from skill_evaluator.audit.run.gathering import gather
 
 from tests.support.audits import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary, missing
 from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from skill_evaluator.commands import calibrate as command
+from skill_evaluator.commands import compare as command
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.leaderboard import append_rows
-from skill_evaluator.records import write_record
+from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.record import write_record
 
 from tests.support.library import SKILL, Library
 from tests.support.records import Score, a_record
@@ -20,9 +20,9 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "TIMES", 10)
 
 
-def options(library: Library, run: str, **changed: Any) -> command.Options:
+def options(library: Library, run: str, **changed: Any) -> command.CalibrationOptions:
     folders = {"components": library.root / "components", "config": library.root / ".evaluator"}
-    return command.Options(run=run, **{"skill": SKILL, "format": "json", **folders, **changed})
+    return command.CalibrationOptions(run=run, **{"skill": SKILL, "format": "json", **folders, **changed})
 
 
 def recorded(library: Library, *models: str) -> None:
@@ -33,7 +33,7 @@ def recorded(library: Library, *models: str) -> None:
     append_rows(library.leaderboard, SKILL, [record.row() for record in records])
 
 
-def calibrated(capsys: pytest.CaptureFixture[str], wanted: command.Options) -> Any:
+def calibrated(capsys: pytest.CaptureFixture[str], wanted: command.CalibrationOptions) -> Any:
     assert command.calibrate(wanted) == 0
     return json.loads(capsys.readouterr().out)
 

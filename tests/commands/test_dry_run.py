@@ -42,7 +42,7 @@ def test_it_imports_no_vendors_sdk_and_no_numerics(library: Library) -> None:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 0
     imported = {line.rpartition("|")[2].strip() for line in err.splitlines() if line.startswith("import time:")}
-    assert "skill_evaluator.prompting" in imported
+    assert "skill_evaluator.runner.prompting" in imported
     assert not [name for name in HEAVY if name in imported]
 
 

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from skill_evaluator.metrics import embedding
+from skill_evaluator.comparing import similarity
 
 from tests.support.chat_server import ChatServer
 from tests.support.library import SCRIPT, SKILL, Library
@@ -12,7 +12,7 @@ from tests.support.library import SCRIPT, SKILL, Library
 TRUTH = "The supplier must deliver within 30 days."
 PARAPHRASE = "Delivery has to take place within thirty days by the vendor."
 
-needs_model = pytest.mark.skipif(not embedding.installed(), reason=f"needs the extra: {embedding.INSTALL}")
+needs_model = pytest.mark.skipif(not similarity.installed(), reason=f"needs the extra: {similarity.INSTALL}")
 
 
 def declare(library: Library, **options: object) -> None:
@@ -43,7 +43,7 @@ def test_a_dry_run_scores_the_truth_without_loading_the_model(library: Library) 
         _, err = process.communicate(timeout=60)
     assert process.returncode == 0
     imported = {line.rpartition("|")[2].strip() for line in err.splitlines() if line.startswith("import time:")}
-    assert "skill_evaluator.metrics.embedding" in imported
+    assert "skill_evaluator.comparing.similarity" in imported
     assert not imported & {"torch", "transformers", "sentence_transformers"}
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 from skill_evaluator import __version__
-from skill_evaluator.config import load_models, load_settings
-from skill_evaluator.pipeline.matrix import environment_of
-from skill_evaluator.providers.kinds import PROVIDERS, key_variables
-from skill_evaluator.scaffolding import EXAMPLE, requirement
+from skill_evaluator.ci.matrix import environment_of
+from skill_evaluator.library.config import load_models, load_settings
+from skill_evaluator.library.scaffolding import EXAMPLE, requirement
+from skill_evaluator.providers import PROVIDERS, key_variables
 
 from tests.support.library import ROOT, SCRIPT, Ended, read
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.commands.lint import Options, lint
-from skill_evaluator.leaderboard import append_rows
-from skill_evaluator.records import read_record
+from skill_evaluator.commands.lint import LintOptions, lint
+from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.record import read_record
 
 from tests.support.library import SCRIPT, SKILL, Library, read
 
@@ -80,7 +80,7 @@ def record_files() -> list[Path]:
 def linted(capsys: pytest.CaptureFixture[str], base: str | None = "HEAD", **options: Any) -> tuple[int, list[str], str]:
     """Exit code, problems, stderr."""
     capsys.readouterr()
-    code = lint(Options(base=base, format="json", **options))
+    code = lint(LintOptions(base=base, format="json", **options))
     printed = capsys.readouterr()
     problems = [problem for one in json.loads(printed.out)["components"] for problem in one["problems"]]
     return code, problems, printed.err

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from skill_evaluator.leaderboard import load_leaderboard
+from skill_evaluator.records.leaderboard import load_leaderboard
 
 from tests.support.components import case, component, record, write_collected
 from tests.support.git import IDENTITY, GitRepository, bare_copy, git
@@ -20,7 +20,7 @@ RUN = [(case("a", {"shop": "A", "total": 9}), ['{"shop": "A", "total": 9}'])]
 _DRIVER = """
 import os, sys
 from skill_evaluator.cli import main
-import skill_evaluator.commands.publish, skill_evaluator.records, git
+import skill_evaluator.commands.publish, skill_evaluator.records.record, git
 
 waiting, starting = os.pipe()
 children = []

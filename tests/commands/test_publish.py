@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from skill_evaluator.pipeline.manifest import read_plan
+from skill_evaluator.ci.plan import read_plan
 
 from tests.support.git import file_at, git
 from tests.support.library import SKILL, comparable

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from skill_evaluator.leaderboard import newest_recorded
+from skill_evaluator.records.leaderboard import newest_recorded
 
 from tests.support.chat_server import Asked, ChatServer, Reply, varied
 from tests.support.library import Library, read

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from skill_evaluator.comparing.comparators import COMPARATORS, canonical, equal
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY, accuracy_metrics
-from skill_evaluator.metrics.comparators import COMPARATORS, canonical, equal
-from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
 
 from tests.support.json_values import (
     ALIGNMENTS,

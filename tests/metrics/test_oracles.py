@@ -12,13 +12,13 @@ import jsonschema
 import pytest
 from hypothesis import given
 from rouge_score.rouge_scorer import RougeScorer
-from skill_evaluator.components import load_component
-from skill_evaluator.contract import Contract
+from skill_evaluator.comparing.comparison import compare
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.comparing.similarity import rouge_l, token_f1
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.metrics.base import Comparison
-from skill_evaluator.metrics.comparison import compare
-from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
-from skill_evaluator.metrics.text_overlap import rouge_l, token_f1
 
 from tests.support.json_values import ORDER_SCHEMA, answers, comparison, json_values, orders, quick
 from tests.support.mutations import mutate, pool_of

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.components import load_component
+from skill_evaluator.comparing.comparison import compare
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.library.components import load_component
+from skill_evaluator.metrics.accuracy.field_level_f1 import field_level_f1
 from skill_evaluator.metrics.base import Comparison
-from skill_evaluator.metrics.comparison import compare
-from skill_evaluator.metrics.field_level_f1 import field_level_f1
-from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
 
 from tests.support.json_values import ALIGNMENTS, ORDER_SCHEMA
 from tests.support.mutations import Planted, leaves_of, mutate, pool_of

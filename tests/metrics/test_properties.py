@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from skill_evaluator.comparing.comparison import ComparedLeaf, compare
+from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.metrics.comparison import Row, compare
-from skill_evaluator.metrics.fieldplan import FieldPlan
 from skill_evaluator.text import canonical_json
 
 from tests.support.json_values import (
@@ -215,7 +215,7 @@ def put(value: Any, at: tuple[str | int, ...], new: Any) -> Any:
     return changed
 
 
-def repairs(row: Row, output: Any) -> Any:
+def repairs(row: ComparedLeaf, output: Any) -> Any:
     """The output with one mistake put right; what is missing inside an array has no place to be put."""
     if row.output_at is not None:
         return put(output, row.output_at, row.truth)

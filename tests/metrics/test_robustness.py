@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from skill_evaluator.contract import Contract
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
+from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.metrics.base import Comparison
-from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
-from skill_evaluator.metrics.per_field import per_field
-from skill_evaluator.parsing import Parsed, parse_output
+from skill_evaluator.metrics.diagnosis.per_field import per_field
+from skill_evaluator.parsing.answer import Parsed, parse_output
 from skill_evaluator.text import canonical_json
 
 from tests.support.json_values import ALIGNMENTS, ORDER_SCHEMA, answers, order_plan

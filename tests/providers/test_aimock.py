@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Iterator
 
 import pytest
-from skill_evaluator.config import Model
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import Completion, ProviderError, Request, Usage
 
 from tests.support.aimock import aimock

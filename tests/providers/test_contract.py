@@ -8,9 +8,9 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from skill_evaluator.config import Params
+from skill_evaluator.library.config import Params
+from skill_evaluator.providers import PROVIDERS, key_variables
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Usage
-from skill_evaluator.providers.kinds import PROVIDERS, key_variables
 from skill_evaluator.providers.secrets import Redactor
 
 from tests.support.expected_requests import DETERMINISTIC, EXTRA, NAMED, REQUESTS, STRUCTURED, UNAVAILABLE, merged

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from skill_evaluator.config import Model
 from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers import google
 from skill_evaluator.providers.base import Usage
 

@@ -3,9 +3,9 @@
 import os
 
 import pytest
-from skill_evaluator.config import Model
+from skill_evaluator.library.config import Model
+from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Request
-from skill_evaluator.providers.kinds import PROVIDERS
 
 from tests.support.vendors import SCHEMA, ask
 

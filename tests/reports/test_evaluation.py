@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from skill_evaluator.components import Component
+from skill_evaluator.library.components import Component
 from skill_evaluator.reports.evaluation import Finished, markdown, print_text
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, case, component, record

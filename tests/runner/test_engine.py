@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.config import Price
 from skill_evaluator.errors import StorageError
+from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped, error_from_status
 from skill_evaluator.runner.budget import Budget
 from skill_evaluator.runner.journal import Journal, read_answers
-from skill_evaluator.runner.replicates import Replicate
+from skill_evaluator.runner.schedule import Replicate
 
 from tests.support.scripted import Driven, Script, answer, drive
 

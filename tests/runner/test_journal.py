@@ -7,16 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from skill_evaluator.errors import RunError
 from skill_evaluator.providers.base import Completion, Failure, Usage
-from skill_evaluator.records import write_record
-from skill_evaluator.runner.journal import (
-    Journal,
-    Manifest,
-    create_run,
-    find_runs,
-    outcomes,
-    read_answers,
-)
-from skill_evaluator.runner.replicates import Call, Replicate
+from skill_evaluator.records.record import write_record
+from skill_evaluator.runner.journal import Journal, Manifest, create_run, find_runs, outcomes, read_answers
+from skill_evaluator.runner.schedule import Call, Replicate
 
 from tests.support.components import NOT_RUN, case, component, record
 

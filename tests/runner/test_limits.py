@@ -5,7 +5,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from skill_evaluator.config import Limits, Retry
+from skill_evaluator.library.config import Limits, Retry
 from skill_evaluator.runner import limits
 from skill_evaluator.runner.limits import Bucket, Gate, Pace, wait_before_retry
 

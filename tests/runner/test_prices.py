@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from skill_evaluator.config import Model, Price, load_models
-from skill_evaluator.providers.kinds import PROVIDERS
+from skill_evaluator.library.config import Model, Price, load_models
+from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.prices import cost_usd, price_of
 
 from tests.support.library import ROOT

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.components import Component
-from skill_evaluator.config import Model
-from skill_evaluator.runner.plan import Shard
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Model
 from skill_evaluator.runner.runs import Run, input_digests, new_runs
+from skill_evaluator.runner.schedule import Shard
 
 from tests.support.components import case, component
 

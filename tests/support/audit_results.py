@@ -5,14 +5,14 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, cast
 
-from skill_evaluator.audit.results import (
+from skill_evaluator.audit.findings.results import (
     Adjusted,
     AuditResult,
     BenchmarkFigures,
     BenchmarkUsed,
     Carrier,
     Medians,
-    ModelResult,
+    ModelAudit,
     Neutrality,
     Quadrant,
     Ranked,
@@ -83,12 +83,12 @@ def audit_of(scores: Scores) -> AuditResult:
     )
 
 
-def _bare(name: str, by_benchmark: dict[str, dict[str, float]]) -> ModelResult:
+def _bare(name: str, by_benchmark: dict[str, dict[str, float]]) -> ModelAudit:
     columns = list(by_benchmark.values())
     overall = {scenario: statistics.fmean(one[scenario] for one in columns) for scenario in columns[0]}
     ability, spread = statistics.fmean(overall.values()), statistics.stdev(overall.values())
     worst = min(overall, key=overall.__getitem__)
-    return ModelResult(
+    return ModelAudit(
         model=name,
         ability=ability,
         ability_ci95=(ability - 1.25 - spread / 4, ability + 1.0 + spread / 4),
@@ -114,7 +114,7 @@ def _bare(name: str, by_benchmark: dict[str, dict[str, float]]) -> ModelResult:
     )
 
 
-def _graded(one: ModelResult, cuts: Sequence[float], middle: Medians) -> ModelResult:
+def _graded(one: ModelAudit, cuts: Sequence[float], middle: Medians) -> ModelAudit:
     place = sum(one.fluctuation > cut for cut in cuts)
     able, steady = one.ability >= middle.ability, one.fluctuation <= middle.fluctuation
     words = {
@@ -135,7 +135,7 @@ def _graded(one: ModelResult, cuts: Sequence[float], middle: Medians) -> ModelRe
     )
 
 
-def _neutrality(models: Sequence[ModelResult], scenarios: Sequence[str]) -> Neutrality:
+def _neutrality(models: Sequence[ModelAudit], scenarios: Sequence[str]) -> Neutrality:
     means = [statistics.fmean(one.scenarios[name] for one in models) for name in scenarios]
     middle = statistics.fmean(means)
     shifts = [
@@ -153,7 +153,7 @@ def _neutrality(models: Sequence[ModelResult], scenarios: Sequence[str]) -> Neut
     )
 
 
-def _regimes(models: Sequence[ModelResult]) -> dict[str, Regime]:
+def _regimes(models: Sequence[ModelAudit]) -> dict[str, Regime]:
     steadiest = sorted(models, key=lambda one: one.fluctuation)
     ranked = [Ranked(model=one.model, reason=f"fluctuation {one.fluctuation:.2f}") for one in steadiest]
     return {
@@ -162,7 +162,7 @@ def _regimes(models: Sequence[ModelResult]) -> dict[str, Regime]:
     }
 
 
-def _separation(models: Sequence[ModelResult]) -> Separation:
+def _separation(models: Sequence[ModelAudit]) -> Separation:
     steadiest = sorted(models, key=lambda one: one.fluctuation)
     return Separation(
         stable=steadiest[0].model,

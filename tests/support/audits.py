@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from skill_evaluator.audit.gathering import Gathered
-from skill_evaluator.audit.manifest import RUNS
-from skill_evaluator.audit.materials import Places
+from skill_evaluator.audit.run.gathering import GatheredAudit
+from skill_evaluator.audit.run.manifest import RUNS
+from skill_evaluator.audit.run.materials import Places
 
 from tests.support.library import SCHEMA, SKILL, Ended, Library, journal
 
@@ -64,7 +64,7 @@ class AuditLibrary(Library):
         return [(line["case_id"], line["replicate"]) for folder in folders for line in journal(folder)]
 
 
-def missing(gathered: Gathered) -> dict[str, int]:
+def missing(gathered: GatheredAudit) -> dict[str, int]:
     """By model, the calls of the whole audit of which nothing arrived."""
     wanted = gathered.manifest.calls_per_model
     return {model_id: wanted - sum(tally.outcomes.values()) for model_id, tally in gathered.tallies.items()}

@@ -5,17 +5,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.components import Component, load_component
-from skill_evaluator.config import Model, Settings
+from skill_evaluator.ci.collecting import OUTCOME, RECORDS, Outcome, RunOutcome
 from skill_evaluator.files import json_text
-from skill_evaluator.fixtures import Case
-from skill_evaluator.pipeline.outcome import OUTCOME, RECORDS, Outcome, RunOutcome
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import Completion, Failure, Sampling, Usage
-from skill_evaluator.recording import Origin, build_record, describe_settings
-from skill_evaluator.records import Record, write_record
+from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.runner.replicates import Call, Replicate
-from skill_evaluator.scoring import Scorecard, Scorer
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.scoring.recording import Origin, build_record, describe_settings
+from skill_evaluator.scoring.scorer import Scorecard, Scorer
 
 NAME = "receipts"
 PROMPT = f"---\nname: {NAME}\nversion: 1.2.0\n---\nRead the receipt.\n"

@@ -7,10 +7,9 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from skill_evaluator.contract import Contract
-from skill_evaluator.metrics.answers import CaseAnswers
-from skill_evaluator.metrics.base import Comparison
-from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.library.contract import Contract
+from skill_evaluator.metrics.base import CaseAnswers, Comparison
 from skill_evaluator.text import canonical_json
 
 thorough = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from skill_evaluator.metrics.fieldplan import FieldRule
+from skill_evaluator.comparing.field_plan import FieldRule
 
 _LETTERS = "bcdfgkmpz4579"
 _OTHER_WORDS = "qqvz xkjw zzqy wvxq"  # shares no word, and hardly a letter, with anything

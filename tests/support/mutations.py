@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 
 from tests.support.leaf_edits import bare, may_be_equal, same_said_otherwise, wrong_value
 

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.pipeline.manifest import Entry, Plan, read_plan
+from skill_evaluator.ci.plan import Entry, Plan, read_plan
 
 from tests.support.chat_server import notice
 from tests.support.git import IDENTITY, bare_copy, file_at, git

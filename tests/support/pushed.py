@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from skill_evaluator.ci.plan import Plan, read_plan
 from skill_evaluator.commands import plan as command
-from skill_evaluator.pipeline.manifest import Plan, read_plan
 
 from tests.support.git import GitRepository
 from tests.support.library import SCHEMA
@@ -63,7 +63,7 @@ class PushedLibrary(GitRepository):
             "fixtures": self.root / "fixtures",
             "config": self.root / ".evaluator",
         }
-        code = command.plan(command.Options(base=base, out=out, **{**places, **options}))
+        code = command.plan(command.PlanOptions(base=base, out=out, **{**places, **options}))
         assert code == 0
         return read_plan(out)
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.leaderboard import append_rows
-from skill_evaluator.records import Record, write_record
-from skill_evaluator.scoring import ANSWERED, SCORED
+from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.record import Record, write_record
+from skill_evaluator.scoring.scorer import ANSWERED, SCORED
 
 from tests.support.library import SKILL, Library
 

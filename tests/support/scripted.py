@@ -5,14 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from skill_evaluator.config import Model, Price, Settings
+from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers.base import Completion, Failure, Request, Usage
 from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.runner.budget import Budget
-from skill_evaluator.runner.engine import Engine, Job, Stop
-from skill_evaluator.runner.plan import plan_calls
-from skill_evaluator.runner.progress import Progress
-from skill_evaluator.runner.replicates import Call, Replicate
+from skill_evaluator.runner.engine import Engine, ModelJob, Progress, Stop
+from skill_evaluator.runner.schedule import Call, Replicate, plan_calls
 
 Script = Callable[[Request, int], Awaitable[Completion]]
 QUICK = {"attempts": 3, "first_wait_s": 0.001, "max_wait_s": 0.002, "max_retry_after_s": 0.05}
@@ -84,7 +82,7 @@ async def drive(
     """Run an engine over a small plan and tell what happened."""
     calls = plan_calls(cases, replicates)
     driven = Driven(provider=ScriptedProvider(script), calls=calls)
-    job = Job(
+    job = ModelJob(
         model=Model(id="m", provider="scripted", limits=limits or {}),
         provider=driven.provider,
         calls=calls,

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from skill_evaluator.config import Model
+from skill_evaluator.library.config import Model
+from skill_evaluator.providers import PROVIDERS, find_key
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
-from skill_evaluator.providers.kinds import PROVIDERS, find_key
 
 VENDORS = ("openai", "openai-compatible", "anthropic", "google")
 KEY = "test-key-0123456789abcdef"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from skill_evaluator.pipeline.manifest import read_plan
-from skill_evaluator.pipeline.matrix import matrix
+from skill_evaluator.ci.matrix import matrix
+from skill_evaluator.ci.plan import read_plan
 
 from tests.support.act import WORKFLOWS, Acted, act, for_act
 from tests.support.library import SCHEMA, Library

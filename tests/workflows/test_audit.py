@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from skill_evaluator.audit.gathering import gather
-from skill_evaluator.audit.materials import Places
-from skill_evaluator.pipeline.audit_plan import read_audit_plan
+from skill_evaluator.audit.run.gathering import gather
+from skill_evaluator.audit.run.jobs import read_audit_plan
+from skill_evaluator.audit.run.materials import Places
 
 from tests.support.act import WORKFLOWS
 from tests.support.audits import missing

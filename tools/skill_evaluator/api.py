@@ -10,16 +10,16 @@ from dataclasses import fields as dataclass_fields
 from enum import Enum
 from typing import Any, Final
 
-from skill_evaluator.contract import Contract
+from skill_evaluator.comparing.comparison import At, ComparedLeaf, LeafOutcome
+from skill_evaluator.comparing.declarations import refuse_idle_settings
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.display.safe_text import value_text
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
+from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Comparison
-from skill_evaluator.metrics.comparison import At, Row, Verdict
-from skill_evaluator.metrics.fieldplan import FieldPlan, FieldRule, plan_fields
-from skill_evaluator.metrics.rules import refuse_idle_settings
-from skill_evaluator.parsed import Found, Parsed, Problem
-from skill_evaluator.parsing import parse_output
-from skill_evaluator.reports.shown import value_text
+from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.parsing.parsed import Found, Parsed, Problem
 from skill_evaluator.text import key_path
 
 _WHERE = "the arguments"
@@ -55,7 +55,7 @@ class LeafRow:
     output: Any
     compare: str
     weight: float
-    verdict: Verdict
+    verdict: LeafOutcome
 
     def __str__(self) -> str:
         """One line, for the message of a test."""
@@ -224,12 +224,12 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
 def _rules(fields: FieldSettings) -> dict[str, FieldRule]:
     if not fields:
         return {}
-    from skill_evaluator.field_settings import field_rules
+    from skill_evaluator.comparing.declarations import field_rules
 
     return field_rules(fields, _WHERE)
 
 
-def _leaf_row(row: Row) -> LeafRow:
+def _leaf_row(row: ComparedLeaf) -> LeafRow:
     return LeafRow(
         path=row.path,
         truth_at=row.truth_at,

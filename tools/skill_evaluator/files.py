@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
@@ -25,6 +25,18 @@ if TYPE_CHECKING:  # a dry run takes no lock and need not wait for the library
 ModelT = TypeVar("ModelT", bound=BaseModel)
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class FrozenModel(BaseModel):
+    """A part of a file that this program writes; keys of a later version are left aside."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+class StrictModel(BaseModel):
+    """A part of a file that people write; an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def read_text(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> str:

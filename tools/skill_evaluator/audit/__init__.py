@@ -1,1 +1,1 @@
-"""The stability audit: how much a model moves when the prompt around the task changes in ordinary ways."""
+"""The stability audit: the cube of scores, the run that fills it, its statistics, findings and report."""

@@ -16,10 +16,9 @@ import typer
 from skill_evaluator import __version__
 from skill_evaluator.cli import auditing, comparing, evaluating, pipeline, workspace
 from skill_evaluator.cli.options import app
+from skill_evaluator.display.safe_text import inert_output, visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_USER_ERROR, SkillEvaluatorError
 from skill_evaluator.providers.secrets import Redactor
-from skill_evaluator.reports.shown import visible
-from skill_evaluator.workflow_commands import inert_output
 
 __all__ = ["app", "auditing", "comparing", "evaluating", "main", "pipeline", "workspace"]
 

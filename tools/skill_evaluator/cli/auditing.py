@@ -195,7 +195,7 @@ def report(
     """
     from skill_evaluator.commands import audit_report as command
 
-    options = command.Options(
+    options = command.AuditReportOptions(
         folders=tuple(folder or ()),
         cube=cube,
         plan=plan,
@@ -253,5 +253,5 @@ def plan(
         config=config,
         format=form.value,
     )
-    made = command.PlanOptions(out=out, reason=reason, platform=platform.value if platform else None)
+    made = command.AuditPlanOptions(out=out, reason=reason, platform=platform.value if platform else None)
     raise typer.Exit(command.audit_plan(options, made))

@@ -50,11 +50,11 @@ def compare(
     Exit code: 0 fine, 3 regressed, 4 inconclusive or incomparable if --fail-on names it.
     """
     if calibrate is not None:
-        from skill_evaluator.commands import calibrate as calibration
+        from skill_evaluator.commands import compare as calibration
 
         raise typer.Exit(
             calibration.calibrate(
-                calibration.Options(
+                calibration.CalibrationOptions(
                     run=calibrate,
                     skill=skill,
                     models=tuple(model or ()),
@@ -66,7 +66,7 @@ def compare(
         )
     from skill_evaluator.commands import compare as command
 
-    options = command.Options(
+    options = command.CompareOptions(
         skill=skill,
         baseline=baseline,
         candidate=candidate,
@@ -100,7 +100,7 @@ def history(
     """
     from skill_evaluator.commands import history as command
 
-    options = command.Options(
+    options = command.HistoryOptions(
         skill=skill, models=tuple(model or ()), components=components, config=config, format=form.value
     )
     raise typer.Exit(command.history(options))

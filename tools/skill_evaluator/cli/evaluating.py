@@ -75,9 +75,9 @@ def evaluate(
 
     Exit code: 0 done, 2 wrong input (one line says what), 4 incomplete (it prints the command that goes on).
     """
-    from skill_evaluator.commands.inputs import Options
+    from skill_evaluator.commands.inputs import EvaluateOptions
 
-    options = Options(
+    options = EvaluateOptions(
         skill=skill,
         replicates=replicates,
         models=tuple(model or ()),
@@ -119,7 +119,7 @@ def score(
     """Score a saved run again without a call; rewrites its record.json and report.md, touches no leaderboard."""
     from skill_evaluator.commands import score as command
 
-    options = command.Options(run=run, components=components, fixtures=fixtures, config=config, format=form.value)
+    options = command.ScoreOptions(run=run, components=components, fixtures=fixtures, config=config, format=form.value)
     raise typer.Exit(command.score(options))
 
 
@@ -146,7 +146,7 @@ def explain(
     """Show where a saved answer is right and wrong, field by field, and why; or one field over all answers."""
     from skill_evaluator.commands import explain as command
 
-    options = command.Options(
+    options = command.ExplainOptions(
         run=run,
         case=case,
         replicate=replicate,

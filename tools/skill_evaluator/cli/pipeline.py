@@ -60,9 +60,9 @@ def plan(
 ) -> None:
     """Say what is to be evaluated, why, in how many calls and at what cost; write it to plan.json. Makes no call."""
     if detect is not None:
-        from skill_evaluator.commands import detect as sizing
+        from skill_evaluator.commands import plan as sizing
 
-        asked = sizing.Options(
+        asked = sizing.SizingOptions(
             names=tuple(component or ()),
             detect=detect,
             models=tuple(model or ()),
@@ -72,7 +72,7 @@ def plan(
         raise typer.Exit(sizing.detect(asked))
     from skill_evaluator.commands import plan as command
 
-    options = command.Options(
+    options = command.PlanOptions(
         names=tuple(component or ()),
         base=base,
         recorded=tuple(recorded or ()),
@@ -118,7 +118,7 @@ def collect(
     """
     from skill_evaluator.commands import collect as command
 
-    options = command.Options(
+    options = command.CollectOptions(
         artifacts=artifacts,
         plan=plan_file,
         out=out,
@@ -152,7 +152,7 @@ def publish(
     """Add collected records to a branch in one commit and push it; tries again on top of whoever was quicker."""
     from skill_evaluator.commands import publish as command
 
-    options = command.Options(
+    options = command.PublishOptions(
         collected=collected,
         mode=mode.value,
         to=to,
@@ -187,7 +187,7 @@ def report(
     """Show what became of a plan: as a page, a job's summary, and a comment on the pull request it is about."""
     from skill_evaluator.commands import report as command
 
-    options = command.Options(
+    options = command.ReportOptions(
         collected=collected,
         plan=plan_file,
         commit=commit,

@@ -29,7 +29,7 @@ def lint(
     """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
     from skill_evaluator.commands import lint as command
 
-    options = command.Options(
+    options = command.LintOptions(
         names=tuple(component or ()),
         base=base,
         components=components,
@@ -48,7 +48,7 @@ def init(
     """Lay out configuration, workflows and an example component in a repository; overwrites nothing."""
     from skill_evaluator.commands import init as command
 
-    raise typer.Exit(command.init(command.Options(folder=folder, name=name)))
+    raise typer.Exit(command.init(command.InitOptions(folder=folder, name=name)))
 
 
 @app.command()

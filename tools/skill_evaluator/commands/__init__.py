@@ -1,1 +1,1 @@
-"""One file a subcommand: the only place where the stages meet."""
+"""One file a command: its options and its story."""

@@ -4,17 +4,17 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from skill_evaluator.commands.inputs import Inputs, Options
-from skill_evaluator.commands.verdicts import judge_by
-from skill_evaluator.recording import Origin, build_record, describe_settings
-from skill_evaluator.records import Record
-from skill_evaluator.regression.archive import Archive
-from skill_evaluator.regression.choosing import Entry, next_lower
-from skill_evaluator.regression.comparability import common_part
-from skill_evaluator.regression.policy import Judge
+from skill_evaluator.commands.inputs import EvaluateOptions, Inputs
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.record import Record
+from skill_evaluator.records.selection import RecordedRun, next_lower
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.runs import Run
-from skill_evaluator.scoring import Scorer
+from skill_evaluator.scoring.recording import Origin, build_record, describe_settings
+from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.verdicts.comparability import common_part
+from skill_evaluator.verdicts.recorded import rules_for
+from skill_evaluator.verdicts.rules import VerdictRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,24 +25,24 @@ class Lookout:
     scorer: Scorer
     inputs: Inputs
     baseline: Record
-    judge: Judge
+    judge: VerdictRules
     models: int
     shares: dict[int, float]
 
     def is_settled(self, after: int) -> bool:
         """Whether the verdict is settled by this many replicates; no call of the run may be in flight."""
-        from skill_evaluator.regression.adaptive import settled_between
-        from skill_evaluator.regression.comparing import Pair
+        from skill_evaluator.verdicts.adaptive import settled_between
+        from skill_evaluator.verdicts.comparison import Pair
 
         pair = Pair(baseline=self.baseline, candidate=_so_far(self.run, self.scorer, self.inputs, after))
         return settled_between(pair, self.judge, self.shares[after], self.models) is not None
 
 
-def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: Options, models: int) -> Lookout | None:
+def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptions, models: int) -> Lookout | None:
     """Whoever looks at an adaptive run that can be compared; None for another, which says on stderr why it cannot."""
     if not run.manifest.adaptive:
         return None
-    from skill_evaluator.regression.adaptive import looks_of
+    from skill_evaluator.verdicts.adaptive import looks_of
 
     archive = Archive(inputs.component)
     before = next_lower(archive.entries, _entry(run))
@@ -57,7 +57,7 @@ def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: Options, mode
         scorer=scorer,
         inputs=inputs,
         baseline=baseline,
-        judge=judge_by(inputs.settings, options.config, candidate),
+        judge=rules_for(inputs.settings, options.config, candidate),
         models=models,
         shares={look.after: look.share for look in looks_of(run.manifest.replicates)},
     )
@@ -76,9 +76,9 @@ def _obstacles(baseline: Record | None, candidate: Record, inputs: Inputs) -> It
         yield "no case is the same in both"
 
 
-def _entry(run: Run) -> Entry:
+def _entry(run: Run) -> RecordedRun:
     manifest = run.manifest
-    return Entry(
+    return RecordedRun(
         run_id=manifest.run_id,
         version=manifest.skill_version,
         model_id=manifest.model_id,

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
-from skill_evaluator.audit.cells import Cells
+from skill_evaluator.audit.report.size import AskedModel, AuditSize, print_size, warn_of_doubts
+from skill_evaluator.audit.run.materials import Cells
 from skill_evaluator.commands.audit_inputs import AuditInputs, AuditOptions, new_audit
-from skill_evaluator.config import Model
 from skill_evaluator.errors import EXIT_OK, AuditError
-from skill_evaluator.estimating import InputSize, estimate
-from skill_evaluator.providers.kinds import key_note
-from skill_evaluator.reports.audit_size import AskedModel, AuditSize, print_size, warn_of_doubts
-from skill_evaluator.runner.plan import Shard
+from skill_evaluator.library.config import Model
+from skill_evaluator.providers import key_note
+from skill_evaluator.runner.prices import InputSize, estimate
+from skill_evaluator.runner.schedule import Shard
 
 
 def dry_run(options: AuditOptions) -> int:

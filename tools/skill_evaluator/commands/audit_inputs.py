@@ -8,21 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.audit.drawing import Size, changes_since, draw_audit
-from skill_evaluator.audit.manifest import AUDIT, AuditManifest, read_manifest
-from skill_evaluator.audit.materials import (
-    Materials,
-    Places,
-    default_benchmarks,
-    default_scenarios,
-    read_materials,
-)
-from skill_evaluator.commands.asking import with_keys
-from skill_evaluator.commands.inputs import Format, Kinds, refuse_amounts, refuse_unpriced
-from skill_evaluator.config import Model, Settings, load_models, load_settings, select_models
+from skill_evaluator.audit.run.drawing import Size, changes_since, draw_audit
+from skill_evaluator.audit.run.manifest import AUDIT, AuditManifest, read_manifest
+from skill_evaluator.audit.run.materials import Materials, Places, default_benchmarks, default_scenarios, read_materials
+from skill_evaluator.commands.inputs import Format
 from skill_evaluator.errors import AuditError
-from skill_evaluator.providers.kinds import kinds_of
+from skill_evaluator.library.config import Model, Settings, load_models, load_settings, select_models
+from skill_evaluator.providers import Kinds, kinds_of
 from skill_evaluator.repository import commit_of
+from skill_evaluator.runner.asking import refuse_amounts, refuse_unpriced, with_keys
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.text import listed, nearest
 

@@ -4,22 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.audit.cells import Cells
+from skill_evaluator.audit.report.size import AuditSize, print_size, size_markdown, warn_of_doubts
+from skill_evaluator.audit.run.jobs import AuditJob, AuditPlan, audit_jobs, audit_matrix
+from skill_evaluator.audit.run.materials import Cells
+from skill_evaluator.ci.matrix import capped
+from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.audit_dry_run import asked_models
 from skill_evaluator.commands.audit_inputs import AuditOptions, new_audit
+from skill_evaluator.display.safe_text import code_span
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.pipeline.audit_plan import AuditJob, AuditPlan, audit_jobs, audit_matrix
-from skill_evaluator.pipeline.matrix import capped
-from skill_evaluator.platforms import PLATFORMS
-from skill_evaluator.reports.audit_size import AuditSize, print_size, size_markdown, warn_of_doubts
-from skill_evaluator.reports.shown import code_span
 from skill_evaluator.repository import commit_of
 from skill_evaluator.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanOptions:
+class AuditPlanOptions:
     """What `audit plan` takes beside what every audit does."""
 
     out: Path = Path("audit-plan.json")
@@ -27,7 +27,7 @@ class PlanOptions:
     platform: str | None = None
 
 
-def audit_plan(options: AuditOptions, plan_options: PlanOptions) -> int:
+def audit_plan(options: AuditOptions, plan_options: AuditPlanOptions) -> int:
     """Draw an audit, cut it into jobs, write the plan and say what it takes; returns the exit code."""
     inputs = new_audit(options, keyed=False)
     audit = inputs.manifest.model_copy(update={"commit": commit_of(options.components)})

@@ -6,23 +6,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from skill_evaluator.audit.auditing import audit
-from skill_evaluator.audit.cube import Cube
-from skill_evaluator.audit.gathering import Gathered, gather
-from skill_evaluator.audit.grades import QUARTERS
-from skill_evaluator.audit.holes import Missing, cube_of_outcomes
-from skill_evaluator.audit.manifest import AUDIT
-from skill_evaluator.audit.materials import Places
-from skill_evaluator.audit.reading import read_cube
-from skill_evaluator.audit.results import AuditResult, Resampled, read_audit
+from skill_evaluator.audit.cube.cube import Cube, Missing, cube_of_outcomes
+from skill_evaluator.audit.cube.outcome_tables import read_cube
+from skill_evaluator.audit.findings.auditing import audit
+from skill_evaluator.audit.findings.results import AuditResult, Resampled, read_audit
+from skill_evaluator.audit.report.charts import draw
+from skill_evaluator.audit.report.cube import write_cube
+from skill_evaluator.audit.report.page import audit_markdown, print_audit
+from skill_evaluator.audit.run.gathering import GatheredAudit, gather
+from skill_evaluator.audit.run.jobs import read_audit_plan
+from skill_evaluator.audit.run.manifest import AUDIT
+from skill_evaluator.audit.run.materials import Places
+from skill_evaluator.audit.statistics.grades import QUARTERS
+from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.inputs import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.pipeline.audit_plan import read_audit_plan
-from skill_evaluator.platforms import PLATFORMS
-from skill_evaluator.reports.audit_charts import draw
-from skill_evaluator.reports.audit_cube import write_cube
-from skill_evaluator.reports.audit_page import audit_markdown, print_audit
 from skill_evaluator.runner.journal import check_writable
 from skill_evaluator.text import nearest
 
@@ -30,7 +29,7 @@ REPORT, RESULT, CHARTS = "report.md", "report.json", "charts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class AuditReportOptions:
     """The command line, typed. `folders` empty and `cube` None: the newest audit below `audits`."""
 
     folders: tuple[Path, ...] = ()
@@ -56,7 +55,7 @@ class Options:
         return Places(components=self.components, fixtures=self.fixtures, config=self.config)
 
 
-def audit_report(options: Options) -> int:
+def audit_report(options: AuditReportOptions) -> int:
     """Read, audit, write the files and print; exit code 4 where a model that was to be asked is not in it."""
     folders = () if options.cube else options.folders or (_newest(options.audits),)
     cube, absent, remarks = _from_table(options, options.cube) if options.cube else _from_runs(options, folders)
@@ -96,7 +95,7 @@ def _newest(audits: Path) -> Path:
     return found[-1]
 
 
-def _from_table(options: Options, path: Path) -> tuple[Cube, list[str], list[str]]:
+def _from_table(options: AuditReportOptions, path: Path) -> tuple[Cube, list[str], list[str]]:
     if options.folders or options.plan:
         raise AuditError("--cube does not go with folders of runs or a plan: it is either a table or an audit")
     cube = read_cube(path, weights=options.weights, missing=options.missing)
@@ -108,7 +107,7 @@ def _from_table(options: Options, path: Path) -> tuple[Cube, list[str], list[str
     return cube, [], []
 
 
-def _from_runs(options: Options, folders: tuple[Path, ...]) -> tuple[Cube, list[str], list[str]]:
+def _from_runs(options: AuditReportOptions, folders: tuple[Path, ...]) -> tuple[Cube, list[str], list[str]]:
     """The cube of an audit's runs, the models of which nothing is there, and what else a reader should know."""
     if options.questions is not None:
         raise AuditError("--questions is for a table of scores; an audit has the questions it was drawn with")
@@ -131,7 +130,7 @@ def _from_runs(options: Options, folders: tuple[Path, ...]) -> tuple[Cube, list[
     return cube, [name for place, name in enumerate(gathered.models) if place not in there], list(gathered.remarks)
 
 
-def _answered(gathered: Gathered, model_id: str) -> bool:
+def _answered(gathered: GatheredAudit, model_id: str) -> bool:
     return model_id in gathered.tallies and gathered.tallies[model_id].answered > 0
 
 
@@ -141,7 +140,7 @@ def _refuse_unknown(weights: Mapping[str, float], benchmarks: Mapping[str, objec
             raise AuditError(f"--weight names an unknown benchmark '{name}' {nearest(name, benchmarks)}")
 
 
-def _previous(options: Options, folders: tuple[Path, ...]) -> AuditResult | None:
+def _previous(options: AuditReportOptions, folders: tuple[Path, ...]) -> AuditResult | None:
     """The audit to compare the cohort with: the one named, else the last that was reported before this one."""
     if options.previous is not None:
         return read_audit(options.previous / RESULT if options.previous.is_dir() else options.previous)

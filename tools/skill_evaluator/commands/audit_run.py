@@ -8,10 +8,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from skill_evaluator.audit.cells import Cells
-from skill_evaluator.audit.gathering import Gathered, gather
-from skill_evaluator.audit.manifest import AUDIT, RUNS, write_manifest
-from skill_evaluator.commands.asking import assignment, redactor, with_keys
+from skill_evaluator.audit.report.run import AuditRun, print_audit_runs
+from skill_evaluator.audit.report.size import warn_of_doubts
+from skill_evaluator.audit.run.gathering import GatheredAudit, gather
+from skill_evaluator.audit.run.jobs import AuditPlan, read_audit_plan
+from skill_evaluator.audit.run.manifest import AUDIT, RUNS, write_manifest
+from skill_evaluator.audit.run.materials import Cells
+from skill_evaluator.audit.run.runs import runs_of
 from skill_evaluator.commands.audit_inputs import (
     AuditInputs,
     AuditOptions,
@@ -20,19 +23,15 @@ from skill_evaluator.commands.audit_inputs import (
     new_audit,
     saved_audit,
 )
-from skill_evaluator.commands.audit_runs import runs_of
 from skill_evaluator.commands.inputs import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
-from skill_evaluator.pipeline.audit_plan import AuditPlan, read_audit_plan
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.reports.audit_run import AuditRun, print_audit_runs
-from skill_evaluator.reports.audit_size import warn_of_doubts
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.execute import Assignment, Spending, execute
+from skill_evaluator.runner.asking import assignment, redactor, with_keys
+from skill_evaluator.runner.execute import Assignment, SpendingLimits, execute
 from skill_evaluator.runner.journal import check_writable
-from skill_evaluator.runner.plan import Shard
-from skill_evaluator.runner.replicates import Replicate
 from skill_evaluator.runner.runs import Run
+from skill_evaluator.runner.schedule import Replicate, Shard
 
 
 def audit_run(options: AuditOptions) -> int:
@@ -104,14 +103,16 @@ def _nothing() -> None:
     """There is nothing to prepare while the first calls are under way."""
 
 
-def _spending(options: AuditOptions, plan: AuditPlan | None) -> Spending:
+def _spending(options: AuditOptions, plan: AuditPlan | None) -> SpendingLimits:
     """The limits that were given; a job of a plan has its part of the plan's cap."""
     planned = None if plan is None else plan.max_cost_of(options.models, options.shard)
-    return Spending(max_cost_usd=planned if options.max_cost is None else options.max_cost, max_calls=options.max_calls)
+    return SpendingLimits(
+        max_cost_usd=planned if options.max_cost is None else options.max_cost, max_calls=options.max_calls
+    )
 
 
 def _made(
-    runs: Sequence[Run], gathered: Gathered, halted: Mapping[str, Failure | None], required_coverage: float
+    runs: Sequence[Run], gathered: GatheredAudit, halted: Mapping[str, Failure | None], required_coverage: float
 ) -> list[AuditRun]:
     made = []
     for run in runs:

@@ -7,33 +7,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from skill_evaluator.ci.collecting import OUTCOME, RECORDS, Figures, GatheredRun, Outcome, RunOutcome, Status, gather
+from skill_evaluator.ci.plan import read_plan
+from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.inputs import Format
-from skill_evaluator.commands.verdicts import verdict_on
-from skill_evaluator.components import Component, load_component
-from skill_evaluator.config import Model, Settings, load_models, load_settings
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.fixtures import load_cases
-from skill_evaluator.pipeline.collecting import Gathered, gather
-from skill_evaluator.pipeline.manifest import read_plan
-from skill_evaluator.pipeline.outcome import OUTCOME, RECORDS, Figures, Outcome, RunOutcome, Status
-from skill_evaluator.platforms import PLATFORMS
-from skill_evaluator.providers.kinds import kinds_of
-from skill_evaluator.recording import build_record, describe_settings, origin_of
-from skill_evaluator.records import PARTIAL, Record, write_record
-from skill_evaluator.regression.archive import Archive
-from skill_evaluator.regression.results import ComparisonResult
-from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
+from skill_evaluator.library.cases import load_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, Settings, load_models, load_settings
+from skill_evaluator.library.scenarios import under
+from skill_evaluator.providers import kinds_of
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.record import PARTIAL, Record, write_record
+from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import price_of
-from skill_evaluator.scenarios import under
-from skill_evaluator.scoring import Scorer
+from skill_evaluator.runner.schedule import plan_calls
+from skill_evaluator.scoring.recording import build_record, describe_settings, origin_of
+from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.verdicts.recorded import verdict_on
+from skill_evaluator.verdicts.results import ComparisonResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class CollectOptions:
     """The command line, typed."""
 
     artifacts: Path
@@ -47,7 +46,7 @@ class Options:
     format: Format = "text"
 
 
-def collect(options: Options) -> int:
+def collect(options: CollectOptions) -> int:
     """Put the jobs' answers together, score them, write the records; exit code 4 when a run is not complete."""
     plan = read_plan(options.plan)
     if not options.artifacts.is_dir():
@@ -70,7 +69,7 @@ def collect(options: Options) -> int:
     return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
 
 
-def _verdicts(records: Sequence[Record], settings: Settings, options: Options) -> list[ComparisonResult]:
+def _verdicts(records: Sequence[Record], settings: Settings, options: CollectOptions) -> list[ComparisonResult]:
     """By component, whether the complete runs are worse than what is recorded, here or on a branch of records."""
     by_skill: dict[str, list[Record]] = {}
     for record in records:
@@ -86,7 +85,7 @@ def _verdicts(records: Sequence[Record], settings: Settings, options: Options) -
 
 
 def _run(
-    gathered: Gathered, models: dict[str, Model], settings: Settings, options: Options
+    gathered: GatheredRun, models: dict[str, Model], settings: Settings, options: CollectOptions
 ) -> tuple[RunOutcome, Record | None]:
     """Score what arrived of one run and write its record, unless nothing was scored."""
     if gathered.manifest is None:
@@ -116,7 +115,7 @@ def _run(
     return outcome, record
 
 
-def _nothing(gathered: Gathered, status: Status, failures: dict[str, int] | None = None) -> RunOutcome:
+def _nothing(gathered: GatheredRun, status: Status, failures: dict[str, int] | None = None) -> RunOutcome:
     return RunOutcome(
         skill=gathered.skill,
         model_id=gathered.model_id,
@@ -129,12 +128,12 @@ def _nothing(gathered: Gathered, status: Status, failures: dict[str, int] | None
 
 
 def _record(
-    gathered: Gathered,
+    gathered: GatheredRun,
     manifest: Manifest,
     component: Component,
     model: Model,
     settings: Settings,
-    options: Options,
+    options: CollectOptions,
 ) -> Record:
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
     changed = [

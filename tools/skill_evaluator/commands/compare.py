@@ -1,25 +1,32 @@
-"""`skill-evaluator compare`: is a version worse than the recorded one, where, and how sure is that?"""
+"""`skill-evaluator compare`: is a version worse than the recorded one, where, and how sure is that?
 
+`skill-evaluator compare --calibrate RUN`: how far can this gate be trusted at the size of this run?
+"""
+
+import sys
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
 
 from skill_evaluator.commands.inputs import Format
-from skill_evaluator.commands.verdicts import judge_by
-from skill_evaluator.components import Component, load_component
-from skill_evaluator.config import Settings, VerdictName, load_settings
-from skill_evaluator.errors import ConfigError, LeaderboardError
-from skill_evaluator.records import Record, read_record
-from skill_evaluator.regression.choosing import choose, entry_of, of_models, read_entries, record_of
-from skill_evaluator.regression.comparing import Pair, compare_records
-from skill_evaluator.regression.verdicts import exit_code
-from skill_evaluator.reports.verdict_page import print_comparison
+from skill_evaluator.errors import EXIT_OK, ConfigError, LeaderboardError
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Settings, VerdictName, load_settings
+from skill_evaluator.records.record import Record, read_record
+from skill_evaluator.records.selection import choose, choose_candidate, entry_of, of_models, read_entries, record_of
+from skill_evaluator.reports.calibration import print_calibration
+from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.text import nearest
+from skill_evaluator.verdicts.calibration import calibrate as measured
+from skill_evaluator.verdicts.comparison import Pair, compare_records
+from skill_evaluator.verdicts.recorded import rules_for
+from skill_evaluator.verdicts.rules import exit_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class CompareOptions:
     """The command line, typed. `baseline` and `candidate`: a version, a run id, or a record's file."""
 
     skill: str | None = None
@@ -40,20 +47,20 @@ class _Chosen:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
-def compare(options: Options) -> int:
+def compare(options: CompareOptions) -> int:
     """Choose the runs, compare them, print the verdict; returns the exit code the policy asks for."""
     settings = load_settings(options.config)
     fail_on = _fail_on(options, settings)
     component = None if options.skill is None else load_component(options.components, options.skill)
     chosen = _chosen(options, component)
     first = chosen.pairs[0].candidate
-    judge = judge_by(settings, options.config, first)
+    judge = rules_for(settings, options.config, first)
     result = compare_records(first.skill, chosen.pairs, judge, left_out=chosen.left_out)
     print_comparison(result, options.format)
     return exit_code(result.verdict, fail_on)
 
 
-def _fail_on(options: Options, settings: Settings) -> tuple[str, ...]:
+def _fail_on(options: CompareOptions, settings: Settings) -> tuple[str, ...]:
     names = [name.strip() for part in options.fail_on for name in part.split(",") if name.strip()]
     for name in names:
         if name not in get_args(VerdictName):
@@ -61,7 +68,7 @@ def _fail_on(options: Options, settings: Settings) -> tuple[str, ...]:
     return tuple(names) or settings.policy.fail_on
 
 
-def _chosen(options: Options, component: Component | None) -> _Chosen:
+def _chosen(options: CompareOptions, component: Component | None) -> _Chosen:
     """The records to compare, one pair a model; raises LeaderboardError when there is nothing to judge."""
     files = {name: _file(name) for name in (options.candidate, options.baseline)}
     candidate, baseline = files[options.candidate], files[options.baseline]
@@ -94,3 +101,61 @@ def _file(named: str | None) -> Record | None:
     if named is None or not (named.endswith(".json") or Path(named).is_file()):
         return None
     return read_record(Path(named))
+
+
+TIMES = 1_000
+_QUIET_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationOptions:
+    """The command line, typed. `run`: a run id, a version, or a record's file."""
+
+    run: str
+    skill: str | None = None
+    models: tuple[str, ...] = ()
+    components: Path = Path("components")
+    config: Path = Path(".evaluator")
+    format: Format = "text"
+
+
+def calibrate(options: CalibrationOptions) -> int:
+    """Deal the run's replicates into halves, judge them many times, print how often the gate was right."""
+    settings = load_settings(options.config)
+    record = _record(options)
+    judge = replace(rules_for(settings, options.config, record), waivers=[])
+    print_calibration(measured(record, judge, TIMES, settings.seed, _Progress()), options.format)
+    return EXIT_OK
+
+
+def _record(options: CalibrationOptions) -> Record:
+    """The run that is named; raises LeaderboardError when it is not one."""
+    if options.run.endswith(".json") or Path(options.run).is_file():
+        return read_record(Path(options.run))
+    if options.skill is None:
+        raise LeaderboardError("name the component of the run to calibrate by, or the file of its record")
+    component = load_component(options.components, options.skill)
+    recorded = read_entries(component.leaderboard_path)
+    entries = [one for one in recorded if not options.models or one.model_id in options.models]
+    if not entries:
+        of = f" of {', '.join(options.models)}" if recorded else ""
+        raise LeaderboardError(f"{component.leaderboard_path} holds no run{of} yet; evaluate '{component.name}' first")
+    named = [one for one in entries if one.run_id == options.run or (one.version == options.run and one.complete)]
+    models = sorted({one.model_id for one in named})
+    if len(models) > 1:
+        raise LeaderboardError(f"version '{options.run}' was run on {', '.join(models)}; name one with --model")
+    fitting = [one for one in entries if one.model_id in models] or entries
+    return record_of(choose_candidate(fitting, options.run), component.records_dir)
+
+
+class _Progress:
+    """A line on stderr now and then, if it takes long."""
+
+    def __init__(self) -> None:
+        self._said = time.monotonic()
+
+    def __call__(self, done: int, of: int) -> None:
+        now = time.monotonic()
+        if now - self._said >= _QUIET_S:
+            self._said = now
+            print(f"calibrating: {done:,} of {of:,} comparisons", file=sys.stderr, flush=True)

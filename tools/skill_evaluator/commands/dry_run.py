@@ -5,20 +5,18 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from skill_evaluator.commands.inputs import Format, Kinds, Options, read_inputs
-from skill_evaluator.components import Component
+from skill_evaluator.commands.inputs import EvaluateOptions, Format, read_inputs
 from skill_evaluator.errors import EXIT_OK, FixtureError
-from skill_evaluator.estimating import Estimate, estimate, input_sizes
-from skill_evaluator.fixtures import Case
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
+from skill_evaluator.providers import Kinds, key_note
 from skill_evaluator.providers.base import Completion
-from skill_evaluator.providers.kinds import key_note
-from skill_evaluator.recording import Origin, build_record, describe_settings
-from skill_evaluator.records import Record
-from skill_evaluator.runner.plan import plan_calls
-from skill_evaluator.runner.prices import price_of
-from skill_evaluator.runner.replicates import Replicate
+from skill_evaluator.records.record import Record
+from skill_evaluator.runner.prices import Estimate, estimate, input_sizes, price_of
 from skill_evaluator.runner.runs import Run, new_runs
-from skill_evaluator.scoring import Scorecard, Scorer
+from skill_evaluator.runner.schedule import Replicate, plan_calls
+from skill_evaluator.scoring.recording import Origin, build_record, describe_settings
+from skill_evaluator.scoring.scorer import Scorecard, Scorer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +28,7 @@ class ModelEstimate(Estimate):
     key: str
 
 
-def dry_run(options: Options) -> int:
+def dry_run(options: EvaluateOptions) -> int:
     """Check everything that can be checked without a call and print what a run would take; returns the exit code."""
     inputs = read_inputs(options)
     component, kinds = inputs.component, inputs.kinds

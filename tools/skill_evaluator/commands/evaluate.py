@@ -5,31 +5,31 @@ from dataclasses import replace
 from pathlib import Path
 
 from skill_evaluator.commands.adapting import lookout_for
-from skill_evaluator.commands.asking import assignment, redactor, with_keys
-from skill_evaluator.commands.inputs import Inputs, Options, read_inputs
+from skill_evaluator.commands.inputs import EvaluateOptions, Inputs, read_inputs
 from skill_evaluator.commands.resuming import find, record_path, say_how_to_resume
-from skill_evaluator.commands.verdicts import verdict_on
+from skill_evaluator.comparing.similarity import load_model
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, SkillEvaluatorError
-from skill_evaluator.leaderboard import append_rows
-from skill_evaluator.metrics.embedding import load_model
-from skill_evaluator.prompting import build_request
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.recording import Origin, build_record, describe_settings, origin_of
-from skill_evaluator.records import write_record
-from skill_evaluator.regression.archive import Archive
-from skill_evaluator.regression.results import ComparisonResult
-from skill_evaluator.regression.verdicts import exit_code
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.record import write_record
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.execute import Assignment, Spending, execute
+from skill_evaluator.runner.asking import assignment, redactor, with_keys
+from skill_evaluator.runner.execute import Assignment, SpendingLimits, execute
 from skill_evaluator.runner.journal import RECORD, check_writable, read_manifest
 from skill_evaluator.runner.prices import price_of
+from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, new_runs
-from skill_evaluator.scoring import Scorer
+from skill_evaluator.scoring.recording import Origin, build_record, describe_settings, origin_of
+from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import load_quantiles
+from skill_evaluator.verdicts.recorded import verdict_on
+from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.rules import exit_code
 
 
-def evaluate(options: Options) -> int:
+def evaluate(options: EvaluateOptions) -> int:
     """Run one component on its models; returns the exit code."""
     inputs = read_inputs(options)
     results_dir = options.results or inputs.component.results_dir
@@ -50,7 +50,7 @@ def evaluate(options: Options) -> int:
     return EXIT_OK if verdict is None else exit_code(verdict.verdict, inputs.settings.policy.fail_on)
 
 
-def _verdict(finished: Sequence[Finished], inputs: Inputs, options: Options) -> ComparisonResult | None:
+def _verdict(finished: Sequence[Finished], inputs: Inputs, options: EvaluateOptions) -> ComparisonResult | None:
     """Whether the runs that were recorded are worse than a lower version's; None where there is nothing to compare."""
     component = inputs.component
     recorded = [one.record for one in finished if one.record_path.parent == component.records_dir]
@@ -60,7 +60,7 @@ def _verdict(finished: Sequence[Finished], inputs: Inputs, options: Options) -> 
 
 
 def _measure(
-    runs: Sequence[Run], inputs: Inputs, results_dir: Path, options: Options
+    runs: Sequence[Run], inputs: Inputs, results_dir: Path, options: EvaluateOptions
 ) -> tuple[list[Finished], list[SkillEvaluatorError]]:
     """Make the calls, score the answers and record every run; the runs that could not be written are the problems."""
     check_writable(results_dir)
@@ -78,7 +78,7 @@ def _measure(
     halted = execute(
         [_assignment(run, inputs, options, scorers[run.folder], len(runs)) for run in runs],
         inputs.settings,
-        Spending(max_cost_usd=options.max_cost, max_calls=options.max_calls),
+        SpendingLimits(max_cost_usd=options.max_cost, max_calls=options.max_calls),
         redactor(inputs.models, inputs.kinds),
         watch,
         meanwhile=prepare_the_end,
@@ -86,12 +86,12 @@ def _measure(
     return _finish_all(runs, scorers, halted, inputs, origins[0], options)
 
 
-def _is_committed(run: Run, options: Options) -> bool:
+def _is_committed(run: Run, options: EvaluateOptions) -> bool:
     """Whether the run, once complete, is a measurement of the component to be kept in its records."""
     return options.leaderboard and run.manifest.whole
 
 
-def _planned(inputs: Inputs, results_dir: Path, options: Options) -> list[Run]:
+def _planned(inputs: Inputs, results_dir: Path, options: EvaluateOptions) -> list[Run]:
     return new_runs(
         inputs.component,
         inputs.cases,
@@ -116,7 +116,7 @@ def _scorer(run: Run, inputs: Inputs) -> Scorer:
     return Scorer(inputs.component, cases, run.manifest.replicates)
 
 
-def _assignment(run: Run, inputs: Inputs, options: Options, scorer: Scorer, models: int) -> Assignment:
+def _assignment(run: Run, inputs: Inputs, options: EvaluateOptions, scorer: Scorer, models: int) -> Assignment:
     lookout = lookout_for(run, scorer, inputs, options, models)
     cases = {case.id: case for case in inputs.cases}
     plain = assignment(
@@ -141,7 +141,7 @@ def _finish_all(
     halted: Mapping[str, Failure | None],
     inputs: Inputs,
     origin: Origin,
-    options: Options,
+    options: EvaluateOptions,
 ) -> tuple[list[Finished], list[SkillEvaluatorError]]:
     """Record every run; one that cannot be written does not take the others with it."""
     finished: list[Finished] = []
@@ -155,7 +155,7 @@ def _finish_all(
 
 
 def _finish(
-    run: Run, scorer: Scorer, halted: Failure | None, inputs: Inputs, origin: Origin, options: Options
+    run: Run, scorer: Scorer, halted: Failure | None, inputs: Inputs, origin: Origin, options: EvaluateOptions
 ) -> Finished:
     """Record one run: in the component if it is complete and of all its cases, in its own folder always."""
     kind = inputs.kinds[run.model.provider]

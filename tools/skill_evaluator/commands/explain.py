@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skill_evaluator.commands.inputs import Format
-from skill_evaluator.components import Component, load_component
-from skill_evaluator.config import load_models
+from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, RunError
-from skill_evaluator.explaining import Answer, explain_answer, read_answer
-from skill_evaluator.field_views import field_view
-from skill_evaluator.fixtures import Case, load_cases
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import load_models
 from skill_evaluator.reports.explanation import Shown, print_explanation
 from skill_evaluator.reports.field_table import print_field
-from skill_evaluator.reports.shown import visible
 from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_component_manifest
-from skill_evaluator.runner.replicates import Call, Replicate
 from skill_evaluator.runner.runs import input_digests
-from skill_evaluator.scoring import SCORED
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.scoring.explanation import Answer, explain_answer, read_answer
+from skill_evaluator.scoring.field_views import field_view
+from skill_evaluator.scoring.scorer import SCORED
 from skill_evaluator.text import nearest
 
 _RUNS_NAMED = 5
@@ -27,7 +27,7 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ExplainOptions:
     """The command line, typed."""
 
     run: str
@@ -41,7 +41,7 @@ class Options:
     format: Format = "text"
 
 
-def explain(options: Options) -> int:
+def explain(options: ExplainOptions) -> int:
     """Show one replicate leaf by leaf, or with a field its values in every replicate. Returns the exit code."""
     folder = _run_folder(options.run, options.components)
     manifest = read_component_manifest(folder)
@@ -79,7 +79,7 @@ def _run_folder(run: str, components: Path) -> Path:
     raise RunError(f"no run folder '{run}', and no run of that id below {components} {nearest(run, newest)}")
 
 
-def _check(options: Options, manifest: Manifest) -> None:
+def _check(options: ExplainOptions, manifest: Manifest) -> None:
     """What the command line names must be in the run."""
     if options.case is not None and options.case not in manifest.cases:
         raise RunError(f"unknown case '{options.case}' in {manifest.run_id} {nearest(options.case, manifest.cases)}")

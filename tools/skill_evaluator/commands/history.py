@@ -4,19 +4,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.commands.verdicts import judge_by
-from skill_evaluator.components import load_component
-from skill_evaluator.config import load_settings
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
-from skill_evaluator.leaderboard import load_leaderboard
-from skill_evaluator.regression.choosing import newest_of_versions, of_models, read_entries, record_of
-from skill_evaluator.regression.history import history_of
-from skill_evaluator.reports.history_exports import print_csv, print_junit
-from skill_evaluator.reports.history_page import print_history
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import load_settings
+from skill_evaluator.records.leaderboard import load_leaderboard
+from skill_evaluator.records.selection import newest_of_versions, of_models, read_entries, record_of
+from skill_evaluator.reports.history import print_csv, print_history, print_junit
+from skill_evaluator.verdicts.history import history_of
+from skill_evaluator.verdicts.recorded import rules_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class HistoryOptions:
     """The command line, typed."""
 
     skill: str
@@ -26,7 +25,7 @@ class Options:
     format: Literal["text", "json", "markdown", "csv", "junit"] = "text"
 
 
-def history(options: Options) -> int:
+def history(options: HistoryOptions) -> int:
     """Read the records of every version, judge each step, print; returns the exit code."""
     settings = load_settings(options.config)
     component = load_component(options.components, options.skill)
@@ -46,7 +45,7 @@ def history(options: Options) -> int:
         for model_id, versions in sorted(chosen.items())
     }
     newest = max((records[-1] for records in by_model.values()), key=lambda record: record.timestamp)
-    found = history_of(component.name, by_model, judge_by(settings, options.config, newest))
+    found = history_of(component.name, by_model, rules_for(settings, options.config, newest))
     if options.format == "junit":
         print_junit(found)
     else:

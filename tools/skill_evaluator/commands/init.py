@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.components import is_component_name
 from skill_evaluator.errors import EXIT_OK, ComponentError, ConfigError, GitError
 from skill_evaluator.files import read_text, replace_text, storing
+from skill_evaluator.library.components import is_component_name
+from skill_evaluator.library.scaffolding import EXAMPLE, IGNORED, example_files, library_files
 from skill_evaluator.repository import Repository
-from skill_evaluator.scaffolding import EXAMPLE, IGNORED, example_files, library_files
 
 _NEXT = """
 Next:
@@ -27,14 +27,14 @@ More: docs/github.md of skill-evaluator.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class InitOptions:
     """The command line, typed."""
 
     folder: Path = Path()
     name: str = EXAMPLE
 
 
-def init(options: Options) -> int:
+def init(options: InitOptions) -> int:
     """Write what is missing, and say what was written, what was there, and what to do next; returns the exit code."""
     if not is_component_name(options.name):
         raise ComponentError(f"--name '{options.name}' cannot be a component's (letters, digits, '.', '_', '-')")
@@ -73,7 +73,7 @@ def _branch(folder: Path) -> str:
     return repository.main_branch()
 
 
-def _example_there(options: Options) -> str | None:
+def _example_there(options: InitOptions) -> str | None:
     """What there is of the example's name already: then none is written, lest a component be mixed of two."""
     places = (f"components/{options.name}", f"fixtures/{options.name}")
     return next((place for place in places if (options.folder / place).exists()), None)

@@ -1,28 +1,26 @@
 """What an evaluation is asked and what it reads: the command line, typed, and every input, checked before any call."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.components import Component, load_component
-from skill_evaluator.config import Model, Settings, load_models, load_settings, select_models
-from skill_evaluator.errors import ConfigError, RunError
-from skill_evaluator.fixtures import Case, load_cases
-from skill_evaluator.leaderboard import load_leaderboard
-from skill_evaluator.providers.base import ProviderKind
-from skill_evaluator.providers.kinds import kinds_of
-from skill_evaluator.runner.plan import Shard
-from skill_evaluator.runner.prices import price_of
+from skill_evaluator.errors import RunError
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, Settings, load_models, load_settings, select_models
+from skill_evaluator.library.scenarios import under
+from skill_evaluator.providers import Kinds, kinds_of
+from skill_evaluator.records.leaderboard import load_leaderboard
+from skill_evaluator.runner.asking import refuse_amounts, refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
-from skill_evaluator.scenarios import under
+from skill_evaluator.runner.schedule import Shard
 
 Format = Literal["text", "json", "markdown"]
-Kinds = Mapping[str, ProviderKind]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class EvaluateOptions:
     """The command line, typed."""
 
     skill: str
@@ -59,7 +57,7 @@ class Inputs:
     shard: Shard | None
 
 
-def read_inputs(options: Options) -> Inputs:
+def read_inputs(options: EvaluateOptions) -> Inputs:
     """Settings, component, cases and models, and a leaderboard that can be added to: all errors a user can make."""
     refuse_amounts(
         {"--replicates": options.replicates, "--concurrency": options.concurrency}, options.max_calls, options.max_cost
@@ -97,24 +95,3 @@ def words_of(flags: Iterable[tuple[str, object, object]]) -> list[str]:
     ['--config', 'elsewhere']
     """
     return [word for flag, value, default in flags if value != default for word in (flag, str(value))]
-
-
-def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:
-    """Raise ConfigError for a count (by its flag) below 1, or a limit that is none."""
-    for flag, count in counts.items():
-        if count is not None and count < 1:
-            raise ConfigError(f"{flag} must be at least 1, not {count}")
-    if max_calls is not None and max_calls < 0:
-        raise ConfigError(f"--max-calls must not be negative: {max_calls}")
-    if max_cost is not None and not max_cost >= 0:  # not a number compares false
-        raise ConfigError(f"--max-cost must be an amount in USD, not {max_cost}")
-
-
-def refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
-    """A cap on the cost is a promise that cannot be kept for a model whose price nobody knows."""
-    for model in models:
-        if price_of(model, kinds[model.provider]) is None:
-            raise ConfigError(
-                f"--max-cost cannot be kept: no price is known for '{model.id}'; "
-                "give it price: {input, output} in models.yaml, or leave it out with --model"
-            )

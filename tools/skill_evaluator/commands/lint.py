@@ -8,19 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.commands.component_check import checked
+from skill_evaluator.checking.lint import Linted, checked
+from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.inputs import Format
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, SkillEvaluatorError
-from skill_evaluator.pipeline.history import Past, past_at, problems_of
-from skill_evaluator.platforms import PLATFORMS
-from skill_evaluator.reports.plan_table import Linted, print_linted
+from skill_evaluator.library.versions import Problem
+from skill_evaluator.records.integrity import Past, past_at, problems_of
+from skill_evaluator.reports.lint import print_linted
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import counted
-from skill_evaluator.versions import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class LintOptions:
     """The command line, typed. `base`: the commit that changes are judged from; None: only what is there is."""
 
     names: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Options:
     format: Format = "text"
 
 
-def lint(options: Options) -> int:
+def lint(options: LintOptions) -> int:
     """Look at the components named, or at all; print their field plans, hints and problems. Returns the exit code."""
     names = tuple(dict.fromkeys(options.names or _all_names(options.components)))
     folder, past = _past(options, names)
@@ -51,7 +51,7 @@ def lint(options: Options) -> int:
     return EXIT_USER_ERROR
 
 
-def _past(options: Options, names: Sequence[str]) -> tuple[str, Past | None]:
+def _past(options: LintOptions, names: Sequence[str]) -> tuple[str, Past | None]:
     """How the folder of the components is called in problems, and what was in it at the base, if that is known."""
     if options.base is None:
         return options.components.as_posix(), None
@@ -68,7 +68,7 @@ def _past(options: Options, names: Sequence[str]) -> tuple[str, Past | None]:
     return folder, past_at(repository, commit, folder, names)
 
 
-def _problems(name: str, options: Options, folder: str, past: Past | None) -> list[Problem]:
+def _problems(name: str, options: LintOptions, folder: str, past: Past | None) -> list[Problem]:
     """What is wrong with a component's history: version, leaderboard, records."""
     try:
         return problems_of(options.components, name, folder, past)

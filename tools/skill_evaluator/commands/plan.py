@@ -1,6 +1,8 @@
 """`skill-evaluator plan`: what a push (or a person) asks to be evaluated, cut into jobs, with the reasons and the cost.
 
 Makes no call and needs no key. Writes plan.json, by which the jobs and `collect` go.
+
+`skill-evaluator plan --detect DROP`: the cases and replicates that would show a drop, and their cost; no call.
 """
 
 import datetime
@@ -9,31 +11,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.commands.inputs import Format, Kinds, refuse_amounts
-from skill_evaluator.components import load_component
-from skill_evaluator.config import Model, Settings, load_models, load_settings, select_models
-from skill_evaluator.errors import EXIT_OK, GitError, PlanError, SkillEvaluatorError
-from skill_evaluator.estimating import input_sizes
+from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, grouped, recorded_boards
+from skill_evaluator.ci.matrix import Wanted, capped, entries_of, matrix
+from skill_evaluator.ci.plan import Chosen, Fault, Plan, Skipped
+from skill_evaluator.ci.platforms import PLATFORMS, Platform
+from skill_evaluator.commands.inputs import Format
+from skill_evaluator.errors import EXIT_OK, ConfigError, GitError, LeaderboardError, PlanError, SkillEvaluatorError
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.fixtures import load_cases
-from skill_evaluator.pipeline.decisions import Change, Decision, decide, grouped
-from skill_evaluator.pipeline.manifest import Chosen, Fault, Plan, Skipped
-from skill_evaluator.pipeline.matrix import Wanted, capped, entries_of, matrix
-from skill_evaluator.pipeline.recorded import recorded_boards
-from skill_evaluator.platforms import PLATFORMS, Platform
-from skill_evaluator.providers.kinds import kinds_of
-from skill_evaluator.reports.plan_summary import plan_markdown, print_plan
+from skill_evaluator.library.cases import load_cases
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import Model, Settings, load_models, load_settings, select_models
+from skill_evaluator.library.scenarios import load_scenario, under
+from skill_evaluator.library.versions import Problem, versions_at
+from skill_evaluator.providers import Kinds, kinds_of
+from skill_evaluator.records.selection import newest_of_versions, of_models, read_entries, record_of
+from skill_evaluator.reports.plan import plan_markdown, print_plan
+from skill_evaluator.reports.sizing import print_sizing
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.runner.asking import refuse_amounts
+from skill_evaluator.runner.prices import input_sizes
 from skill_evaluator.runner.runs import new_invocation
-from skill_evaluator.scenarios import load_scenario, under
 from skill_evaluator.text import nearest
-from skill_evaluator.versions import Problem, versions_at
+from skill_evaluator.verdicts.sizing import SizingPlan, sizing_of
 
 _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class PlanOptions:
     """The command line, typed. `base` None: started by hand, so that the policy of versions does not apply."""
 
     names: tuple[str, ...] = ()
@@ -63,7 +68,7 @@ class _Asked:
     untouched: int = 0
 
 
-def plan(options: Options) -> int:
+def plan(options: PlanOptions) -> int:
     """Decide, cut into jobs, write plan.json and say what will run; returns the exit code."""
     refuse_amounts({"--replicates": options.replicates}, None, options.max_cost)
     settings = load_settings(options.config)
@@ -83,7 +88,7 @@ def plan(options: Options) -> int:
     return EXIT_OK
 
 
-def _by_hand(options: Options, models: Sequence[Model]) -> _Asked:
+def _by_hand(options: PlanOptions, models: Sequence[Model]) -> _Asked:
     names = options.names or sorted(path.parent.name for path in options.components.glob("*/prompt.md"))
     if not names:
         raise PlanError(f"{options.components} holds no component; name its folder with --components DIR")
@@ -95,7 +100,7 @@ def _by_hand(options: Options, models: Sequence[Model]) -> _Asked:
     return _Asked(decisions=decisions, problems=[])
 
 
-def _by_push(options: Options, models: Sequence[Model], repository: Repository) -> _Asked:
+def _by_push(options: PlanOptions, models: Sequence[Model], repository: Repository) -> _Asked:
     head = repository.commit("HEAD")
     if head is None:
         raise GitError(f"{repository.root} has no commit yet")
@@ -111,7 +116,7 @@ def _by_push(options: Options, models: Sequence[Model], repository: Repository) 
     for name, version in after.items():
         if options.names and name not in options.names:
             continue
-        change = Change(
+        change = PushedComponent(
             after=version,
             before=before.get(name),
             base_known=known,
@@ -141,7 +146,7 @@ def _base(named: str, repository: Repository) -> tuple[str | None, bool]:
 
 
 def _plan(
-    options: Options,
+    options: PlanOptions,
     settings: Settings,
     models: Sequence[Model],
     kinds: Kinds,
@@ -176,7 +181,7 @@ def _plan(
 
 
 def _wanted(
-    options: Options,
+    options: PlanOptions,
     settings: Settings,
     models: Mapping[str, Model],
     kinds: Kinds,
@@ -222,3 +227,31 @@ def _tell(platform: Platform, made: Plan) -> None:
     platform.add_summary(plan_markdown(made))
     for fault in made.faults:
         platform.annotate("warning", fault.message, fault.file, fault.line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizingOptions:
+    """The command line, typed."""
+
+    names: tuple[str, ...]
+    detect: float
+    models: tuple[str, ...] = ()
+    components: Path = Path("components")
+    format: Format = "text"
+
+
+def detect(options: SizingOptions) -> int:
+    """Read the newest complete record of each model, work out the choices, print; returns the exit code."""
+    if not 0 < options.detect < 1:  # not a number compares false
+        raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {options.detect:g}")
+    if len(options.names) != 1:
+        raise ConfigError("--detect takes one component: skill-evaluator plan --detect 0.05 <component>")
+    component = load_component(options.components, options.names[0])
+    where = component.leaderboard_path
+    entries = newest_of_versions(of_models(read_entries(where), options.models, where))
+    if not entries:
+        raise LeaderboardError(f"{where} holds no complete run to plan by; evaluate '{component.name}' first")
+    records = [record_of(versions[-1], component.records_dir) for _, versions in sorted(entries.items())]
+    models = [sizing_of(record, record.primary_metric, options.detect) for record in records]
+    print_sizing(SizingPlan(skill=component.name, detect=options.detect, models=models), options.format)
+    return EXIT_OK

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from skill_evaluator.ci.publishing import Target, publish_records, read_records
 from skill_evaluator.commands.inputs import Format
 from skill_evaluator.errors import EXIT_OK, PlanError
-from skill_evaluator.pipeline.publishing import Target, publish_records, read_records
-from skill_evaluator.records import Record
+from skill_evaluator.records.record import Record
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import counted
 
@@ -18,7 +18,7 @@ DATA_BRANCH = "skill-evaluator-records"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class PublishOptions:
     """The command line, typed. `to` is the branch that is evaluated, `branch` the one that `branch` mode writes to."""
 
     collected: Path = Path("collected")
@@ -30,7 +30,7 @@ class Options:
     format: Format = "text"
 
 
-def publish(options: Options) -> int:
+def publish(options: PublishOptions) -> int:
     """Commit and push the records; returns the exit code. A branch for review has its pull request from `report`."""
     if not options.collected.is_dir():
         raise PlanError(f"{options.collected} is not a folder; give the one that collect wrote")
@@ -62,7 +62,7 @@ def _message(records: list[Record]) -> str:
     return "\n".join(lines)
 
 
-def _print(options: Options, records: list[Record], branch: str | None, commit: str | None) -> None:
+def _print(options: PublishOptions, records: list[Record], branch: str | None, commit: str | None) -> None:
     if options.format == "json":
         runs = [record.run_id for record in records]
         json.dump({"records": runs, "branch": branch, "commit": commit}, sys.stdout, indent=2)

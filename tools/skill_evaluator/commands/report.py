@@ -4,18 +4,18 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from skill_evaluator.ci.collecting import OUTCOME, Outcome, lost, read_outcome
+from skill_evaluator.ci.plan import read_plan
+from skill_evaluator.ci.platforms import PLATFORMS, Platform
 from skill_evaluator.commands.inputs import Format
-from skill_evaluator.config import load_settings
 from skill_evaluator.errors import EXIT_OK, PlanError
-from skill_evaluator.pipeline.manifest import read_plan
-from skill_evaluator.pipeline.outcome import OUTCOME, Outcome, lost, read_outcome
-from skill_evaluator.platforms import PLATFORMS, Platform
-from skill_evaluator.regression.verdicts import exit_code, of_component
-from skill_evaluator.reports.outcome_page import outcome_markdown, print_outcome
+from skill_evaluator.library.config import load_settings
+from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
+from skill_evaluator.verdicts.rules import exit_code, of_component
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ReportOptions:
     """The command line, typed."""
 
     collected: Path = Path("collected")
@@ -29,7 +29,7 @@ class Options:
     format: Format = "markdown"
 
 
-def report(options: Options) -> int:
+def report(options: ReportOptions) -> int:
     """Print the page, and tell the platform: summary, comment, pull request of the records.
 
     Returns the exit code that the policy asks for: 3 when a version is worse.
@@ -46,14 +46,14 @@ def report(options: Options) -> int:
     return exit_code(of_component(one.verdict for one in outcome.verdicts), settings.policy.fail_on)
 
 
-def _outcome(options: Options) -> Outcome:
+def _outcome(options: ReportOptions) -> Outcome:
     path = options.collected / OUTCOME
     if options.plan is not None and not path.exists():
         return lost(read_plan(options.plan), "its results could not be collected; the run says why")
     return read_outcome(path)
 
 
-def _tell(platform: Platform, outcome: Outcome, options: Options) -> None:
+def _tell(platform: Platform, outcome: Outcome, options: ReportOptions) -> None:
     page = outcome_markdown(outcome, options.published)
     platform.add_summary(page)
     if options.commit:

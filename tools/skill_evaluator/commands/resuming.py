@@ -5,17 +5,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from skill_evaluator.commands.inputs import Inputs, Options, words_of
-from skill_evaluator.components import Component
+from skill_evaluator.commands.inputs import EvaluateOptions, Inputs, words_of
 from skill_evaluator.errors import RunError
-from skill_evaluator.leaderboard import append_rows
-from skill_evaluator.records import read_record
+from skill_evaluator.library.components import Component
+from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.record import read_record
 from skill_evaluator.reports.evaluation import Finished
 from skill_evaluator.runner.journal import Manifest, find_runs, invocation_of
 from skill_evaluator.runner.runs import Run, resumed_run
 
 
-def find(inputs: Inputs, results_dir: Path, options: Options) -> tuple[list[Run], list[Finished]]:
+def find(inputs: Inputs, results_dir: Path, options: EvaluateOptions) -> tuple[list[Run], list[Finished]]:
     """The runs that `--resume` means: those to go on with, and those that are recorded and stay as they are."""
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
@@ -49,7 +49,7 @@ def _recorded(run: Run, component: Component) -> Finished:
     return Finished(record=record, record_path=path, folder=run.folder)
 
 
-def _refuse_another_plan(run: Run, options: Options) -> None:
+def _refuse_another_plan(run: Run, options: EvaluateOptions) -> None:
     for flag, asked, planned in (
         ("--replicates", options.replicates, run.manifest.replicates),
         ("--seed", options.seed, run.manifest.seed),
@@ -63,7 +63,7 @@ def _refuse_another_plan(run: Run, options: Options) -> None:
         raise RunError(f"cannot resume {run.folder} with --adaptive: it was planned without it")
 
 
-def _refuse_another_scenario(folder: Path, manifest: Manifest, options: Options) -> None:
+def _refuse_another_scenario(folder: Path, manifest: Manifest, options: EvaluateOptions) -> None:
     if manifest.scenario != options.scenario:
         how = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
         raise RunError(f"cannot resume {folder} like this: it was begun {how}")
@@ -73,7 +73,7 @@ def _word(value: object) -> str:
     return " ".join(value) if isinstance(value, tuple) else str(value)
 
 
-def say_how_to_resume(runs: Sequence[Run], options: Options) -> None:
+def say_how_to_resume(runs: Sequence[Run], options: EvaluateOptions) -> None:
     """Print the command that goes on with runs that are not complete, on stderr; nothing when there is none."""
     if not runs:
         return
@@ -82,7 +82,7 @@ def say_how_to_resume(runs: Sequence[Run], options: Options) -> None:
     print(f"to go on where this stopped: {_same_command(options)} --resume {target}", file=sys.stderr)
 
 
-def _same_command(options: Options) -> str:
+def _same_command(options: EvaluateOptions) -> str:
     """This command as it was called, without what the run itself remembers."""
     program = sys.argv[0]
     words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]

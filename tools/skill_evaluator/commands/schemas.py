@@ -5,24 +5,24 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from skill_evaluator.audit.manifest import AuditManifest
-from skill_evaluator.audit.results import AuditResult
-from skill_evaluator.components import Datasets, FrontMatter
-from skill_evaluator.config import Models, Settings
+from skill_evaluator.audit.findings.results import AuditResult
+from skill_evaluator.audit.run.jobs import AuditPlan
+from skill_evaluator.audit.run.manifest import AuditManifest
+from skill_evaluator.ci.collecting import Outcome
+from skill_evaluator.ci.plan import Plan
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.leaderboard import Leaderboard
-from skill_evaluator.pipeline.audit_plan import AuditPlan
-from skill_evaluator.pipeline.manifest import Plan
-from skill_evaluator.pipeline.outcome import Outcome
-from skill_evaluator.questions import Question
-from skill_evaluator.records import Record
-from skill_evaluator.regression.history import History
-from skill_evaluator.regression.policy import Waiver
-from skill_evaluator.regression.results import ComparisonResult
-from skill_evaluator.regression.sizing import SizingPlan
+from skill_evaluator.library.components import Datasets, FrontMatter
+from skill_evaluator.library.config import Models, Settings
+from skill_evaluator.library.questions import Question
+from skill_evaluator.library.scenarios import ScenarioFrontMatter
+from skill_evaluator.records.leaderboard import Leaderboard
+from skill_evaluator.records.record import Record
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.scenarios import ScenarioFrontMatter
+from skill_evaluator.verdicts.history import History
+from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.rules import Waiver
+from skill_evaluator.verdicts.sizing import SizingPlan
 
 FORMATS: Mapping[str, type[BaseModel]] = {
     "models": Models,

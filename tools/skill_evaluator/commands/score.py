@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skill_evaluator.commands.inputs import Format
-from skill_evaluator.components import Component, load_component
-from skill_evaluator.config import load_models, load_settings
+from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
-from skill_evaluator.fixtures import Case, load_cases
-from skill_evaluator.providers.kinds import kinds_of
-from skill_evaluator.recording import build_record, describe_settings, origin_of
-from skill_evaluator.records import write_record
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import load_models, load_settings
+from skill_evaluator.library.scenarios import under
+from skill_evaluator.providers import kinds_of
+from skill_evaluator.records.record import write_record
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
-from skill_evaluator.reports.shown import visible
 from skill_evaluator.runner.journal import RECORD, outcomes, read_component_manifest
-from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.runs import Run, changes_since, saved_run
-from skill_evaluator.scenarios import under
-from skill_evaluator.scoring import Scorer
+from skill_evaluator.runner.schedule import plan_calls
+from skill_evaluator.scoring.recording import build_record, describe_settings, origin_of
+from skill_evaluator.scoring.scorer import Scorer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ScoreOptions:
     """The command line, typed."""
 
     run: Path
@@ -34,7 +34,7 @@ class Options:
     format: Format = "text"
 
 
-def score(options: Options) -> int:
+def score(options: ScoreOptions) -> int:
     """Score one run folder; rewrites its record.json and report.md, touches no leaderboard. Returns the exit code."""
     models, settings = load_models(options.config), load_settings(options.config)
     kinds = kinds_of(models, str(options.config / "models.yaml"))

@@ -7,19 +7,18 @@ from collections.abc import Callable, Iterable, Mapping
 
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.metrics.answers import CaseAnswers
-from skill_evaluator.metrics.array_lengths import array_length_stability
-from skill_evaluator.metrics.base import Metric
-from skill_evaluator.metrics.distinct_outputs import distinct_outputs
-from skill_evaluator.metrics.exact_match import exact_match
-from skill_evaluator.metrics.field_level_f1 import field_level_f1
-from skill_evaluator.metrics.field_stability import field_stability
-from skill_evaluator.metrics.jaccard import jaccard
-from skill_evaluator.metrics.pairwise_exact_match import pairwise_exact_match
-from skill_evaluator.metrics.pairwise_field_f1 import pairwise_field_f1
-from skill_evaluator.metrics.schema_valid import schema_valid
-from skill_evaluator.metrics.total_agreement import tara_at_n, tarr_at_n
-from skill_evaluator.metrics.tree_similarity import tree_similarity
+from skill_evaluator.metrics.accuracy.exact_match import exact_match
+from skill_evaluator.metrics.accuracy.field_level_f1 import field_level_f1
+from skill_evaluator.metrics.accuracy.jaccard import jaccard
+from skill_evaluator.metrics.accuracy.schema_valid import schema_valid
+from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
+from skill_evaluator.metrics.agreement.array_lengths import array_length_stability
+from skill_evaluator.metrics.agreement.distinct_outputs import distinct_outputs
+from skill_evaluator.metrics.agreement.field_stability import field_stability
+from skill_evaluator.metrics.agreement.pairwise_exact_match import pairwise_exact_match
+from skill_evaluator.metrics.agreement.pairwise_field_f1 import pairwise_field_f1
+from skill_evaluator.metrics.agreement.total_agreement import tara_at_n, tarr_at_n
+from skill_evaluator.metrics.base import CaseAnswers, Metric
 from skill_evaluator.text import nearest
 
 _GROUP = "skill_evaluator.metrics"

@@ -7,7 +7,7 @@ answer that cannot be read stay two things, and the typed call's opinions (on la
 from collections.abc import Mapping
 from typing import Any
 
-from skill_evaluator.config import Model
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import (
     Completion,
     Provider,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from skill_evaluator.config import Model
 from skill_evaluator.errors import SkillEvaluatorError
+from skill_evaluator.library.config import Model
 
 StopReason = Literal["stop", "length", "refusal", "other"]
 FailureKind = Literal["provider_error", "refused", "truncated", "timeout", "no_credentials", "over_budget", "not_run"]

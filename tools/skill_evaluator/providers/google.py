@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic.alias_generators import to_snake
 
-from skill_evaluator.config import Model
 from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import (
     Completion,
     Provider,

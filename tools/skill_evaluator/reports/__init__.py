@@ -1,1 +1,1 @@
-"""Finished values → what people read. No statistics here."""
+"""Finished values to text, Markdown, JSON and charts."""

@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from skill_evaluator.components import Component
+from skill_evaluator.display.safe_text import code_span, name_text, visible
+from skill_evaluator.display.wording import number
 from skill_evaluator.files import replace_text
-from skill_evaluator.records import ContractSummary, FieldSummary, Profile, Record, Summary
-from skill_evaluator.regression.results import ComparisonResult
-from skill_evaluator.reports.shown import code_span, name_text, visible
-from skill_evaluator.reports.verdict_page import print_comparison
-from skill_evaluator.reports.wording import number
+from skill_evaluator.library.components import Component
+from skill_evaluator.records.record import ContractSummary, FieldSummary, Profile, Record, Summary
+from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.runner.journal import REPORT
+from skill_evaluator.verdicts.results import ComparisonResult
 
 _WEAKEST = 5
 _FAULTS = 3

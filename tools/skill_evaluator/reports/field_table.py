@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from rich.text import Text
 
-from skill_evaluator.field_views import FieldOfCase, FieldView
+from skill_evaluator.comparing.declarations import compared_as
+from skill_evaluator.display.safe_text import code_span, name_text, shortened, value_pair, value_text, visible
+from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, show, write
 from skill_evaluator.reports.explanation import ranges
-from skill_evaluator.reports.sheets import Cell, Sheet, markdown_table, show, write
-from skill_evaluator.reports.shown import code_span, name_text, shortened, value_pair, value_text, visible
-from skill_evaluator.reports.wording import compared_as
 from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.scoring.field_views import FieldOfCase, FieldView
 from skill_evaluator.text import counted
 
 _COLUMNS = ("case", "truth", "commonest", "share", "standing", "other answers")

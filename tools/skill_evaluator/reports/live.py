@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from skill_evaluator.runner.engine import Stop
-from skill_evaluator.runner.progress import Progress
+from skill_evaluator.runner.engine import Progress, Stop
 
 _REDRAW_S = 0.25
 _PLAIN_EVERY_S = 15.0

@@ -5,9 +5,9 @@ Finished results in, sheets out; a terminal gets the columns that fit it, a page
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from skill_evaluator.regression.results import CaseChange, MeasureResult, ModelResult, Scope, Side
-from skill_evaluator.reports.sheets import Cell, Sheet
-from skill_evaluator.reports.wording import number
+from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.display.wording import number, probability
+from skill_evaluator.verdicts.results import CaseChange, MeasureResult, ModelVerdict, RunSummary, Scope
 
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
@@ -123,7 +123,7 @@ def _fields(change: CaseChange) -> str:
     return ", ".join(named) + (f" and {more} more" if more else "") if named else "–"
 
 
-def run_sheet(model: ModelResult) -> Sheet:
+def run_sheet(model: ModelVerdict) -> Sheet:
     """The two runs beside each other: how they went, what they took, and the failures by kind."""
     before, after = model.baseline, model.candidate
     sides = [after] if before is None else [before, after]
@@ -145,20 +145,27 @@ def run_sheet(model: ModelResult) -> Sheet:
     return Sheet(columns=columns, rows=rows, numbers=frozenset({"change"}))
 
 
-def _kinds(sides: Iterable[Side]) -> list[str]:
+def _kinds(sides: Iterable[RunSummary]) -> list[str]:
     return sorted({kind for side in sides for kind, count in side.failures.items() if count})
 
 
-def _failures(kind: str) -> Callable[[Side], float | None]:
+def _failures(kind: str) -> Callable[[RunSummary], float | None]:
     return lambda side: side.failures.get(kind, 0)
 
 
-def _facts(name: str, sides: Sequence[Side], said: Callable[[Side], str], *, code: bool = False) -> list[Cell]:
+def _facts(
+    name: str, sides: Sequence[RunSummary], said: Callable[[RunSummary], str], *, code: bool = False
+) -> list[Cell]:
     return [Cell(name), *(Cell(said(side), code=code) for side in sides), Cell("")]
 
 
 def _amounts(
-    name: str, sides: Sequence[Side], amount: Callable[[Side], float | None], form: str, *, code: bool = False
+    name: str,
+    sides: Sequence[RunSummary],
+    amount: Callable[[RunSummary], float | None],
+    form: str,
+    *,
+    code: bool = False,
 ) -> list[Cell]:
     amounts = [amount(side) for side in sides]
     known = [value for value in amounts if value is not None]
@@ -185,11 +192,6 @@ def arrow(before: float | None, after: float | None) -> str:
 def signed(value: float | None) -> str:
     """A difference of scores; nothing is neither more nor less."""
     return "–" if value is None else f"{value:+.3f}" if round(value, 3) else "0.000"
-
-
-def probability(value: float | None) -> str:
-    """A p or q; one that rounds to nothing is not nothing."""
-    return "–" if value is None else "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 
 def interval(scope: Scope | MeasureResult) -> str:

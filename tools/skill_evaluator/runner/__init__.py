@@ -1,1 +1,1 @@
-"""Planning calls, executing them under limits, and keeping every answer on disk."""
+"""Ask models: prompts into requests, the schedule of the calls, the engine, the budget and the journal."""

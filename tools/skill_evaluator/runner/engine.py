@@ -1,4 +1,6 @@
-"""Executes the planned calls of one model: workers under limits, one retry policy, one outcome per call.
+"""Counters of one model while it runs: what a progress line shows. No drawing here.
+
+Executes the planned calls of one model: workers under limits, one retry policy, one outcome per call.
 
 Outcomes are handed to `on_outcome` as they come, in the event loop; whoever takes them keeps them.
 """
@@ -6,22 +8,61 @@ Outcomes are handed to `on_outcome` as they come, in the event loop; whoever tak
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from skill_evaluator.config import Model, Price, Settings
+from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers.base import Completion, Failure, Provider, ProviderError, Request, timed_out
 from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.runner.budget import Budget
 from skill_evaluator.runner.limits import Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import cost_usd, usage_cost
-from skill_evaluator.runner.progress import Progress
-from skill_evaluator.runner.replicates import Call, Replicate
+from skill_evaluator.runner.schedule import Call, Replicate
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """Calls and tokens so far; `answered_before` were found in the journal of a resumed run."""
+
+    model_id: str
+    planned: int
+    answered_before: int = 0
+    answered: int = 0
+    failed: int = 0
+    retried: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    begun: float = field(default_factory=time.monotonic)
+
+    def note(self, replicate: Replicate, cost_usd: float | None) -> None:
+        """Count one outcome; a cost of None (unknown) makes the sum unknown."""
+        if replicate.completion is None:
+            self.failed += 1
+            return
+        self.answered += 1
+        self.input_tokens += replicate.completion.usage.input_tokens or 0
+        self.output_tokens += replicate.completion.usage.output_tokens or 0
+        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
+
+    @property
+    def done(self) -> int:
+        """Calls that are over, those of earlier attempts at this run included."""
+        return self.answered_before + self.answered + self.failed
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time left at the pace so far; None before the first outcome."""
+        finished = self.answered + self.failed
+        if not finished:
+            return None
+        return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
+
 
 _REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings are wrong, not the cases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ModelJob:
     """Everything that is needed to run one model's calls.
 
     `looks`: numbers of replicates after which, with no call in flight, `is_settled` says whether to leave the rest.
@@ -48,7 +89,7 @@ class _Most:
     usd: float
 
     @classmethod
-    def of(cls, request: Request, job: Job) -> "_Most":
+    def of(cls, request: Request, job: ModelJob) -> "_Most":
         input_tokens = job.most_input_tokens(request)
         usd = cost_usd(job.price, input_tokens, request.max_output_tokens)
         return cls(input_tokens + request.max_output_tokens, usd or 0.0)
@@ -70,7 +111,7 @@ class Engine:
     """One model's workers. `halted` says afterwards why calls were left unmade, or None if all were made."""
 
     def __init__(
-        self, job: Job, budget: Budget, stop: Stop, progress: Progress, on_outcome: Callable[[Replicate], None]
+        self, job: ModelJob, budget: Budget, stop: Stop, progress: Progress, on_outcome: Callable[[Replicate], None]
     ) -> None:
         self._job = job
         self._budget = budget

@@ -13,19 +13,17 @@ from typing import Any
 
 from filelock import FileLock
 
-from skill_evaluator.config import Price, Settings
 from skill_evaluator.errors import RunError
 from skill_evaluator.files import held_now
+from skill_evaluator.library.config import Price, Settings
 from skill_evaluator.providers.base import Failure, ProviderKind, Request
 from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.runner.budget import Budget
-from skill_evaluator.runner.engine import Engine, Job, Stop
+from skill_evaluator.runner.engine import Engine, ModelJob, Progress, Stop
 from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, outcomes, settle
-from skill_evaluator.runner.plan import plan_calls
 from skill_evaluator.runner.prices import usage_cost
-from skill_evaluator.runner.progress import Progress
-from skill_evaluator.runner.replicates import Call, Replicate
 from skill_evaluator.runner.runs import Run
+from skill_evaluator.runner.schedule import Call, Replicate, plan_calls
 
 _ABANDONED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
@@ -51,7 +49,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
+class SpendingLimits:
     """What an invocation may spend in all, on a run it goes on with what that took before; None is unlimited."""
 
     max_cost_usd: float | None = None
@@ -61,7 +59,7 @@ class Spending:
 def execute(
     assignments: Sequence[Assignment],
     settings: Settings,
-    spending: Spending,
+    spending: SpendingLimits,
     redact: Redactor,
     watch: Watch,
     meanwhile: Callable[[], None],
@@ -77,13 +75,13 @@ def execute(
 async def _execute(
     assignments: Sequence[Assignment],
     settings: Settings,
-    spending: Spending,
+    spending: SpendingLimits,
     redact: Redactor,
     watch: Watch,
     meanwhile: Callable[[], None],
 ) -> Mapping[str, Failure | None]:
     budget, stop = Budget(spending.max_cost_usd, spending.max_calls), Stop()
-    parts = [_Part(assignment, settings, budget, stop, redact) for assignment in assignments]
+    parts = [_RunningAssignment(assignment, settings, budget, stop, redact) for assignment in assignments]
     for part in parts:
         part.begin()
     gc.freeze()  # the SDKs' hundred thousands of objects live as long as the process: never walk them again
@@ -106,7 +104,7 @@ async def _execute(
     return {part.assignment.run.manifest.run_id: part.halted for part in parts}
 
 
-async def _run_all(parts: "Sequence[_Part]") -> None:
+async def _run_all(parts: "Sequence[_RunningAssignment]") -> None:
     try:
         async with asyncio.TaskGroup() as group:
             for part in parts:
@@ -127,7 +125,7 @@ def _stop_on_signals(stop: Stop, work: asyncio.Task[None]) -> None:
             loop.add_signal_handler(number, on_signal)
 
 
-class _Part:
+class _RunningAssignment:
     """One assignment under way: its journal, its engine, and what earlier attempts at the run left."""
 
     def __init__(
@@ -193,7 +191,7 @@ class _Part:
     def _open_engine(self, settings: Settings, budget: Budget, stop: Stop, redact: Redactor) -> Engine:
         assignment = self.assignment
         model = assignment.run.model
-        job = Job(
+        job = ModelJob(
             model=model,
             provider=assignment.kind.open(model, assignment.key, settings.timeout_s),
             calls=self._todo,

@@ -9,13 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import PositiveInt
 
 from skill_evaluator.errors import LeaderboardError, RunError, StorageError
-from skill_evaluator.files import LinesWriter, json_text, read_json, read_lines, replace_text, validated
+from skill_evaluator.files import LinesWriter, StrictModel, json_text, read_json, read_lines, replace_text, validated
 from skill_evaluator.providers.base import Completion, Failure, Usage
-from skill_evaluator.records import read_record
-from skill_evaluator.runner.replicates import Call, Replicate
+from skill_evaluator.records.record import read_record
+from skill_evaluator.runner.schedule import Call, Replicate
 
 MANIFEST = "manifest.json"
 ANSWERS = "replicates.jsonl"
@@ -23,14 +23,12 @@ RECORD = "record.json"
 REPORT = "report.md"
 
 
-class Manifest(BaseModel):
+class Manifest(StrictModel):
     """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers.
 
     An `adaptive` run asks no more once its verdict is settled; `settled_after` then says after how many replicates.
     `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     run_id: str
     created: str

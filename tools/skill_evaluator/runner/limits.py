@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from skill_evaluator.config import Limits, Retry
+from skill_evaluator.library.config import Limits, Retry
 
 Sleep = Callable[[float], Awaitable[object]]  # true when the sleeper was woken because nothing is worth waiting for
 _CUT_INTERVAL_S = 1.0  # complaints within one round trip are one complaint

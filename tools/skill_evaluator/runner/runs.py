@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skill_evaluator import __version__
-from skill_evaluator.components import Component
-from skill_evaluator.config import Model
 from skill_evaluator.errors import RunError
-from skill_evaluator.fixtures import Case
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Model
 from skill_evaluator.runner.journal import Manifest, read_manifest
-from skill_evaluator.runner.plan import Shard
+from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.text import canonical_json, digest
 
 

@@ -1,0 +1,119 @@
+"""Bad tables are refused with line and column; holes are refused or left out as asked, never averaged over."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from skill_evaluator.audit.cube.cube import Missing
+from skill_evaluator.audit.cube.outcome_tables import read_cube
+from skill_evaluator.audit.findings.auditing import audit
+from skill_evaluator.errors import AuditError
+
+GOOD = "model,template,quiz,exam\na,0,50,60\na,1,52,61\nb,0,70,71\nb,1,70,75\n"
+LONG = "model,scenario,benchmark,question,replicate,score\n" + "".join(
+    f"{m},{t},quiz,{q},{r},{(q + r) % 2}\n" for m in "ab" for t in "xy" for q in range(3) for r in range(2)
+)
+
+
+def _read(tmp_path: Path, text: str, missing: Missing = "refuse"):
+    path = tmp_path / "cube.csv"
+    path.write_text(text, "utf-8")
+    return read_cube(path, weights={}, missing=missing)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "cube.csv:1 must name its columns"),
+        ("model,template\n", "must name its columns"),
+        ("name,template,quiz\n", "it has: name,template,quiz"),
+        ("model,template,quiz,quiz\n", "must name its columns"),
+        ("model,template,quiz\n", "no row below its header"),
+        (GOOD + "b,1,1,2\n", "cube.csv:6 repeats b in 1, which line 5 has already"),
+        (GOOD.replace("75", "175"), "cube.csv:5: 175 in column exam is outside 0 to 100"),
+        (GOOD.replace("75", "-1"), "cube.csv:5: -1 in column exam is outside"),
+        (GOOD.replace("75", "good"), "cube.csv:5: 'good' in column exam is no number"),
+        (GOOD.replace("75", "inf"), "cube.csv:5: inf in column exam is outside"),
+        (GOOD.replace(",75", ""), "cube.csv:5 has 3 cells; the header has 4"),
+        (GOOD.replace(",75", ","), "lacks cells of b in 1"),
+        (GOOD.replace(",75", ",n/a"), "lacks cells of b in 1"),
+        (GOOD.replace("b,1,70,75\n", ""), "lacks cells of b in 1"),
+        (GOOD.replace("b,1", "b,2"), "lacks cells of a in 2; b in 1"),
+        (GOOD.replace("b,1", ",1"), "cube.csv:5 has no model"),
+        (LONG + "a,x,quiz,0,0,1\n", "repeats the answer of line 2"),
+        (LONG + "a,x,quiz,9,0,1.5\n", "1.5 in column score is outside 0 to 1"),
+        (LONG + "a,x,quiz,9,0,\n", "'' in column score is no number"),
+        (LONG + "a,x,quiz,9,0,nan\n", "nan in column score is outside"),
+        (GOOD.replace("50,60", "0.5,0.6").replace("52,61", "1,1").replace("70,7", "0.7,0."), "look like shares"),
+        (GOOD.replace("75", "7_5"), "'7_5' in column exam is no number"),
+        (GOOD.replace("b,1,70,75", '"b\nb",1,70\n'), "cube.csv:6 has 3 cells"),
+        (LONG + ",x,quiz,9,0,1\n", "a model that is empty"),
+        (LONG + "a ,x,quiz,9,0,1\n", "spaces around it: 'a '"),
+        (LONG + "".join(f"a,x,quiz,9,r{one},1\n" for one in range(1001)), "1,003 different replicates"),
+        (LONG + "a,x,quiz,9\n", "cube.csv:26 has 4 cells"),
+        (LONG + "a,x,quiz,9,0,1\n", "lacks answers of a in y; b in x, y"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(AuditError) as problem:
+        _read(tmp_path, text)
+    assert said in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("missing", "models", "scenarios"), [("models", ("a",), ("0", "1")), ("scenarios", ("a", "b"), ("0",))]
+)
+def test_holes_are_left_out_for_everybody_and_it_is_said(tmp_path, missing, models, scenarios) -> None:
+    cube = _read(tmp_path, GOOD.replace(",75", ","), missing)
+    assert (cube.models, cube.scenarios) == (models, scenarios)
+    assert cube.treatment is not None
+    assert "incomplete" in cube.treatment
+
+
+def test_a_question_without_an_answer_somewhere_is_left_out_for_everybody(tmp_path: Path) -> None:
+    cube = _read(tmp_path, LONG.replace("a,x,quiz,2,0,0\n", "").replace("a,x,quiz,2,1,1\n", ""), "questions")
+    assert cube.questions == {"quiz": 2}
+    assert cube.treatment == "left out quiz/2: some model has no answer to them"
+    assert cube.scores.shape == (2, 2, 1)
+
+
+def test_nothing_is_left_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(AuditError, match="nothing is left"):
+        _read(tmp_path, GOOD.replace("50", "").replace("75", ""), "scenarios")
+
+
+def test_a_replicate_that_is_missing_leaves_the_mean_of_the_others(tmp_path: Path) -> None:
+    cube = _read(tmp_path, LONG.replace("a,x,quiz,2,0,0\n", ""))
+    assert cube.scores[0, 0, 0] == pytest.approx(100 * (0.5 + 0.5 + 1.0) / 3)
+
+
+def test_an_empty_line_at_the_end_and_a_newline_in_a_name_are_no_error(tmp_path: Path) -> None:
+    assert _read(tmp_path, LONG + "\n\n").models == ("a", "b")
+    assert _read(tmp_path, GOOD.replace("b,", '"b\nc",') + "\n").models == ("a", "b\nc")
+
+
+def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
+    head, *rows = LONG.splitlines()
+    shuffled = [rows[place] for place in np.random.default_rng(1).permutation(len(rows))]
+    plain = _read(tmp_path, LONG)
+    other = _read(tmp_path, "\n".join([head, *shuffled]) + "\n")
+    for model in plain.models:
+        m, n = plain.models.index(model), other.models.index(model)
+        assert sorted(plain.scores[m].ravel()) == sorted(other.scores[n].ravel())
+
+
+def test_one_scenario_has_no_fluctuation(tmp_path: Path) -> None:
+    with pytest.raises(AuditError, match="one scenario"):
+        audit(_read(tmp_path, "model,template,quiz\na,0,50\nb,0,60\n"))
+
+
+def test_one_model_is_measured_and_not_graded(tmp_path: Path) -> None:
+    result = audit(_read(tmp_path, "model,template,quiz\na,0,50\na,1,60\na,2,58\n"))
+    assert (result.models[0].grade, result.models[0].quadrant, result.thresholds) == (None, None, None)
+    assert any("1 model, fewer than 4" in warning for warning in result.warnings)
+    assert any("3 scenarios, fewer than 6" in warning for warning in result.warnings)
+
+
+def test_single_answers_are_needed_to_resample_cases(tmp_path: Path) -> None:
+    with pytest.raises(AuditError, match="needs single answers"):
+        audit(_read(tmp_path, GOOD), resampled="cases")

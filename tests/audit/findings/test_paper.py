@@ -1,0 +1,66 @@
+"""The CreditAudit paper's table gives the paper's own Table 1, thresholds, medians, grades and quadrants."""
+
+import pytest
+from skill_evaluator.audit.findings.auditing import audit
+from skill_evaluator.audit.findings.results import AuditResult, ModelAudit
+
+from tests.audit.cubes import paper
+
+# model: ability, fluctuation, grade, quadrant; per benchmark ability and fluctuation (gpqa, truthfulqa, mmlu_pro)
+TABLE_1 = {
+    "Seed-1.6-Flash": ("70.77", "0.63", "AAA", "safe default", "64.9 1.91 70.4 2.72 77.0 1.49"),
+    "Gemini-2.5-Pro": ("80.13", "0.72", "AAA", "safe default", "66.7 2.67 93.4 1.51 80.3 1.25"),
+    "Seed-1.6": ("81.87", "1.24", "AAA", "safe default", "76.2 2.53 88.3 1.42 81.1 1.29"),
+    "Qwen3-32B": ("59.13", "1.30", "AAA", "predictable baseline", "37.2 2.15 78.0 3.40 62.2 2.90"),
+    "Qwen3-235B-A22B": ("62.30", "1.43", "AA", "safe default", "50.3 1.95 79.9 1.85 56.7 2.71"),
+    "GLM-4.5": ("66.80", "1.51", "AA", "safe default", "47.2 3.77 84.1 3.45 69.1 3.84"),
+    "Kimi-K2": ("63.97", "1.57", "AA", "safe default", "48.9 2.33 83.5 1.90 59.5 3.06"),
+    "DeepSeek-Chat-V3": ("58.53", "1.79", "A", "avoid", "46.8 4.39 72.3 3.53 56.5 1.51"),
+    "DeepSeek-V3.2": ("57.13", "1.81", "A", "avoid", "42.3 3.59 72.4 1.58 56.7 3.47"),
+    "Llama-3.3-70B-Instruct": ("52.20", "2.04", "A", "avoid", "40.7 3.27 72.4 2.72 43.5 3.17"),
+    "Llama-3-8B-Instruct": ("30.17", "2.09", "BBB", "avoid", "27.4 4.03 38.3 3.33 24.8 4.92"),
+    "GLM-4.5-Air": ("54.80", "2.25", "BBB", "avoid", "40.7 3.74 77.9 2.69 45.8 1.75"),
+    "Gemini-2.5-Flash-Lite": (
+        "67.27",
+        "2.63",
+        "BBB",
+        "strong but scenario-fragile",
+        "55.1 5.78 78.1 2.81 68.6 11.07",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    return audit(paper())
+
+
+def _as_printed(one: ModelAudit) -> tuple[str, str, str | None, str | None, str]:
+    pairs = " ".join(f"{each.ability:.1f} {each.fluctuation:.2f}" for each in one.benchmarks.values())
+    return f"{one.ability:.2f}", f"{one.fluctuation:.2f}", one.grade, one.quadrant, pairs
+
+
+def test_every_row_of_table_1_is_reproduced(result: AuditResult) -> None:
+    assert {one.model: _as_printed(one) for one in result.models} == TABLE_1
+
+
+def test_thresholds_and_medians_are_the_papers(result: AuditResult) -> None:
+    assert result.thresholds is not None
+    assert result.medians is not None
+    cuts = (result.thresholds.q25, result.thresholds.q50, result.thresholds.q75)
+    assert [f"{cut:.2f}" for cut in cuts] == ["1.30", "1.57", "2.04"]
+    assert (f"{result.medians.ability:.1f}", f"{result.medians.fluctuation:.2f}") == ("62.3", "1.57")
+
+
+def test_what_ten_scenarios_cannot_tell_is_said(result: AuditResult) -> None:
+    warnings = " ".join(result.warnings)
+    assert "grades are not settled" in warnings
+    assert "all of the variance of Gemini-2.5-Flash-Lite is from mmlu_pro" in warnings
+    assert result.neutrality.verdict.startswith("not neutral: everybody is shifted in 7")
+    assert all(one.fluctuation_ci95 and one.fluctuation_ci95[1] / one.fluctuation_ci95[0] > 2 for one in result.models)
+
+
+def test_one_benchmark_at_a_time_needs_no_noise_and_no_price(result: AuditResult) -> None:
+    assert all(one.noise is None and one.corrected is None for one in result.models)
+    assert result.regimes["cost-sensitive"].ranked == []
+    assert "not known" in result.regimes["cost-sensitive"].note

@@ -1,0 +1,150 @@
+"""The charts of an audit: XML that holds every name, the same bytes for the same result, names never mark-up."""
+
+import builtins
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from skill_evaluator.audit.findings.results import AuditResult
+from skill_evaluator.audit.report.charts import draw, map_names
+from skill_evaluator.audit.report.labels import Crowd, label_places
+from skill_evaluator.audit.report.map import overall_map
+from skill_evaluator.display.chart_style import svg
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import AuditError
+
+from tests.support.audit_results import an_audit
+from tests.support.odd_texts import HOSTILE
+
+ELEMENTS = {"svg", "defs", "g", "rect", "path", "line", "text", "tspan", "linearGradient", "stop"}
+
+
+def drawn(result: AuditResult, folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in draw(result, folder)}
+
+
+def words(chart: str) -> str:
+    """All that a chart says, to eyes and to screen readers."""
+    root = ElementTree.fromstring(chart)
+    said = [one.get("aria-label") or "" for one in root.iter()]
+    return "\n".join([*root.itertext(), *said])
+
+
+@pytest.fixture(scope="module")
+def charts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    return drawn(an_audit(), tmp_path_factory.mktemp("charts"))
+
+
+def test_there_is_a_chart_of_each_kind_and_a_map_a_benchmark(charts: Mapping[str, str]) -> None:
+    assert list(charts) == ["map.svg", "heat.svg", "neutrality.svg", "boxes.svg", "map-logic.svg", "map-law.svg"]
+
+
+def test_the_figures_are_the_results(charts: Mapping[str, str]) -> None:
+    result = an_audit()
+    for one in result.models:
+        figures = f"{one.model}: ability {one.ability:.2f}, fluctuation {one.fluctuation:.2f}, grade {one.grade}"
+        assert figures in words(charts["map.svg"])
+        logic = one.benchmarks["logic"]
+        assert f"{one.model}: ability {logic.ability:.2f}, fluct" in words(charts["map-logic.svg"])
+        for scenario, score in one.scenarios.items():
+            assert f"{one.model} in {scenario}: {score:.1f}" in words(charts["heat.svg"])
+        assert one.model in words(charts["boxes.svg"])
+    for scenario, mean in zip(result.scenarios, result.neutrality.means, strict=True):
+        assert f"{scenario}: mean {mean:.2f}" in words(charts["neutrality.svg"])
+    assert f"noise floor {result.noise_floor:.2f}" in words(charts["map.svg"])
+    assert f"noise ceiling {result.noise_ceiling:.2f}" in words(charts["map.svg"])
+
+
+def test_a_chart_is_white_paper_with_a_generic_font_and_asks_for_nothing(charts: Mapping[str, str]) -> None:
+    for chart in charts.values():
+        assert re.search(r'<rect width="\d+(\.\d+)?" height="\d+(\.\d+)?" fill="white"', chart)
+        assert set(re.findall(r'font-family="([^"]+)"', chart)) == {"sans-serif"}
+        assert "href" not in chart
+
+
+def test_the_same_result_gives_the_same_bytes(charts: Mapping[str, str], tmp_path: Path) -> None:
+    assert drawn(an_audit(), tmp_path) == charts
+
+
+def test_a_model_alone_has_a_place_but_no_quadrant() -> None:
+    alone = an_audit(models=("alone",))
+    fields = {"ability_ci95": None, "fluctuation_ci95": None}
+    bare = alone.model_copy(
+        update={
+            "models": [alone.models[0].model_copy(update=fields)],
+            "noise_floor": None,
+            "noise_ceiling": None,
+        }
+    )
+    said = words(svg(overall_map(bare)))
+    assert "alone: ability" in said
+    assert not any(word in said for word in ("avoid", "median", "interval", "noise", "grade"))
+
+
+def test_no_name_is_mark_up_in_a_chart(tmp_path: Path) -> None:
+    models = [text for text in HOSTILE if len(text) < 100]
+    result = an_audit(models=models, scenarios=("<script>", "a&b", "]]>\x00"), benchmarks=("<b>&\ud800",))
+    charts = drawn(result, tmp_path)
+    for chart in charts.values():
+        assert {one.tag.partition("}")[2] for one in ElementTree.fromstring(chart).iter()} <= ELEMENTS
+    assert all(f"{visible(name)}: ability" in words(charts["map.svg"]) for name in models)
+
+
+def test_many_models_are_all_there_if_not_all_named() -> None:
+    models = [f"vendor/model-{at:02}-instruct" for at in range(50)]
+    chart = svg(overall_map(an_audit(models=models)))
+    named = {text for text in ElementTree.fromstring(chart).itertext() if text.startswith("vendor/")}
+    assert 10 < len(named) < 50
+    assert all(f"{name}: ability" in words(chart) for name in models)
+
+
+def test_without_the_libraries_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.startswith(("altair", "skill_evaluator.audit.report.map")):
+            raise ModuleNotFoundError("No module named 'altair'")
+        return really(name, *rest)
+
+    monkeypatch.delitem(sys.modules, "skill_evaluator.audit.report.map", raising=False)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(AuditError, match=r"pip install 'skill-evaluator\[charts\]'"):
+        draw(an_audit(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_benchmark_has_a_file_of_its_own() -> None:
+    names = map_names(["a", "A", "a/b", "a b", "../x", "", "x" * 500, "x" * 501, "ä"])
+    assert len({name.lower() for name in names}) == len(names)
+    assert all(re.fullmatch(r"map-[\w.-]{0,70}\.svg", name) for name in names)
+
+
+def boxes(places: Sequence[tuple[float, float] | None], width: float) -> list[tuple[float, float, float, float]]:
+    return [(x, y - 6, x + width, y + 6) for x, y in filter(None, places)]
+
+
+def overlaps(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+    return one[0] < other[2] - 1 and other[0] < one[2] - 1 and one[1] < other[3] - 1 and other[1] < one[3] - 1
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_names_neither_cover_each_other_nor_leave_the_frame(drop: bool) -> None:
+    points = [(40.0 + 7 * at, 50.0 + 11 * (at % 5)) for at in range(16)]
+    crowd = Crowd(points=points, sizes=[(60.0, 12.0)] * 16, width=400, height=300)
+    found = boxes(label_places(crowd, drop=drop), 60)
+    assert not any(overlaps(one, other) for at, one in enumerate(found) for other in found[:at])
+    assert all(left >= 0 and top >= 0 and right <= 400 and low <= 300 for left, top, right, low in found)
+    assert len(found) == 16 or drop
+
+
+def test_a_name_alone_stands_right_beside_its_point() -> None:
+    ((x, y),) = [
+        place
+        for place in label_places(Crowd(points=[(50, 50)], sizes=[(40, 12)], width=200, height=100), drop=False)
+        if place
+    ]
+    assert (x, y) == (58, 50)

@@ -1,0 +1,200 @@
+"""An audit's table and page: every figure is the result's, what is not known is a dash, no name is mark-up."""
+
+import json
+import re
+
+import pytest
+from markdown_it import MarkdownIt
+from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, ModelAudit, Thresholds
+from skill_evaluator.audit.report.page import audit_markdown, headline, print_audit
+from skill_evaluator.audit.report.wording import points
+from skill_evaluator.display.safe_text import code_span, prose
+
+from tests.support.audit_results import an_audit
+from tests.support.markdown import Page, read_page
+from tests.support.odd_texts import HOSTILE
+
+MODELS = ("ash", "birch", "cedar", "elm")
+ODD = "<img src=x onerror=alert(1)>|`](http://x)\n# title\x1b[31m[red]\u202e&\"'"
+
+
+def page_of(result: AuditResult) -> Page:
+    return read_page(audit_markdown(result))
+
+
+def table(page: Page, heading: str) -> list[dict[str, str]]:
+    """The first table with such a column, as rows by heading."""
+    found = next(rows for rows in page.tables if heading in rows[0])
+    return [dict(zip(found[0], row, strict=True)) for row in found[1:]]
+
+
+def text(result: AuditResult, capsys: pytest.CaptureFixture[str]) -> str:
+    print_audit(result, "text")
+    return capsys.readouterr().out
+
+
+def changed(result: AuditResult, **fields: object) -> AuditResult:
+    return result.model_copy(update={"models": [one.model_copy(update=fields) for one in result.models]})
+
+
+def nothing_known() -> AuditResult:
+    """As little as a result can say."""
+    unknown = dict.fromkeys(name for name, field in ModelAudit.model_fields.items() if not field.is_required())
+    bare = changed(an_audit(models=("alone",)), **unknown, grade=None, quadrant=None)
+    fields = {"noise_floor": None, "noise_ceiling": None, "replicates": None, "treatment": None}
+    lists = {"regimes": {}, "carriers": [], "cases": [], "separations": [], "warnings": []}
+    neutrality = bare.neutrality.model_copy(
+        update={"trend_tau": None, "trend_p": None, "friedman_p": None, "shifts": []}
+    )
+    used = [BenchmarkUsed(name=one.name, weight=one.weight, questions=None) for one in bare.used]
+    return bare.model_copy(update={**fields, **lists, "neutrality": neutrality, "used": used})
+
+
+def test_a_row_holds_the_figures_of_its_model() -> None:
+    result = an_audit()
+    rows = table(page_of(result), "P(grade)")
+    assert sorted(row["model"] for row in rows) == list(MODELS)
+    for row in rows:
+        one = next(one for one in result.models if one.model == row["model"])
+        assert one.ability_ci95 is not None
+        assert row["ability"] == f"{one.ability:.2f} ({one.ability_ci95[0]:.2f} to {one.ability_ci95[1]:.2f})"
+        assert row["fluctuation"].startswith(f"{one.fluctuation:.2f} (")
+        assert (row["grade"], row["quadrant"], row["P(grade)"]) == (one.grade, one.quadrant, "0.70")
+        assert (row["worst scenario"], row["drop"]) == (one.worst.scenario, points(one.worst.drop))
+        assert (row["$ per 1,000 right"], row["latency"]) == ("0.4321", "1.25 s")
+
+
+def test_the_best_grade_is_first_and_among_equals_the_ablest() -> None:
+    result = an_audit(models=[f"m{at}" for at in range(12)])
+    rows = table(page_of(result), "P(grade)")
+    grades = [row["grade"] for row in rows]
+    assert grades == sorted(grades, key=["AAA", "AA", "A", "BBB"].index)
+    abilities = [float(row["ability"].split()[0]) for row in rows if row["grade"] == "AAA"]
+    assert abilities == sorted(abilities, reverse=True)
+
+
+def test_the_headline_names_the_safe_default_and_how_sure_its_grade_is() -> None:
+    result = an_audit()
+    said = headline(result)
+    assert said.startswith("**`ash` is the safe default**: ability ")
+    assert "Its grade, `AA`, has a probability of 0.70 and is settled." in said
+    assert said.endswith("Grades and quadrants are relative to the 4 models of this audit.")
+    unsure = changed(result, grade_probability={"AA": 0.31})
+    assert "has a probability of 0.31 and is not settled" in headline(unsure)
+    assert headline(changed(result, quadrant="avoid")).startswith("**No model is a safe default**")
+    assert "without medians" in headline(an_audit(models=("alone",)))
+
+
+def test_every_table_of_the_page_holds_the_results_figures() -> None:
+    result = an_audit()
+    page = page_of(result)
+    ash = next(one for one in result.models if one.model == "ash")
+    (scores,) = [row for row in table(page, "strict") if row["model"] == "ash"]
+    assert scores == {"model": "ash"} | {name: points(score) for name, score in ash.scenarios.items()}
+    assert table(page, "BBB")[0].keys() == {"model", "AAA", "AA", "A", "BBB"}
+    shift = table(page, "beyond chance")[0]
+    assert shift["shift"] == f"{result.neutrality.shifts[0].shift:+.2f}"
+    assert (shift["scenario"], shift["p"], shift["q"], shift["beyond chance"]) == ("bare", "0.012", "0.035", "yes")
+    (benchmarks,) = [row for row in table(page, "law: share") if row["model"] == "ash"]
+    assert benchmarks["law: fluctuation"] == points(ash.benchmarks["law"].fluctuation)
+    assert benchmarks["law: share"] == "50 %"
+    (noise,) = [row for row in table(page, "noise") if row["model"] == "ash"]
+    assert (noise["noise"], noise["corrected"][:4]) == (points(ash.noise), points(ash.corrected))
+    assert table(page, "question")[0] == {"question": "question-17", "benchmark": "logic", "share": "6.2 %"}
+    apart = table(page, "to tell")[0]
+    assert list(apart.values()) == ["elm", "cedar", "0.032", "17", "> 10,000", "no number"]
+    assert table(page, "weight")[0] == {"benchmark": "logic", "weight": "0.5", "questions": "100"}
+
+
+def test_thresholds_medians_cohort_and_warnings_stand_in_both_forms(capsys: pytest.CaptureFixture[str]) -> None:
+    cuts = Thresholds(q25=1.234, q50=2.345, q75=3.456, cuts={"AA+": 1.5})
+    result = an_audit(thresholds=cuts)
+    assert result.medians is not None
+    for shown in (text(result, capsys), audit_markdown(result)):
+        assert "thresholds of the fluctuation: 1.23 · 2.35 · 3.46 (AA+ 1.50)" in shown
+        assert f"medians: ability {result.medians.ability:.2f}" in shown
+        assert "cohort, to which all grades are relative: 4 models" in shown
+        assert "warning: fewer than 6 scenarios: the grades are a first impression" in shown
+        assert f"range of their means {result.neutrality.range:.2f} points, trend τ +0.12, trend p 0.654" in shown
+
+
+def test_a_regime_shows_its_first_three_on_a_terminal_or_why_it_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = text(an_audit(), capsys)
+    ranked = re.findall(r"^  (\d)\. (\w+): fluctuation", shown, re.MULTILINE)
+    assert ranked == [("1", "elm"), ("2", "ash"), ("3", "birch")]
+    assert "Cost first\n  no prices are known\n" in shown
+
+
+def test_charts_are_linked_beside_the_page_or_not_at_all() -> None:
+    page = audit_markdown(an_audit())
+    linked = re.findall(r"^!\[(.+)\]\(charts/([\w.-]+)\)$", page, re.MULTILINE)
+    names = ["map.svg", "heat.svg", "neutrality.svg", "map-logic.svg", "map-law.svg", "boxes.svg"]
+    assert [file for _, file in linked] == names
+    assert "charts/" not in audit_markdown(an_audit(), charts=False)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_what_is_not_known_is_a_dash(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_audit(nothing_known(), form)  # type: ignore[arg-type]
+    out = capsys.readouterr().out
+    assert "None" not in out
+    assert "no thresholds; no medians" in out
+    (row,) = [line for line in out.splitlines() if re.match(r"[| `]*alone", line)][:1]
+    assert row.count("–") == {"text": 3, "markdown": 4}[form]  # grade, its odds, on the page corrected, quadrant
+
+
+def test_json_is_the_result(capsys: pytest.CaptureFixture[str]) -> None:
+    print_audit(an_audit(), "json")
+    assert AuditResult.model_validate(json.loads(capsys.readouterr().out)) == an_audit()
+
+
+def odd_result() -> AuditResult:
+    """Everything that is a text is an odd one."""
+    names = [f"{at}{ODD}" for at in range(4)]
+    result = an_audit(models=names, scenarios=[f"s{at}{ODD}" for at in range(3)], benchmarks=[f"b{ODD}"])
+    first = next(iter(result.regimes.values()))
+    ranked = [one.model_copy(update={"reason": ODD}) for one in first.ranked]
+    regime = first.model_copy(update={"title": ODD, "note": ODD, "ranked": ranked})
+    neutrality = result.neutrality.model_copy(update={"verdict": ODD})
+    texts = {"warnings": [ODD], "treatment": ODD, "regimes": {"odd": regime}, "neutrality": neutrality}
+    likely = {ODD: 0.5, **{f"{at}{ODD}": 0.1 for at in range(3)}}
+    return changed(result.model_copy(update=texts), grade=ODD, corrected_grade=ODD, grade_probability=likely)
+
+
+def test_no_name_is_mark_up_on_a_page() -> None:
+    plain, odd = page_of(an_audit(benchmarks=("one",))), page_of(odd_result())
+    shapes = [[(len(rows), len(rows[0])) for rows in page.tables] for page in (plain, odd)]
+    assert shapes[0] == shapes[1]
+    shown = MarkdownIt("commonmark").enable("table").render(audit_markdown(odd_result()))
+    assert re.findall(r"<(?:img src|a href)=\W?\w+", shown) == ['<img src="charts'] * 5
+    assert not any("onerror" in word or "http" in word for word in odd.words)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "json"])
+def test_no_control_character_reaches_a_terminal(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_audit(odd_result(), form)  # type: ignore[arg-type]
+    out = capsys.readouterr().out
+    assert not {"\x1b", "\u202e"} & set(out)
+    assert "\n# title" not in out
+
+
+@pytest.mark.parametrize("odd", HOSTILE)
+def test_prose_is_never_mark_up(odd: str) -> None:
+    page = read_page(f"- {prose(odd)}")
+    said = page.words or page.code
+    assert "".join(said) in (odd, read_page(code_span(odd)).code[0])
+    assert page.mark_up == ["ul"]
+
+
+@pytest.mark.parametrize(
+    "plain",
+    ["p <0.001 with 4 models", "$0.43 per 1,000 right", "Seed-1.6: 81.87 (80.3 to 83.2)", "all of it is from mmlu_pro"],
+)
+def test_prose_leaves_a_plain_sentence_as_it_is(plain: str) -> None:
+    assert prose(plain) == plain
+    assert "".join(read_page(f"- {plain}").words) == plain
+
+
+@pytest.mark.parametrize("meant", ["$1 and 2$", "see http://x", "www.x.org", "a :smile: b", "GH-12"])
+def test_prose_is_code_where_github_would_read_more_into_it(meant: str) -> None:
+    assert prose(meant) == f"`{meant}`"

@@ -1,0 +1,80 @@
+"""An audit before and after its calls: columns that add up, what is too few is said, nothing taken for mark-up."""
+
+import pytest
+from skill_evaluator.audit.report.run import AuditRun, print_audit_runs
+from skill_evaluator.audit.report.size import AskedModel, AuditSize, doubts, size_markdown
+from skill_evaluator.audit.run.gathering import CallTally
+from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest
+
+from tests.support.hostile import EVERYTHING, outside_of_code
+
+LIVE = ("pwned", "<", "@someone", "evil", "#123")
+
+
+def audit(models: int = 4, scenarios: int = 6, questions: int = 50, replicates: int = 2) -> AuditManifest:
+    return AuditManifest(
+        id="20261121T000000Z-abcdef",
+        created="2026-11-21T00:00:00Z",
+        seed=0,
+        replicates=replicates,
+        questions=questions,
+        models={f"m{number}": "d" for number in range(models)},
+        scenarios={f"s{number}": "d" for number in range(scenarios)},
+        benchmarks=[
+            AuditedBenchmark(
+                name="b",
+                version="1.0.0",
+                metric="exact_match",
+                weight=1.0,
+                of=60,
+                cases={f"q{number}": "d" for number in range(questions)},
+                digests={},
+            )
+        ],
+        evaluator_version="0",
+    )
+
+
+def run(model_id: str = "m0", stopped: str | None = None) -> AuditRun:
+    tally = CallTally(
+        planned=20,
+        outcomes={"scored": 9, "unparseable": 1, "refused": 2, "truncated": 1, "timeout": 2, "provider_error": 1},
+        cost_usd=None,
+        latency_s=0.25,
+        served_models=(),
+    )
+    return AuditRun(model_id=model_id, shard="1/2", tally=tally, stopped=stopped, complete=False)
+
+
+def test_an_audit_that_is_large_enough_raises_no_doubt_and_each_lack_raises_one() -> None:
+    assert doubts(audit()) == []
+    for lacking in ({"models": 3}, {"scenarios": 5}, {"questions": 49}, {"replicates": 1}):
+        assert len(doubts(audit(**lacking))) == 1
+
+
+def test_an_unknown_price_is_unknown_in_the_total_too() -> None:
+    def asked(model_id: str, cost: float | None) -> AskedModel:
+        amounts = {"calls": 600, "input_tokens_estimate": 1, "output_tokens_upper": 2}
+        return AskedModel(model_id=model_id, provider="openai", note="set", cost_upper_usd=cost, **amounts)
+
+    size = AuditSize(audit=audit(2), models=[asked("m0", 1.5), asked("m1", None)], noted="key", closing="done")
+    lines = size_markdown(size).splitlines()
+    assert "2 models × 6 scenarios × 50 questions of 1 benchmark × 2 replicates = 1,200 calls." in lines
+    assert "| all |  |  | 1,200 | 2 | 4 | unknown |" in lines
+
+
+def test_the_columns_of_a_run_add_up_to_what_was_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    print_audit_runs(audit(), [run(stopped="interrupted: stopped by the user")], "text")
+    head, row, stopped = capsys.readouterr().out.splitlines()
+    assert head.split("  ")[0] == "model"
+    assert row.split() == ["m0", "1/2", "20", "9", "1", "3", "3", "4", "unknown", "0.25"]
+    assert stopped == "m0 stopped: interrupted: stopped by the user"
+    assert 9 + 1 + 3 + 3 + 4 == 20
+
+
+def test_what_a_server_says_is_not_taken_for_mark_up(capsys: pytest.CaptureFixture[str]) -> None:
+    print_audit_runs(audit(), [run(EVERYTHING, EVERYTHING)], "markdown")
+    page = capsys.readouterr().out
+    assert not [mark for mark in LIVE if mark in outside_of_code(page)]
+    print_audit_runs(audit(), [run(EVERYTHING, EVERYTHING)], "text")
+    assert len(capsys.readouterr().out.splitlines()) == 3

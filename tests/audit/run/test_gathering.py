@@ -1,0 +1,189 @@
+"""Gathering: every answer is scored once and lands in its place; what does not belong is refused by name."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from skill_evaluator.audit.run.gathering import gather
+from skill_evaluator.errors import AuditError
+
+from tests.support.audits import CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary, missing
+from tests.support.chat_server import Asked, ChatServer, Reply, chat_server, notice
+from tests.support.library import REPLAY, SKILL
+
+GOOD, WRONG, BROKEN = notice("alpha"), notice("alpha", 1999), "no JSON at all"
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> AuditLibrary:
+    """Everything is right, but for what a test records over it."""
+    library = AuditLibrary(tmp_path)
+    library.models({**REPLAY, "price": {"input": 1.0, "output": 1.0}})
+    return library
+
+
+def lines(**other: dict[str, object]) -> list[dict[str, object]]:
+    """A line for every call, right unless told otherwise by `<cell>#<replicate>`."""
+    usage = {"usage": {"input_tokens": 10, "output_tokens": 5}}
+    made = []
+    for cell in CELLS:
+        for replicate in range(2):
+            text = notice(cell.rpartition("/")[2])
+            line = {"case_id": cell, "replicate": replicate, **usage, "text": text}
+            made.append({**line, **other.get(f"{cell}#{replicate}", {})})
+    return made
+
+
+def answer(library: AuditLibrary, **other: dict[str, object]) -> None:
+    library.write("answers.jsonl", "".join(json.dumps(line) + "\n" for line in lines(**other)))
+
+
+def test_every_answer_lands_in_its_place_with_what_became_of_it(library: AuditLibrary) -> None:
+    answer(
+        library,
+        **{
+            f"{SKILL}/curt/alpha#0": {"text": WRONG},
+            f"{SKILL}/curt/alpha#1": {"text": BROKEN},
+            f"{SECOND}/grand/eta#0": {"stop_reason": "length"},
+            f"{SECOND}/grand/eta#1": {"stop_reason": "refusal"},
+            f"{SECOND}/bare/delta#1": {"text": None, "error": "server_error"},
+        },
+    )
+    library.audit()
+    gathered = gather([library.audit_folder()], library.places)
+    assert (gathered.models, gathered.scenarios) == (("recorded",), SCENARIOS)
+    assert gathered.weights == {SKILL: 1.0, SECOND: 1.0}
+    first, second = gathered.outcomes[SKILL], gathered.outcomes[SECOND]
+    assert (first.questions, second.questions) == (QUESTIONS[SKILL], QUESTIONS[SECOND])
+    assert first.scores.dtype == np.float32
+    expected = np.ones((1, 3, 3, 2))
+    expected[0, 1, 0] = (0.5, 0.0)
+    np.testing.assert_array_equal(first.scores, expected)
+    expected = np.ones((1, 3, 2, 2))
+    expected[0, 2, 1] = 0.0
+    expected[0, 0, 0, 1] = np.nan
+    np.testing.assert_array_equal(second.scores, expected)
+    tally = gathered.tallies["recorded"]
+    assert (tally.planned, tally.answered, tally.unmade) == (30, 29, 0)
+    assert tally.failures == {"provider_error": 1, "refused": 1, "truncated": 1, "unparseable": 1}
+    assert tally.cost_usd == pytest.approx(29 * 15 / 1e6)
+    assert gathered.spending["recorded"].usd_per_call == pytest.approx(15 / 1e6)
+    assert missing(gathered) == {"recorded": 0}
+
+
+def test_calls_that_were_not_made_are_holes_and_missing(library: AuditLibrary) -> None:
+    answer(library)
+    library.audit("--max-calls", "4")
+    gathered = gather([library.audit_folder()], library.places)
+    assert missing(gathered) == {"recorded": 26}
+    assert sum(int(np.isfinite(one.scores).sum()) for one in gathered.outcomes.values()) == 4
+
+
+def test_artifacts_at_any_depth_join_and_what_came_twice_counts_once(library: AuditLibrary) -> None:
+    answer(library)
+    library.audit("--shard", "1/2")
+    library.call("audit", "run", "--resume", "--shard", "2/2")
+    artifacts = library.root / "artifacts"
+    for run in (library.audit_folder() / "runs").iterdir():
+        for copy in ("a", "b"):
+            shutil.copytree(run, artifacts / run.name / copy / "deep" / run.name)
+    shutil.copy(library.audit_folder() / "audit.json", artifacts)
+    gathered = gather([artifacts], library.places)
+    assert gathered.tallies["recorded"].outcomes == {"scored": 30}
+    assert gathered.tallies["recorded"].planned == 30
+    assert missing(gathered) == {"recorded": 0}
+    both = gather([artifacts, library.audit_folder()], library.places)
+    for name, one in gathered.outcomes.items():
+        np.testing.assert_array_equal(one.scores, both.outcomes[name].scores)
+
+
+def another_audit(library: AuditLibrary, folder: Path) -> str:
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"audit": "2', '"audit": "1'))
+    return "is a run of the audit 1"
+
+
+def a_component(library: AuditLibrary, folder: Path) -> str:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "audit": None, "skill": "invoices"}))
+    return "is a run of 'invoices', not of the audit"
+
+
+def other_digests(library: AuditLibrary, folder: Path) -> str:
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("sha256:", "sha256:0", 1))
+    return "was not run on what audit.json of the audit"
+
+
+def foreign_cells(library: AuditLibrary, folder: Path) -> str:
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("/curt/", "/rude/", 1))
+    return "was not run on what audit.json of the audit"
+
+
+def another_model(library: AuditLibrary, folder: Path) -> str:
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"recorded"', '"other"', 1))
+    return "was not run on what audit.json of the audit"
+
+
+@pytest.mark.parametrize("change", [another_audit, a_component, other_digests, foreign_cells, another_model])
+def test_what_does_not_belong_is_refused_and_named(change: object, library: AuditLibrary) -> None:
+    answer(library)
+    library.audit("--max-calls", "1")
+    (run,) = (library.audit_folder() / "runs").iterdir()
+    assert callable(change)
+    said = change(library, run)
+    with pytest.raises(AuditError) as refused:
+        gather([library.audit_folder()], library.places)
+    assert said in str(refused.value)
+    assert str(run) in str(refused.value)
+
+
+def test_another_audit_beside_it_a_folder_of_none_and_a_changed_case_are_refused(library: AuditLibrary) -> None:
+    answer(library)
+    library.audit()
+    library.audit()
+    first, second = sorted(library.audits.iterdir())
+    with pytest.raises(AuditError, match=rf"{second.name} is of the audit {second.name}, or asks otherwise than"):
+        gather([first, second], library.places)
+    with pytest.raises(AuditError, match="holds no audit"):
+        gather([library.root / "fixtures"], library.places)
+    library.case("beta", {"title": "other", "year": 1})
+    with pytest.raises(
+        AuditError, match=f"case 'beta' of '{SKILL}' is not as it was when the audit {first.name} began"
+    ):
+        gather([first], library.places)
+
+
+def test_other_declarations_are_said_and_a_prompt_that_went_on_is_not(library: AuditLibrary) -> None:
+    answer(library)
+    library.audit()
+    library.write(f"components/{SECOND}/prompt.md", f"---\nname: {SECOND}\nversion: 2.0.0\n---\nAnother.\n")
+    assert gather([library.audit_folder()], library.places).remarks == ()
+    library.write(
+        f"components/{SECOND}/evals/datasets.json", {"datasets": [{"fields": {"title": {"compare": "ignore"}}}]}
+    )
+    (remark,) = gather([library.audit_folder()], library.places).remarks
+    assert remark == f"'{SECOND}' declares otherwise than then how answers are compared"
+
+
+def test_an_error_that_another_artifact_made_up_for_is_none(library: AuditLibrary) -> None:
+    def refusing(asked: Asked) -> Reply:
+        return Reply(status=500) if asked.case_id == "eta" else Reply(text=notice(asked.case_id))
+
+    with chat_server() as server:
+        served(library, server)
+        server.reply = refusing
+        library.audit()
+        shutil.copytree(library.audit_folder(), library.root / "first")
+        server.reply = lambda asked: Reply(text=notice(asked.case_id))
+        library.call("audit", "run", "--resume")
+    gathered = gather([library.root / "first", library.audit_folder()], library.places)
+    assert gathered.tallies["served"].outcomes == {"scored": 30}
+
+
+def served(library: AuditLibrary, server: ChatServer) -> None:
+    library.served_by(server.url)

@@ -1,0 +1,101 @@
+"""The split of the fluctuation: unbiased where the truth is known, zero where nothing varies, and who carries it."""
+
+import numpy as np
+import pytest
+from skill_evaluator.audit.statistics import figures
+from skill_evaluator.audit.statistics.noise import corrected_fluctuation, most_noise, noise_of
+
+from tests.audit.cubes import cube_of, drawn, paper
+
+MODELS = np.full(300, 3.0)
+
+
+def test_the_corrected_variance_is_the_scenarios_alone_where_the_raw_one_is_inflated() -> None:
+    cube = drawn(MODELS, questions=60, interaction=0.1, seed=3)
+    variance = cube.overall.var(axis=1, ddof=1)
+    floor = noise_of(cube, "both").floor
+    assert floor is not None
+    assert np.sqrt(variance.mean()) > 3.0 * 1.4
+    assert np.sqrt((variance - floor).mean()) == pytest.approx(3.0, rel=0.05)
+
+
+def test_the_corrected_fluctuation_itself_is_unbiased_within_five_per_cent() -> None:
+    cube = drawn(MODELS, questions=200, replicates=3, seed=4)
+    floor = noise_of(cube, "scenarios").floor
+    assert floor is not None
+    found = corrected_fluctuation(cube.overall.var(axis=1, ddof=1), floor, 9)
+    assert found.mean() == pytest.approx(3.0, rel=0.05)
+
+
+def test_on_these_questions_their_interaction_is_no_noise() -> None:
+    cube = drawn(MODELS, questions=60, interaction=0.1, seed=5)
+    here, beyond = (noise_of(cube, resampled).floor for resampled in ("scenarios", "both"))
+    assert here is not None
+    assert beyond is not None
+    assert here.mean() < beyond.mean()
+    truth = 3.0**2 + 10.0**2 / 60
+    assert (cube.overall.var(axis=1, ddof=1) - here).mean() == pytest.approx(truth, rel=0.08)
+
+
+def test_equal_replicates_are_no_noise() -> None:
+    cube = drawn(MODELS[:3], replicates=1)
+    assert noise_of(cube, "scenarios").floor is None
+    outcomes = cube.outcomes["quiz"]
+    twice = np.repeat(outcomes.scores, 2, axis=3)
+    repeated = type(outcomes)(questions=outcomes.questions, scores=twice)
+    assert noise_of(_with(cube, repeated), "scenarios").floor == pytest.approx([0, 0, 0])
+
+
+def _with(cube, outcomes):
+    return type(cube)(
+        models=cube.models,
+        scenarios=cube.scenarios,
+        benchmarks=cube.benchmarks,
+        scores=cube.scores,
+        weights=cube.weights,
+        outcomes={"quiz": outcomes},
+    )
+
+
+def test_the_ceiling_is_the_binomial_variance() -> None:
+    cube = drawn(MODELS[:1], questions=100)
+    known = most_noise(cube)
+    assert known is not None
+    rates = cube.overall / 100
+    assert known == pytest.approx(1e4 * (rates * (1 - rates)).mean(axis=1) / 100)
+    assert most_noise(paper()) is None
+
+
+def test_a_models_shares_of_its_variance_sum_to_one() -> None:
+    cube = paper()
+    for model in range(len(cube.models)):
+        assert sum(figures.shares_by_benchmark(cube, model).values()) == pytest.approx(1)
+    assert sum(one.share for one in figures.scenario_carriers(cube)) == pytest.approx(1)
+
+
+def test_the_question_that_follows_the_scenario_carries_the_fluctuation() -> None:
+    cube = drawn(np.zeros(4), questions=40, replicates=2)
+    scores = np.zeros_like(cube.outcomes["quiz"].scores)
+    scores[:, ::2, 7] = 1.0
+    outcomes = type(cube.outcomes["quiz"])(questions=cube.outcomes["quiz"].questions, scores=scores)
+    moved = _with(cube, outcomes)
+    moved = type(cube)(
+        models=cube.models,
+        scenarios=cube.scenarios,
+        benchmarks=cube.benchmarks,
+        scores=100 * scores.mean(axis=(2, 3))[:, :, None],
+        weights=cube.weights,
+        outcomes=moved.outcomes,
+    )
+    first = figures.case_carriers(moved)[0]
+    assert (first.name, first.benchmark, round(first.share, 6)) == ("q7", "quiz", 1.0)
+
+
+def test_centring_takes_out_what_shifts_everybody() -> None:
+    cube = cube_of([[50, 60, 40], [70, 80, 60], [20, 30, 10]])
+    assert [one.fluctuation for one in figures.adjusted(cube, ("AAA", "AA", "A", "BBB"))] == pytest.approx([0, 0, 0])
+
+
+def test_the_worst_scenario_is_the_first_of_the_lowest() -> None:
+    worst = figures.worst_of(cube_of([[50, 40, 40]]), 0)
+    assert (worst.scenario, worst.score, round(worst.drop, 6)) == ("scenario-1", 40.0, 3.333333)

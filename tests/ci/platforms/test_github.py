@@ -1,0 +1,180 @@
+"""GitHub through its real library against a loopback server: one comment, cut to the limits, and refusals in words."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from skill_evaluator.ci.platforms.github import GitHub
+from skill_evaluator.errors import ConfigError, PlanError
+
+from tests.support.github_api import NAME, TOKEN, GitHubApi, github_api
+
+COMMIT = "c0ffee"
+MARK = "<!-- skill-evaluator -->"
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHubApi]:
+    with github_api() as running:
+        monkeypatch.setenv("GITHUB_API_URL", running.address)
+        monkeypatch.setenv("GITHUB_REPOSITORY", NAME)
+        monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.delenv("GITHUB_RUN_ID", raising=False)
+        yield running
+
+
+def bodies(api: GitHubApi, number: int = 7) -> list[str]:
+    return [comment["body"] for comment in api.comments[number]]
+
+
+def test_a_comment_is_written_once_and_then_rewritten(api: GitHubApi) -> None:
+    api.merged(COMMIT, 7, comments=2)
+    address = GitHub().comment(COMMIT, "# First")
+    assert address == f"https://github.com/{NAME}/pull/7#issuecomment-102"
+    assert bodies(api) == ["comment 0", "comment 1", f"{MARK}\n# First"]
+    assert GitHub().comment(COMMIT, "# Second") == address
+    assert bodies(api) == ["comment 0", "comment 1", f"{MARK}\n# Second"]
+
+
+def test_it_is_found_again_behind_pages_of_others(api: GitHubApi) -> None:
+    api.merged(COMMIT, 7, comments=265)
+    api.comment(7, f"{MARK}\n# Mine", "User")  # a person may write what they like
+    api.comment(7, f"{MARK}\n# First")
+    api.comment(7, f"> {MARK}\n> quoted")
+    GitHub().comment(COMMIT, "# Second")
+    assert len(bodies(api)) == 268
+    assert bodies(api)[265:267] == [f"{MARK}\n# Mine", f"{MARK}\n# Second"]
+    assert api.asked.count(f"GET /repos/{NAME}/issues/7/comments") == 3
+
+
+def test_it_goes_to_the_pull_request_that_was_merged(api: GitHubApi) -> None:
+    api.merged(COMMIT, 5, merged=False)
+    api.merged(COMMIT, 7)
+    GitHub().comment(COMMIT, "# Page")
+    assert (bodies(api, 5), len(bodies(api, 7))) == ([], 1)
+
+
+def test_a_commit_of_no_merged_pull_request_has_no_comment(api: GitHubApi) -> None:
+    api.merged(COMMIT, 5, merged=False)
+    api.pulls_of["abc"] = []
+    assert GitHub().comment(COMMIT, "# Page") is None
+    assert GitHub().comment("abc", "# Page") is None
+    assert not any(asked.startswith(("POST", "PATCH")) for asked in api.asked)
+
+
+def test_a_long_page_is_cut_and_its_link_stays(api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"SERVER_URL": "https://github.com", "RUN_ID": "42"}.items():
+        monkeypatch.setenv(f"GITHUB_{name}", value)
+    api.merged(COMMIT, 7)
+    GitHub().comment(COMMIT, f"{'é' * 99}\n" * 1_000)
+    (body,) = bodies(api)
+    assert 64_700 < len(body) <= 65_000
+    assert body.startswith(f"{MARK}\né")
+    assert "(cut here: it is longer than GitHub shows)" in body
+    assert body.endswith(
+        f"[The run](https://github.com/{NAME}/actions/runs/42) has records and answers as artifacts.\n"
+    )
+
+
+def test_of_a_page_in_sections_those_that_fit_stay_whole(api: GitHubApi) -> None:
+    api.merged(COMMIT, 7)
+    sections = "".join(f"### {at}\n\n<details>\n\n{'x' * 9_000}\n\n</details>\n\n" for at in range(9))
+    GitHub().comment(COMMIT, f"# Page\n\n{sections}")
+    (body,) = bodies(api)
+    assert body.count("### ") == body.count("<details>") == body.count("</details>") == 7
+    assert "</details>\n\n*(cut here" in body
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refusal_is_said_in_one_line(api: GitHubApi, status: int) -> None:
+    api.refusing = status
+    for ask in (lambda: GitHub().comment(COMMIT, "# Page"), lambda: GitHub().pull_request("review", "main", "title")):
+        with pytest.raises(PlanError, match=f"GitHub refused: {status} Resource not accessible by integration"):
+            ask()
+
+
+def test_a_server_that_is_not_there_is_said(api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_API_URL", "http://127.0.0.1:1")
+    with pytest.raises(PlanError, match="cannot reach GitHub at http://127"):
+        GitHub().comment(COMMIT, "# Page")
+
+
+@pytest.mark.parametrize("name", ["GITHUB_TOKEN", "GITHUB_REPOSITORY"])
+def test_without_a_token_or_a_repository_it_is_said(api: GitHubApi, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.delenv(name)
+    with pytest.raises(ConfigError, match="GITHUB_TOKEN or GITHUB_REPOSITORY is not set"):
+        GitHub().comment(COMMIT, "# Page")
+
+
+def test_a_pull_request_is_opened_once(api: GitHubApi) -> None:
+    first = GitHub().pull_request("review", "main", "Record evaluations")
+    assert first == f"https://github.com/{NAME}/pull/1"
+    assert GitHub().pull_request("review", "main", "Record evaluations") == first
+    ((opened),) = api.open_pulls
+    assert (opened["title"], opened["head"], opened["base"]) == ("Record evaluations", "review", "main")
+
+
+def test_where_there_is_nothing_to_review_none_is_opened(api: GitHubApi) -> None:
+    assert GitHub().pull_request("merged-already", "main", "Record evaluations") is None
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where both of GitHub's files are."""
+    for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    return tmp_path
+
+
+def test_outputs_are_one_line_each(written: Path) -> None:
+    GitHub().set_outputs({"matrix": {"include": [{"id": "a\nb=c"}]}, "jobs": 1, "invocation": "i"})
+    GitHub().set_outputs({"later": "too"})
+    assert (written / "GITHUB_OUTPUT").read_text().splitlines() == [
+        'matrix={"include":[{"id":"a\\nb=c"}]}',
+        "jobs=1",
+        "invocation=i",
+        "later=too",
+    ]
+
+
+def test_outputs_beyond_the_limit_are_refused_before_github_does(written: Path) -> None:
+    GitHub().set_outputs({"matrix": "x" * 520_000})  # two bytes each, as GitHub counts them
+    with pytest.raises(PlanError, match=r"larger than the 1 MiB .*; name fewer components"):
+        GitHub().set_outputs({"matrix": "x" * 530_000})
+
+
+def test_a_summary_is_added_to_and_cut_at_the_limit(written: Path) -> None:
+    GitHub().add_summary("# One")
+    GitHub().add_summary("# Two\n\n")
+    assert (written / "GITHUB_STEP_SUMMARY").read_text() == "# One\n\n# Two\n\n"
+    (written / "GITHUB_STEP_SUMMARY").unlink()
+    GitHub().add_summary("é\ud800\n" * 400_000)
+    raw = (written / "GITHUB_STEP_SUMMARY").read_bytes()
+    assert 1_000_000 < len(raw) <= 1024 * 1024
+    assert raw.decode().rstrip().endswith("*(cut here: it is longer than GitHub shows)*")
+
+
+@pytest.mark.parametrize("name", ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"])
+def test_outside_of_a_job_there_is_no_file_to_write(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigError, match=f"{name} is not set; --platform github is for a job of GitHub Actions"):
+        GitHub().set_outputs({"a": 1}) if name == "GITHUB_OUTPUT" else GitHub().add_summary("# One")
+
+
+@pytest.mark.parametrize(
+    ("message", "file", "line", "printed"),
+    [
+        ("plain", None, 1, "::error::plain"),
+        ("two\nlines\r", "a/b.md", 3, "::error file=a/b.md,line=3::two%0Alines\\r"),
+        ("100% %0A::add-mask::x", None, 1, "::error::100%25 %250A::add-mask::x"),
+        ("x", "a,b:c\n%.md", 1, "::error file=a%2Cb%3Ac%0A%25.md,line=1::x"),
+        ("\x1b[31mred\u202e", None, 1, "::error::\\u001b[31mred\\u202e"),
+    ],
+)
+def test_a_mark_is_one_command_whatever_is_in_it(
+    capfd: pytest.CaptureFixture[str], message: str, file: str | None, line: int, printed: str
+) -> None:
+    GitHub().annotate("error", message, file, line)
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", printed + "\n")

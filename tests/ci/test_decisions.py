@@ -1,0 +1,138 @@
+"""The policy, as a table: what was at base and head, what is recorded → whether a model runs, and why."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, grouped
+from skill_evaluator.library.versions import ComponentVersion
+from skill_evaluator.records.leaderboard import Recorded
+
+NOTHING, UNREADABLE = None, "?"
+KNOWN, UNKNOWN = True, False
+
+
+def version(text: str | None, prompt: str | None = None, schema: str = "s") -> ComponentVersion:
+    """A component whose prompt is another in every version, unless given."""
+    return ComponentVersion(
+        name="a",
+        folder="components/a",
+        version=None if text == UNREADABLE else text,
+        line=2,
+        problem="version '?' is not semver" if text == UNREADABLE else None,
+        prompt=prompt or f"prompt of {text}",
+        schema=schema,
+    )
+
+
+def decided(before: str | None, after: str, recorded: str | None, base_known: bool) -> Decision:
+    change = PushedComponent(
+        before=None if before is None else version(before),
+        after=version(after),
+        base_known=base_known,
+        board={} if recorded is None else {"m": Recorded(version=recorded, schema="s")},
+    )
+    (decision,), _ = decide(change, ["m"])
+    return decision
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "recorded", "base", "runs", "reason"),
+    [
+        # A bump of this push.
+        ("1.0.0", "1.1.0", "1.0.0", KNOWN, True, "MINOR 1.0.0 → 1.1.0"),
+        ("1.0.0", "2.0.0", "1.0.0", KNOWN, True, "MAJOR 1.0.0 → 2.0.0"),
+        ("1.0.0", "1.0.1", "1.0.0", KNOWN, False, "PATCH since the recorded 1.0.0"),
+        ("1.0.0", "1.0.0", "1.0.0", KNOWN, False, "1.0.0 is recorded"),
+        ("1.1.0-rc.1", "1.1.0", "1.1.0-rc.1", KNOWN, False, "PATCH since the recorded 1.1.0-rc.1"),
+        # Several bumps, or several pushes since the record: what counts is how far the record is behind.
+        ("1.0.0", "2.1.1", "1.0.0", KNOWN, True, "MAJOR 1.0.0 → 2.1.1"),
+        ("1.0.1", "1.0.2", "1.0.0", KNOWN, False, "PATCH since the recorded 1.0.0"),
+        # The run of an earlier push was lost, or cancelled: the next push makes up for it.
+        ("1.1.0", "1.1.0", "1.0.0", KNOWN, True, "MINOR 1.0.0 → 1.1.0 (1.1.0 was never recorded)"),
+        ("1.1.0", "1.1.1", "1.0.0", KNOWN, True, "MINOR 1.0.0 → 1.1.1 (1.1.1 was never recorded)"),
+        # The record is there already: a run by hand, a re-run, a revert of a revert.
+        ("1.0.0", "1.1.0", "1.1.0", KNOWN, False, "1.1.0 is recorded"),
+        ("1.0.0", "1.1.0", "1.1.3", KNOWN, False, "1.1.0 is below the recorded 1.1.3"),
+        ("1.0.0", "1.0.0", "2.0.0", KNOWN, False, "1.0.0 is below the recorded 2.0.0"),
+        # New components, which a first push is full of.
+        (NOTHING, "0.1.0", NOTHING, KNOWN, True, "new component at 0.1.0"),
+        (NOTHING, "1.1.0", "1.0.0", KNOWN, True, "MINOR 1.0.0 → 1.1.0"),  # deleted, and back again
+        (NOTHING, "1.0.0", "1.0.0", KNOWN, False, "1.0.0 is recorded"),
+        # No record of this model (the tool, or the model, is new): nobody is billed by surprise.
+        ("1.0.0", "1.0.0", NOTHING, KNOWN, False, "unchanged; no record of this model yet: start it by hand"),
+        ("1.0.0", "1.0.1", NOTHING, KNOWN, False, "PATCH 1.0.0 → 1.0.1; no record of this model yet"),
+        ("1.0.0", "1.1.0", NOTHING, KNOWN, True, "MINOR 1.0.0 → 1.1.0"),
+        ("1.0.0", "2.0.0", NOTHING, KNOWN, True, "MAJOR 1.0.0 → 2.0.0"),
+        (UNREADABLE, "1.0.0", NOTHING, KNOWN, True, "1.0.0, after a version that could not be read"),
+        # A force push: what was there before is not to be had, so that only the records count.
+        (NOTHING, "1.1.0", "1.0.0", UNKNOWN, True, "MINOR 1.0.0 → 1.1.0"),
+        (NOTHING, "1.0.0", "1.0.0", UNKNOWN, False, "1.0.0 is recorded"),
+        (NOTHING, "1.0.1", "1.0.0", UNKNOWN, False, "PATCH since the recorded 1.0.0"),
+        (NOTHING, "1.0.0", NOTHING, UNKNOWN, False, "no record of this model, and the base of this push is unknown"),
+        # What is wrong does not run, recorded or not.
+        ("1.0.0", UNREADABLE, "0.9.0", KNOWN, False, "wrong"),
+        ("1.1.0", "1.0.0", "0.9.0", KNOWN, False, "wrong"),
+        ("1.1.0", "1.0.0", NOTHING, KNOWN, False, "wrong"),
+    ],
+)
+def test_the_policy(before: str | None, after: str, recorded: str | None, base: bool, runs: bool, reason: str) -> None:
+    decision = decided(before, after, recorded, base)
+    assert decision.runs is runs
+    assert decision.reason.startswith(reason)
+
+
+def test_a_changed_prompt_without_a_bump_is_wrong_and_does_not_run() -> None:
+    change = PushedComponent(before=version("1.0.0", "p"), after=version("1.0.0", "q"), base_known=True, board={})
+    (decision,), (problem,) = decide(change, ["m"])
+    assert not decision.runs
+    assert problem.file == "components/a/prompt.md"
+    assert problem.line == 2
+
+
+def test_a_schema_that_is_not_the_recorded_one_asks_for_a_major() -> None:
+    """The MINOR was raised in a later push than the schema, so that no single push is dishonest."""
+    board = {"m": Recorded(version="1.0.0", schema="old"), "n": Recorded(version="1.0.0", schema=None)}
+    for head, runs in (("1.1.0", [False, True]), ("2.0.0", [True, True])):
+        change = PushedComponent(before=version("1.0.1"), after=version(head), base_known=True, board=board)
+        decisions, _ = decide(change, ["m", "n"])
+        assert [one.runs for one in decisions] == runs
+
+
+def test_every_model_is_judged_by_its_own_records() -> None:
+    board = {"a": Recorded(version="1.1.0", schema="s"), "b": Recorded(version="1.0.0", schema="s")}
+    change = PushedComponent(before=version("1.1.0"), after=version("1.1.0"), base_known=True, board=board)
+    decisions, problems = decide(change, ["a", "b", "new"])
+    assert [(one.model_id, one.runs) for one in decisions] == [("a", False), ("b", True), ("new", False)]
+    assert problems == []
+
+
+def test_decisions_alike_are_told_once_with_their_models() -> None:
+    decisions = [
+        Decision(skill=skill, model_id=model, runs=model != "z", reason="why" if model != "z" else "why not")
+        for skill, model in product("ab", "xzy")
+    ]
+    told = [(one.skill, models, one.reason) for one, models in grouped(decisions)]
+    assert told == [
+        ("a", ["x", "y"], "why"),
+        ("a", ["z"], "why not"),
+        ("b", ["x", "y"], "why"),
+        ("b", ["z"], "why not"),
+    ]
+
+
+VERSIONS = st.sampled_from(["0.1.0", "1.0.0", "1.0.1", "1.1.0", "1.1.1", "2.0.0"])
+
+
+@given(before=st.none() | VERSIONS, after=VERSIONS, recorded=st.none() | VERSIONS, base_known=st.booleans())
+def test_whatever_was_measured_is_not_measured_again_and_a_reason_is_always_given(
+    before: str | None, after: str, recorded: str | None, base_known: bool
+) -> None:
+    decision = decided(before if base_known else None, after, recorded, base_known)
+    assert decision.reason
+    if recorded == after:
+        assert not decision.runs
+    if decision.runs:
+        again = decided(after, after, after, True)  # the next push, once this run is recorded
+        assert not again.runs

@@ -1,0 +1,91 @@
+"""plan.json: what is written is read back, and what is broken or newer is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, Skipped, read_plan
+from skill_evaluator.errors import PlanError
+from skill_evaluator.files import json_text
+
+ENTRY = Entry(
+    id="a@m@1of2",
+    skill="a",
+    skill_version="1.1.0",
+    model_id="vendor/m",
+    provider="openai",
+    environment="eval-openai",
+    key_variable="OPENAI_API_KEY",
+    shard="1/2",
+    replicates=3,
+    seed=7,
+    cases={"one": "sha256:1", "two": "sha256:2"},
+    digests={"prompt": "sha256:3"},
+    cost_upper_usd=0.5,
+)
+PLAN = Plan(
+    invocation="20240101T000000Z-abc123",
+    created="2024-01-01T00:00:00Z",
+    trigger="push",
+    base=None,
+    head="f" * 40,
+    entries=[ENTRY, ENTRY.model_copy(update={"id": "a@m@2of2", "shard": "2/2", "cases": {"three": "sha256:4"}})],
+    chosen=[Chosen(skill="a", models=["vendor/m"], reason="MINOR 1.0.0 → 1.1.0")],
+    skipped=[Skipped(skill="b", models=["vendor/m"], reason="PATCH")],
+    faults=[Fault(file="components/c/prompt.md", line=2, message="no")],
+)
+
+
+def written(tmp_path: Path, value: Any) -> Path:
+    path = tmp_path / "plan.json"
+    path.write_text(value if isinstance(value, str) else json_text(value))
+    return path
+
+
+def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert read_plan(written(tmp_path, PLAN.model_dump(mode="json"))) == PLAN
+
+
+def test_calls_and_cost_are_those_of_all_jobs() -> None:
+    assert [entry.calls for entry in PLAN.entries] == [6, 3]
+    assert (PLAN.calls, PLAN.cost_upper_usd) == (9, 1.0)
+    unpriced = PLAN.model_copy(update={"entries": [ENTRY, ENTRY.model_copy(update={"cost_upper_usd": None})]})
+    assert unpriced.cost_upper_usd is None
+
+
+def test_the_run_of_a_job_is_named_after_the_invocation_the_model_and_its_shard() -> None:
+    first, second = (entry.run_id(PLAN.invocation) for entry in PLAN.entries)
+    assert first.startswith("20240101T000000Z-abc123-vendor-m-")
+    assert (first.removesuffix("-1of2"), first[-5:]) == (second.removesuffix("-2of2"), "-1of2")
+
+
+def test_keys_of_a_later_evaluator_do_no_harm(tmp_path: Path) -> None:
+    value = {**PLAN.model_dump(mode="json"), "mood": "plain"}
+    assert read_plan(written(tmp_path, value)) == PLAN
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("{", "not JSON"),
+        ("[]", "a mapping of keys to values is expected"),
+        ({"plan_version": 2}, "plan_version 2, this evaluator knows 1; upgrade it"),
+        ({**PLAN.model_dump(mode="json"), "entries": [{"id": "a"}]}, "a required key is missing at entries"),
+    ],
+)
+def test_a_broken_or_newer_plan_is_refused(tmp_path: Path, value: Any, words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        read_plan(written(tmp_path, value))
+
+
+def test_a_plan_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"plan\.json does not exist"):
+        read_plan(tmp_path / "plan.json")
+
+
+def test_the_file_is_plain_json() -> None:
+    assert json.loads(json_text(PLAN.model_dump(mode="json")))["entries"][0]["cases"] == {
+        "one": "sha256:1",
+        "two": "sha256:2",
+    }

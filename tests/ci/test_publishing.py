@@ -1,0 +1,263 @@
+"""Records onto a branch: added once, derived anew on whatever others pushed, and never against what is there."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.ci.publishing import Target, publish_records, read_records
+from skill_evaluator.errors import GitError, LeaderboardError, PlanError
+from skill_evaluator.library.components import Component
+from skill_evaluator.records.record import Record
+from skill_evaluator.repository import Repository
+
+from tests.support.components import FAILED, case, component, record, write_collected
+from tests.support.git import GitRepository, bare_copy, file_at, git
+
+RIGHT = '{"shop": "A", "total": 9}'
+RUN = [(case("a", {"shop": "A", "total": 9}), [RIGHT, RIGHT])]
+PART = [(RUN[0][0], [RIGHT, FAILED])]
+PUSH = Target(remote="origin", branch="main", onto=None, components="components")
+REVIEW = Target(remote="origin", branch="review", onto="main", components="components")
+BOARD = "components/receipts/leaderboard.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A bare origin, a clone of it, and what is at the origin's branches."""
+
+    bare: Path
+    clone: Path
+    skill: Component
+
+    @property
+    def repository(self) -> Repository:
+        return Repository(self.clone)
+
+    def publish(self, *records: Record, to: Target = PUSH) -> str | None:
+        return publish_records(self.repository, records, to, "Record", wait=_no_wait)
+
+    def tip(self, branch: str = "main") -> str:
+        return git(self.bare, "rev-parse", branch)
+
+    def rows(self, branch: str = "main", path: str = BOARD) -> list[str]:
+        return [row["run_id"] for row in json.loads(file_at(self.bare, branch, path))["runs"]]
+
+    def records(self, branch: str = "main") -> set[str]:
+        listed = git(self.bare, "ls-tree", "-r", "--name-only", branch, "components/receipts/evals/records/")
+        return {Path(path).stem for path in listed.splitlines()}
+
+    def made(self, run_id: str, day: int = 1, run: Any = RUN, **changed: Any) -> Record:
+        return record(self.skill, run, run_id=run_id, created=f"2024-01-{day:02}T00:00:00Z", **changed)
+
+    def commit(self, branch: str, files: dict[str, str]) -> None:
+        """Somebody else's commit on a branch of the origin."""
+        repository = self.repository
+        tip = repository.fetch("origin", branch)
+        commit = repository.add([tip or ""], {path: text.encode() for path, text in files.items()}, "another")
+        assert commit is not None
+        assert repository.push("origin", commit, branch)
+
+
+def _no_wait(seconds: float) -> None:
+    assert 0 <= seconds < 32
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Origin:
+    library = GitRepository(tmp_path / "clone")
+    skill = component(library.root)
+    library.commit()
+    bare_copy(library.root, tmp_path / "origin.git")
+    return Origin(bare=tmp_path / "origin.git", clone=library.root, skill=skill)
+
+
+def test_records_and_their_rows_land_in_one_commit_on_top(origin: Origin) -> None:
+    before = origin.tip()
+    commit = origin.publish(origin.made("r1", 1), origin.made("r2", 2))
+    assert commit == origin.tip()
+    assert git(origin.bare, "rev-parse", f"{commit}^") == before
+    assert origin.rows() == ["r2", "r1"]
+    assert origin.records() == {"r1", "r2"}
+    changed = git(origin.bare, "diff", "--name-only", before, commit).splitlines()
+    assert sorted(changed) == sorted([BOARD, *(f"components/receipts/evals/records/r{n}.json" for n in (1, 2))])
+    assert git(origin.clone, "status", "--porcelain") == ""
+
+
+def test_what_is_published_is_what_was_collected(origin: Origin, tmp_path: Path) -> None:
+    made = origin.made("r1")
+    write_collected(tmp_path / "collected", made)
+    path = tmp_path / "collected" / "records" / "receipts" / "r1.json"
+    assert read_records(tmp_path / "collected") == [made]
+    origin.publish(made)
+    assert file_at(origin.bare, "main", "components/receipts/evals/records/r1.json") == path.read_text().strip()
+    assert json.loads(file_at(origin.bare, "main", BOARD))["runs"] == [made.row().model_dump(mode="json")]
+
+
+def test_publishing_again_changes_nothing(origin: Origin) -> None:
+    commit = origin.publish(origin.made("r1"))
+    assert origin.publish(origin.made("r1")) is None
+    assert origin.tip() == commit
+
+
+def test_what_others_pushed_meanwhile_is_kept(origin: Origin) -> None:
+    other = Path(str(origin.clone) + "-2")
+    git(origin.bare, "clone", "-q", str(origin.bare), str(other))
+    publish_records(Repository(other), [origin.made("theirs", 2)], PUSH, "Record")
+    origin.commit("main", {"README.md": "read me"})
+    origin.publish(origin.made("mine", 1))
+    assert origin.rows() == ["theirs", "mine"]
+    assert file_at(origin.bare, "main", "README.md") == "read me"
+
+
+class Overtaken(Repository):
+    """A clone in which somebody else pushes before every push of ours, so many times."""
+
+    def __init__(self, origin: Origin, times: int) -> None:
+        super().__init__(origin.clone)
+        self._origin, self._left = origin, times
+
+    def push(self, remote: str, commit: str, branch: str) -> bool:
+        if self._left:
+            self._left -= 1
+            theirs = self._origin.made(f"theirs-{self._left}", 20)
+            publish_records(Repository(self._origin.clone), [theirs], PUSH, "Record")
+        return super().push(remote, commit, branch)
+
+
+def test_whoever_is_overtaken_derives_again_and_waits_a_little_longer_each_time(origin: Origin) -> None:
+    waits: list[float] = []
+    commit = publish_records(Overtaken(origin, 5), [origin.made("mine")], PUSH, "Record", wait=waits.append)
+    assert commit == origin.tip()
+    assert origin.rows() == [*(f"theirs-{n}" for n in (4, 3, 2, 1, 0)), "mine"]
+    assert len(waits) == 5
+    assert git(origin.bare, "rev-list", "--count", "--merges", "main") == "0"
+
+
+def test_after_six_attempts_it_gives_up_without_harm(origin: Origin) -> None:
+    waits: list[float] = []
+    with pytest.raises(GitError, match="main of origin moved 6 times while records were added to it; run this again"):
+        publish_records(Overtaken(origin, 99), [origin.made("mine")], PUSH, "Record", wait=waits.append)
+    assert len(waits) == 5  # none after the last
+    assert len(origin.rows()) == 6
+
+
+def test_a_record_that_says_something_else_is_refused_and_the_others_land(origin: Origin) -> None:
+    origin.publish(origin.made("r1"))
+    before = file_at(origin.bare, "main", "components/receipts/evals/records/r1.json")
+    with pytest.raises(LeaderboardError, match=r"records/r1\.json is there and says something else"):
+        origin.publish(origin.made("r1", seed=9), origin.made("r2", 2))
+    assert origin.rows() == ["r2", "r1"]
+    assert file_at(origin.bare, "main", "components/receipts/evals/records/r1.json") == before
+
+
+def test_of_two_attempts_that_came_equally_far_the_first_record_stays(origin: Origin) -> None:
+    first, second = (origin.made("r1-partial1", run=PART, seed=seed) for seed in (1, 2))
+    assert not first.complete
+    commit = origin.publish(first)
+    assert origin.publish(second) is None
+    assert origin.tip() == commit
+
+
+def test_of_attempts_at_one_run_the_one_that_came_further_stands_above(origin: Origin) -> None:
+    for made in (origin.made("r1"), *(origin.made(f"r1-partial{n}", run=PART) for n in (9, 10))):
+        origin.publish(made)
+    assert origin.rows() == ["r1", "r1-partial9", "r1-partial10"]  # equally far, so by name
+    more = [(case("a", {"shop": "A", "total": 9}), [RIGHT] * 3 + [FAILED] * 2)]
+    origin.publish(origin.made("r1-partial3", run=more))
+    assert origin.rows() == ["r1", "r1-partial3", "r1-partial9", "r1-partial10"]
+
+
+def test_a_tag_is_no_branch_and_none_is_made_of_it(origin: Origin) -> None:
+    git(origin.bare, "tag", "v1.0", "main")
+    to = Target(remote="origin", branch="v1.0", onto=None, components="components", begins=False)
+    with pytest.raises(GitError, match=r"origin has no branch 'v1\.0'"):
+        origin.publish(origin.made("r1"), to=to)
+    assert git(origin.bare, "branch", "--format", "%(refname:short)") == "main"
+
+
+def test_a_leaderboard_that_cannot_be_read_is_left_alone_and_the_others_land(origin: Origin) -> None:
+    origin.commit("main", {BOARD: "<<<<<<< HEAD\n"})
+    other = origin.made("r2", 2).model_copy(update={"skill": "other"})
+    with pytest.raises(LeaderboardError, match=r"receipts/leaderboard\.json:1:1: not JSON"):
+        origin.publish(origin.made("r1"), other)
+    assert file_at(origin.bare, "main", BOARD) == "<<<<<<< HEAD"
+    assert origin.rows(path="components/other/leaderboard.json") == ["r2"]
+
+
+def test_a_data_branch_stands_alone_and_grows(origin: Origin) -> None:
+    main = origin.tip()
+    to = Target(remote="origin", branch="records", onto=None, components="components")
+    origin.publish(origin.made("r1", 1), to=to)
+    origin.publish(origin.made("r2", 2), to=to)
+    assert origin.publish(origin.made("r2", 2), to=to) is None
+    assert (origin.rows("records"), origin.tip()) == (["r2", "r1"], main)
+    assert git(origin.bare, "rev-list", "--count", "records") == "2"
+    assert not git(origin.bare, "ls-tree", "-r", "--name-only", "records", "components/receipts/prompt.md")
+
+
+def test_the_components_may_be_the_repository_itself(origin: Origin) -> None:
+    origin.publish(origin.made("r1"), to=Target(remote="origin", branch="main", onto=None, components="."))
+    assert origin.rows(path="receipts/leaderboard.json") == ["r1"]
+
+
+def linear(origin: Origin, older: str, newer: str) -> bool:
+    return git(origin.bare, "merge-base", older, newer) == older
+
+
+def test_a_branch_for_review_begins_on_the_branch_it_is_for(origin: Origin) -> None:
+    main = origin.tip()
+    origin.publish(origin.made("r1", 1), to=REVIEW)
+    origin.publish(origin.made("r2", 2), to=REVIEW)
+    assert origin.publish(origin.made("r1", 1), to=REVIEW) is None
+    assert origin.tip() == main
+    assert origin.rows("review") == ["r2", "r1"]
+    assert linear(origin, main, "review")
+
+
+@pytest.mark.parametrize("how", ["merge", "squash"])
+def test_once_reviewed_and_merged_it_begins_again(origin: Origin, how: str) -> None:
+    origin.publish(origin.made("r1", 1), to=REVIEW)
+    if how == "merge":
+        git(origin.bare, "update-ref", "refs/heads/main", origin.tip("review"))
+    else:
+        tree = git(origin.bare, "rev-parse", "review^{tree}")
+        squashed = git(origin.bare, "commit-tree", tree, "-p", "main", "-m", "squashed")
+        git(origin.bare, "update-ref", "refs/heads/main", squashed)
+    assert origin.publish(origin.made("r1", 1), to=REVIEW) is None  # nothing that main has not
+    origin.publish(origin.made("r2", 2), to=REVIEW)
+    assert origin.rows("review") == ["r2", "r1"]
+    assert linear(origin, origin.tip(), "review")
+    assert git(origin.bare, "diff", "--name-only", "main", "review", "--", "components/receipts/evals").count("\n") == 0
+
+
+def test_where_main_and_the_branch_for_review_both_moved_nothing_of_either_is_lost(origin: Origin) -> None:
+    origin.publish(origin.made("waiting", 1), to=REVIEW)
+    review = origin.tip("review")
+    origin.publish(origin.made("direct", 2))
+    origin.commit("main", {"README.md": "read me", "components/receipts/prompt.md": "changed"})
+    main = origin.tip()
+    origin.publish(origin.made("new", 3), to=REVIEW)
+    assert origin.rows("review") == ["new", "direct", "waiting"]
+    assert origin.records("review") == {"new", "direct", "waiting"}
+    assert file_at(origin.bare, "review", "components/receipts/prompt.md") == "changed"
+    assert linear(origin, review, "review")
+    assert linear(origin, main, "review")
+    assert origin.tip() == main
+
+
+def test_a_branch_for_review_of_nothing_is_refused(origin: Origin) -> None:
+    to = Target(remote="origin", branch="review", onto="trunk", components="components")
+    with pytest.raises(GitError, match="origin has no branch 'trunk'; name the one that is evaluated with --to"):
+        origin.publish(origin.made("r1"), to=to)
+
+
+def test_records_are_read_in_the_order_of_their_ids_and_only_those_of_the_last_outcome(
+    origin: Origin, tmp_path: Path
+) -> None:
+    write_collected(tmp_path, origin.made("c-partial1", run=PART))
+    write_collected(tmp_path, *(origin.made(run_id) for run_id in ("c", "a", "b")))
+    assert [one.run_id for one in read_records(tmp_path)] == ["a", "b", "c"]
+    with pytest.raises(PlanError, match=r"outcome\.json does not exist"):
+        read_records(tmp_path / "records")

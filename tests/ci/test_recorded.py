@@ -1,0 +1,106 @@
+"""What leaderboards say was measured, over the commits they are read at."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.ci.decisions import recorded_boards
+from skill_evaluator.records.leaderboard import Recorded
+from skill_evaluator.repository import Repository
+
+from tests.support.git import GitRepository
+
+
+def row(version: str, model: str = "m", complete: bool = True) -> Mapping[str, Any]:
+    return {
+        "run_id": f"{version}-{model}-{complete}",
+        "model_id": model,
+        "skill_version": version,
+        "complete": complete,
+        "digests": {"schema": f"schema of {version}"},
+    }
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> GitRepository:
+    return GitRepository(tmp_path / "library")
+
+
+def board(git: GitRepository, *rows: Mapping[str, Any], skill: str = "a", folder: str = "components/") -> None:
+    git.write(f"{folder}{skill}/leaderboard.json", json.dumps({"skill": skill, "runs": rows}))
+
+
+def newest(git: GitRepository, *refs: str, folder: str = "components") -> dict[str, dict[str, str]]:
+    boards, problems = recorded_boards(Repository(git.root), refs or ("HEAD",), folder)
+    assert problems == []
+    return {skill: {model: one.version for model, one in board.items()} for skill, board in boards.items()}
+
+
+def test_the_highest_complete_version_of_each_model_counts(git: GitRepository) -> None:
+    board(git, row("1.9.0"), row("1.10.0"), row("1.0.0"), row("2.0.0", complete=False), row("0.1.0", "n"))
+    board(git, row("3.0.0"), skill="b")
+    git.commit()
+    assert newest(git) == {"a": {"m": "1.10.0", "n": "0.1.0"}, "b": {"m": "3.0.0"}}
+
+
+def test_an_incomplete_row_counts_for_nothing(git: GitRepository) -> None:
+    board(git, row("2.0.0", complete=False))
+    git.commit()
+    assert newest(git) == {"a": {}}
+
+
+def test_a_version_that_is_none_says_nothing(git: GitRepository) -> None:
+    board(git, row("newest"), row("1.0.0"))
+    git.commit()
+    assert newest(git) == {"a": {"m": "1.0.0"}}
+
+
+def test_with_the_version_comes_the_schema_it_was_run_with(git: GitRepository) -> None:
+    board(git, row("1.1.0"), row("1.0.0"))
+    git.commit()
+    boards, _ = recorded_boards(Repository(git.root), ["HEAD"], "components")
+    assert boards == {"a": {"m": Recorded(version="1.1.0", schema="schema of 1.1.0")}}
+
+
+def test_branches_are_read_together(git: GitRepository) -> None:
+    board(git, row("1.0.0"), row("2.0.0", "n"))
+    git.commit()
+    git.git("checkout", "-q", "-b", "records")
+    board(git, row("1.1.0"), row("1.0.0", "n"), row("1.0.0", "o"))
+    git.commit()
+    git.git("checkout", "-q", "main")
+    assert newest(git) == {"a": {"m": "1.0.0", "n": "2.0.0"}}
+    merged = {"a": {"m": "1.1.0", "n": "2.0.0", "o": "1.0.0"}}
+    assert newest(git, "HEAD", "records") == newest(git, "records", "HEAD") == merged
+
+
+def test_a_branch_that_is_not_there_is_left_out(git: GitRepository) -> None:
+    board(git, row("1.0.0"))
+    git.commit()
+    assert newest(git, "HEAD", "origin/none", "", "0" * 40, "-x") == {"a": {"m": "1.0.0"}}
+
+
+@pytest.mark.parametrize("folder", [".", "deep/down"])
+def test_only_leaderboards_of_components_are_read(git: GitRepository, folder: str) -> None:
+    path = "" if folder == "." else f"{folder}/"
+    board(git, row("1.0.0"), folder=path)
+    git.write(f"{path}leaderboard.json", "not one")
+    git.write(f"{path}a/old/leaderboard.json", "not one")
+    git.commit()
+    assert newest(git, folder=folder) == {"a": {"m": "1.0.0"}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<<<<<<< HEAD", "", "[]", "{}", '{"runs": {}', '{"runs": [{"complete": true}]}', '{"runs": [1]}', '{"runs": 1}'],
+)
+def test_a_broken_one_is_a_problem_and_hides_no_other(git: GitRepository, text: str) -> None:
+    board(git, row("1.0.0"))
+    git.write("components/b/leaderboard.json", text)
+    git.commit()
+    boards, (problem,) = recorded_boards(Repository(git.root), ["HEAD", "main"], "components")
+    assert boards.keys() == {"a"}
+    assert (problem.file, problem.line) == ("components/b/leaderboard.json", 1)
+    assert "is not a leaderboard" in problem.message

@@ -1,0 +1,134 @@
+"""The assignment against brute force: of weights, and of items whose leaves are compared by every kind of rule."""
+
+import copy
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from skill_evaluator.comparing.assignment import heaviest, matched_weight
+from skill_evaluator.comparing.comparison import Pair, align, compare, counted_weight
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
+from skill_evaluator.comparing.leaves import Lexicon
+from skill_evaluator.text import canonical_json
+
+from tests.support.json_values import order_plan, quick, thorough
+
+weight = st.integers(0, 4).map(float) | st.sampled_from([0.1, 0.3, 2.5])
+matrices = st.tuples(st.integers(1, 6), st.integers(1, 6)).flatmap(
+    lambda size: st.lists(st.lists(weight, min_size=size[1], max_size=size[1]), min_size=size[0], max_size=size[0])
+)
+
+
+def heaviest_by_force(weights: list[list[float]]) -> float:
+    if len(weights) > len(weights[0]):
+        weights = [list(column) for column in zip(*weights, strict=True)]
+    columns = permutations(range(len(weights[0])), len(weights))
+    return max(sum(weights[row][column] for row, column in enumerate(chosen)) for chosen in columns)
+
+
+@thorough
+@given(weights=matrices)
+@example(weights=[[1.0] * 6] * 6)
+@example(weights=[[float(row == column or column == 0) for column in range(6)] for row in range(6)])
+def test_no_assignment_is_heavier(weights: list[list[float]]) -> None:
+    chosen = heaviest(weights)
+    assert len(chosen) == len(set(chosen.values())) == min(len(weights), len(weights[0]))
+    found = sum(weights[row][column] for row, column in chosen.items())
+    assert found == pytest.approx(heaviest_by_force(weights), abs=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 3, 6, 40])
+@pytest.mark.parametrize("weight", [0.0, 2.0])
+def test_of_equally_heavy_ones_the_nearest_to_the_diagonal(size: int, weight: float) -> None:
+    assert heaviest([[weight] * size for _ in range(size)]) == {at: at for at in range(size)}
+
+
+CLOSE = FieldRule(compare="number", tolerance=0.005)
+PLANS = {
+    "exact": order_plan("best"),
+    "close": order_plan("best", lines__price=CLOSE, lines__qty=FieldRule(compare="number", tolerance=1, weight=0.3)),
+    "weighted": order_plan("best", lines__sku=FieldRule(weight=3), lines__qty=FieldRule(weight=0.5)),
+    "text apart": order_plan("best", lines__sku=FieldRule(compare="text")),
+    "keyed inside": order_plan("best", lines__marks=FieldRule(align="ordered")),
+}
+lines = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "sku": st.sampled_from(["x", "y", "x  ", None]),
+            "qty": st.integers(0, 3),
+            "price": st.sampled_from([1, 1.0, 1.004, 1.008, 1.012, 2.5]),
+            "marks": st.lists(st.sampled_from("pq"), max_size=2),
+            "parts": st.lists(st.fixed_dictionaries({"n": st.integers(0, 2), "m": st.integers(0, 1)}), max_size=3),
+        },
+    ),
+    max_size=4,
+)
+
+
+def matched_by_force(truth: list[Any], output: list[Any], plan: FieldPlan) -> float:
+    """The most weight that any pairing of the items matches, each pair compared alone."""
+    if len(truth) > len(output):
+        truth, output = output, truth
+    weights = [
+        [counted_weight(compare({"lines": [left]}, {"lines": [right]}, plan))[0] for right in output] for left in truth
+    ]
+    return max(
+        sum(weights[row][column] for row, column in enumerate(chosen))
+        for chosen in permutations(range(len(output)), len(truth))
+    )
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=list(PLANS))
+@thorough
+@given(truth=lines, output=lines)
+def test_the_rows_match_as_much_as_any_pairing_of_the_items(
+    plan: FieldPlan, truth: list[Any], output: list[Any]
+) -> None:
+    expected = matched_by_force(truth, output, plan)
+    assert counted_weight(compare({"lines": truth}, {"lines": output}, plan))[0] == pytest.approx(expected)
+    lexicon = Lexicon(plan)
+    left, right = (lexicon.items(items, plan.field("lines")) for items in (truth, output))
+    assert matched_weight(left, right) == pytest.approx(expected)
+    assert matched_weight(right, left) == pytest.approx(expected)
+
+
+def met(pairs: list[Pair], truth: list[Any], output: list[Any]) -> list[str]:
+    """Who met whom, by what they say: the order of `marks`, a set, says nothing."""
+    left, right = ([_said(item) for item in items] for items in (truth, output))
+    return sorted(canonical_json([None if i is None else left[i], None if j is None else right[j]]) for i, j in pairs)
+
+
+def _said(item: dict[str, Any]) -> dict[str, Any]:
+    return {**item, "marks": sorted(item["marks"])} if item.get("marks") else item
+
+
+@pytest.mark.parametrize("rule", ["best", "key"])
+@pytest.mark.parametrize("plan", ["exact", "close"])
+@thorough
+@given(truth=lines, output=lines, seed=st.randoms(use_true_random=False))
+def test_who_meets_whom_never_hangs_on_the_order_of_the_items(
+    plan: str, rule: str, truth: list[Any], output: list[Any], seed: Any
+) -> None:
+    rules = PLANS[plan]
+    if rule == "key":
+        rules = FieldPlan(leaves=rules.leaves, arrays={**rules.arrays, "lines": FieldRule(align="key", key=("sku",))})
+    before = copy.deepcopy((truth, output))
+    first = met(list(align(truth, output, "lines", rules)), truth, output)
+    moved = [seed.sample(items, len(items)) for items in (truth, output)]
+    assert met(list(align(*moved, "lines", rules)), *moved) == first
+    assert (truth, output) == before
+
+
+@quick
+@given(items=lines)
+def test_items_beside_themselves_stay_where_they_are(items: list[Any]) -> None:
+    for plan in PLANS.values():
+        assert list(align(items, copy.deepcopy(items), "lines", plan)) == [(at, at) for at in range(len(items))]
+
+
+def test_items_that_both_sides_have_meet_whatever_else_would_be_as_heavy() -> None:
+    truth, output = [{"sku": "x", "qty": 1}, {"sku": "y", "qty": 1}], [{"sku": "y", "qty": 1}, {"sku": "y", "qty": 2}]
+    assert list(align(truth, output, "lines", PLANS["exact"])) == [(0, 1), (1, 0)]

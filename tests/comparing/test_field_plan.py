@@ -1,0 +1,424 @@
+"""What is read off a schema, and what a declaration changes."""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+from skill_evaluator.comparing.comparison import compare
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.errors import ComponentError
+
+STR = {"type": "string"}
+PERSON = {"type": "object", "properties": {"name": STR, "age": {"type": "integer"}}}
+
+
+def obj(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def plan(schema: Mapping[str, Any] | None, **declared: FieldRule) -> FieldPlan:
+    """The plan of a schema; `a__b` declares the path `a[].b`."""
+    return plan_fields(schema, {name.replace("__", "[]."): rule for name, rule in declared.items()}, "datasets.json")
+
+
+def kinds(found: FieldPlan) -> dict[str, str | None]:
+    """Per path how it is compared or aligned."""
+    return {path: rule.compare for path, rule in found.leaves.items()} | {
+        path: rule.align for path, rule in found.arrays.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (obj(a=STR), {"a": "string"}),
+        (obj(a={"type": "number"}, b={"type": "integer"}), {"a": "number", "b": "number"}),
+        (obj(a={"type": "boolean"}), {"a": "exact"}),
+        (obj(a={"type": "string", "format": "date"}), {"a": "date"}),
+        (obj(a={"type": "string", "format": "date-time"}), {"a": "string"}),
+        (obj(a={"enum": ["x", "y"]}), {"a": "category"}),
+        (obj(a={"type": "string", "enum": ["x"]}), {"a": "category"}),
+        (obj(a={"enum": [1, 2]}), {"a": "exact"}),
+        (obj(a={"const": "x"}), {"a": "category"}),
+        # nullable, in each of the ways to say it
+        (obj(a={"type": ["string", "null"]}), {"a": "string"}),
+        (obj(a={"type": ["null", "number"]}), {"a": "number"}),
+        (obj(a={"anyOf": [STR, {"type": "null"}]}), {"a": "string"}),
+        (obj(a={"anyOf": [{"type": "null"}, {"type": "number"}]}), {"a": "number"}),
+        (obj(a={"oneOf": [{"type": "string", "format": "date"}, {"type": "null"}]}), {"a": "date"}),
+        (obj(a={"enum": ["x", None]}), {"a": "category"}),
+        (obj(a={"anyOf": [{"enum": ["x"]}, {"type": "null"}]}), {"a": "category"}),
+        (obj(a={"anyOf": [PERSON, {"type": "null"}]}), {"a.name": "string", "a.age": "number"}),
+        (obj(a={"anyOf": [{"type": "array", "items": PERSON}, {"type": "null"}]}), "people"),
+        # objects and arrays
+        (obj(a=obj(b=obj(c=STR))), {"a.b.c": "string"}),
+        (obj(a={"type": "array", "items": STR}), {"a": "set", "a[]": "string"}),
+        (obj(a={"type": "array", "items": PERSON}), "people"),
+        (obj(a={"type": "array"}), {"a": None}),
+        (
+            obj(a={"type": "array", "items": {"type": "array", "items": STR}}),
+            {"a": "best", "a[]": "set", "a[][]": "string"},
+        ),
+        ({"type": "array", "items": STR}, {"": "set", "[]": "string"}),
+        ({"type": "string"}, {"": "string"}),
+        # parts of a schema put together
+        ({"allOf": [obj(a=STR), obj(b={"type": "number"})]}, {"a": "string", "b": "number"}),
+        ({"properties": {"a": STR}}, {"a": "string"}),
+        # references
+        ({**obj(a={"$ref": "#/$defs/s"}), "$defs": {"s": {"enum": ["x"]}}}, {"a": "category"}),
+        ({**obj(a={"$ref": "#/definitions/s"}), "definitions": {"s": STR}}, {"a": "string"}),
+        ({**obj(a={"$ref": "#/$defs/p~1q"}), "$defs": {"p/q": STR}}, {"a": "string"}),
+        ({"$ref": "#/$defs/top", "$defs": {"top": obj(a=STR)}}, {"a": "string"}),
+        ({**obj(a={"$ref": "#/$defs/x"}), "$defs": {"x": {"$ref": "#/$defs/y"}, "y": STR}}, {"a": "string"}),
+        ({**obj(a={"type": "array", "items": {"$ref": "#/$defs/p"}}), "$defs": {"p": PERSON}}, "people"),
+        (
+            {**obj(a={"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/p"}]}}), "$defs": {"p": PERSON}},
+            "people",
+        ),
+        # nothing to read
+        (None, {}),
+        ({}, {}),
+        (obj(a=True, b={}), {}),
+        ({"type": "object", "additionalProperties": STR}, {}),
+    ],
+)
+def test_what_a_schema_says_of_its_leaves_and_arrays(schema: Any, expected: Any) -> None:
+    people = {"a": "best", "a[].name": "string", "a[].age": "number"}
+    assert kinds(plan(schema)) == (people if expected == "people" else expected)
+
+
+def test_a_recursive_schema_is_unrolled_a_few_times() -> None:
+    node = {"name": STR, "children": {"type": "array", "items": {"$ref": "#"}}}
+    found = plan({"type": "object", "properties": node})
+    names = [path for path in found.leaves if path.endswith("name")]
+    assert names == ["name", "children[].name", "children[].children[].name"]
+
+
+def test_below_what_was_unrolled_leaves_are_compared_by_their_type() -> None:
+    found = plan({"type": "object", "properties": {"name": STR, "child": {"$ref": "#"}}})
+    deep = {"child": {"child": {"child": {"child": {"name": "A  B"}}}}}
+    same = {"child": {"child": {"child": {"child": {"name": "A B"}}}}}
+    (row,) = compare(deep, same, found)
+    assert (row.path, row.verdict) == ("child.child.child.child.name", "right")
+
+
+def test_an_array_where_unrolling_ends_aligns_as_those_above_it() -> None:
+    node = obj(name=STR, size={"type": "integer"}, parts={"type": "array", "items": {"$ref": "#"}})
+    found = plan(node)
+    assert {rule.align for rule in found.arrays.values()} == {"best"}
+    deep, other = ({"parts": [{"parts": [{"parts": [{"parts": [{"name": "a", "size": size}]}]}]}]} for size in (1, 2))
+    assert [row.verdict for row in compare(deep, other, found)] == ["right", "wrong"]
+
+
+def test_a_text_or_an_object_is_compared_as_what_it_is() -> None:
+    found = plan(obj(author={"oneOf": [STR, PERSON]}))
+    one, other = {"author": {"name": "Ann", "age": 5}}, {"author": {"name": "Ann", "age": 6}}
+    assert [(row.path, row.verdict) for row in compare(one, other, found)] == [
+        ("author.name", "right"),
+        ("author.age", "wrong"),
+    ]
+    (row,) = compare({"author": "Ann  B"}, {"author": "Ann B"}, found)
+    assert (row.path, row.verdict) == ("author", "right")
+
+
+@pytest.mark.parametrize("items", [{}, {"items": {}}, {"items": True}])
+def test_an_array_of_anything_aligns_by_its_items(items: Any) -> None:
+    found = plan(obj(a={"type": "array", **items}))
+    one, other = {"a": [{"x": 1, "y": 2}]}, {"a": [{"x": 1, "y": 3}]}
+    assert [row.verdict for row in compare(one, other, found)] == ["right", "wrong"]
+    assert [row.verdict for row in compare({"a": ["x"]}, {"a": ["y"]}, found)] == ["missing", "extra"]
+
+
+def test_a_property_without_a_type_may_be_declared_an_array() -> None:
+    found = plan(obj(a={}), a=FieldRule(align="ordered"))
+    assert kinds(found) == {"a": "ordered"}
+
+
+def test_definitions_that_refer_to_each_other_end() -> None:
+    names = ("a", "b", "c")
+    links = {first: obj(**{second: {"$ref": f"#/$defs/{second}"} for second in names}) for first in names}
+    found = plan({"$ref": "#/$defs/a", "$defs": {**links, "b": {**links["b"], "$ref": "#/$defs/c"}}})
+    assert found.leaves == {}
+
+
+@pytest.mark.parametrize("schema", [{"$ref": "#"}, {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}])
+def test_a_reference_to_itself_ends(schema: Any) -> None:
+    assert kinds(plan(schema)) == {}
+
+
+INVOICE = obj(
+    total={"type": ["number", "null"]},
+    kind={"enum": ["sale", "refund"]},
+    buyer=PERSON,
+    lines={"type": "array", "items": obj(sku=STR, price={"type": "number"})},
+    tags={"type": "array", "items": STR},
+)
+
+
+def test_a_declaration_keeps_what_it_does_not_say() -> None:
+    found = plan(INVOICE, total=FieldRule(tolerance=0.01), lines__sku=FieldRule(casefold=True))
+    assert found.leaves["total"] == FieldRule(compare="number", tolerance=0.01)
+    assert found.leaves["lines[].sku"] == FieldRule(compare="string", casefold=True)
+    assert found.leaves["kind"] == FieldRule(compare="category")
+
+
+def test_a_declaration_replaces_the_comparator() -> None:
+    assert plan(INVOICE, kind=FieldRule(compare="string")).leaves["kind"].compare == "string"
+
+
+@pytest.mark.parametrize(
+    ("rule", "align"),
+    [
+        (FieldRule(), "best"),
+        (FieldRule(key=("sku",)), "key"),
+        (FieldRule(align="key", key=("sku", "price")), "key"),
+        (FieldRule(align="ordered"), "ordered"),
+        (FieldRule(align="set"), "set"),
+    ],
+)
+def test_how_an_array_aligns(rule: FieldRule, align: str) -> None:
+    assert plan(INVOICE, lines=rule).arrays["lines"].align == align
+
+
+@pytest.mark.parametrize("compare_as", ["ignore", "exact", "text"])
+def test_an_array_or_object_that_says_compare_is_one_leaf(compare_as: Any) -> None:
+    found = plan(INVOICE, lines=FieldRule(compare=compare_as), buyer=FieldRule(compare=compare_as))
+    assert found.leaves["lines"].compare == found.leaves["buyer"].compare == compare_as
+    assert not [path for path in (*found.leaves, *found.arrays) if path.startswith(("lines[]", "buyer."))]
+    assert "lines" not in found.arrays
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"totl": FieldRule()}, "field 'totl' in datasets.json is not in the schema (did you mean 'total'?)"),
+        (
+            {"lines__prise": FieldRule()},
+            "field 'lines[].prise' in datasets.json is not in the schema (did you mean 'lines[].price'?)",
+        ),
+        (
+            {"lines": FieldRule(align="key", key=("skuu",))},
+            "key 'skuu' at fields.lines.key in datasets.json is not in the items (did you mean 'sku'?)",
+        ),
+        (
+            {"lines": FieldRule(align="key", key=("sku", "zzz"))},
+            "key 'zzz' at fields.lines.key in datasets.json is not in the items (known: price, sku)",
+        ),
+        (
+            {"tags": FieldRule(align="key", key=("name",))},
+            "key 'name' at fields.tags.key in datasets.json is not in the items (none is known)",
+        ),
+        (
+            {"lines": FieldRule(align="key", key=("skus",)), "total": FieldRule()},
+            "key 'skus' at fields.lines.key in datasets.json is not in the items (did you mean 'sku'?)",
+        ),
+        ({"price": FieldRule()}, "field 'price' in datasets.json is not in the schema (known: lines[].price)"),
+        ({"lines": FieldRule(align="key")}, "align: key without key: [...] at fields.lines in datasets.json"),
+        # settings that would change nothing
+        (
+            {"total": FieldRule(casefold=True)},
+            "casefold does nothing at fields.total in datasets.json: "
+            "number takes from_string, relative_tolerance, tolerance, weight",
+        ),
+        (
+            {"total": FieldRule(compare="date", tolerance=1)},
+            "tolerance does nothing at fields.total in datasets.json: date takes formats, tolerance_days, weight",
+        ),
+        (
+            {"kind": FieldRule(align="set")},
+            "align does nothing at fields.kind in datasets.json: category takes weight",
+        ),
+        (
+            {"lines": FieldRule(weight=2)},
+            "weight does nothing at fields.lines in datasets.json: "
+            "an array takes align, and a key with align: key; its items are fields.lines[]",
+        ),
+        (
+            {"lines": FieldRule(align="best", key=("sku",))},
+            "key does nothing at fields.lines in datasets.json: "
+            "an array takes align, and a key with align: key; its items are fields.lines[]",
+        ),
+        (
+            {"buyer": FieldRule(weight=2)},
+            "weight does nothing at fields.buyer in datasets.json: "
+            "an object is compared by its fields, such as fields.buyer.…, unless it says compare",
+        ),
+    ],
+)
+def test_a_declaration_that_does_not_fit_the_schema(declared: dict[str, FieldRule], message: str) -> None:
+    with pytest.raises(ComponentError) as caught:
+        plan(INVOICE, **declared)
+    assert str(caught.value) == message
+
+
+def test_what_is_ignored_may_keep_its_options() -> None:
+    rule = FieldRule(compare="ignore", tolerance=0.01, weight=2)
+    assert plan(INVOICE, total=rule).leaves["total"] == rule
+
+
+def test_without_a_schema_a_declared_path_is_text_unless_it_says_otherwise() -> None:
+    assert kinds(plan(None, a=FieldRule(casefold=True), b=FieldRule(compare="number"))) == {
+        "a": "string",
+        "b": "number",
+    }
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"align": "sorted"},
+        {"tolerance": -1},
+        {"threshold": 1.1},
+        {"weight": -0.5},
+        {"toleranse": 1},
+    ],
+)
+def test_a_rule_that_is_none(rule: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(FieldRule).validate_python(rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "counts", "exact"),
+    [
+        (FieldRule(compare="string"), True, True),
+        (FieldRule(compare="ignore"), False, True),
+        (FieldRule(compare="text"), False, True),
+        (FieldRule(compare="text", threshold=0.5), True, False),
+        (FieldRule(compare="number", tolerance=1), True, False),
+        (FieldRule(compare="number", relative_tolerance=1), True, False),
+        (FieldRule(compare="date", tolerance_days=1), True, False),
+        (FieldRule(compare="number", from_string=True), True, True),
+    ],
+)
+def test_which_rules_count_in_f1_and_which_are_by_closeness(rule: FieldRule, counts: bool, exact: bool) -> None:
+    assert (rule.counts, rule.exact_equality) == (counts, exact)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (("x",), "string"),
+        ((1,), "number"),
+        ((1.5,), "number"),
+        ((True,), "exact"),
+        (([],), "exact"),
+        ((None, "x"), "string"),
+        ((None,), "exact"),
+    ],
+)
+def test_a_leaf_that_the_schema_does_not_know_is_compared_by_its_type(values: tuple[Any, ...], kind: str) -> None:
+    assert FieldPlan().leaf("new", *values).compare == kind
+
+
+def test_an_array_that_the_schema_does_not_know_aligns_by_its_items() -> None:
+    aligned = [FieldPlan().array("new", items).align for items in ([], [1, "x", None], [{}], [1, []])]
+    assert aligned == ["set", "set", "best", "best"]
+
+
+def test_the_order_of_a_schemas_keys_never_matters() -> None:
+    properties = list(INVOICE["properties"].items())
+    first = kinds(plan(INVOICE))
+    for shuffled in itertools.islice(itertools.permutations(properties), 24):
+        assert kinds(plan(obj(**dict(shuffled)))) == first
+
+
+SCORES = obj(scores={"type": "object", "properties": {"total": {"type": "number"}}, "additionalProperties": PERSON})
+
+
+def test_what_is_declared_is_told_from_what_is_read_off_the_schema() -> None:
+    found = plan(INVOICE, total=FieldRule(tolerance=0.01), lines=FieldRule(align="ordered"))
+    assert found.declared == {"total", "lines"}
+
+
+def test_keys_the_schema_does_not_name_are_fields_of_their_own_unless_declared_as_one() -> None:
+    truth, output = {"scores": {"total": 1, "a": {"age": 1}, "b": {"age": 2}}}, {"scores": {"a": {"age": 1}}}
+    assert kinds(plan(SCORES)) == {"scores.total": "number"}
+    assert [row.path for row in compare(truth, output, plan(SCORES))] == [
+        "scores.total",
+        "scores.a.age",
+        "scores.b.age",
+    ]
+    together = plan_fields(SCORES, {"scores.*.age": FieldRule(tolerance=1)}, "datasets.json")
+    assert kinds(together) == {"scores.total": "number", "scores.*.name": "string", "scores.*.age": "number"}
+    rows = compare(truth, output, together)
+    assert [(row.path, row.truth_at, row.verdict) for row in rows] == [
+        ("scores.total", ("scores", "total"), "missing"),
+        ("scores.*.age", ("scores", "a", "age"), "right"),
+        ("scores.*.age", ("scores", "b", "age"), "missing"),
+    ]
+    assert rows[1].rule.tolerance == 1
+    assert [together.below("scores", key) for key in ("total", "a", "*")] == ["scores.total", "scores.*", "scores.*"]
+
+
+def test_any_key_may_be_ignored_and_may_hold_arrays() -> None:
+    ignored = plan_fields(SCORES, {"scores.*": FieldRule(compare="ignore")}, "datasets.json")
+    assert [row.path for row in compare({"scores": {"a": {"x": 1}, "total": 2}}, {}, ignored)] == ["scores.total"]
+    lists = obj(by={"additionalProperties": {"type": "array", "items": PERSON}})
+    keyed = plan_fields(lists, {"by.*": FieldRule(key=("name",))}, "datasets.json")
+    truth = {"by": {"x": [{"name": "A", "age": 1}, {"name": "B", "age": 2}]}}
+    output = {"by": {"x": [{"name": "B", "age": 2}, {"name": "A", "age": 3}], "y": [{"name": "A"}]}}
+    assert [(row.path, row.verdict) for row in compare(truth, output, keyed)] == [
+        ("by.*[].name", "right"),
+        ("by.*[].age", "wrong"),
+        ("by.*[].name", "right"),
+        ("by.*[].age", "right"),
+        ("by.*[].name", "extra"),
+    ]
+
+
+def test_a_named_property_without_a_type_is_never_any_key() -> None:
+    schema = obj(note={}, scores=obj(note={}, more=obj()))
+    schema["properties"]["scores"]["additionalProperties"] = {"type": "number"}
+    found = plan_fields(schema, {"scores.*": FieldRule(tolerance=1)}, "datasets.json")
+    assert [found.below("scores", key) for key in ("note", "more", "x")] == ["scores.note", "scores.more", "scores.*"]
+
+
+def test_a_property_without_a_type_may_be_declared() -> None:
+    assert kinds(plan(obj(a={}, b=True), a=FieldRule(casefold=True), b=FieldRule(compare="number"))) == {
+        "a": "string",
+        "b": "number",
+    }
+
+
+def test_items_that_the_schema_tells_apart_by_place_align_by_place() -> None:
+    at = obj(at={"type": "array", "prefixItems": [{"type": "number"}, {"type": "number"}]})
+    assert kinds(plan(at)) == {"at": "ordered", "at[]": "number"}
+    assert kinds(plan(at, at=FieldRule(align="set")))["at"] == "set"
+
+
+def test_a_key_may_be_inside_an_object() -> None:
+    schema = obj(lines={"type": "array", "items": obj(id=obj(code=STR), qty={"type": "number"})})
+    keyed = plan(schema, lines=FieldRule(key=("id.code",)))
+    truth = {"lines": [{"id": {"code": "x"}, "qty": 1}, {"id": {"code": "y"}, "qty": 2}]}
+    rows = compare(truth, {"lines": truth["lines"][::-1]}, keyed)
+    assert {(row.verdict, row.truth_at == row.output_at) for row in rows} == {("right", False)}
+
+
+def test_what_answers_invent_is_not_kept_without_end() -> None:
+    found = plan(INVOICE)
+    for start in range(0, 30_000, 1000):
+        compare({}, {f"k{start + index}": index for index in range(1000)}, found)
+    assert len(found._fields) <= 10_000
+    assert [row.path for row in compare({"lines": [{"sku": "x"}], "new": {"a": 1}}, {}, found)] == [
+        "lines[].sku",
+        "new.a",
+    ]
+
+
+def test_a_key_with_a_dot_is_not_inside_the_key_before_its_dot() -> None:
+    flat = {
+        "properties": {"price": {"type": "number"}, "price.on": {"format": "date", "type": "string"}, "price[]": {}}
+    }
+    declared = {
+        "price": FieldRule(compare="number", tolerance=0.01),
+        "price.on": FieldRule(weight=3),
+        "price[]": FieldRule(compare="ignore"),
+    }
+    plan = plan_fields(flat, declared, "datasets.json")
+    assert (plan.leaf("price.on").compare, plan.leaf("price.on").weight) == ("date", 3)
+    assert plan.leaf("price[]").compare == "ignore"
+    nested = {"properties": {"price": {"properties": {"on": {"type": "string"}}}}}
+    assert list(plan_fields(nested, {"price": FieldRule(compare="exact")}, "datasets.json").leaves) == ["price"]

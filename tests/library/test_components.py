@@ -1,0 +1,257 @@
+"""Components: what is read, and for everything wrong one line that names file and place."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.text import canonical_json, digest
+
+from tests.support.components import NAME, SCHEMA, component, write_component
+
+TEXT_PROMPT = f"---\nname: {NAME}\nversion: 1.0.0\noutput: text\n---\nSay.\n"
+
+
+def refused(root: Path, **parts: Any) -> str:
+    """The message a component is refused with."""
+    folder = write_component(root, **parts)
+    with pytest.raises(ComponentError) as caught:
+        load_component(folder.parent, folder.name)
+    assert "\n" not in str(caught.value)
+    return str(caught.value).replace(str(folder), "<component>")
+
+
+def test_a_component_as_written(tmp_path: Path) -> None:
+    found = component(tmp_path)
+    assert (found.name, found.version, found.output) == (NAME, "1.2.0", "json")
+    assert found.prompt == "Read the receipt."
+    assert list(found.metrics) == ["schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity"]
+    assert (found.primary_metric, found.fixtures) == ("field_level_f1", NAME)
+    assert found.conforms({"shop": "A", "total": 9})
+    assert found.schema_errors({"shop": 5, "total": 9}) == ['/shop: 5 is not of types "null", "string"']
+    assert found.leaderboard_path == found.folder / "leaderboard.json"
+    assert found.records_dir == found.folder / "evals" / "records"
+    assert found.results_dir == found.folder / "evals" / "results"
+
+
+def front(*lines: str) -> str:
+    return "\n".join(["---", *lines, "---", "Read."])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        ("Read the receipt.", "<component>/prompt.md:1: no front matter; begin the file with ---, name: and version:"),
+        ("---\nname: receipts\nversion: 1.0.0\nRead.", "<component>/prompt.md:1: no front matter"),
+        ("", "<component>/prompt.md:1: no front matter"),
+        (front("name: receipts"), "no version in the front matter of <component>/prompt.md; add a line such as"),
+        (front("- a"), "no version in the front matter of <component>/prompt.md"),
+        (front("version: 1.2"), "version '1.2' in <component>/prompt.md is not semver; write MAJOR.MINOR.PATCH"),
+        (front("version: v1.2.0"), "version 'v1.2.0' in <component>/prompt.md is not semver"),
+        (front("version: 1.02.0"), "version '1.02.0' in <component>/prompt.md is not semver"),
+        (front("version: 2024-01-01"), "Input should be a valid string at version in <component>/prompt.md"),
+        (front("version: "), "Input should be a valid string at version in <component>/prompt.md"),
+        (
+            front("name: receipts", "version: 1.0.0", "output: xml"),
+            "Input should be 'json', 'choice' or 'text' at output in",
+        ),
+        (front("name: other", "version: 1.0.0"), "name 'other' in <component>/prompt.md is not the folder's name"),
+        # the line is the file's, the --- above counted
+        (front("name: receipts", "version: 'x"), "<component>/prompt.md:3:12: broken YAML: "),
+        (front("name: a: b", "version: 1.0.0"), "<component>/prompt.md:2:8: broken YAML: "),
+        (front("version: 1.0.0", "day: 2024-02-30"), "<component>/prompt.md: broken YAML: day"),
+        ("---\nversion: 1.0.0\n---\n \n", "<component>/prompt.md has no prompt: its body, or its '## Prompt' section"),
+        ("---\nversion: 1.0.0\n---\nA\n## Prompt\n\n## Notes\nB", "<component>/prompt.md has no prompt"),
+        (b"---\nversion: 1.0.0\n---\n\xe9", "<component>/prompt.md is not UTF-8 text (byte 23); save it as UTF-8"),
+    ],
+)
+def test_a_prompt_that_is_refused(tmp_path: Path, prompt: str | bytes, message: str) -> None:
+    assert refused(tmp_path, prompt=prompt).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("body", "prompt"),
+    [
+        ("Read.\n", "Read."),
+        ("\n\n# Title\n\nRead.\n\n", "# Title\n\nRead."),
+        ("# Title\n\nAbout.\n\n## Prompt\n\nRead.\n", "Read."),
+        ("# Title\n\n## Prompt\nRead.\n\n### How\n\nWell.\n\n## Notes\n\nNot this.\n", "Read.\n\n### How\n\nWell."),
+        ("## Prompt\nRead.\n## Prompt\nNot this.\n", "Read."),
+        ("## Prompts\nAll of it.\n", "## Prompts\nAll of it."),
+        ("### Prompt\nAll of it.\n", "### Prompt\nAll of it."),
+        ("Say ## Prompt\nand go on.\n", "Say ## Prompt\nand go on."),
+        ("## Prompt  \nRead.\n", "Read."),
+        ("a\n---\nb\n", "a\n---\nb"),
+    ],
+)
+def test_which_part_of_the_file_is_the_prompt(tmp_path: Path, body: str, prompt: str) -> None:
+    text = f"---\nname: {NAME}\nversion: 1.0.0\n---\n{body}"
+    assert component(tmp_path / "unix", prompt=text).prompt == prompt
+    windows = component(tmp_path / "windows", prompt=b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert windows.prompt == prompt
+    assert windows.digests == component(tmp_path / "unix", prompt=text).digests
+
+
+def test_only_what_the_model_is_told_is_in_the_prompts_digest(tmp_path: Path) -> None:
+    body = "# Title\n{}\n## Prompt\nRead.\n"
+    text = f"---\nname: {NAME}\nversion: {{}}\n---\n{body}"
+    one = component(tmp_path, prompt=text.format("1.0.0", "About."))
+    other = component(tmp_path, prompt=text.format("1.0.1", "About it."))
+    assert one.digests["prompt"] == other.digests["prompt"] == digest("Read.")
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (None, "<component>/schema.json does not exist; a component with JSON output needs its schema"),
+        ("{,", "<component>/schema.json:1:2: not JSON: "),
+        ([], "<component>/schema.json is no JSON Schema: an object is expected"),
+        (True, "<component>/schema.json is no JSON Schema: an object is expected"),
+        ({"type": "objekt"}, "<component>/schema.json is no valid JSON Schema at /type: "),
+        (
+            {"properties": {"a": {"minimum": "1"}}},
+            "<component>/schema.json is no valid JSON Schema at /properties/a/min",
+        ),
+        ({"pattern": "("}, "<component>/schema.json is no valid JSON Schema at /pattern: "),
+        ({"$ref": "#/$defs/none"}, "<component>/schema.json is no valid JSON Schema at /: "),
+        # nothing outside the file is ever fetched
+        (
+            {"properties": {"a": {"$ref": "https://example.com/a.json"}}},
+            "<component>/schema.json refers to 'https://example.com/a.json'; only local references (#/...) are",
+        ),
+        ({"$ref": "other.json"}, "<component>/schema.json refers to 'other.json'; only local references"),
+        ({"anyOf": [{"items": {"$ref": "file:///a.json"}}]}, "<component>/schema.json refers to 'file:///a.json'"),
+        ({"$dynamicRef": "other.json#a"}, "<component>/schema.json refers to 'other.json#a'"),
+        (
+            {"properties": {"default": {"$ref": "http://a.test/b"}}},
+            "<component>/schema.json refers to 'http://a.test/b'",
+        ),
+        ({"$defs": {"examples": {"$ref": "http://a.test/b"}}}, "<component>/schema.json refers to 'http://a.test/b'"),
+        # drafts
+        (
+            {"$schema": "https://example.com/s"},
+            "<component>/schema.json names an unknown draft in $schema: https://exa",
+        ),
+        ({"$schema": "https://json-schema.org/draft/2099-01/schema"}, "<component>/schema.json names an unknown draft"),
+        ({"$schema": 7}, "<component>/schema.json names an unknown draft in $schema: 7"),
+    ],
+)
+def test_a_schema_that_is_refused(tmp_path: Path, schema: Any, message: str) -> None:
+    assert refused(tmp_path, schema=schema).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"$schema": "http://json-schema.org/draft-07/schema#"},
+        {"$schema": "http://json-schema.org/draft-04/schema"},
+        {"$schema": "https://json-schema.org/draft/2019-09/schema"},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}},
+        {"properties": {"$ref": {"type": "string"}}},  # a field of that name
+        {"const": {"$ref": "https://example.com/a.json"}},  # data, not a reference
+    ],
+)
+def test_a_schema_that_is_taken(tmp_path: Path, schema: Any) -> None:
+    assert component(tmp_path, schema=schema).schema == schema
+
+
+def test_the_order_of_a_schemas_keys_is_not_in_its_digest(tmp_path: Path) -> None:
+    turned = dict(reversed(SCHEMA.items()))
+    assert component(tmp_path, schema=turned).digests["schema"] == digest(canonical_json(SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("datasets", "message"),
+    [
+        ({"metrics": ["exact_mach"]}, "unknown metric 'exact_mach' in <component>/evals/datasets.json (did you mean"),
+        (
+            {"metrics": ["exact_match"], "primary_metric": "jaccard"},
+            "primary_metric 'jaccard' is not among the metrics of <component>/evals/datasets.json (known: exact_match)",
+        ),
+        (
+            {"fields": {"totl": {}}},
+            "field 'totl' in <component>/evals/datasets.json is not in the schema (did you mean",
+        ),
+        (
+            {"fields": {"total": {"compare": "numbr"}}},
+            "unknown comparator 'numbr' (did you mean 'number'?) at datasets[0].fields.total.compare",
+        ),
+        (
+            {"fields": {"shop": {"compare": "text", "similarity": "cosine"}}},
+            "Input should be 'token_f1' or 'embedding' at datasets[0].fields.shop.similarity",
+        ),
+        (
+            {"fields": {"shop": {"similarity": "token_f1"}}},
+            "similarity: token_f1 without compare: text at datasets[0].fields.shop.similarity in <component>/evals",
+        ),
+        (
+            {"fields": {"total": {"tolerence": 1}}},
+            "unknown key at datasets[0].fields.total.tolerence",
+        ),
+        ({"field": {}}, "unknown key at datasets[0].field in <component>/evals/datasets.json"),
+    ],
+)
+def test_a_declaration_that_is_refused(tmp_path: Path, datasets: Any, message: str) -> None:
+    assert refused(tmp_path, datasets=datasets).startswith(message)
+
+
+def test_a_declarations_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
+    folder = write_component(tmp_path)
+    (folder / "evals" / "datasets.json").write_text('{"datasets": []}')
+    with pytest.raises(ComponentError, match=r"at least one entry is expected at datasets in .*datasets\.json"):
+        load_component(folder.parent, NAME)
+    (folder / "evals" / "datasets.json").write_text('{"datasets": [')
+    with pytest.raises(ComponentError, match=r"datasets\.json:1:15: not JSON"):
+        load_component(folder.parent, NAME)
+
+
+def test_what_a_declaration_changes(tmp_path: Path) -> None:
+    fields = {"shop": {"casefold": True}, "items": {"align": "ordered"}}
+    found = component(
+        tmp_path, datasets={"metrics": ["exact_match", "jaccard"], "fixtures": "shared", "fields": fields}
+    )
+    assert list(found.metrics) == ["exact_match", "jaccard"]
+    assert (found.primary_metric, found.fixtures) == ("exact_match", "shared")
+    assert found.plan.leaves["shop"].casefold
+    assert found.plan.arrays["items"].align == "ordered"
+    assert found.digests["datasets"] != component(tmp_path / "other").digests["datasets"]
+
+
+def test_text_components_need_no_schema(tmp_path: Path) -> None:
+    found = component(tmp_path, prompt=TEXT_PROMPT, schema=None)
+    assert (found.output, found.schema) == ("text", None)
+    assert found.conforms("anything")
+    assert found.schema_errors(5) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("receipt", "unknown component 'receipt' in <components> (did you mean 'receipts'?)"),
+        ("zzz", "unknown component 'zzz' in <components> (known: receipts)"),
+        ("../receipts", "a component is named like its folder (letters, digits, '.', '_', '-'), not '../receipts'"),
+        ("..", "a component is named like its folder (letters, digits, '.', '_', '-'), not '..'"),
+        ("receipts/", "a component is named like its folder (letters, digits, '.', '_', '-'), not 'receipts/'"),
+        ("/etc", "a component is named like its folder (letters, digits, '.', '_', '-'), not '/etc'"),
+        ("", "a component is named like its folder (letters, digits, '.', '_', '-'), not ''"),
+        ("receipts\n", "a component is named like its folder (letters, digits, '.', '_', '-'), not 'receipts '"),
+    ],
+)
+def test_a_name_that_is_no_components(tmp_path: Path, name: str, message: str) -> None:
+    components = write_component(tmp_path).parent
+    with pytest.raises(ComponentError) as caught:
+        load_component(components, name)
+    assert str(caught.value).replace(str(components), "<components>") == message
+
+
+def test_a_components_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ComponentError, match=r"none is not a folder; name the components with --components DIR"):
+        load_component(tmp_path / "none", NAME)
+
+
+def test_a_component_is_frozen(tmp_path: Path) -> None:
+    found: Component = component(tmp_path)
+    with pytest.raises(AttributeError):
+        found.version = "2.0.0"  # type: ignore[misc]

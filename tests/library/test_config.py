@@ -1,0 +1,188 @@
+"""models.yaml and settings.yaml: what is enough, what is refused, and where the mistake is said to be."""
+
+from pathlib import Path
+
+import pytest
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.config import Model, Models, Settings, load_models, load_settings, select_models
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_an_id_and_a_provider_are_enough(tmp_path: Path) -> None:
+    write(tmp_path, "models.yaml", "models: [{id: gpt-5, provider: openai}]")
+    (model,) = load_models(tmp_path)
+    assert model == Model(id="gpt-5", provider="openai")
+    assert model.api_name == "gpt-5"
+    assert model.profile == "deterministic"
+    assert model.structured_output == "json_schema"
+    assert model.params.max_output_tokens == 4096
+    assert model.price is None
+
+
+def test_everything_else_may_be_said(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "models.yaml",
+        """
+models:
+  - id: org/small:q4
+    provider: openai
+    api_id: small
+    params: {max_output_tokens: 100, temperature: 0, top_p: 1, min_p: 0.1}
+    profile: sampled
+    structured_output: none
+    base_url: http://127.0.0.1:8000/v1
+    api_key_env: MY_KEY
+    limits: {max_concurrency: 2, requests_per_minute: 60, tokens_per_minute: 1000}
+    price: {input: 0, output: 1.5}
+""",
+    )
+    (model,) = load_models(tmp_path)
+    assert (model.api_name, model.limits.tokens_per_minute) == ("small", 1000)
+    assert model.params.extra == {"min_p": 0.1}
+    assert model.price is not None
+    assert model.price.output == 1.5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("models: [", "{path}:2:1: broken YAML: "),
+        ("", "a mapping of keys to values is expected in {path}"),
+        ("models:", "a list is expected at models in {path}"),
+        ("models: []", "at least one entry is expected at models in {path}"),
+        ("models: [{id: a}]", "a required key is missing at models[0].provider in {path}"),
+        ("models: [{id: '', provider: openai}]", "String should have at least 1 character at models[0].id in {path}"),
+        ("models: [{id: a b, provider: openai}]", "String should match pattern"),
+        (
+            "models: [{id: a, providr: openai, provider: x}]",
+            "unknown key at models[0].providr in {path}",
+        ),
+        (
+            "models: [{id: a, provider: x}, {id: b, provider: x}, {id: a, provider: y}]",
+            "duplicate model id 'a' at models[2] and models[0] in {path}",
+        ),
+        (
+            "models: [{id: a, provider: x, params: {temperature: hot}}]",
+            "Input should be a valid number, unable to parse string as a number at models[0].params.temp",
+        ),
+        (
+            "models: [{id: a, provider: x, params: {max_output_tokens: 0}}]",
+            "Input should be greater than 0 at models[0].params.max_output_tokens in {path}",
+        ),
+        (
+            "models: [{id: a, provider: x, profile: random}]",
+            "Input should be 'deterministic' or 'sampled' at models[0].profile in {path}",
+        ),
+        (
+            "models: [{id: a, provider: x, price: {input: 1}}]",
+            "a required key is missing at models[0].price.output in {path}",
+        ),
+        (
+            "models: [{id: a, provider: x, api_key_env: sk-123}]",
+            "String should match pattern '^[A-Za-z_][A-Za-z0-9_]*$' at models[0].api_key_env in {path}",
+        ),
+        ("models: [{id: a, provider: x, limits: {max_concurrency: 0}}]", "Input should be greater than 0"),
+    ],
+)
+def test_models_that_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, "models.yaml", text)
+    with pytest.raises(ConfigError) as caught:
+        load_models(tmp_path)
+    assert str(caught.value).startswith(message.format(path=path))
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_models_file_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"models\.yaml does not exist; create it with a line such as: models: \["):
+        load_models(tmp_path)
+
+
+@pytest.mark.parametrize("text", [None, "", "# nothing said\n"])
+def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        write(tmp_path, "settings.yaml", text)
+    settings = load_settings(tmp_path)
+    assert settings.model_dump() == {
+        "replicates": 10,
+        "seed": 0,
+        "concurrency": 8,
+        "timeout_s": 180.0,
+        "retry": {"attempts": 6, "first_wait_s": 0.5, "max_wait_s": 30.0, "max_retry_after_s": 120.0},
+        "required_coverage": 0.9,
+        "jobs": {"max_calls": 1000, "max_jobs": 256},
+        "policy": {
+            "gate": "fixtures",
+            "tolerance": 0.05,
+            "alpha": 0.05,
+            "fail_on": ("regressed",),
+            "metrics": {},
+            "components": {},
+        },
+        "audit": {"benchmarks": {}, "scenarios": (), "questions": None, "replicates": 2},
+    }
+
+
+def test_the_benchmarks_of_an_audit_are_a_list_or_have_weights(tmp_path: Path) -> None:
+    write(tmp_path, "settings.yaml", "audit: {benchmarks: [one, two], questions: 50}\n")
+    listed = load_settings(tmp_path).audit
+    assert ({name: one.weight for name, one in listed.benchmarks.items()}, listed.questions) == (
+        {"one": 1, "two": 1},
+        50,
+    )
+    write(tmp_path, "settings.yaml", "audit: {benchmarks: {one: {weight: 3}, two: {}}}\n")
+    assert [one.weight for one in load_settings(tmp_path).audit.benchmarks.values()] == [3, 1]
+
+
+def test_a_setting_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    write(tmp_path, "settings.yaml", "replicates: 3\nretry: {attempts: 2}\n")
+    settings = load_settings(tmp_path)
+    assert (settings.replicates, settings.retry.attempts) == (3, 2)
+    assert settings.retry.max_wait_s == Settings().retry.max_wait_s
+    assert settings.timeout_s == Settings().timeout_s
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("replicates: 0", "Input should be greater than 0 at replicates in {path}"),
+        ("replicate: 5", "unknown key at replicate in {path}"),
+        (
+            "retry: {attempts: many}",
+            "Input should be a valid integer, unable to parse string as an integer at retry.att",
+        ),
+        ("required_coverage: 1.1", "Input should be less than or equal to 1 at required_coverage in {path}"),
+        ("audit: {benchmarks: [{a: 1}]}", "a mapping of keys to values is expected at audit.benchmarks in {path}"),
+        ("audit: {benchmarks: {a: {weight: 0}}}", "Input should be greater than 0 at audit.benchmarks.a.weight in"),
+        ("audit: {questions: 0}", "Input should be greater than 0 at audit.questions in {path}"),
+        ("jobs: {max_jobs: 257}", "Input should be less than or equal to 256 at jobs.max_jobs in {path}"),
+        ("timeout_s: -1", "Input should be greater than 0 at timeout_s in {path}"),
+        ("- replicates: 5", "a mapping of keys to values is expected in {path}"),
+    ],
+)
+def test_settings_that_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, "settings.yaml", text)
+    with pytest.raises(ConfigError) as caught:
+        load_settings(tmp_path)
+    assert str(caught.value).startswith(message.format(path=path))
+
+
+MODELS = Models.model_validate({"models": [{"id": name, "provider": "p"} for name in ("a", "b", "c")]}).models
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"), [((), "abc"), (("b",), "b"), (("c", "a"), "ca"), (("b", "a", "b"), "ba")]
+)
+def test_models_are_chosen_in_the_order_named(wanted: tuple[str, ...], expected: str) -> None:
+    assert "".join(model.id for model in select_models(MODELS, wanted)) == expected
+
+
+def test_an_unknown_model_is_named_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"unknown model 'z' for --model \(known: a, b, c\)"):
+        select_models(MODELS, ("a", "z"))

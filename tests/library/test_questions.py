@@ -1,0 +1,150 @@
+"""Questions with options: what a line may hold, what it becomes as a case, and for everything wrong its line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.checking.hints import key_balance
+from skill_evaluator.errors import ComponentError, FixtureError
+from skill_evaluator.library.cases import Case, cases_place, load_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.runner.prompting import build_request
+
+from tests.support.components import NAME, component, write_component
+
+PROMPT = f"---\nname: {NAME}\nversion: 1.0.0\noutput: choice\n---\nAnswer with one letter.\n"
+QUESTION = {"id": "france", "question": "Capital of France?", "options": ["Lyon", "Nice", "Paris"], "answer": "C"}
+
+
+def choice(root: Path, **parts: Any) -> Component:
+    return component(root, **{"prompt": PROMPT, "schema": None, **parts})
+
+
+def write(folder: Path, *lines: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path = folder / "questions.jsonl"
+    path.write_text("\n".join(texts) + "\n")
+    return path
+
+
+def load(root: Path, *lines: Any) -> tuple[Case, ...]:
+    write(root / "f" / NAME, *lines)
+    return load_cases(choice(root), root / "f")
+
+
+def test_a_line_becomes_a_case(tmp_path: Path) -> None:
+    (found,) = load(tmp_path, {**QUESTION, "topic": "europe", "why": "plain", "level": 2})
+    assert (found.id, found.truth, found.labelled) == ("france", "C", True)
+    assert found.document == "Capital of France?\n\nA. Lyon\nB. Nice\nC. Paris"
+    assert found.options == ("Lyon", "Nice", "Paris")
+    assert found.meta == {"topic": "europe", "why": "plain", "level": 2}
+
+
+def test_cases_come_by_id_and_may_have_no_answer(tmp_path: Path) -> None:
+    other = {"id": "a-1", "question": "?", "options": ["x", "y"], "answer": None}
+    found = load(tmp_path, QUESTION, "", other)
+    assert [(case.id, case.labelled, case.truth) for case in found] == [("a-1", False, None), ("france", True, "C")]
+
+
+def test_the_digest_is_of_question_options_and_answer(tmp_path: Path) -> None:
+    changes: list[dict[str, Any]] = [
+        {},
+        {"id": "b", "why": "so", "level": 3},
+        {"id": "c", "question": "Capital?"},
+        {"id": "d", "options": ["Nice", "Lyon", "Paris"]},
+        {"id": "e", "answer": "B"},
+        {"id": "f", "answer": None},
+    ]
+    digests = {case.id: case.digest for case in load(tmp_path, *[{**QUESTION, **change} for change in changes])}
+    assert digests["france"] == digests["b"]
+    assert len(set(digests.values())) == len(changes) - 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({**QUESTION, "answer": "F"}, "answer 'F' is none of the options A to C"),
+        ({**QUESTION, "answer": "c"}, "answer 'c' is none of the options A to C"),
+        ({**QUESTION, "answer": "AB"}, "answer 'AB' is none of the options A to C"),
+        ({**QUESTION, "answer": ""}, "answer '' is none of the options A to C"),
+        ({**QUESTION, "options": ["Paris"]}, "at least 2 entries are expected at options"),
+        ({**QUESTION, "options": [str(number) for number in range(27)]}, "at most 26 entries are expected at options"),
+        ({**QUESTION, "options": ["Lyon", " ", "Paris"]}, "option B is empty at options"),
+        (
+            {**QUESTION, "options": ["Paris", "Lyon", " PARIS "]},
+            "options A and C are the same but for case and white space at options",
+        ),
+        ({**QUESTION, "options": ["a", 2]}, "Input should be a valid string at options[1]"),
+        ({**QUESTION, "id": "Not a slug"}, "String should match pattern"),
+        ({**QUESTION, "question": " "}, "String should have at least 1 character at question"),
+        ({"id": "x", "options": ["a", "b"]}, "a required key is missing at question"),
+        ([], "a mapping of keys to values is expected"),
+        ("{", "not JSON: "),
+        ("[" * 100_000, "not JSON: "),
+        ({**QUESTION, "id": "first"}, "id 'first' is that of line 1"),
+    ],
+)
+def test_a_line_that_is_refused(tmp_path: Path, line: Any, message: str) -> None:
+    with pytest.raises(FixtureError) as caught:
+        load(tmp_path, {**QUESTION, "id": "first"}, line)
+    assert str(caught.value).startswith(f"{tmp_path / 'f' / NAME / 'questions.jsonl'}:2: {message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_without_questions_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FixtureError, match=r"questions\.jsonl holds no question; add lines of"):
+        load(tmp_path, "")
+
+
+def test_questions_may_sit_in_the_component(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    skill = choice(tmp_path)
+    expected = r"no fixtures .* fixtures/receipts/questions\.jsonl and .*evals/questions\.jsonl missing"
+    with pytest.raises(FixtureError, match=expected):
+        cases_place(skill, None)
+    path = write(skill.folder / "evals", QUESTION)
+    assert cases_place(skill, None) == path
+    assert [case.id for case in load_cases(skill, None, ["fr*"])] == ["france"]
+    with pytest.raises(FixtureError, match="no case matches --case 'peru'"):
+        load_cases(skill, None, ["peru"])
+
+
+def test_a_choice_is_ranked_by_exact_match_and_sends_no_schema(tmp_path: Path) -> None:
+    skill = choice(tmp_path)
+    assert (list(skill.metrics), skill.primary_metric, skill.schema) == (["exact_match"], "exact_match", None)
+    (case,) = load(tmp_path, QUESTION)
+    request = build_request(skill, case, replicate=0, seed=0, max_output_tokens=9)
+    assert (request.schema, request.user) == (None, case.document)
+
+
+def test_other_metrics_may_be_declared(tmp_path: Path) -> None:
+    skill = choice(tmp_path, datasets={"metrics": ["field_level_f1", "exact_match", "jaccard"]})
+    assert (list(skill.metrics), skill.primary_metric) == (["field_level_f1", "exact_match", "jaccard"], "exact_match")
+
+
+def test_a_schema_of_a_choice_is_refused(tmp_path: Path) -> None:
+    folder = write_component(tmp_path, prompt=PROMPT)
+    with pytest.raises(ComponentError, match=r"schema\.json does nothing: a component with output: choice"):
+        load_component(folder.parent, NAME)
+
+
+def balanced(root: Path, keys: str) -> list[str]:
+    """The warnings for questions of four options with these keys."""
+    lines = [
+        {"id": f"q-{number}", "question": "?", "options": ["w", "x", "y", "z"], "answer": key}
+        for number, key in enumerate(keys)
+    ]
+    found = key_balance(load(root, *lines))
+    assert found is not None
+    assert sum(found.keys.values()) == len(keys)
+    return found.warnings
+
+
+@pytest.mark.parametrize(
+    ("keys", "letters"),
+    [("ABCD" * 5, ""), ("CCC", ""), ("CCCC", "C"), ("ABCD" * 5 + "B" * 12, "B"), ("ABBBCD" * 2, "")],
+)
+def test_a_letter_that_is_the_key_too_often_is_named(tmp_path: Path, keys: str, letters: str) -> None:
+    assert [warning[0] for warning in balanced(tmp_path, keys)] == list(letters)

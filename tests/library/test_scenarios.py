@@ -1,0 +1,77 @@
+"""Scenarios: every mistake in one named, put around a component's prompt, and the shipped ones fit every component."""
+
+from pathlib import Path
+
+import pytest
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import Model
+from skill_evaluator.library.scenarios import load_scenario, under
+from skill_evaluator.runner.runs import input_digests
+
+from tests.support.components import component
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = sorted(path.stem for path in (ROOT / ".evaluator" / "scenarios").glob("*.md"))
+
+
+def _write(root: Path, content: str, name: str = "polite") -> Path:
+    path = root / "scenarios" / f"{name}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+    return root
+
+
+def test_the_prompt_of_a_component_goes_into_the_slot(tmp_path: Path) -> None:
+    config = _write(tmp_path, "---\nname: polite\nintent: good manners\n---\nPlease.\n\n{{ prompt }}\n\nThank you.\n")
+    skill = component(tmp_path)
+    polite = under(skill, config, "polite")
+    assert polite.prompt == f"Please.\n\n{skill.prompt}\n\nThank you."
+    assert (polite.scenario, skill.scenario) == ("polite", None)
+    assert under(skill, config, None) is skill
+
+
+def test_a_scenario_shapes_the_answers_and_is_among_their_digests(tmp_path: Path) -> None:
+    config = _write(tmp_path, "---\nname: polite\nintent: good manners\n---\nPlease. {{ prompt }}\n")
+    skill, model = component(tmp_path), Model(id="m", provider="replay")
+    plain = input_digests(skill, model)
+    first = input_digests(under(skill, config, "polite"), model)
+    assert first.items() > plain.items()
+    _write(tmp_path, "---\nname: polite\nintent: good manners\n---\nPlease! {{ prompt }}\n")
+    assert input_digests(under(skill, config, "polite"), model)["scenario"] != first["scenario"]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("Please. {{ prompt }}", "no front matter"),
+        ("---\nname: polite\n---\n{{ prompt }}", "required key is missing at intent"),
+        ("---\nname: rude\nintent: x\n---\n{{ prompt }}", "is not the file's name 'polite'"),
+        ("---\nname: polite\nintent: x\n---\nPlease.", "must hold {{ prompt }} once"),
+        ("---\nname: polite\nintent: x\n---\n{{ prompt }} {{ prompt }}", "must hold {{ prompt }} once"),
+        ("---\nname: polite\nintent: x\nmood: y\n---\n{{ prompt }}", "unknown key at mood"),
+    ],
+)
+def test_a_broken_scenario_is_named_with_what_is_wrong(content: str, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"scenarios/polite\.md") as caught:
+        load_scenario(_write(tmp_path, content), "polite")
+    assert complaint in str(caught.value)
+
+
+def test_an_unknown_scenario_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    config = _write(tmp_path, "---\nname: polite\nintent: x\n---\n{{ prompt }}")
+    with pytest.raises(ConfigError, match=r"unknown scenario 'polit'.*polite"):
+        load_scenario(config, "polit")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_scenario_fits_every_component(name: str) -> None:
+    for folder in (ROOT / "components").iterdir():
+        skill = load_component(ROOT / "components", folder.name)
+        shaped = under(skill, ROOT / ".evaluator", name)
+        assert skill.prompt in shaped.prompt
+        assert (shaped.prompt == skill.prompt) == (name == "bare")
+
+
+def test_ten_scenarios_are_shipped() -> None:
+    assert len(SHIPPED) == 10

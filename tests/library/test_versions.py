@@ -1,0 +1,232 @@
+"""What a bump is, which changes are honest, and components read out of git at any commit."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.library.versions import (
+    Bump,
+    ComponentVersion,
+    asks_for_evaluation,
+    breaks_contract,
+    bump,
+    problems_between,
+    versions_at,
+)
+from skill_evaluator.repository import Repository
+
+from tests.support.git import GitRepository
+
+VERSIONS = st.builds(
+    "{}.{}.{}{}".format,
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.sampled_from(["", "-rc.1", "-rc.2", "+build.7"]),
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "step"),
+    [
+        (None, "0.1.0", Bump.NEW),
+        ("1.2.3", "1.2.3", Bump.SAME),
+        ("1.2.3", "1.2.3+rebuilt", Bump.SAME),
+        ("1.2.3", "1.2.4", Bump.PATCH),
+        ("1.2.3", "1.3.0", Bump.MINOR),
+        ("1.2.3", "1.10.0", Bump.MINOR),
+        ("1.2.3", "2.0.0", Bump.MAJOR),
+        ("9.9.9", "10.0.0", Bump.MAJOR),
+        ("1.2.3", "1.3.0-rc.1", Bump.MINOR),
+        ("1.3.0-rc.1", "1.3.0", Bump.PATCH),
+        ("1.3.0", "1.3.0-rc.1", Bump.LOWERED),
+        ("1.2.3", "1.2.2", Bump.LOWERED),
+        ("2.0.0", "1.9.9", Bump.LOWERED),
+        ("0.1.0", "0.2.0", Bump.MINOR),
+    ],
+)
+def test_how_a_version_follows_another(before: str | None, after: str, step: Bump) -> None:
+    assert bump(before, after) is step
+
+
+@given(VERSIONS, VERSIONS)
+def test_of_two_versions_one_is_lower_or_they_are_equal(one: str, other: str) -> None:
+    forth, back = bump(one, other), bump(other, one)
+    assert (forth is Bump.SAME) == (back is Bump.SAME)
+    if forth is not Bump.SAME:
+        assert (forth is Bump.LOWERED) != (back is Bump.LOWERED)
+
+
+@given(VERSIONS, VERSIONS, VERSIONS)
+def test_several_bumps_are_the_largest_of_them(first: str, second: str, third: str) -> None:
+    steps = [bump(first, second), bump(second, third)]
+    size = [Bump.SAME, Bump.PATCH, Bump.MINOR, Bump.MAJOR]
+    if Bump.LOWERED not in steps:
+        assert bump(first, third) is max(steps, key=size.index)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "breaks"),
+    [
+        ("1.2.3", "2.0.0", True),
+        ("1.2.3", "1.3.0", False),
+        ("1.2.3", "1.2.4", False),
+        ("0.2.3", "0.3.0", True),
+        ("0.2.3", "0.2.4", False),
+        ("0.2.3", "1.0.0", True),
+    ],
+)
+def test_which_bumps_announce_another_contract(before: str, after: str, breaks: bool) -> None:
+    assert breaks_contract(before, after) is breaks
+
+
+def test_what_must_be_measured() -> None:
+    assert {step for step in Bump if asks_for_evaluation(step)} == {Bump.NEW, Bump.MINOR, Bump.MAJOR}
+
+
+def version(version: str | None = "1.0.0", prompt: str = "p", schema: str | None = "s") -> ComponentVersion:
+    problem = None if version else "version 'one' is not semver"
+    return ComponentVersion(
+        name="a", folder="components/a", version=version, line=3, problem=problem, prompt=prompt, schema=schema
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wrong"),
+    [
+        (None, version("1.0.0"), []),
+        (version("1.0.0"), version("1.0.0"), []),
+        (version("1.0.0"), version("1.0.1", prompt="q"), []),
+        (version("1.0.0"), version("1.1.0", prompt="q"), []),
+        (version("1.0.0"), version("2.0.0", prompt="q", schema="t"), []),
+        (version("0.1.0"), version("0.2.0", schema="t"), []),
+        (version("1.0.0"), version("1.1.0"), []),  # a bump alone, to measure again, is honest
+        (version(None), version("1.0.0", prompt="q"), []),
+        (version("1.0.0"), version(None), ["prompt.md:3 not semver"]),
+        (None, version(None), ["prompt.md:3 not semver"]),
+        (version("1.1.0"), version("1.0.0"), ["prompt.md:3 lowered from 1.1.0 to 1.0.0"]),
+        (version("1.0.0"), version("1.0.0", prompt="q"), ["prompt.md:3 raise it above 1.0.0"]),
+        (version("1.0.0"), version("1.1.0", schema="t"), ["schema.json:1 1.0.0 → 1.1.0 is not"]),
+        (version("1.0.0"), version("1.0.1", schema="t"), ["schema.json:1 1.0.0 → 1.0.1 is not"]),
+        (version("1.0.0"), version("1.0.0", schema=None), ["schema.json:1 1.0.0 → 1.0.0 is not"]),
+        (
+            version("1.0.0"),
+            version("1.0.0", prompt="q", schema="t"),
+            ["prompt.md:3 raise it above 1.0.0", "schema.json:1 1.0.0 → 1.0.0 is not"],
+        ),
+        (version("2.0.0"), version("1.0.0", schema="t"), ["prompt.md:3 lowered from 2.0.0 to 1.0.0"]),
+    ],
+)
+def test_which_changes_are_honest(before: ComponentVersion | None, after: ComponentVersion, wrong: list[str]) -> None:
+    found = list(problems_between(before, after))
+    assert len(found) == len(wrong)
+    for problem, expected in zip(found, wrong, strict=True):
+        place, _, words = expected.partition(" ")
+        assert f"{problem.file}:{problem.line}" == f"components/a/{place}"
+        assert words in problem.message
+
+
+def prompt(version: str, body: str = "Read.", ending: str = "\n") -> str:
+    return ending.join(["---", f"version: {version}", "---", body, ""])
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> GitRepository:
+    return GitRepository(tmp_path / "library")
+
+
+def at_head(git: GitRepository, folder: str = "components") -> dict[str, ComponentVersion]:
+    (found,) = versions_at(Repository(git.root), ["HEAD"], folder)
+    return found
+
+
+def test_components_are_read_at_each_commit_and_not_from_the_work_tree(git: GitRepository) -> None:
+    git.write("components/a/prompt.md", prompt("1.0.0"))
+    git.write("components/a/schema.json", "{}")
+    first = git.commit()
+    git.write("components/a/prompt.md", prompt("1.1.0"))
+    git.write("components/b/prompt.md", prompt("0.1.0"))
+    second = git.commit()
+    git.write("components/a/prompt.md", prompt("9.9.9"))
+    none, before, after = versions_at(Repository(git.root), [None, first, second], "components")
+    assert none == {}
+    assert {name: one.version for name, one in before.items()} == {"a": "1.0.0"}
+    assert {name: one.version for name, one in after.items()} == {"a": "1.1.0", "b": "0.1.0"}
+    assert before["a"].schema == after["a"].schema is not None
+    assert after["b"].schema is None
+
+
+@pytest.mark.parametrize("folder", [".", "components", "teams/a b/[x]*"])
+def test_the_folder_may_be_anywhere_in_the_repository(git: GitRepository, folder: str) -> None:
+    path = "" if folder == "." else f"{folder}/"
+    git.write(f"{path}a/prompt.md", prompt("1.0.0"))
+    git.write(f"{path}a/old/prompt.md", prompt("1.0.0"))
+    git.write("other/deep/a/prompt.md", prompt("1.0.0"))
+    git.commit()
+    repository = Repository(git.root)
+    (found,) = versions_at(repository, ["HEAD"], repository.place(git.root / folder))
+    assert {name: one.folder for name, one in found.items()} == {"a": f"{path}a"}
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        pytest.param(prompt("1.0.0", ending="\r\n"), id="CRLF"),
+        pytest.param("\ufeff" + prompt("1.0.0"), id="byte order mark"),
+        pytest.param(prompt("1.0.0") + "\n\n", id="blank lines at the end"),
+        pytest.param("---\n# reviewed\nowner: us\nversion: '1.0.0'\n---\nRead.\n", id="other front matter"),
+    ],
+)
+def test_what_does_not_change_the_prompt_is_no_change(git: GitRepository, same: str) -> None:
+    git.write("components/a/prompt.md", prompt("1.0.0"))
+    git.commit()
+    before = at_head(git)["a"]
+    (git.root / "components/a/prompt.md").write_bytes(same.encode())
+    git.commit()
+    after = at_head(git)["a"]
+    assert (after.version, after.prompt) == (before.version, before.prompt)
+
+
+def test_a_schema_laid_out_anew_is_the_same_schema(git: GitRepository) -> None:
+    git.write("components/a/prompt.md", prompt("1.0.0"))
+    schema = git.write("components/a/schema.json", '{"type": "object", "title": "A"}')
+    git.commit()
+    before = at_head(git)["a"].schema
+    schema.write_text('{\r\n  "title": "A",\r\n  "type": "object"\r\n}')
+    git.commit()
+    assert at_head(git)["a"].schema == before
+    schema.write_text("{broken")
+    git.commit()
+    assert at_head(git)["a"].schema not in (before, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "problem"),
+    [
+        ("a", prompt("1.0"), 2, "version '1.0' in components/a/prompt.md is not semver"),
+        ("a", "---\nname: a\nversion: [1]\n---\nRead.\n", 3, "at version in components/a/prompt.md"),
+        ("a", "---\nname: a\n---\nRead.\n", 1, "no version in the front matter"),
+        ("a", "Read.\n", 1, "no front matter"),
+        ("a", "---\nversion: 1.0.0\n---\n", 2, "has no prompt"),
+        ("a", "---\nversion: : {\n---\nRead.\n", 2, "broken YAML"),
+        ("a b", prompt("1.0.0"), 2, "'a b' cannot be a component's name"),
+        ("$(id)", prompt("1.0.0"), 2, "'$(id)' cannot be a component's name"),
+        ("ü\n::error::x", prompt("1.0.0"), 2, "cannot be a component's name"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_line(
+    git: GitRepository, name: str, text: str, line: int, problem: str
+) -> None:
+    git.write(f"components/{name}/prompt.md", text)
+    git.commit()
+    (found,) = at_head(git).values()
+    assert (found.name, found.version, found.line) == (name, None, line)
+    assert problem in (found.problem or "")
+
+
+def test_a_prompt_that_is_not_utf_8_hides_no_other(git: GitRepository) -> None:
+    git.write("components/a/prompt.md", prompt("1.0.0"))
+    git.write("components/b/prompt.md").write_bytes(b"---\nversion: 1.0.0\n---\n\xff\xfe\n")
+    git.commit()
+    assert at_head(git).keys() == {"a", "b"}

@@ -1,0 +1,250 @@
+"""Tree similarity by hand, and the distance behind it against two other implementations, `zss` and `apted`."""
+
+import random
+import sys
+from collections.abc import Hashable
+from typing import Any
+
+import apted
+import pytest
+import zss
+from hypothesis import given
+from skill_evaluator.comparing import tree_distance as algorithm
+from skill_evaluator.comparing.comparators import typed
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
+from skill_evaluator.comparing.tree_distance import tree, tree_distance
+from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
+
+from tests.support.json_values import comparison, json_values, quick, thorough, with_keys_reordered
+
+DEEPEST = 2 * sys.getrecursionlimit()
+
+# A node and what is below it.
+Nested = tuple[Hashable, list["Nested"]]
+
+
+def similarity(truth: Any, output: Any) -> float | None:
+    return tree_similarity(comparison(truth, output))
+
+
+@pytest.mark.parametrize(
+    ("truth", "output", "distance", "nodes"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1, "b": 3}, 1, 3 + 3),  # a wrong value
+        ({"a": 1}, {"a": 1, "b": 2}, 1, 2 + 3),  # an extra member
+        ({"a": 1, "b": [1, {"c": 2}]}, {"a": 1}, 4, 6 + 2),  # a missing one, with all that is in it
+        ({"a": [1, 2, 3]}, {"b": [1, 2, 3]}, 1, 5 + 5),  # another key is one relabelling, whatever is below it
+        ({"a": {"x": 1, "y": 2}}, {"x": 1, "y": 2}, 1, 4 + 3),  # a level of nesting
+        ([1, 2, 3], [1, 3], 1, 4 + 3),
+        ([1, 2], [2, 1], 2, 3 + 3),  # items are ordered
+        ([1, 2, 3, 4], [2, 3, 4, 1], 2, 5 + 5),
+        ([{"k": 1, "v": 2}, {"k": 3, "v": 4}], [{"k": 3, "v": 4}], 3, 7 + 4),
+        ({"a": 1}, {"a": "1"}, 1, 2 + 2),
+        ({"a": 1}, {"a": True}, 1, 2 + 2),
+        ({"a": 1, "b": 2}, {"b": 2.0, "a": 1.0}, 0, 3 + 3),
+        ({"e\u0301": "e\u0301"}, {"é": "é"}, 0, 2 + 2),
+        ({"a": 1, "b": None}, {"a": 1}, 0, 2 + 2),  # a null member is absent
+        ([1, None], [1], 1, 3 + 2),  # a null item is not
+        ({}, [], 1, 1 + 1),
+        ({"a": {}}, {"a": []}, 1, 2 + 2),
+        ({"a": "object"}, {"a": {}}, 1, 2 + 2),
+        ("x", {"a": "x"}, 2, 1 + 2),  # `x` at the root is not `x` at `a`
+        (None, {}, 1, 0 + 1),
+        (None, [1, 2], 3, 0 + 3),
+        ({"a": 1, "b": 2}, {"c": 3, "d": 4}, 2, 3 + 3),
+        (float("nan"), float("nan"), 0, 1 + 1),
+    ],
+)
+def test_similarity_by_hand(truth: Any, output: Any, distance: int, nodes: int) -> None:
+    assert similarity(truth, output) == similarity(output, truth) == pytest.approx(1 - distance / nodes)
+
+
+@pytest.mark.parametrize("nothing", [None, {}, [], ""])
+def test_nothing_is_like_nothing(nothing: Any) -> None:
+    assert similarity(nothing, nothing) == 1.0
+
+
+def test_the_example_of_the_documentation() -> None:
+    truth = {"total": 9, "lines": [{"sku": "x", "qty": 1}, {"sku": "y", "qty": 2}]}
+    output = {"lines": [{"qty": 3, "sku": "x"}], "total": 9.0}
+    assert similarity(truth, output) == pytest.approx(1 - 4 / (9 + 6))
+
+
+def test_no_field_rule_changes_the_trees() -> None:
+    plan = FieldPlan(leaves={"a": FieldRule(compare="ignore")}, arrays={"b": FieldRule(align="set")})
+    found = tree_similarity(comparison({"a": 1, "b": [1, 2]}, {"a": 2, "b": [2, 1]}, plan))
+    assert found == pytest.approx(1 - 3 / (5 + 5))
+
+
+@thorough
+@given(truth=json_values, output=json_values)
+def test_similarity_is_symmetric_and_between_0_and_1(truth: Any, output: Any) -> None:
+    found = similarity(truth, output)
+    assert found is not None
+    assert 0.0 <= found <= 1.0
+    assert found == similarity(output, truth)
+    assert found == similarity(with_keys_reordered(truth, 1), with_keys_reordered(output, 2))
+
+
+@thorough
+@given(truth=json_values, output=json_values)
+def test_only_equal_values_have_similarity_1(truth: Any, output: Any) -> None:
+    one = comparison(truth, output)
+    assert (tree_similarity(one) == 1.0) is (one.truth_key == one.output_key)
+
+
+@quick
+@given(value=json_values, more=json_values)
+def test_an_addition_costs_as_many_nodes_as_it_has(value: Any, more: Any) -> None:
+    size, added = len(postorder([value])) - 1, len(postorder([more])) - 1
+    found = similarity([value], [value, more])
+    assert found == pytest.approx(1 - added / ((size + 1) + (size + 1 + added)))
+    assert found == similarity([value], [more, value])
+
+
+def nested(value: Any, key: str | None = None) -> Nested:
+    """The tree of a JSON value, written as its definition reads."""
+    if isinstance(value, dict):
+        members = {typed(name): child for name, child in value.items() if child is not None}
+        return (key, "object", None), [nested(members[name], str(name)) for name in sorted(members, key=str)]
+    if isinstance(value, list):
+        return (key, "array", None), [nested(child) for child in value]
+    return (key, "scalar", typed(value)), []
+
+
+def postorder(value: Any) -> list[tuple[Hashable, int]]:
+    found: list[tuple[Hashable, int]] = []
+
+    def visit(node: Nested) -> None:
+        for child in node[1]:
+            visit(child)
+        found.append((node[0], len(node[1])))
+
+    visit(nested(value) if not isinstance(value, tuple) else value)
+    return found
+
+
+def ours(one: Nested, other: Nested) -> int | None:
+    numbers: dict[Hashable, int] = {}
+    return tree_distance(tree(postorder(one), numbers), tree(postorder(other), numbers))
+
+
+class _UnitCosts(apted.Config):
+    def rename(self, node1: Nested, node2: Nested) -> int:
+        return int(node1[0] != node2[0])
+
+    def children(self, node: Nested) -> list[Nested]:
+        return node[1]
+
+
+def by_apted(one: Nested, other: Nested) -> int:
+    return apted.APTED(one, other, _UnitCosts()).compute_edit_distance()
+
+
+def by_zss(one: Nested, other: Nested) -> int:
+    return zss.distance(
+        one,
+        other,
+        get_children=lambda node: node[1],
+        insert_cost=lambda node: 1,
+        remove_cost=lambda node: 1,
+        update_cost=lambda left, right: int(left[0] != right[0]),
+    )
+
+
+def random_tree(dice: random.Random, size: int, labels: int, deep: float) -> Nested:
+    nodes: list[Nested] = [(dice.randrange(labels), [])]
+    for _ in range(size - 1):
+        below = nodes[-1] if dice.random() < deep else dice.choice(nodes)
+        nodes.append((dice.randrange(labels), []))
+        below[1].insert(dice.randrange(len(below[1]) + 1), nodes[-1])
+    return nodes[0]
+
+
+def mutated(dice: random.Random, node: Nested, labels: int, rate: float) -> Nested:
+    """Some nodes relabelled, some taken out, some put around others, some subtrees doubled or moved to the front."""
+    below: list[Nested] = []
+    for child in node[1]:
+        new = mutated(dice, child, labels, rate)
+        below += new[1] if dice.random() < rate else [new] * (1 + (dice.random() < rate))
+    if dice.random() < rate:
+        below = below[-1:] + below[:-1]
+    label = dice.randrange(labels) if dice.random() < rate else node[0]
+    return (label, below) if dice.random() >= rate else (dice.randrange(labels), [(label, below)])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_distance_of_random_trees_is_what_two_others_find(seed: int) -> None:
+    dice = random.Random(seed)
+    for _ in range(500):
+        labels, deep = dice.choice([1, 2, 3, 6]), dice.choice([0.0, 0.3, 0.6, 0.9])
+        one = random_tree(dice, dice.randint(1, 10), labels, deep)
+        other = random_tree(dice, dice.randint(1, 10), labels, deep)
+        if dice.random() < 0.5:
+            other = mutated(dice, one, labels, dice.choice([0.05, 0.2]))
+        assert ours(one, other) == by_zss(one, other) == by_apted(one, other), (one, other)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_distance_of_larger_random_trees_is_what_apted_finds(seed: int) -> None:
+    dice = random.Random(seed)
+    for _ in range(3):
+        one = random_tree(dice, dice.randint(40, 70), 4, dice.random())
+        for other in (random_tree(dice, dice.randint(40, 70), 4, dice.random()), mutated(dice, one, 4, 0.05)):
+            assert ours(one, other) == ours(other, one) == by_apted(one, other), (one, other)
+
+
+@thorough
+@given(truth=json_values, output=json_values)
+def test_the_similarity_of_any_json_is_what_apted_finds(truth: Any, output: Any) -> None:
+    left, right = nested([truth]), nested([output])
+    nodes = len(postorder([truth])) + len(postorder([output]))
+    assert similarity([truth], [output]) == pytest.approx(1 - by_apted(left, right) / nodes)
+
+
+def chain(depth: int, end: Any, *, in_arrays: bool = False) -> Any:
+    value = end
+    for _ in range(depth):
+        value = [value] if in_arrays else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("truth", "output", "distance", "nodes"),
+    [
+        (chain(500, 1), chain(500, 2), 1, 501 + 501),
+        (chain(500, 1), chain(490, 1), 10, 501 + 491),
+        (chain(500, 1), chain(500, 1, in_arrays=True), 501, 501 + 501),
+        (chain(500, [1, 2]), chain(500, [2]), 1, 503 + 502),
+        (chain(500, 1), 1, 501, 501 + 1),  # the 1 at `a` is not the 1 at the root
+        (chain(DEEPEST, 1), chain(DEEPEST, 2), 1, 2 * DEEPEST + 2),
+    ],
+)
+def test_values_may_be_nested_deeper_than_calls(truth: Any, output: Any, distance: int, nodes: int) -> None:
+    assert similarity(truth, output) == pytest.approx(1 - distance / nodes)
+
+
+def test_one_wrong_leaf_among_100_000_is_found() -> None:
+    truth = [{"a": index, "b": "x"} for index in range(50_000)]
+    output = [*truth[:20_000], {"a": -1, "b": "x"}, *truth[20_001:]]
+    assert similarity(truth, output) == 1 - 1 / 300_002
+    assert similarity(truth, [dict(item) for item in truth]) == 1.0
+
+
+def test_trees_too_large_and_too_different_have_no_similarity() -> None:
+    assert similarity(list(range(100_000)), list(range(100_000, 0, -1))) is None
+
+
+@pytest.mark.parametrize(("most", "given_up"), [(0, True), (50, True), (500, True), (5000, False)])
+def test_where_the_search_is_given_up_does_not_depend_on_which_is_the_truth(
+    most: int, given_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(algorithm, "_MOST_CELLS", most)
+    dice = random.Random(1)
+    found = []
+    for _ in range(50):
+        one, other = (random_tree(dice, 14, 3, 0.5) for _ in range(2))
+        found.append(ours(one, other))
+        assert found[-1] == ours(other, one)
+        assert found[-1] in (None, by_apted(one, other))
+    assert (None in found) is given_up

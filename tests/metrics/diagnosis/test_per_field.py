@@ -1,0 +1,110 @@
+"""What became of each field, counted by hand."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from skill_evaluator.comparing.comparators import equal
+from skill_evaluator.comparing.comparison import compare
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
+from skill_evaluator.metrics.diagnosis.per_field import FieldCounts, FieldScores, per_field, total_fields
+
+from tests.support.json_values import json_values, order_plan, quick
+
+PLAN = order_plan("key")
+
+
+def scores(truth: Any, output: Any) -> FieldScores:
+    return per_field(compare(truth, output, PLAN))
+
+
+def test_every_leaf_is_right_wrong_missing_or_extra() -> None:
+    truth = {"id": "A", "total": 9, "tags": ["a", "b"], "lines": [{"sku": "x", "qty": 1}, {"sku": "y", "qty": 2}]}
+    output = {"id": "B", "paid": True, "tags": ["b", "c"], "lines": [{"sku": "x", "qty": 1}, {"sku": "z", "qty": 2}]}
+    assert scores(truth, output).counts == {
+        "id": FieldCounts(wrong=1),
+        "total": FieldCounts(missing=1),
+        "tags[]": FieldCounts(right=1, missing=1, extra=1),
+        "lines[].sku": FieldCounts(right=1, missing=1, extra=1),
+        "lines[].qty": FieldCounts(right=1, missing=1, extra=1),
+        "paid": FieldCounts(extra=1),
+    }
+    assert scores(truth, output).counts["tags[]"].n == 3
+
+
+def test_a_field_that_neither_side_has_is_not_counted() -> None:
+    assert scores({"id": None}, {}) == FieldScores()
+
+
+@pytest.mark.parametrize(
+    ("truth", "output", "tokens", "sequence"),
+    [
+        ("as agreed", "as agreed", 1, 1),
+        ("as agreed", "agreed as", 1, 1 / 2),
+        ("as agreed", "as we agreed", 4 / 5, 4 / 5),
+        ("as agreed", None, 0, 0),
+        (None, "as agreed", 0, 0),
+    ],
+)
+def test_free_text_adds_its_overlap(truth: Any, output: Any, tokens: float, sequence: float) -> None:
+    (overlap,) = scores({"note": truth}, {"note": output}).texts
+    assert overlap == ("note", pytest.approx(tokens), pytest.approx(sequence), None)
+
+
+@pytest.mark.parametrize(
+    ("truth", "output", "pair"),
+    [
+        ("sale", "sale", ("kind", "sale", "sale")),
+        ("sale", "refund", ("kind", "sale", "refund")),
+        ("sale", None, ("kind", "sale", "null")),
+        (None, "refund", ("kind", "null", "refund")),
+        ("sale", 5, ("kind", "sale", "5")),
+        ("sale", "5", ("kind", "sale", '"5"')),
+        ("sale", "null", ("kind", "sale", '"null"')),
+        ("sale", '"5"', ("kind", "sale", '"\\"5\\""')),
+        ("sale", "5 days", ("kind", "sale", "5 days")),
+        ("sale", [5.0, None], ("kind", "sale", "[5,null]")),
+    ],
+)
+def test_a_category_adds_what_it_was_taken_for(truth: Any, output: Any, pair: tuple[str, str, str]) -> None:
+    (confusion,) = scores({"kind": truth}, {"kind": output}).confusions
+    assert confusion == pair
+
+
+@pytest.mark.parametrize(
+    ("truth", "output"),
+    [("on sale", " on\u00a0 sale\n"), ("café", "cafe\u0301"), (5, 5.0), ("", " ")],
+)
+def test_what_is_counted_right_is_on_the_diagonal(truth: Any, output: Any) -> None:
+    found = scores({"kind": truth}, {"kind": output})
+    assert found.counts["kind"].right == 1
+    assert found.confusions[0].truth == found.confusions[0].output
+
+
+@quick
+@given(truth=json_values, output=json_values)
+def test_what_is_right_and_only_that_is_on_the_diagonal(truth: Any, output: Any) -> None:
+    plan = FieldPlan(leaves={"": FieldRule(compare="category")})
+    for one in per_field(compare(truth, output, plan)).confusions:
+        assert (one.truth == one.output) == equal(truth, output, FieldRule(compare="category"))
+
+
+def test_an_ignored_category_adds_nothing() -> None:
+    plan = order_plan("key", kind=FieldRule(compare="ignore"))
+    assert per_field(compare({"kind": "sale"}, {"kind": "refund"}, plan)) == FieldScores()
+
+
+def test_totals_count_each_output_as_often_as_it_was_given() -> None:
+    right = scores({"kind": "sale", "note": "as agreed"}, {"kind": "sale", "note": "as agreed"})
+    wrong = scores({"kind": "sale", "note": "as agreed"}, {"kind": "refund", "note": "agreed as"})
+    totals = total_fields([(right, 3), (wrong, 2)])
+    assert totals["kind"].counts == FieldCounts(right=3, wrong=2)
+    assert totals["kind"].confusion == {("sale", "sale"): 3, ("sale", "refund"): 2}
+    assert totals["kind"].texts == 0
+    assert totals["note"].texts == 5
+    assert totals["note"].token_f1 == pytest.approx(3 * 1 + 2 * 1)
+    assert totals["note"].rouge_l == pytest.approx(3 * 1 + 2 * 1 / 2)
+
+
+def test_no_outputs_have_no_totals() -> None:
+    assert total_fields([]) == {}

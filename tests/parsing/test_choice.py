@@ -1,0 +1,401 @@
+"""Which option is read out of a free answer: a table of answers as models write them, rung by rung."""
+
+import time
+from string import ascii_lowercase, ascii_uppercase
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skill_evaluator.parsing.answer import Parsed, parse_output
+
+CITIES = ("Lyon", "Nice", "Paris", "Bordeaux")
+ALL_CITIES = "A. Lyon\nB. Nice\nC. Paris\nD. Bordeaux"
+THINGS = ("York", "New York", "5", "-5", "all of the above", "Vitamin C", "E. coli")
+quick = settings(deadline=None, max_examples=60)
+
+
+def read(text: str, options: tuple[str, ...] = CITIES) -> str:
+    """The letter and where it was found, or why there is none."""
+    parsed = parse_output(text, "choice", options)
+    assert (parsed.value is None) is (parsed.found is None) is (parsed.problem is not None)
+    return f"{parsed.value} {parsed.found}" if parsed.found else str(parsed.problem)
+
+
+BARE = [
+    "C",
+    "c",
+    " C \n",
+    "(C)",
+    "(c)",
+    "C.",
+    "c.",
+    "C!",
+    "C?",
+    "[C]",
+    "\uff23",
+    "\uff08\uff23\uff09",
+    "\u00a0C\u00a0",
+    "\u200bC",
+]
+MARKED_UP = [
+    "**C**",
+    "__C__",
+    "`C`",
+    "<b>C</b>",
+    "$C$",
+    r"\(C\)",
+    r"\text{C}",
+    "- C",
+    "> C",
+    "<think>Is it A?</think>\nC",
+]
+WITH_TEXT = [
+    "C) Paris",
+    "C. Paris",
+    "C: paris",
+    "C - Paris",
+    "C Paris",
+    "**C)** Paris.",
+    "(C)\nParis",
+    "Option C: Paris",
+]
+NAMED = ["Option C", "option C.", "Choice (C)", "Paris", "Paris.", "**Paris**"]
+
+
+@pytest.mark.parametrize("text", [*BARE, *MARKED_UP, *WITH_TEXT, *NAMED])
+def test_the_whole_answer_is_a_letter_or_an_option(text: str) -> None:
+    assert read(text) == "C whole"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"\boxed{C}", "C boxed"),
+        (r"So it is $\boxed{\text{C}}$.", "C boxed"),
+        (r"\boxed {\mathbf{(C)}}", "C boxed"),
+        (r"\boxed{C. Paris}", "C boxed"),
+        (r"\boxed{Paris} is the answer, not A.", "C boxed"),
+        (r"First \boxed{A}, but checking again: \boxed{C}", "C boxed"),
+        (r"\boxed{C}. The answer is A.", "C boxed"),
+        (r"\boxed{A, C}", "ambiguous"),
+        (r"\boxed{E}, so Paris", "no_option"),
+        (r"\boxed{42}. The answer is C.", "C stated"),
+    ],
+)
+def test_a_box_counts_before_all_but_the_whole(text: str, expected: str) -> None:
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Answer: C",
+        "ANSWER: C",
+        "answer - C",
+        "Answer = c",
+        "Answer -> C",
+        "**Answer:** C",
+        "**Answer: C**",
+        "Answer:\n\nC",
+        "**Correct answer:**\n- C",
+        "Final answer: (C)",
+        "Final Answer: [C]",
+        "The answer is C",
+        "The answer is\u00a0C.",
+        "The answer is <b>C</b>.",
+        "The answer is: C.",
+        'The answer is "C".',
+        "the answer is c.",
+        "The answer is (C) Paris.",
+        "Answer: c) Paris",
+        "The answer is Paris, the capital.",
+        "The answer is the option Paris.",
+        "The correct answer is therefore C, as Lyon is smaller.",
+        "The best option is C because it is the capital.",
+        "The right choice is C, not A.",
+        "The answer to the question is clearly C",
+        "My answer would be C",
+        "The answer might be C.",
+        "The best answer among A, B, C, and D is C.",
+        "Answer (A, B, C or D): C",
+        "answer is option C",
+        "I choose C",
+        "I'd go with C.",
+        "I would therefore select option C, since it is right",
+        '{"answer": "C"}',
+        '{"reason": "A is wrong", "answer": "c", "sure": true}',
+        '```json\n{"final_answer": ["C"]}\n```',
+        "<answer>C</answer>",
+        "C is the correct answer.",
+        "Therefore, option (C) is clearly the best choice.",
+        # several: the last counts
+        "The answer is A? No. The answer is C.",
+        "Answer: A\nOn reflection, that is wrong.\nAnswer: C",
+        f"Answer:\n{ALL_CITIES}\n\nThe answer is C.",
+        # what states nothing
+        "Answer: C\nIf the answer is A, the map is wrong.",
+        "The answer is C. An incorrect answer is A.",
+        "The answer is C. The answer is not A.",
+        "Answer: C\n\nThe answer is a matter of geography.",
+        # letters that are not part of the statement
+        "The answer is C, and A is wrong.",
+        "The answer is C and A is wrong.",
+        "Answer: C; A, B and D are wrong.",
+        "Answer: C. A and B are smaller.",
+        "Answer: C\nA: too small\nB: too warm\nD: too far",
+    ],
+)
+def test_a_stated_answer(text: str) -> None:
+    assert read(text) == "C stated"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A and C",
+        "A/C",
+        "C) Lyon",
+        "The answer is A or B",
+        "The answer is either A or B, depending on the year.",
+        "Answer: A, C",
+        "A and B are the correct answers: A and B",
+        "The correct answers are A and C.",
+        "The answer is C. Lyon",
+        "The answer is Paris or Lyon.",
+        "The answer is Paris (B).",
+        "A\nC",
+        "It is Paris or Lyon.",
+        ALL_CITIES,
+        f"Answer:\n{ALL_CITIES}",
+        "So A. And so C.",
+    ],
+)
+def test_two_options_are_no_answer(text: str) -> None:
+    assert read(text) == "ambiguous"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("C\n\nThe capital of France is Paris; A is in the south.", "C line"),
+        ("France is a country.\n\n**C**", "C line"),
+        ("A\n\nNo, that is wrong.\n\n(C)", "C line"),
+        ("### Answer\nC.", "C line"),
+        ("C. Paris\n\nBecause it has been for long, not A.", "C line"),
+        ("Option C: Paris\nLyon is smaller.", "C line"),
+        ("C, because it is the capital.", "C line"),
+        ("C because it is the capital.", "C line"),
+        ("A\nB\nC\nD", "no_option"),
+        ("A. Duval says that it is so. Paris it is.", "C option_text"),
+    ],
+)
+def test_a_line_with_a_letter(text: str, expected: str) -> None:
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A. is wrong because it is small, B. is warm, so C.", "C stated"),
+        ("Option A is tempting, but C", "C stated"),
+        ("Option A is tempting, but C is correct.", "C stated"),
+        ("The answer is not A. It's C.", "C stated"),
+        ("Die Antwort ist C", "no_option"),  # English only
+        ("If B is right. Hm.", "no_option"),
+        ("It is Paris, of course.", "C option_text"),
+        ("PARIS\nis the capital", "C option_text"),
+        ("Parisian life", "no_option"),
+        ("I cannot say.", "no_option"),
+        ("", "empty"),
+        (" \n\t", "empty"),
+    ],
+)
+def test_weaker_words(text: str, expected: str) -> None:
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The answer is a dog",
+        "The answer is A dog",
+        "The answer is not A",
+        "The answer isn't A.",
+        "The answer is A?",
+        "The answer is I think unclear",
+        "The answer is B vitamins",
+        "The answer is C-reactive protein",
+        "The answer is C++",
+        "Answer: B = 5 T",
+        "The answer is D.C. or so",
+        "Hepatitis B is correct.",
+        "E",
+        "The answer is E.",
+        "The answer is E. Paris is nice.",
+        "Answer: none",
+        "None of these, A is not right.",
+    ],
+)
+def test_a_letter_that_is_no_option(text: str) -> None:
+    assert read(text) == "no_option"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It is New York.", "B option_text"),
+        ("The answer is New York", "B stated"),
+        ("The answer is York", "A stated"),
+        ("Answer: 5", "C stated"),
+        ("Answer: -5", "D stated"),
+        ("It is 1.5, or 5%, or 15.", "no_option"),
+        ("x = -5", "D option_text"),
+        ("It's all of the above", "E option_text"),
+        ("Vitamin C is the correct answer.", "F option_text"),
+        ("The answer is E. coli.", "G stated"),
+        ("E. coli", "G whole"),
+        ("E", "E whole"),
+    ],
+)
+def test_the_words_of_an_option_go_before_letters_in_them(text: str, expected: str) -> None:
+    assert read(text, THINGS) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "expected"),
+    [
+        (("B", "A", "AB", "O"), "The answer is B", "B stated"),  # a letter is the option's letter
+        (("B", "A", "AB", "O"), "The answer is O.", "D stated"),  # no option has it, one is called so
+        (("B", "A", "AB", "O"), "It is AB.", "C option_text"),
+        (("2*3", "23"), "It is 23", "no_option"),  # told apart by mark-up alone
+        (("a dog", "a cat"), "The answer is a dog", "A stated"),
+        (("No", "Yes"), "No, the answer is yes.", "B stated"),
+        ((r"$\frac{1}{2}$", "1"), r"\boxed{\frac{1}{2}}", "A boxed"),
+        ((), "A", "no_option"),
+    ],
+)
+def test_options_that_are_hard_to_tell_apart(options: tuple[str, ...], text: str, expected: str) -> None:
+    assert read(text, options) == expected
+
+
+DRESSES = (
+    "{}",
+    "({})",
+    "{}.",
+    "**{}**",
+    "Option {}",
+    "\\boxed{{{}}}",
+    "\\boxed{{\\text{{({})}}}}",
+    "Answer: {}",
+    "The answer is {}",
+    "The correct answer is ({}).",
+    "**Answer:** {}\n\nSome reasons.",
+    "I choose {}.",
+    '{{"answer": "{}"}}',
+    "Some thought.\n\n{}",
+    "{}\n\nSome reasons.",
+)
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_every_letter_in_every_dress(dress: str) -> None:
+    options = tuple(f"thing {number}" for number in range(26))
+    for letter in ascii_uppercase:
+        assert parse_output(dress.format(letter), "choice", options).value == letter
+
+
+@pytest.mark.parametrize("dress", ["{}", "({})", "answer: {}", "The answer is {}.", "{})", "\\boxed{{{}}}"])
+def test_a_small_letter_that_stands_alone(dress: str) -> None:
+    options = tuple(f"thing {number}" for number in range(26))
+    for letter in ascii_lowercase:
+        assert parse_output(dress.format(letter), "choice", options).value == letter.upper()
+
+
+PIECES = ["answer", "is", "the", "A", "b", "C.", "(D)", "\n", ":", "not", "or", "\\boxed{", "}", "so", "Paris", "lyon"]
+
+
+@quick
+@given(
+    text=st.text(st.characters(exclude_categories=()), max_size=20)
+    | st.lists(st.sampled_from(PIECES), max_size=9).map(" ".join),
+    options=st.lists(st.text(max_size=2), max_size=5).map(tuple) | st.just(CITIES),
+)
+def test_no_answer_makes_it_raise(text: str, options: tuple[str, ...]) -> None:
+    parsed = parse_output(text, "choice", options)
+    assert (parsed.found is None) is (parsed.problem is not None)
+    assert parsed.value is None or parsed.value in ascii_uppercase[: len(options)]
+    assert (parsed.problem == "empty") is (not text.strip())
+
+
+HARMLESS = ["because", "rivers", "flow", "there", "since", "1789", "and", "people", "trade", "\n", "although", "far"]
+
+
+@quick
+@given(
+    dress=st.sampled_from(["The answer is {}", "Answer: {}", "I choose {}", "Final answer: **({})**"]),
+    letter=st.sampled_from("ABCD"),
+    words=st.lists(st.sampled_from(HARMLESS), max_size=12),
+    end=st.sampled_from([". ", "\n\n", ", "]),
+)
+def test_an_explanation_without_letters_changes_nothing(dress: str, letter: str, words: list[str], end: str) -> None:
+    text = dress.format(letter) + end + " ".join(words)
+    assert parse_output(text, "choice", CITIES) == Parsed(value=letter, found="stated")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["Answer: z ", "The answer is not A. ", "answer (", "\\boxed{", "\\text{", "<b ", "x\n", "A ", "so A, ", "5x", " "],
+)
+def test_long_answers_of_a_model_in_a_loop_are_read_quickly(piece: str) -> None:
+    text = "answer" + piece * (200_000 // len(piece))
+    started = time.process_time()
+    parse_output(text, "choice", (*CITIES, "5", "6"))
+    assert time.process_time() - started < 0.5  # measured: below 0.05
+
+
+def test_of_a_very_long_answer_both_ends_are_read() -> None:
+    middle = "On and on it goes. " * 10_000
+    assert read(f"{middle}The answer is C.") == "C stated"
+    assert read(f"C\n{middle}") == "C line"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Answer: C\nIf the question were about silk, the answer would be A.", "C stated"),
+        ("The correct answer would be A if it were warmer, so C.", "C stated"),
+        ("The answer would be C.", "C stated"),
+        ("Answer: C. My initial answer was A.", "C stated"),
+        ("Answer: C\nAlternative answer: A", "C stated"),
+        ("The answer is B. Wait, that is wrong. It should be C.", "C stated"),
+        ("Answer: B\nCorrection: C", "C stated"),
+        ("Ans: C", "C stated"),
+        ("Verdict: C", "C stated"),
+        ("The answer's C.", "C stated"),
+        ("C<|im_end|>", "C whole"),
+        ("Incorrect: A", "no_option"),
+        ("It is not Paris.", "no_option"),
+        ("I don't think Paris is right.", "no_option"),
+        ("Lyon is not the capital. It is Paris.", "C option_text"),
+    ],
+)
+def test_what_is_withdrawn_supposed_or_denied_is_no_answer_and_what_corrects_it_is(text: str, expected: str) -> None:
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        ("This is not true.", ("True", "False"), "no_option"),
+        ("The answer is 12/3.", ("3", "12", "4", "8"), "no_option"),
+        ("The answer is 4^2.", ("3", "12", "4", "8"), "no_option"),
+        ("\u22123", ("3", "-3"), "B whole"),
+        (r"\boxed{50\%}", ("5%", "50%"), "B boxed"),
+        (r"\boxed{\frac{1}{3}}", ("1/2", "1/3"), "B boxed"),
+        ("1,200", ("1200", "120"), "A whole"),
+        ("It does not change.", ("It does not change", "It grows"), "A whole"),
+        ("I would say that it does not change.", ("It does not change", "It grows"), "A option_text"),
+    ],
+)
+def test_numbers_and_denials_among_the_options(text: str, options: tuple[str, ...], expected: str) -> None:
+    assert read(text, options) == expected

@@ -1,0 +1,200 @@
+"""The record of a run and its leaderboard row: which keys they hold, and that a file gives back what was written."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import BaseModel
+from skill_evaluator.commands.schemas import FORMATS
+from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.library.components import Component
+from skill_evaluator.records import record as formats
+from skill_evaluator.records.leaderboard import append_rows, load_leaderboard
+from skill_evaluator.records.record import Record, Row, read_record, write_record
+
+from tests.support.components import FAILED, REFUSED, case, component, record
+
+# The keys that people and scripts read: a change of these is a change of the format.
+AGREED = {
+    *(
+        "run_id",
+        "timestamp",
+        "skill_version",
+        "prompt_commit",
+        "dataset_commit",
+        "model_id",
+        "served_model",
+        "provider",
+    ),
+    *(
+        "replicates",
+        "n_cases",
+        "coverage",
+        "accuracy",
+        "reproducibility",
+        "per_field",
+        "per_case",
+        "failures",
+        "tokens",
+    ),
+    *("cost_usd", "latency_s", "settings", "digests", "evaluator_version"),
+}
+ADDED = {
+    *("skill", "seed", "shard", "planned", "scored", "complete", "stopped", "primary_metric", "reasons", "retries"),
+    *("per_array", "pass_hat_k", "contract", "scenario", "scorer_version", "saved_calls"),
+}
+SUMMARY = {"mean", "strict_mean", "stdev", "stdev_cases", "n", "n_cases", "ci95"}
+CASE = {"case_id", "accuracy", "reproducibility", "failures"}
+TRUTH = {"shop": "A", "total": 9, "items": ["x"]}
+R = '{"shop": "A", "total": 9, "items": ["x"]}'
+W = '{"shop": "A", "total": 8, "items": []}'
+RUN = [
+    (case("a", TRUTH), [R, W, FAILED]),
+    (case("b", TRUTH), ["no JSON", R, REFUSED]),
+    (case("c", labelled=False), [R, R, R]),
+]
+
+
+@pytest.fixture(scope="module")
+def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
+    return component(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture(scope="module")
+def kept(skill: Component) -> Record:
+    return record(skill, RUN)
+
+
+def as_json(value: Record | Row) -> Any:
+    return json.loads(value.model_dump_json())
+
+
+def test_a_row_has_the_agreed_keys_and_these_additions(kept: Record) -> None:
+    row = as_json(kept.row())
+    assert row.keys() == AGREED | ADDED
+    assert all(summary.keys() == SUMMARY for summary in row["accuracy"].values())
+    assert all(summary.keys() == SUMMARY for summary in row["reproducibility"].values())
+    assert {"pairwise_exact_match", "pairwise_field_f1"} <= row["reproducibility"].keys()
+    assert all(one.keys() == CASE for one in row["per_case"])
+    assert row["latency_s"].keys() == {"p50", "p95"}
+    assert row["tokens"].keys() == {"input", "output"}
+
+
+def test_a_record_has_the_rows_keys_and_what_every_replicate_scored(kept: Record) -> None:
+    value = as_json(kept)
+    assert value.keys() == AGREED | ADDED | {"schema_version"}
+    for one in value["per_case"]:
+        assert one.keys() == CASE | {"digest", "outcomes", "replicates", "fields", "profile", "arrays", "exact"}
+        assert len(one["outcomes"]) == 3
+        assert all(len(scores) == 3 for scores in one["replicates"].values())
+    assert value["per_case"][0]["replicates"]["field_level_f1"] == [1.0, 0.4, None]
+    assert value["per_case"][0]["fields"]["total"] == {"right": 1, "n": 2}
+    assert value["per_case"][0]["profile"] == {"shop": "stable_right", "total": "flaky", "items[]": "flaky"}
+    assert value["per_case"][0]["arrays"] == {"items": {"stability": 0.5, "shortest": 0, "longest": 1}}
+    assert [one["exact"] for one in value["per_case"]] == [1, 1, None]
+    assert value["per_case"][2]["profile"] == dict.fromkeys(("shop", "total", "items[]"), "stable")
+    assert value["per_case"][0]["failures"] == {"provider_error": 1}
+    assert value["per_case"][2]["accuracy"].keys() == {"schema_valid"}
+
+
+def test_what_joins_cases_is_in_the_row_too(kept: Record) -> None:
+    row = as_json(kept.row())
+    assert row["per_field"]["total"]["profile"] == {
+        "stable_right": 0,
+        "stable_wrong": 0,
+        "stable": 1,
+        "flaky": 2,
+        "unscored": 0,
+    }
+    assert row["per_array"]["items"] == {"stability": 0.611111, "n_cases": 3, "varied": 1, "widest": 1}
+    assert row["pass_hat_k"].keys() == {"1", "2", "3"}
+    assert all(summary.keys() == SUMMARY for summary in row["pass_hat_k"].values())
+    assert row["contract"]["valid_apart_from_extra_keys"] == 1.0
+
+
+def test_a_record_without_a_schema_has_no_contract(tmp_path: Path) -> None:
+    skill = component(tmp_path, schema=None, prompt="---\nname: receipts\nversion: 1.0.0\noutput: text\n---\nSay it.\n")
+    assert record(skill, [(case("a", "x"), ["x", "x"])]).contract is None
+
+
+def test_a_record_and_a_leaderboard_written_before_some_keys_existed_are_read() -> None:
+    folder = Path(__file__).parents[2] / "components" / "receipt-extraction"
+    path = folder / "evals" / "records" / "20261121T152457Z-becf06-smollm2-135m-instruct.json"
+    written = json.loads(path.read_text())
+    assert written.keys().isdisjoint({"per_array", "pass_hat_k", "contract"})
+    old = read_record(path)
+    assert (old.per_array, old.pass_hat_k, old.contract) == ({}, {}, None)
+    assert all(field.profile is None and field.filled is None for field in old.per_field.values())
+    assert all((one.profile, one.arrays, one.exact) == ({}, {}, None) for one in old.per_case)
+    assert old.model_dump(mode="json", exclude_unset=True) == written
+    assert [row.run_id for row in load_leaderboard(folder / "leaderboard.json", "receipt-extraction").runs] == [
+        old.run_id
+    ]
+
+
+def test_a_row_is_its_record_without_the_replicates(kept: Record) -> None:
+    row, value = as_json(kept.row()), as_json(kept)
+    for name in (AGREED | ADDED) - {"per_case"}:
+        assert row[name] == value[name]
+    assert row["per_case"] == [{name: one[name] for name in CASE} for one in value["per_case"]]
+
+
+def test_what_was_scored_and_what_failed_is_what_was_planned(kept: Record) -> None:
+    assert (kept.planned, kept.scored, kept.failures) == (9, 6, {"provider_error": 1, "refused": 1, "unparseable": 1})
+    assert kept.coverage == pytest.approx(8 / 9, abs=1e-6)
+    assert not kept.complete
+    assert kept.reasons == {"not_json": 1, "refusal": 1, "server_error": 1}
+
+
+def test_tokens_are_counted_only_where_every_answer_was(skill: Component) -> None:
+    assert record(skill, [(case("a", TRUTH), [R, W])]).tokens.model_dump() == {"input": 200, "output": 20}
+    assert record(skill, [(case("a", TRUTH), [R, REFUSED])]).tokens.model_dump() == {"input": None, "output": None}
+
+
+@pytest.mark.parametrize("name", ["record", "leaderboard"])
+def test_the_generated_schema_holds_for_a_real_file(name: str, skill: Component, kept: Record, tmp_path: Path) -> None:
+    append_rows(tmp_path / "leaderboard.json", skill.name, [kept.row()])
+    write_record(tmp_path / "record.json", kept)
+    value = json.loads((tmp_path / f"{name}.json").read_text())
+    schema = FORMATS[name].model_json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(value, schema, cls=jsonschema.Draft202012Validator)
+    row = value["runs"][0] if name == "leaderboard" else value
+    row["coverage"] = "all"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(value, schema, cls=jsonschema.Draft202012Validator)
+
+
+def test_a_record_comes_back_from_its_file(kept: Record, tmp_path: Path) -> None:
+    write_record(tmp_path / "records" / "r.json", kept)
+    assert read_record(tmp_path / "records" / "r.json") == kept
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema_version": 2}, "has schema_version 2, this evaluator knows 1; upgrade skill-evaluator"),
+        ({"schema_version": "2"}, "is '2'; a whole number is expected"),
+        ({"coverage": None}, "Input should be a valid number at coverage in"),
+        ({"per_case": [{}]}, "a required key is missing at per_case[0].case_id in"),
+    ],
+)
+def test_a_record_that_cannot_be_read_says_why(kept: Record, tmp_path: Path, change: Any, message: str) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps({**as_json(kept), **change}))
+    with pytest.raises(LeaderboardError) as caught:
+        read_record(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_every_key_is_documented() -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "records.md").read_text()
+    section = page[page.index("### Every key") : page.index("## `plan.json`")]
+    parts = [part for part in vars(formats).values() if isinstance(part, type) and issubclass(part, BaseModel)]
+    keys = {key for part in parts for key in part.model_fields}
+    documented = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall("`[^`]+`", section))))
+    assert keys - documented == set()

@@ -1,0 +1,105 @@
+"""Which runs are chosen, from a leaderboard's entries alone; through the command line in tests/commands."""
+
+import json
+from pathlib import Path
+
+import pytest
+from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.records.record import write_record
+from skill_evaluator.records.selection import RecordedRun, choose, entry_of, newest_of_versions, read_entries, record_of
+
+from tests.support.records import a_record
+
+
+def entry(
+    version: str, day: int = 1, model_id: str = "m", scenario: str | None = None, complete: bool = True
+) -> RecordedRun:
+    return RecordedRun(
+        run_id=f"{version}-{day}-{model_id}",
+        version=version,
+        model_id=model_id,
+        scenario=scenario,
+        complete=complete,
+        timestamp=f"2026-01-{day:02d}T00:00:00Z",
+    )
+
+
+def pairs(
+    entries: list[RecordedRun], candidate: str | RecordedRun | None = None, baseline: str | RecordedRun | None = None
+) -> list[str]:
+    newest_first = sorted(entries, key=lambda one: one.order, reverse=True)
+    return [
+        f"{one.baseline.run_id if one.baseline else None} → {one.candidate.run_id}"
+        for one in choose(newest_first, candidate, baseline).choices
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ([entry("1.0.0"), entry("1.1.0", 2)], "1.0.0-1-m → 1.1.0-2-m"),
+        ([entry("1.1.0"), entry("1.0.0", 2)], "1.0.0-2-m → 1.1.0-1-m"),
+        ([entry("1.9.0"), entry("1.10.0", 2), entry("1.2.0", 3)], "1.9.0-1-m → 1.10.0-2-m"),
+        ([entry("1.0.0"), entry("1.0.0", 2), entry("2.0.0", 3), entry("2.0.0", 4)], "1.0.0-2-m → 2.0.0-4-m"),
+        ([entry("2.0.0-rc.1"), entry("1.0.0", 2), entry("2.0.0", 3)], "2.0.0-rc.1-1-m → 2.0.0-3-m"),
+        ([entry("1.0.0"), entry("1.1.0", 2, complete=False), entry("1.2.0", 3)], "1.0.0-1-m → 1.2.0-3-m"),
+        ([entry("1.0.0"), entry("1.1.0", 2), entry("1.2.0", 3, complete=False)], "1.0.0-1-m → 1.1.0-2-m"),
+        ([entry("1.0.0"), entry("1.1.0", 2, scenario="x"), entry("1.2.0", 3)], "1.0.0-1-m → 1.2.0-3-m"),
+        ([entry("1.0.0"), entry("1.0.0", 2)], "None → 1.0.0-2-m"),
+    ],
+)
+def test_the_usual_choice(entries: list[RecordedRun], expected: str) -> None:
+    assert pairs(entries) == [expected]
+
+
+def test_a_named_baseline_may_be_of_a_higher_version_or_another_model() -> None:
+    entries = [entry("1.0.0"), entry("2.0.0", 2), entry("1.0.0", 3, "n")]
+    assert pairs(entries, "1.0.0-1-m", "2.0.0") == ["2.0.0-2-m → 1.0.0-1-m"]
+    assert pairs(entries, "2.0.0-2-m", "1.0.0-3-n") == ["1.0.0-3-n → 2.0.0-2-m"]
+
+
+def test_a_file_is_judged_whether_or_not_its_version_is_one() -> None:
+    """A record from elsewhere may have a version that is not semver: it has no lower one."""
+    assert pairs([entry("1.0.0")], entry("draft", 9)) == ["None → draft-9-m"]
+    assert pairs([], entry("1.0.0", 9), entry("1.0.0", 8)) == ["1.0.0-8-m → 1.0.0-9-m"]
+
+
+def test_a_version_that_no_model_has_is_an_error() -> None:
+    for candidate, baseline in (("3.0.0", None), (None, "3.0.0")):
+        with pytest.raises(LeaderboardError, match=r"version or id '3\.0\.0' \(did you mean '2\.0\.0'\?\)"):
+            pairs([entry("1.0.0"), entry("2.0.0", 2)], candidate, baseline)
+
+
+def test_the_newest_complete_run_of_each_version_in_the_order_of_versions() -> None:
+    entries = [
+        entry("1.10.0", 4),
+        entry("1.9.0", 1),
+        entry("1.9.0", 2),
+        entry("1.9.0", 3, complete=False),
+        entry("1.10.0", 5, scenario="x"),
+        entry("0.1.0", 6, "n"),
+    ]
+    found = newest_of_versions(entries)
+    assert {model: [one.run_id for one in runs] for model, runs in found.items()} == {
+        "m": ["1.9.0-2-m", "1.10.0-4-m"],
+        "n": ["0.1.0-6-n"],
+    }
+
+
+def test_versions_that_are_none_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "leaderboard.json"
+    row = {"skill_version": "draft", "run_id": "r", "model_id": "m", "complete": True, "timestamp": "t", "more": {}}
+    path.write_text(json.dumps({"runs": [row, {**row, "skill_version": "1.0.0"}]}))
+    assert [one.version for one in read_entries(path)] == ["1.0.0"]
+    assert read_entries(tmp_path / "none.json") == []
+
+
+def test_a_record_must_be_that_of_its_run(tmp_path: Path) -> None:
+    record = a_record({"a": [1.0]})
+    write_record(tmp_path / "other.json", record)
+    chosen = entry_of(record)
+    with pytest.raises(LeaderboardError, match="does not exist"):
+        record_of(chosen, tmp_path)
+    renamed = RecordedRun(**{name: getattr(chosen, name) for name in RecordedRun.__slots__} | {"run_id": "other"})
+    with pytest.raises(LeaderboardError, match="holds the record of another run"):
+        record_of(renamed, tmp_path)

@@ -1,0 +1,141 @@
+"""The pages of compare and history: nothing from outside is mark-up, on a page or a terminal; what is cut is said."""
+
+import csv
+import datetime
+import io
+from xml.etree import ElementTree
+
+import pytest
+from skill_evaluator.display.wording import probability
+from skill_evaluator.library.config import Policy
+from skill_evaluator.records.record import Record
+from skill_evaluator.reports.comparison import comparison_markdown, print_comparison
+from skill_evaluator.reports.history import print_csv, print_history, print_junit
+from skill_evaluator.reports.verdict_tables import signed
+from skill_evaluator.verdicts.comparison import Pair, compare_records
+from skill_evaluator.verdicts.history import history_of
+from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.rules import TierRules, VerdictRules, Waiver
+
+from tests.support.records import NOTHING, Score, a_record
+
+HOSTILE = "<img src=x onerror=alert(1)>|`](http://x)\n# title\x1b[31m[red]\u202e&\"'"
+JUDGE = VerdictRules(
+    rules=TierRules(policy=Policy(), skill=HOSTILE, primary_metric="field_level_f1"),
+    required_coverage=0.9,
+    waivers=[
+        Waiver(component=HOSTILE, metric="field_level_f1", reason=HOSTILE, expires=datetime.date(2020, 1, 1)),
+    ],
+    today=datetime.date(2026, 6, 1),
+)
+
+
+def hostile_pair() -> Pair:
+    names = [f"{at}{HOSTILE}" for at in range(12)]
+    good: dict[str, list[Score]] = {name: [0.9, 0.92, 0.91] for name in names}
+    bad: dict[str, list[Score]] = {name: [0.3, 0.31, "unparseable"] for name in names}
+    outside = {"skill": HOSTILE, "model_id": HOSTILE, "served_model": HOSTILE}
+    return Pair(
+        baseline=a_record(
+            good, **outside, run_id="1" + HOSTILE, skill_version="1.0.0", fields={HOSTILE: dict.fromkeys(names, (3, 3))}
+        ),
+        candidate=a_record(
+            bad,
+            **outside,
+            run_id="2" + HOSTILE,
+            skill_version="2.0.0",
+            fields={HOSTILE: dict.fromkeys(names, (0, 3))},
+            failures={HOSTILE: 12},
+        ),
+    )
+
+
+def hostile_result() -> ComparisonResult:
+    return compare_records(HOSTILE, [hostile_pair()], JUDGE, left_out={HOSTILE: HOSTILE})
+
+
+def without_code(page: str) -> str:
+    """What of a page is not inside a code span (fences of two backticks here, since the name holds one)."""
+    return "".join(page.split("``")[::2])
+
+
+def test_nothing_from_outside_is_mark_up_on_a_page() -> None:
+    page = comparison_markdown(hostile_result())
+    assert "<img" in page
+    for mark in ("<img", "](", "\x1b", "\u202e", "# title"):
+        assert mark not in without_code(page), mark
+    rows = [line for line in page.replace("\\|", "").splitlines() if line.startswith("|")]
+    assert {row.count("|") for row in rows} == {11, 8, 4, 5}  # metrics, fields, cases, runs
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "json"])
+def test_no_control_character_reaches_a_terminal(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_comparison(hostile_result(), form)  # type: ignore[arg-type]
+    print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, JUDGE), form)  # type: ignore[arg-type]
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert "\n# title" not in out
+    assert "[red]" in out
+
+
+def _sequence() -> list[Record]:
+    pair = hostile_pair()
+    assert pair.baseline is not None
+    return [pair.baseline, pair.candidate]
+
+
+def test_history_is_no_mark_up_either(capsys: pytest.CaptureFixture[str]) -> None:
+    print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, JUDGE), "markdown")
+    page = capsys.readouterr().out
+    for mark in ("<img", "](", "# title"):
+        assert mark not in without_code(page), mark
+
+
+def test_junit_is_xml_whatever_the_names_are(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = f"{HOSTILE}\x00\ufffe\ud800]]>"
+    print_junit(history_of(hostile, {hostile: _sequence()}, JUDGE))
+    root = ElementTree.fromstring(capsys.readouterr().out.encode())
+    assert (root.tag, root.get("tests"), root.get("failures"), root.get("skipped")) == ("testsuites", "1", "1", "0")
+    assert (root.get("name") or "").startswith("<img src=x onerror=alert(1)>|`](http://x)\\n# title\\u001b[31m")
+    (test,) = root.iter("testcase")
+    assert test.get("name") == "1.0.0 → 2.0.0"
+    (failure,) = test.iter("failure")
+    assert (failure.get("type"), (failure.get("message") or "")[:30]) == ("regressed", "regressed: field_level_f1 fell")
+
+
+def test_csv_has_a_line_a_run_and_metric_and_no_formula(capsys: pytest.CaptureFixture[str]) -> None:
+    formula = "=cmd|' /C calc'!A0"
+    rows = [a_record({"a": [1.0]}, model_id=formula, run_id="+1", reproducibility={"\x1b": NOTHING}).row()]
+    print_csv(rows)
+    header, *lines = csv.reader(io.StringIO(capsys.readouterr().out))
+    found = [dict(zip(header, line, strict=True)) for line in lines]
+    assert [(one["kind"], one["metric"]) for one in found] == [
+        ("accuracy", "field_level_f1"),
+        ("reproducibility", "\\u001b"),
+    ]
+    assert (found[0]["model_id"], found[0]["run_id"], found[0]["complete"]) == (f"'{formula}", "'+1", "true")
+
+
+def test_long_lists_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"case-{at:02d}" for at in range(30)]
+    fields = {f"field-{at:02d}": dict.fromkeys(names, (2, 2)) for at in range(20)}
+    fallen = {path: dict.fromkeys(names, (0, 2)) for path in fields}
+    good, bad = ({name: [score, score - 0.01] for name in names} for score in (0.9, 0.2))
+    pair = Pair(baseline=a_record(good, fields=fields), candidate=a_record(bad, fields=fallen))
+    print_comparison(compare_records("s", [pair], JUDGE), "text")
+    out = capsys.readouterr().out
+    assert "broke: 30" in out
+    assert "… and 20 more" in out
+    assert "field-03 2/2 → 0/2 and 16 more" in out
+    assert "… and 10 more fields" in out
+
+
+@pytest.mark.parametrize(("value", "shown"), [(None, "–"), (0.0, "<0.001"), (0.0004, "<0.001"), (0.05, "0.050")])
+def test_a_small_probability_is_not_nothing(value: float | None, shown: str) -> None:
+    assert probability(value) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [(None, "–"), (-0.0001, "0.000"), (0.25, "+0.250"), (-0.25, "-0.250")])
+def test_a_difference_of_nothing_has_no_sign(value: float | None, shown: str) -> None:
+    assert signed(value) == shown

@@ -1,0 +1,190 @@
+"""What became of a plan, for people: every run with its figures and its calls, and nothing taken for mark-up."""
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
+from skill_evaluator.library.config import Policy
+from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
+from skill_evaluator.verdicts.comparison import Pair, compare_records
+from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.rules import TierRules, VerdictRules
+
+from tests.support.markdown import read_page
+from tests.support.odd_texts import HOSTILE
+from tests.support.records import a_record
+
+FIGURES = Figures(skill_version="1.1.0", accuracy=0.9, ci95=(0.85, 0.95), reproducibility=0.5)
+
+
+def run(**changed: Any) -> RunOutcome:
+    fields: dict[str, Any] = {
+        "skill": "a",
+        "model_id": "m",
+        "status": "complete",
+        "reason": "",
+        "planned": 60,
+        "scored": 60,
+        "failed": {},
+        "run_id": "r",
+        "primary_metric": "field_level_f1",
+        "figures": FIGURES,
+        "cost_usd": 0.1234,
+    }
+    return RunOutcome(**{**fields, **changed})
+
+
+def nothing(**changed: Any) -> RunOutcome:
+    return run(scored=0, run_id=None, primary_metric=None, figures=None, cost_usd=None, **changed)
+
+
+def outcome(*runs: RunOutcome, reason: str = "") -> Outcome:
+    return Outcome(invocation="i", head=None, reason=reason, dry_run=False, runs=list(runs))
+
+
+def row(one: RunOutcome) -> list[str]:
+    ((_, cells),) = read_page(outcome_markdown(outcome(one))).tables
+    return cells
+
+
+def test_a_complete_run_stands_with_its_figures() -> None:
+    expected = [
+        "a",
+        "m",
+        "1.1.0",
+        "field_level_f1",
+        "0.900 (0.850 to 0.950)",
+        "–",
+        "0.500",
+        "60/60",
+        "$0.1234",
+        "",
+    ]
+    assert row(run()) == expected
+
+
+def test_what_is_not_known_is_a_dash() -> None:
+    bare = FIGURES.model_copy(update={"ci95": None, "accuracy": None, "reproducibility": None})
+    assert row(run(figures=bare, cost_usd=None))[4:9] == ["–", "–", "–", "60/60", "–"]
+    assert row(nothing(status="missing", reason="nothing arrived"))[2:] == [
+        *["–"] * 5,
+        "0/60",
+        "–",
+        "MISSING; nothing arrived",
+    ]
+
+
+def test_what_is_incomplete_says_so_and_why() -> None:
+    one = run(status="incomplete", scored=40, failed={"refusal": 3, "timeout": 7}, reason="cap reached")
+    assert row(one)[7:] == ["40/60", "$0.1234", "INCOMPLETE; 3 refusal, 7 timeout; cap reached"]
+
+
+def test_the_first_line_accounts_for_every_call() -> None:
+    runs = (
+        run(),
+        run(status="incomplete", scored=40, failed={"timeout": 5}),
+        nothing(status="missing"),
+        nothing(status="skipped", planned=1000),
+    )
+    text = outcome_markdown(outcome(*runs))
+    assert (
+        "4 runs (1 complete, 1 incomplete, 1 missing, 1 skipped); "
+        "1,180 calls planned: 100 scored, 5 failed, 1,075 not run."
+    ) in text
+    assert "Nothing was to be evaluated." in outcome_markdown(outcome())
+
+
+def test_the_verdict_stands_in_the_row_of_its_run_and_in_full_below() -> None:
+    before = a_record({"x": [1.0] * 10}, run_id="old", skill="a")
+    after = a_record({"x": [0.0] * 10}, run_id="r", skill="a")
+    rules = TierRules(policy=Policy(), skill="a", primary_metric="field_level_f1")
+    judge = VerdictRules(rules=rules, required_coverage=0.9, waivers=[], today=datetime.date(2026, 1, 1))
+    verdict = compare_records("a", [Pair(baseline=before, candidate=after)], judge)
+    page = outcome_markdown(outcome(run()).model_copy(update={"verdicts": [verdict]}))
+    assert read_page(page).tables[0][1][5] == "regressed"
+    assert "## `a`: regressed on these fixtures; beyond them inconclusive" in page
+
+
+def compared(skill: str, *scores: float) -> tuple[list[RunOutcome], ComparisonResult]:
+    """A component whose models had 0.9 on many documents and now these scores: what became of it, and the verdict."""
+    names = [f"case-{at:02d}" for at in range(30)]
+    fields = {f"contract.parties[].field-{at:02d}": dict.fromkeys(names, (2, 2)) for at in range(40)}
+    fallen = {path: dict.fromkeys(names, (0, 2)) for path in fields}
+    pairs, runs = [], []
+    for at, score in enumerate(scores):
+        before, after = ({name: [one, one - 0.01] for name in names} for one in (0.9, score))
+        of_model = {"skill": skill, "model_id": f"vendor/model-{at}"}
+        pairs.append(
+            Pair(
+                baseline=a_record(before, fields=fields, run_id=f"{skill}-old-{at}", **of_model),
+                candidate=a_record(
+                    after, fields=fallen if score < 0.9 else fields, run_id=f"{skill}-new-{at}", **of_model
+                ),
+            )
+        )
+        runs.append(run(run_id=f"{skill}-new-{at}", **of_model))
+    rules = TierRules(policy=Policy(), skill=skill, primary_metric="field_level_f1")
+    judge = VerdictRules(rules=rules, required_coverage=0.9, waivers=[], today=datetime.date(2026, 1, 1))
+    return runs, compare_records(skill, pairs, judge)
+
+
+def test_the_page_begins_with_what_is_worse_and_unfolds_nothing_else() -> None:
+    better, one = compared("better", 0.9, 0.9)
+    worse, other = compared("worse", 0.9, 0.2)
+    made = outcome(*better, *worse, run(skill="new", run_id="x"), nothing(status="missing", skill="lost"))
+    page = outcome_markdown(made.model_copy(update={"verdicts": [one, other]}))
+    assert [line for line in page.splitlines() if line.startswith("- ") and " on `" in line] == [
+        "- ▼ **regressed**, worse than the recorded version: `worse` on `vendor/model-1`",
+        "- ! **not measured** in full, so nothing is said: `lost` on `m`",
+        "- = **unchanged**, a drop beyond what is tolerated is ruled out: "
+        "`better` on `vendor/model-0`, `better` on `vendor/model-1`, `worse` on `vendor/model-0`",
+        "- – no lower version is recorded to compare with: `new` on `m`",
+    ]
+    assert page.index("## `worse`: regressed") < page.index("## `better`: unchanged")
+    assert page.index("### ▼ `vendor/model-1`") < page.index("<details>")
+    assert page.count("<details>") == page.count("</details>") == 3
+
+
+def test_many_regressions_are_named_up_to_ten() -> None:
+    runs, verdict = compared("a", *[0.2] * 12)
+    page = outcome_markdown(outcome(*runs).model_copy(update={"verdicts": [verdict]}))
+    assert "`a` on `vendor/model-9`, 2 more\n" in page
+
+
+def test_eight_models_with_forty_fields_fit_into_a_comment() -> None:
+    runs, verdict = compared("receipts", *[0.2] * 8)
+    page = outcome_markdown(outcome(*runs).model_copy(update={"verdicts": [verdict]}))
+    assert len(page) < 60_000
+    assert "… and 30 more fields" in page
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_from_outside_leaves_its_place(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = FIGURES.model_copy(update={"skill_version": text})
+    one = run(skill=text, model_id=text, reason=text, primary_metric=text, figures=figures)
+    made = outcome(one, run(failed={text: 1}), reason=text)
+    page = read_page(outcome_markdown(made))
+    assert page.mark_up == ["h2", "ul"]
+    assert [[len(cells) for cells in table] for table in page.tables] == [[10, 10, 10]]
+    assert all(character.isprintable() for code in page.code for character in code)
+    print_outcome(made, "text")
+    printed = capsys.readouterr().out
+    assert all(character.isprintable() or character == "\n" for character in printed)
+    print_outcome(outcome(run()), "json")
+    assert json.loads(capsys.readouterr().out)["runs"][0]["scored"] == 60
+
+
+def test_through_a_pipe_a_run_is_one_line_with_nothing_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    name, why = "a-component-with-a-long-name" * 3, "nothing arrived of " + "a-job" * 20
+    print_outcome(outcome(nothing(status="missing", skill=name, reason=why)), "text")
+    (_, line) = capsys.readouterr().out.splitlines()
+    assert line.startswith(name)
+    assert line.rstrip().endswith(why)
+
+
+def test_many_runs_are_cut_and_that_is_said() -> None:
+    text = outcome_markdown(outcome(*[run()] * 305))
+    assert len(read_page(text).tables[0]) == 301
+    assert "… and 5 more." in text

@@ -1,0 +1,120 @@
+"""A plan for people: what runs, why, in how many calls and at what cost, and nothing from outside taken for mark-up."""
+
+import json
+
+import pytest
+from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, Skipped
+from skill_evaluator.reports.plan import plan_markdown, print_plan
+
+from tests.support.markdown import read_page
+from tests.support.odd_texts import HOSTILE
+
+
+def entry(
+    skill: str, model: str, cost: float | None = 0.5, shard: str | None = None, cap: float | None = None
+) -> Entry:
+    return Entry(
+        id=f"{skill}@{model}",
+        skill=skill,
+        skill_version="1.1.0",
+        model_id=model,
+        provider="openai",
+        environment="eval-openai",
+        key_variable="OPENAI_API_KEY",
+        shard=shard,
+        replicates=100,
+        seed=0,
+        cases={f"case-{number}": "d" for number in range(6)},
+        digests={},
+        cost_upper_usd=cost,
+        max_cost_usd=cap,
+    )
+
+
+def plan(*entries: Entry, skipped: list[Skipped] | None = None, **changed: object) -> Plan:
+    by_skill = {one.skill: sorted({other.model_id for other in entries if other.skill == one.skill}) for one in entries}
+    made = Plan(
+        invocation="20240101T000000Z-abc123",
+        created="2024-01-01T00:00:00Z",
+        trigger="push",
+        base=None,
+        head=None,
+        entries=list(entries),
+        chosen=[Chosen(skill=skill, models=models, reason="MINOR 1.0.0 → 1.1.0") for skill, models in by_skill.items()],
+        skipped=skipped or [],
+        faults=[],
+    )
+    return made.model_copy(update=changed)
+
+
+def test_what_runs_stands_with_jobs_calls_and_cost() -> None:
+    made = plan(
+        entry("a", "m", shard="1/2"), entry("a", "m", shard="2/2"), entry("a", "n"), entry("b", "m"), untouched=3
+    )
+    page = read_page(plan_markdown(made))
+    assert page.words[1] == "4 jobs, 2,400 calls, $2.00 at most; 3 components untouched."
+    assert page.tables == [
+        [
+            ["component", "models", "jobs", "calls", "cost at most", "why"],
+            ["a", "m, n", "3", "1,800", "$1.50", "MINOR 1.0.0 → 1.1.0"],
+            ["b", "m", "1", "600", "$0.50", "MINOR 1.0.0 → 1.1.0"],
+        ]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (plan(), "Nothing to evaluate."),
+        (plan(untouched=1), "Nothing to evaluate; 1 component untouched."),
+        (plan(entry("a", "m", cost=None)), "1 job, 600 calls, unknown cost at most."),
+        (plan(entry("a", "m", cap=0.25), entry("a", "n", cap=0.1)), "$1.00 at most, capped at $0.35."),
+        (plan(entry("a", "m"), dry_run=True), "$0.50 at most, as a dry run (no call is made)."),
+    ],
+)
+def test_the_first_line_says_it_all(made: Plan, words: str) -> None:
+    assert read_page(plan_markdown(made)).words[1].endswith(words)
+
+
+def test_what_does_not_run_stands_with_its_reason_and_what_is_wrong_with_its_place() -> None:
+    skipped = [Skipped(skill="a", models=["m", "n"], reason="PATCH since the recorded 1.0.0")]
+    faults = [Fault(file="components/b/prompt.md", line=3, message="raise it above 1.0.0")]
+    page = read_page(plan_markdown(plan(skipped=skipped, faults=faults, reason="why")))
+    assert page.tables[0][1] == ["a", "m, n", "PATCH since the recorded 1.0.0"]
+    assert page.tables[1][1] == ["components/b/prompt.md:3", "raise it above 1.0.0"]
+    assert "why" in page.code
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_from_outside_leaves_its_place(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    made = plan(
+        entry("a", "m"),
+        skipped=[Skipped(skill=text, models=[text], reason=text)],
+        faults=[Fault(file=text, line=1, message=text)],
+        reason=text,
+    )
+    page = read_page(plan_markdown(made))
+    assert page.mark_up == ["h2", "h3", "h3"]
+    assert [[len(row) for row in table] for table in page.tables] == [[6, 6], [3, 3], [2, 2]]
+    assert all(character.isprintable() for code in page.code for character in code)
+    print_plan(made, "text")
+    printed = capsys.readouterr().out
+    assert all(character.isprintable() or character == "\n" for character in printed)
+    assert printed.count("\n") == len(printed.splitlines()) == 5
+    print_plan(made.model_copy(update={"reason": ""}), "json")
+    assert json.loads(capsys.readouterr().out)["faults"][0]["line"] == 1
+
+
+def test_a_long_table_and_a_long_message_are_cut_and_that_is_said() -> None:
+    skipped = [Skipped(skill=f"s{number}", models=["m"], reason="r") for number in range(205)]
+    faults = [Fault(file="f", line=1, message="x" * 1000)]
+    text = plan_markdown(plan(skipped=skipped, faults=faults))
+    assert len(read_page(text).tables[0]) == 201
+    assert "… and 5 more." in text
+    assert " … " in text
+    assert "x" * 401 not in text
+
+
+def test_markdown_may_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    print_plan(plan(entry("a", "m")), "markdown")
+    assert capsys.readouterr().out == plan_markdown(plan(entry("a", "m")))

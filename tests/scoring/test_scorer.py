@@ -1,0 +1,202 @@
+"""Every planned call accounted for: tables of what became of a case's replicates → its scores."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.contract import Contract
+from skill_evaluator.metrics.diagnosis.contract_errors import ContractError
+from skill_evaluator.metrics.diagnosis.per_field import FieldCounts
+from skill_evaluator.providers.base import Completion
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.scoring.scorer import CaseScore, Scorer
+from skill_evaluator.scoring.summaries import contract
+
+from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate, scorecard
+from tests.support.json_values import thorough
+
+TRUTH = {"shop": "A", "total": 9, "items": ["x"]}
+RIGHT = '{"shop": "A", "total": 9, "items": ["x"]}'
+ALSO_RIGHT = '```json\n{"items": ["x"], "total": 9.0, "shop": "A"}\n```'
+WRONG = '{"shop": "A", "total": 8, "items": ["x"]}'  # 2 of 3 leaves
+INVALID = '{"shop": "A"}'  # 2·1 ÷ (3 + 1)
+PROSE = "I think it is 9."
+
+
+@pytest.fixture(scope="module")
+def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
+    return component(tmp_path_factory.mktemp("library"))
+
+
+def score(skill: Component, outcomes: Sequence[str], *, labelled: bool = True) -> CaseScore:
+    (found,) = scorecard(skill, [(case("a", TRUTH, labelled=labelled), outcomes)]).cases
+    return found
+
+
+@pytest.mark.parametrize(
+    ("replicates", "outcomes", "f1", "valid", "exact_pairs", "f1_pairs"),
+    [
+        ([RIGHT, RIGHT], ["scored", "scored"], [1, 1], [1, 1], 1, 1),
+        ([RIGHT, ALSO_RIGHT], ["scored", "scored"], [1, 1], [1, 1], 1, 1),
+        ([RIGHT, WRONG], ["scored", "scored"], [1, 2 / 3], [1, 1], 0, 2 / 3),
+        ([RIGHT, INVALID], ["scored", "scored"], [1, 1 / 2], [1, 0], 0, 1 / 2),
+        # no JSON: not measured (of validity: not valid), and it agrees with nothing
+        ([RIGHT, PROSE], ["scored", "unparseable"], [1, None], [1, 0], 0, 0),
+        ([PROSE, PROSE], ["unparseable", "unparseable"], [None, None], [0, 0], 0, 0),
+        (["", RIGHT, RIGHT], ["unparseable", "scored", "scored"], [None, 1, 1], [0, 1, 1], 1 / 3, 1 / 3),
+        # refused or cut off: answers, too, whatever their text
+        ([RIGHT, REFUSED], ["scored", "refused"], [1, None], None, 0, 0),
+        ([RIGHT, RIGHT, TRUNCATED], ["scored", "scored", "truncated"], [1, 1, None], None, 1 / 3, 1 / 3),
+        ([REFUSED, TRUNCATED], ["refused", "truncated"], [None, None], None, 0, 0),
+        # no answer: nothing measured, and no pair
+        ([RIGHT, FAILED], ["scored", "provider_error"], [1, None], [1, None], None, None),
+        ([RIGHT, RIGHT, FAILED], ["scored", "scored", "provider_error"], [1, 1, None], [1, 1, None], 1, 1),
+        ([NOT_RUN, WRONG], ["not_run", "scored"], [None, 2 / 3], [None, 1], None, None),
+        ([FAILED, NOT_RUN], ["provider_error", "not_run"], [None, None], [None, None], None, None),
+    ],
+)
+def test_what_a_cases_replicates_score(
+    skill: Component,
+    replicates: list[str],
+    outcomes: list[str],
+    f1: list[Any],
+    valid: list[Any] | None,
+    exact_pairs: float | None,
+    f1_pairs: float | None,
+) -> None:
+    found = score(skill, replicates)
+    assert list(found.outcomes) == outcomes
+    assert list(found.metrics["field_level_f1"]) == pytest.approx(f1)
+    assert valid is None or list(found.metrics["schema_valid"]) == valid
+    assert found.reproducibility["pairwise_exact_match"] == (exact_pairs and pytest.approx(exact_pairs))
+    assert found.reproducibility["pairwise_field_f1"] == (f1_pairs and pytest.approx(f1_pairs))
+
+
+def test_a_case_without_truth_is_scored_for_what_needs_none(skill: Component) -> None:
+    found = score(skill, [RIGHT, WRONG, PROSE], labelled=False)
+    assert found.outcomes == ("scored", "scored", "unparseable")
+    assert found.metrics["schema_valid"] == (1, 1, 0)
+    assert found.metrics["field_level_f1"] == found.metrics["exact_match"] == (None, None, None)
+    assert found.reproducibility["pairwise_exact_match"] == 0.0
+    assert found.reproducibility["distinct_outputs"] == 3.0
+    assert found.stability["shop"] == pytest.approx(2 / 3)
+    assert found.fields == {}
+
+
+def test_a_truth_that_is_null_is_a_truth(tmp_path: Path) -> None:
+    skill = component(tmp_path, schema={"type": ["object", "null"]})
+    (found,) = scorecard(skill, [(case("a", None), ["null", "{}"])]).cases
+    assert found.metrics["exact_match"] == (1, 0)
+
+
+def test_fields_are_counted_over_the_scored_replicates(skill: Component) -> None:
+    found = score(skill, [RIGHT, RIGHT, WRONG, INVALID, PROSE, REFUSED, FAILED])
+    assert {path: total.counts for path, total in found.fields.items()} == {
+        "shop": FieldCounts(right=4),
+        "total": FieldCounts(right=2, wrong=1, missing=1),
+        "items[]": FieldCounts(right=3, missing=1),
+    }
+
+
+def test_what_is_wrong_with_an_output_is_looked_into_once_for_each_distinct_text(
+    skill: Component, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    violations = Contract.violations
+    monkeypatch.setattr(Contract, "violations", lambda self, value: asked.append(value) or violations(self, value))
+    found = score(skill, [RIGHT, ALSO_RIGHT, INVALID, INVALID, PROSE, REFUSED])
+    assert asked == [{"shop": "A"}]
+    assert [(contract.holds, times) for contract, times in found.contracts] == [(True, 1), (True, 1), (False, 2)]
+    assert found.contracts[2][0].errors == (ContractError("total", "required", '"total" is a required property'),)
+
+
+def test_a_case_keeps_what_joins_truth_and_agreement(skill: Component) -> None:
+    found = score(skill, [RIGHT, ALSO_RIGHT, WRONG])
+    assert found.exact == 2
+    assert found.profile == {"shop": "stable_right", "total": "flaky", "items[]": "stable_right"}
+    assert found.filled == {"shop": (3, 3), "total": (3, 3), "items[]": (3, 3)}
+    assert found.arrays["items"].stability == 1.0
+    unlabelled = score(skill, [RIGHT, ALSO_RIGHT, WRONG], labelled=False)
+    assert (unlabelled.exact, unlabelled.filled) == (None, {})
+    assert unlabelled.profile == {"shop": "stable", "total": "flaky", "items[]": "stable"}
+    assert unlabelled.values == found.values
+
+
+def test_agreement_is_blind_to_the_truth(skill: Component) -> None:
+    answers = [RIGHT, WRONG, INVALID, PROSE]
+    (one,) = scorecard(skill, [(case("a", TRUTH), answers)]).cases
+    (other,) = scorecard(skill, [(case("a", {"shop": "Z", "total": 1, "items": []}), answers)]).cases
+    assert one.reproducibility == other.reproducibility
+    assert (one.stability, one.values, one.arrays) == (other.stability, other.values, other.arrays)
+
+
+def test_reasons_are_counted_by_their_stable_word(skill: Component) -> None:
+    found = scorecard(
+        skill,
+        [(case("a", TRUTH), [RIGHT, PROSE, PROSE, ""]), (case("b", TRUTH), [REFUSED, TRUNCATED, FAILED, NOT_RUN])],
+    )
+    assert found.reasons == {"empty": 1, "not_json": 2, "output_limit": 1, "refusal": 1, "server_error": 1}
+    assert found.failures == {"not_run": 1, "provider_error": 1, "refused": 1, "truncated": 1, "unparseable": 3}
+    assert found.retries == 2
+
+
+def test_what_answers_used_is_kept_for_every_answer(skill: Component) -> None:
+    found = scorecard(skill, [(case("a", TRUTH), [RIGHT, PROSE, FAILED, NOT_RUN])])
+    assert [usage.input_tokens for usage in found.usages] == [100, 100]
+    assert found.latencies_s == (0.5, 0.5)
+    assert found.served_models == ("served-1",)
+
+
+def test_served_models_come_by_how_often_they_answered(skill: Component) -> None:
+    scorer = Scorer(skill, [case("a", TRUTH)], 3)
+    for index, served in enumerate(("one", "two", "two")):
+        scorer.add(Replicate(call=Call("a", index), completion=Completion(text=RIGHT, served_model=served)))
+    assert scorer.scorecard().served_models == ("two", "one")
+
+
+outcomes = st.sampled_from([RIGHT, ALSO_RIGHT, WRONG, INVALID, PROSE, "", REFUSED, TRUNCATED, FAILED, NOT_RUN])
+tables = st.integers(1, 4).flatmap(
+    lambda replicates: st.lists(st.lists(outcomes, min_size=replicates, max_size=replicates), min_size=1, max_size=4)
+)
+
+
+@thorough
+@given(table=tables)
+def test_scored_and_failed_are_all_that_was_planned(skill: Component, table: list[list[str]]) -> None:
+    found = scorecard(skill, [(case(f"c{index}", TRUTH), row) for index, row in enumerate(table)])
+    scored = sum(outcome == "scored" for one in found.cases for outcome in one.outcomes)
+    assert scored + sum(found.failures.values()) == found.planned == sum(map(len, table))
+    assert found.answered == sum(outcome not in (FAILED, NOT_RUN) for row in table for outcome in row)
+    for one in found.cases:
+        for values in one.metrics.values():
+            assert len(values) == found.replicates
+        assert one.exact == one.metrics["exact_match"].count(1.0)
+
+
+@thorough
+@given(table=tables, seed=st.randoms(use_true_random=False))
+def test_the_order_in_which_answers_come_never_matters(skill: Component, table: list[list[str]], seed: Any) -> None:
+    cases = [case(f"c{index}", TRUTH) for index in range(len(table))]
+    calls = [(one, index, table[row][index]) for row, one in enumerate(cases) for index in range(len(table[0]))]
+    shuffled = seed.sample(calls, len(calls))
+    scorer = Scorer(skill, cases, len(table[0]))
+    for one, index, outcome in shuffled:
+        made = replicate(one.id, index, outcome)
+        if made is not None:
+            scorer.add(made)
+    found, expected = scorer.scorecard(), scorecard(skill, list(zip(cases, table, strict=True)))
+    assert (found.reasons, found.failures) == (expected.reasons, expected.failures)
+    for one, other in zip(found.cases, expected.cases, strict=True):
+        assert (one.outcomes, one.metrics) == (other.outcomes, other.metrics)
+        assert one.reproducibility == pytest.approx(other.reproducibility)
+        assert one.stability == pytest.approx(other.stability)
+        assert {path: total.counts for path, total in one.fields.items()} == {
+            path: total.counts for path, total in other.fields.items()
+        }
+        assert (one.profile, one.values, one.filled) == (other.profile, other.values, other.filled)
+        assert (one.arrays, one.exact) == (other.arrays, other.exact)
+    assert contract(found) == contract(expected)

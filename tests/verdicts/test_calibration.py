@@ -1,0 +1,139 @@
+"""A record's own replicates through the gate: what must be found where the truth is known, and in what form."""
+
+import datetime
+import random
+from typing import Any
+
+import pytest
+from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.library.config import Policy
+from skill_evaluator.records.record import Record
+from skill_evaluator.reports.calibration import calibration_markdown, print_calibration
+from skill_evaluator.verdicts.calibration import Calibration, calibrate
+from skill_evaluator.verdicts.rules import TierRules, VerdictRules, Waiver
+
+from tests.support.records import Score, a_record
+
+NAMES = [f"case-{at:02}" for at in range(12)]
+
+
+def noisy(replicates: int = 8, **changed: Any) -> Record:
+    """Twelve cases whose replicates differ: shares, a rate, and a field."""
+    dice = random.Random(4)
+    ease = {name: 0.5 + 0.4 * dice.random() for name in NAMES}
+    shares: dict[str, list[Score]] = {
+        name: [sum(dice.random() < ease[name] for _ in range(20)) / 20 for _ in range(replicates)] for name in NAMES
+    }
+    rates = {name: [float(dice.random() < ease[name]) for _ in range(replicates)] for name in NAMES}
+    return a_record(
+        shares,
+        other={"exact_match": rates},
+        fields={"total": {name: (int(sum(rates[name])), replicates) for name in NAMES}},
+        agreement=dict.fromkeys(NAMES, 0.5),
+        **changed,
+    )
+
+
+def judge(*waivers: Waiver, **policy: Any) -> VerdictRules:
+    return VerdictRules(
+        rules=TierRules(policy=Policy.model_validate(policy), skill="s", primary_metric="field_level_f1"),
+        required_coverage=0.9,
+        waivers=list(waivers),
+        today=datetime.date(2026, 6, 1),
+    )
+
+
+@pytest.fixture(scope="module")
+def found() -> Calibration:
+    return calibrate(noisy(), judge(), times=100, seed=1)
+
+
+def test_where_nothing_differs_alarms_are_as_rare_as_promised(found: Calibration) -> None:
+    assert found.planted[0].drop == 0.0
+    assert found.planted[0].nominal == found.alpha == 0.05
+    assert found.false_alarms <= 0.05 + 3 * (0.05 * 0.95 / 100) ** 0.5
+    assert abs(found.planted[0].fell) < 0.01
+
+
+def test_the_larger_the_planted_drop_the_more_often_it_is_found(found: Calibration) -> None:
+    shares = [row.regressed for row in found.planted]
+    assert shares[0] < 0.05 < shares[2]
+    assert shares[-1] == 1.0
+    assert found.planted[-1].fell == pytest.approx(4 * found.tolerance, abs=0.02)
+
+
+def test_measured_power_is_near_the_nominal(found: Calibration) -> None:
+    for row in found.planted[1:]:
+        assert row.nominal is not None
+        assert row.regressed == pytest.approx(row.nominal, abs=0.25)
+
+
+def test_what_is_said_adds_up(found: Calibration) -> None:
+    for row in found.planted:
+        assert row.regressed + row.improved + row.unchanged + row.inconclusive == pytest.approx(1.0)
+    assert (found.n_cases, found.replicates, found.left_out, found.family) == (12, 4, 0, 3)
+
+
+def test_the_same_seed_finds_the_same() -> None:
+    assert calibrate(noisy(), judge(), 10, seed=3) == calibrate(noisy(), judge(), 10, seed=3)
+
+
+def test_a_record_without_noise_raises_no_alarm_and_every_large_drop() -> None:
+    even = a_record({name: [0.9] * 20 for name in NAMES})
+    found = calibrate(even, judge(), 20, seed=0)
+    assert found.false_alarms == 0.0
+    assert found.planted[-1].regressed == 1.0
+    assert found.planted[0].unchanged == 1.0
+
+
+def test_a_rate_falls_by_answers_that_turn_wrong() -> None:
+    rates: dict[str, list[Score]] = {name: [1.0] * 20 for name in NAMES}
+    found = calibrate(a_record(rates), judge(), 100, seed=0)
+    for row in found.planted:
+        assert row.fell == pytest.approx(row.drop, abs=0.03)
+
+
+def test_fewer_than_four_replicates_are_refused() -> None:
+    with pytest.raises(LeaderboardError, match=r"has 3 replicates a case; .* needs at least 4"):
+        calibrate(noisy(replicates=3), judge(), 10, seed=0)
+
+
+def test_cases_with_too_few_answers_are_left_out_and_counted() -> None:
+    cases: dict[str, list[Score]] = {"a": [0.5, 0.6, 0.7, 0.8], "b": [0.5, 0.6, 0.7, "provider_error"]}
+    found = calibrate(a_record(cases), judge(), 5, seed=0)
+    assert (found.n_cases, found.left_out, found.replicates) == (1, 1, 2)
+
+
+def test_waivers_and_coverage_of_the_run_do_not_matter() -> None:
+    waiver = Waiver(component="s", metric="field_level_f1", reason="known", expires=datetime.date(2027, 1, 1))
+    assert calibrate(noisy(coverage=0.2), judge(waiver), 20, seed=0).planted[-1].regressed == 1.0
+
+
+def test_the_gate_of_the_policy_is_the_one_calibrated() -> None:
+    found = calibrate(noisy(), judge(gate="generalises", tolerance=0.1), 20, seed=0)
+    assert (found.gate, found.tolerance) == ("generalises", 0.1)
+    assert [row.drop for row in found.planted] == pytest.approx([0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4])
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[int, int]] = []
+    calibrate(noisy(4), judge(), 10, seed=0, told=lambda done, of: told.append((done, of)))
+    assert told[-1] == (22, 22)
+
+
+def test_the_page_shows_measured_beside_nominal(found: Calibration, capsys: pytest.CaptureFixture[str]) -> None:
+    print_calibration(found, "text")
+    text = capsys.readouterr().out
+    page = calibration_markdown(found)
+    for shown in (text, page):
+        assert f"false alarms {found.false_alarms:.1%} of 100, nominal at most 5.0%" in shown
+        assert "halves of 4 replicates in 12 cases, 3 measures" in shown
+    assert page.count("\n| ") == 8
+    print_calibration(found, "json")
+    assert Calibration.model_validate_json(capsys.readouterr().out) == found
+
+
+def test_names_from_outside_are_no_mark_up(found: Calibration) -> None:
+    page = calibration_markdown(found.model_copy(update={"model_id": "a|b", "skill": "`x`"}))
+    assert "`a\\|b`" in page
+    assert "`` `x` ``" in page

@@ -1,0 +1,322 @@
+"""The specification of verdicts: (baseline, candidate, policy) → what is said, on these fixtures and beyond them."""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from skill_evaluator.library.config import Policy
+from skill_evaluator.records.record import Record
+from skill_evaluator.verdicts.comparison import Pair, compare_records
+from skill_evaluator.verdicts.results import ModelVerdict
+from skill_evaluator.verdicts.rules import TierRules, VerdictRules, Waiver
+
+from tests.support.records import Score, a_record
+
+Cases = Mapping[str, list[Score]]
+
+
+def alike(count: int, *scores: Score) -> dict[str, list[Score]]:
+    """So many cases with the same scores."""
+    return {f"case-{index:04d}": list(scores) for index in range(count)}
+
+
+def shifted(cases: Cases, by: float) -> dict[str, list[Score]]:
+    """The same cases, moved by about so much: by a little more in some than in others."""
+    return {
+        case_id: [score + by + 0.01 * (at % 3 - 1) for score in scores if not isinstance(score, str)]
+        for at, (case_id, scores) in enumerate(cases.items())
+    }
+
+
+def varied(count: int, replicates: int) -> dict[str, list[Score]]:
+    """Cases of different difficulty, each with replicates that differ a little."""
+    return {
+        f"case-{index:04d}": [0.5 + 0.3 * (index % 7) / 7 + 0.02 * ((index + 3 * one) % 5) for one in range(replicates)]
+        for index in range(count)
+    }
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the specification."""
+
+    says: str
+    before: Record
+    after: Record
+    fixtures: str
+    beyond: str
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+
+
+TWELVE = varied(12, 5)
+PERFECT = alike(20, *[1.0] * 10)
+PAIRS = {f"case-{index:04d}": [1.0 if index % 4 else 0.0] for index in range(2000)}
+FLIPPED = {case_id: ([1.0 - scores[0]] if case_id < "case-0012" else scores) for case_id, scores in PAIRS.items()}
+
+SPECIFICATION = [
+    Row("a large drop in every case", a_record(TWELVE), a_record(shifted(TWELVE, -0.3)), "regressed", "regressed"),
+    Row("a large gain in every case", a_record(TWELVE), a_record(shifted(TWELVE, 0.2)), "improved", "improved"),
+    Row(
+        "no case in common",
+        a_record(TWELVE),
+        a_record({f"other-{name}": scores for name, scores in TWELVE.items()}),
+        "incomparable",
+        "incomparable",
+        reason="no case is the same in both",
+    ),
+    Row(
+        "most cases of the baseline lost",
+        a_record(TWELVE),
+        a_record(dict(list(TWELVE.items())[:4])),
+        "inconclusive",
+        "inconclusive",
+        reason="coverage 0.33 is below the required 0.90",
+    ),
+    Row(
+        "ten identical pairs of one replicate",
+        a_record(alike(10, 1.0)),
+        a_record(alike(10, 1.0)),
+        "inconclusive",
+        "inconclusive",
+        reason="one replicate a case says nothing of chance",
+    ),
+    Row(
+        "ten identical cases of 3 replicates: a drop of 0.095 may have gone unseen",
+        a_record(alike(10, *[1.0] * 3)),
+        a_record(alike(10, *[1.0] * 3)),
+        "inconclusive",
+        "inconclusive",
+    ),
+    Row(
+        "ten nearly identical cases of 3 replicates: a rare failure may have gone unseen all the same",
+        a_record(alike(10, 0.9, 0.91, 0.9)),
+        a_record(alike(10, 0.9, 0.9, 0.91)),
+        "inconclusive",
+        "inconclusive",
+        reason="30 answers leave room for a failure in 0.095 that none shows",
+    ),
+    Row(
+        "ten identical cases of 10 replicates",
+        a_record(alike(10, *[1.0] * 10)),
+        a_record(alike(10, *[1.0] * 10)),
+        "unchanged",
+        "inconclusive",
+    ),
+    Row(
+        "two thousand pairs with few balanced changes", a_record(PAIRS), a_record(FLIPPED), "inconclusive", "unchanged"
+    ),
+    Row(
+        "one case with 40 replicates that fell",
+        a_record({"only": [1.0, 0.9] * 20}),
+        a_record({"only": [0.3, 0.4] * 20}),
+        "regressed",
+        "inconclusive",
+    ),
+    Row(
+        "everything unparseable in the candidate",
+        a_record(alike(12, *[0.9] * 5)),
+        a_record(alike(12, *["unparseable"] * 5)),
+        "regressed",
+        "regressed",
+    ),
+    Row(
+        "everything unparseable in the baseline",
+        a_record(alike(12, *["unparseable"] * 5)),
+        a_record(alike(12, *[0.9] * 5)),
+        "improved",
+        "improved",
+    ),
+    Row(
+        "an outage of the provider",
+        a_record(alike(12, *[0.9] * 5)),
+        a_record(alike(12, *["provider_error"] * 5)),
+        "inconclusive",
+        "inconclusive",
+        reason="coverage 0.00",
+    ),
+    Row("all perfect on both sides", a_record(PERFECT), a_record(PERFECT), "unchanged", "inconclusive"),
+    Row(
+        "a drop inside the tolerance, beyond chance",
+        a_record(TWELVE),
+        a_record(shifted(TWELVE, -0.02)),
+        "unchanged",
+        "unchanged",
+    ),
+    Row(
+        "the same drop where none is tolerated",
+        a_record(TWELVE),
+        a_record(shifted(TWELVE, -0.02)),
+        "regressed",
+        "regressed",
+        policy={"tolerance": 0.0},
+    ),
+    Row(
+        "improvement in one field, regression in another, both advisory",
+        a_record(
+            alike(12, *[0.5] * 10),
+            fields={"a": dict.fromkeys(alike(12), (0, 10)), "b": dict.fromkeys(alike(12), (10, 10))},
+        ),
+        a_record(
+            alike(12, *[0.5] * 10),
+            fields={"a": dict.fromkeys(alike(12), (10, 10)), "b": dict.fromkeys(alike(12), (0, 10))},
+        ),
+        "unchanged",
+        "inconclusive",
+    ),
+    Row(
+        "a drop in one critical field only",
+        a_record(alike(12, *[0.5] * 10), fields={"b": dict.fromkeys(alike(12), (10, 10))}),
+        a_record(alike(12, *[0.5] * 10), fields={"b": dict.fromkeys(alike(12), (0, 10))}),
+        "regressed",
+        "regressed",
+        policy={"components": {"s": {"fields": {"b": {"tier": "critical"}}}}},
+    ),
+    Row(
+        "answers agree less while accuracy is flat",
+        a_record(PERFECT, agreement=dict.fromkeys(PERFECT, 1.0)),
+        a_record(PERFECT, agreement={name: 0.3 + 0.01 * (at % 3) for at, name in enumerate(PERFECT)}),
+        "regressed",
+        "regressed",
+        reason="a stability regression",
+    ),
+    Row(
+        "another schema",
+        a_record(TWELVE),
+        a_record(TWELVE, digests={"prompt": "p", "schema": "other", "settings": "m", "datasets": "d"}),
+        "incomparable",
+        "incomparable",
+        reason="the schema changed",
+    ),
+    Row(
+        "other settings of the model",
+        a_record(TWELVE),
+        a_record(TWELVE, digests={"prompt": "p", "schema": "s", "settings": "other", "datasets": "d"}),
+        "incomparable",
+        "incomparable",
+        reason="settings changed",
+    ),
+    Row(
+        "another scorer",
+        a_record(TWELVE),
+        a_record(TWELVE, scorer_version=99),
+        "incomparable",
+        "incomparable",
+        reason="scored by different rules",
+    ),
+]
+
+
+def judge(policy: Mapping[str, Any], *waivers: Waiver) -> VerdictRules:
+    return VerdictRules(
+        rules=TierRules(policy=Policy.model_validate(policy), skill="s", primary_metric="field_level_f1"),
+        required_coverage=0.9,
+        waivers=list(waivers),
+        today=datetime.date(2026, 6, 1),
+    )
+
+
+def compared(
+    before: Record | None, after: Record, policy: Mapping[str, Any] | None = None, *waivers: Waiver
+) -> ModelVerdict:
+    (model,) = compare_records("s", [Pair(baseline=before, candidate=after)], judge(policy or {}, *waivers)).models
+    return model
+
+
+@pytest.mark.parametrize("row", SPECIFICATION, ids=lambda row: row.says)
+def test_the_specification(row: Row) -> None:
+    found = compared(row.before, row.after, row.policy)
+    assert (found.verdict, found.generalises) == (row.fixtures, row.beyond)
+    assert row.reason in "; ".join(found.reasons)
+
+
+def test_the_policy_says_which_question_gates() -> None:
+    before, after = a_record(alike(10, *[1.0] * 10)), a_record(alike(10, *[1.0] * 10))
+    assert compared(before, after).verdict == "unchanged"
+    assert compared(before, after, {"gate": "generalises"}).verdict == "inconclusive"
+
+
+def test_without_a_lower_version_there_is_nothing_to_compare_with() -> None:
+    found = compared(None, a_record(TWELVE))
+    assert (found.verdict, found.reasons) == (
+        "incomparable",
+        ["there is no complete record of a lower version to compare with"],
+    )
+
+
+def test_a_changed_case_is_left_out_and_named() -> None:
+    after = a_record(TWELVE)
+    moved = after.per_case[0].model_copy(update={"digest": "another"})
+    found = compared(a_record(TWELVE), after.model_copy(update={"per_case": [moved, *after.per_case[1:]]}))
+    assert found.cases.left_out == {"case-0000": "document or truth changed"}
+    assert found.metrics[0].n_cases == 11
+
+
+@pytest.mark.parametrize(("expires", "verdict"), [("2026-06-01", "unchanged"), ("2026-05-31", "regressed")])
+def test_a_waiver_in_force_takes_a_regression_out_of_the_verdict_and_is_shown(expires: str, verdict: str) -> None:
+    waiver = Waiver(component="s", metric="exact_match", reason="known", expires=datetime.date.fromisoformat(expires))
+    before = a_record(PERFECT, other={"exact_match": alike(20, *[1.0] * 10)})
+    after = a_record(PERFECT, other={"exact_match": alike(20, *[0.0] * 10)})
+    found = compared(before, after, None, waiver)
+    assert found.verdict == verdict
+    waived = next(one.waived for one in found.metrics if one.metric == "exact_match")
+    assert waived is not None
+    assert (waived.reason, waived.in_force) == ("known", verdict == "unchanged")
+
+
+def test_cases_that_broke_or_were_fixed_are_named_with_their_fields() -> None:
+    before = a_record(
+        {"a": [1.0] * 5, "b": [0.0] * 5, "c": [0.5] * 5}, fields={"total": {"a": (5, 5), "b": (0, 5), "c": (5, 5)}}
+    )
+    after = a_record(
+        {"a": [0.0] * 5, "b": [0.8] * 5, "c": [0.5] * 5}, fields={"total": {"a": (1, 5), "b": (5, 5), "c": (5, 5)}}
+    )
+    cases = compared(before, after).cases
+    assert [(one.case_id, one.before, one.after, one.fields) for one in cases.broke] == [
+        ("a", 1.0, 0.0, {"total": "5/5 → 1/5"})
+    ]
+    assert [(one.case_id, one.fields) for one in cases.fixed] == [("b", {"total": "0/5 → 5/5"})]
+
+
+def test_the_family_is_all_measures_of_all_models() -> None:
+    """A drop that is beyond chance alone is not among many measures that say nothing."""
+    names = list(alike(8))
+    falls: dict[str, list[Score]] = {
+        name: [0.0 if (at + one) % 3 == 0 else 1.0 for one in range(6)] for at, name in enumerate(names)
+    }
+    before, after = a_record(alike(8, *[1.0] * 6)), a_record(falls)
+    noise = {f"field-{at}": dict.fromkeys(names, (3, 6)) for at in range(40)}
+    alone = compared(before, after).metrics[0]
+    among = compared(a_record(alike(8, *[1.0] * 6), fields=noise), a_record(falls, fields=noise)).metrics[0]
+    assert alone.p == among.p
+    assert alone.q is not None
+    assert among.q is not None
+    assert among.q > alone.q
+
+
+def test_the_drop_that_could_be_seen_is_of_the_whole_family() -> None:
+    noise = {f"field-{at}": dict.fromkeys(TWELVE, (at % 4, 5)) for at in range(20)}
+    alone, among = (
+        compared(a_record(TWELVE, fields=fields), a_record(shifted(TWELVE, -0.01), fields=fields)).metrics[0]
+        for fields in ({}, noise)
+    )
+    assert alone.detectable_drop is not None
+    assert among.detectable_drop is not None
+    assert alone.detectable_drop < among.detectable_drop
+
+
+def test_five_cases_could_not_have_shown_any_drop_beyond_them_and_that_is_said() -> None:
+    five = varied(5, 5)
+    found = compared(a_record(five), a_record(shifted(five, -0.3)), {"gate": "generalises"})
+    assert found.metrics[0].generalises.detectable_drop is None
+    assert "this run could have seen no drop, whatever its size" in "; ".join(found.reasons)
+
+
+def test_the_component_is_as_bad_as_its_worst_model() -> None:
+    good = Pair(baseline=a_record(TWELVE), candidate=a_record(TWELVE))
+    bad = Pair(baseline=a_record(TWELVE, model_id="n"), candidate=a_record(shifted(TWELVE, -0.3), model_id="n"))
+    result = compare_records("s", [good, bad], judge({}))
+    assert [one.verdict for one in result.models] == ["unchanged", "regressed"]
+    assert result.verdict == "regressed"

@@ -1,0 +1,125 @@
+"""A component's history: each step as compare judges it, and changes only where all versions measure the same."""
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+from skill_evaluator.library.config import Policy
+from skill_evaluator.records.record import Record
+from skill_evaluator.verdicts.comparison import Pair, compare_records
+from skill_evaluator.verdicts.history import ModelHistory, history_of
+from skill_evaluator.verdicts.rules import TierRules, VerdictRules
+
+from tests.support.records import Score, a_record
+
+
+def judge(**policy: Any) -> VerdictRules:
+    return VerdictRules(
+        rules=TierRules(policy=Policy.model_validate(policy), skill="s", primary_metric="field_level_f1"),
+        required_coverage=0.9,
+        waivers=[],
+        today=datetime.date(2026, 6, 1),
+    )
+
+
+def cases(level: float, count: int = 12, replicates: int = 5) -> dict[str, list[Score]]:
+    return {
+        f"case-{at:02d}": [level + 0.01 * (at % 5) + 0.01 * ((at + 2 * one) % 3) for one in range(replicates)]
+        for at in range(count)
+    }
+
+
+def run(version: str, level: float, **changed: Any) -> Record:
+    scores = changed.pop("cases", None) or cases(level)
+    model_id = changed.get("model_id", "m")
+    return a_record(scores, **{"skill_version": version, "run_id": f"{version}-{model_id}", **changed})
+
+
+def history(*records: Record, **policy: Any) -> ModelHistory:
+    (model,) = history_of("s", {"m": records}, judge(**policy)).models
+    return model
+
+
+def said(model: ModelHistory) -> list[tuple[str, str]]:
+    return [(change.version, change.direction) for change in model.changes]
+
+
+SEQUENCE = [run("1.0.0", 0.8), run("1.1.0", 0.8), run("1.2.0", 0.6), run("1.3.0", 0.6), run("1.4.0", 0.85)]
+
+
+def test_each_version_is_judged_against_the_one_before() -> None:
+    points = history(*SEQUENCE).points
+    assert [(point.version, point.step and point.step.verdict) for point in points] == [
+        ("1.0.0", None),
+        ("1.1.0", "unchanged"),
+        ("1.2.0", "regressed"),
+        ("1.3.0", "unchanged"),
+        ("1.4.0", "improved"),
+    ]
+    step = points[2].step
+    assert step is not None
+    assert (step.before, step.difference, step.reasons[0]) == ("1.1.0", -0.2, "field_level_f1 fell from 0.828 to 0.627")
+    assert round(points[2].strict_mean or 0, 3) == 0.627
+
+
+def test_the_version_that_made_it_worse_is_named_and_the_one_that_mended_it() -> None:
+    model = history(*SEQUENCE)
+    assert said(model) == [("1.2.0", "worse"), ("1.4.0", "better")]
+    worse, better = model.changes
+    assert (round(worse.before, 2), round(worse.after, 2), round(better.after, 2)) == (0.83, 0.63, 0.88)
+    assert worse.q <= 0.05
+
+
+def test_a_slow_decline_that_no_step_shows_is_a_change() -> None:
+    """Every step is within the tolerance; the sequence is not flat beyond chance."""
+    records = [run(f"1.{at}.0", 0.8 - 0.03 * at) for at in range(5)]
+    model = history(*records)
+    assert {point.step.verdict for point in model.points if point.step} == {"unchanged"}
+    assert {change.direction for change in model.changes} == {"worse"}
+
+
+def test_nothing_is_said_where_nothing_is_beyond_chance() -> None:
+    assert history(*(run(f"1.{at}.0", 0.8) for at in range(4))).changes == []
+    assert history(run("1.0.0", 0.8)).changes == []
+
+
+def test_changes_are_looked_for_only_since_the_measurement_is_the_same() -> None:
+    other = {"prompt": "p", "schema": "other", "settings": "m", "datasets": "d"}
+    model = history(run("1.0.0", 0.9), run("1.1.0", 0.5, digests=other), run("1.2.0", 0.5, digests=other))
+    assert model.changes == []
+    assert model.remarks == ["changes are looked for from 1.1.0 on: the schema changed"]
+    assert [point.step.verdict for point in model.points if point.step] == ["incomparable", "unchanged"]
+
+
+def test_changes_are_looked_for_on_the_cases_that_all_versions_have() -> None:
+    lacking = dict(list(cases(0.8).items())[:9])
+    model = history(run("1.0.0", 0, cases=lacking), run("1.1.0", 0.8), run("1.2.0", 0.5))
+    assert said(model) == [("1.2.0", "worse")]
+    assert model.changes[0].n_cases == 9
+    assert model.remarks == ["changes are looked for on 9 of 12 cases: those that all versions have unchanged"]
+
+
+def test_what_changed_at_the_same_time_is_said() -> None:
+    model = history(run("1.0.0", 0.8), run("1.1.0", 0.5, served_model="m-2"))
+    assert model.changes[0].remarks == ["the vendor served m-1, then m-2"]
+
+
+def test_beyond_the_fixtures_the_cases_are_the_sample() -> None:
+    """Two cases with many replicates fell for sure on themselves, and say nothing of others."""
+    few = [run(f"1.{at}.0", 0, cases=cases(level, 2, 20)) for at, level in enumerate((0.8, 0.8, 0.5))]
+    assert said(history(*few)) == [("1.2.0", "worse")]
+    assert history(*few, gate="generalises").changes == []
+
+
+def test_a_step_is_judged_in_one_family_with_the_models_that_came_to_the_same_version() -> None:
+    by_model: dict[str, Sequence[Record]] = {
+        "m": [run("1.0.0", 0.8), run("1.1.0", 0.75)],
+        "n": [run("0.9.0", 0.8, model_id="n"), run("1.1.0", 0.8, model_id="n")],
+    }
+    found = history_of("s", by_model, judge())
+    pairs = [Pair(baseline=before, candidate=after) for before, after in by_model.values()]
+    expected = compare_records("s", pairs, judge())
+    steps = [model.points[-1].step for model in found.models]
+    assert [step and (step.verdict, step.q) for step in steps] == [
+        (model.verdict, model.metrics[0].q) for model in expected.models
+    ]

@@ -1,0 +1,64 @@
+"""What is measured of each case: strict scores, agreement, fields; what says nothing is left out, never 0."""
+
+import pytest
+from skill_evaluator.records.record import CaseRecord, FieldCount
+from skill_evaluator.verdicts.measures import measures, strict_scores
+
+from tests.support.records import Score, a_record
+
+
+def case(*scores: Score, right: int = 0, n: int = 0) -> CaseRecord:
+    record = a_record({"a": list(scores)})
+    fields = {"total": FieldCount(right=right, n=n)} if n else {}
+    return record.per_case[0].model_copy(update={"fields": fields})
+
+
+@pytest.mark.parametrize(
+    ("scores", "strict"),
+    [
+        ((0.5, 0.7), (0.5, 0.7)),
+        ((0.5, "unparseable"), (0.5, 0.0)),
+        ((0.5, "refused", "truncated"), (0.5, 0.0, 0.0)),
+        ((0.5, "provider_error", "timeout", "not_run"), (0.5,)),
+        (("unparseable",), (0.0,)),
+        (("provider_error",), ()),
+        ((), ()),
+    ],
+)
+def test_strict_scores(scores: tuple[Score, ...], strict: tuple[float, ...]) -> None:
+    assert strict_scores(case(*scores), "field_level_f1") == strict
+
+
+def test_a_metric_that_says_nothing_about_a_case_is_not_a_zero() -> None:
+    one = case(0.5, 0.5, "unparseable").model_copy(update={"replicates": {"jaccard": [None, None, None]}})
+    assert strict_scores(one, "jaccard") == ()
+    assert strict_scores(one, "unknown") == ()
+
+
+def of_field(before: CaseRecord, after: CaseRecord) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    (found,) = (one for one in measures([(before, after)], []) if one.kind == "field")
+    return found.before[0], found.after[0]
+
+
+def test_a_field_is_right_or_wrong_once_an_answer() -> None:
+    assert of_field(case(1.0, 1.0, 1.0, right=2, n=3), case(1.0, 1.0, 1.0, right=0, n=3)) == ((1, 1, 0), (0, 0, 0))
+
+
+def test_the_items_of_an_array_in_an_answer_count_together() -> None:
+    """Twelve items in three answers, nine of them right: three scores with a mean of 9 ÷ 12."""
+    before, _ = of_field(case(1.0, 1.0, 1.0, right=9, n=12), case(1.0, right=1, n=1))
+    assert len(before) == 3
+    assert sum(before) / 3 == pytest.approx(9 / 12)
+
+
+def test_a_measure_has_the_cases_that_both_sides_have() -> None:
+    cases = [(case(1.0), case("provider_error")), (case(1.0), case(0.5))]
+    (found,) = measures(cases, ["field_level_f1"])
+    assert (found.before, found.after, found.differences) == (((1.0,),), ((0.5,),), [-0.5])
+    assert list(measures(cases[:1], ["field_level_f1"])) == []
+
+
+def test_agreement_is_one_value_a_case() -> None:
+    left, right = (a_record({"a": [1.0] * 3}, agreement={"a": share}).per_case[0] for share in (0.5, 0.25))
+    found = [one for one in measures([(left, right)], []) if one.kind == "reproducibility"]
+    assert [(one.name, one.before, one.after) for one in found] == [("pairwise_exact_match", ((0.5,),), ((0.25,),))]

@@ -1,0 +1,78 @@
+"""What each measure weighs and tolerates: the component's own word before the general one; waivers that fit."""
+
+import datetime
+from typing import Any
+
+import pytest
+from skill_evaluator.library.config import Policy
+from skill_evaluator.verdicts.measures import Kind, Measure
+from skill_evaluator.verdicts.rules import TierRules, Waiver, waiver_for
+
+
+def measure(name: str, kind: Kind = "accuracy") -> Measure:
+    return Measure(name=name, kind=kind, case_ids=("a",), before=((1.0,),), after=((1.0,),))
+
+
+def rules(policy: dict[str, Any], skill: str = "s") -> TierRules:
+    return TierRules(policy=Policy.model_validate(policy), skill=skill, primary_metric="f1")
+
+
+PRIMARY, OTHER, FIELD = measure("f1"), measure("exact_match"), measure("total", "field")
+OWN = {"components": {"s": {"metrics": {"f1": {"tolerance": 0.3}}, "fields": {"total": {"tier": "critical"}}}}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "of", "tier", "tolerance"),
+    [
+        ({}, PRIMARY, "critical", 0.05),
+        ({}, OTHER, "supporting", 0.05),
+        ({}, FIELD, "advisory", 0.05),
+        ({}, measure("pairwise_exact_match", "reproducibility"), "supporting", 0.05),
+        ({"tolerance": 0.1}, PRIMARY, "critical", 0.1),
+        ({"metrics": {"f1": {"tier": "advisory", "tolerance": 0.2}}}, PRIMARY, "advisory", 0.2),
+        ({"metrics": {"f1": {"tier": "advisory", "tolerance": 0.2}}, **OWN}, PRIMARY, "advisory", 0.3),
+        ({"metrics": {"total": {"tier": "critical"}}}, FIELD, "advisory", 0.05),
+        (OWN, FIELD, "critical", 0.05),
+        ({"components": {"s": {"tolerance": 0.0}}}, PRIMARY, "critical", 0.0),
+        ({"metrics": {"f1": {"tolerance": 0.2}}, "components": {"s": {"tolerance": 0.0}}}, PRIMARY, "critical", 0.2),
+        ({"components": {"other": {"tolerance": 0.0}}}, PRIMARY, "critical", 0.05),
+    ],
+)
+def test_what_a_measure_weighs_and_tolerates(policy: dict[str, Any], of: Measure, tier: str, tolerance: float) -> None:
+    found = rules(policy)
+    assert (found.tier(of), found.tolerance(of)) == (tier, tolerance)
+
+
+def test_a_component_may_have_an_alpha_of_its_own() -> None:
+    policy = {"alpha": 0.1, "components": {"s": {"alpha": 0.01}}}
+    assert (rules(policy).alpha, rules(policy, "other").alpha) == (0.01, 0.1)
+
+
+def waiver(**changed: Any) -> Waiver:
+    value = {"component": "s", "metric": "f1", "reason": "known", "expires": "2026-06-01"}
+    return Waiver.model_validate({**value, **changed})
+
+
+@pytest.mark.parametrize(
+    ("of", "given", "fits"),
+    [
+        (PRIMARY, waiver(), True),
+        (PRIMARY, waiver(model="m"), True),
+        (PRIMARY, waiver(model="n"), False),
+        (PRIMARY, waiver(component="t"), False),
+        (OTHER, waiver(), False),
+        (FIELD, waiver(metric="total"), False),
+        (FIELD, waiver(metric=None, field="total"), True),
+        (measure("total"), waiver(metric=None, field="total"), False),
+    ],
+)
+def test_a_waiver_fits_its_measure_component_and_model_only(of: Measure, given: Waiver, fits: bool) -> None:
+    assert (waiver_for(of, "s", "m", [given]) is not None) == fits
+
+
+def test_of_several_waivers_the_one_that_ends_last_counts() -> None:
+    late = waiver(expires="2027-01-01")
+    found = waiver_for(PRIMARY, "s", "m", [waiver(), late, waiver(expires="2020-01-01")])
+    assert found == late
+    assert found is not None
+    assert found.expires == datetime.date(2027, 1, 1)

@@ -1,0 +1,1 @@
+"""What an audit says: the results of every model and the cautions that go with them."""

@@ -1,0 +1,180 @@
+"""A cube → everything an audit finds. The one place where its parts meet; each is computed in a module of its own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from skill_evaluator.audit.cube.cube import Cube, Floats
+from skill_evaluator.audit.findings.cautions import cautions, cohort_changes
+from skill_evaluator.audit.findings.results import (
+    AuditResult,
+    BenchmarkUsed,
+    Medians,
+    ModelAudit,
+    Resampled,
+    Thresholds,
+)
+from skill_evaluator.audit.statistics import figures
+from skill_evaluator.audit.statistics.grades import (
+    DRAWS,
+    QUARTERS,
+    GradeOdds,
+    cuts_of,
+    degrees_apart,
+    grade_odds,
+    grades_of,
+    quadrants_of,
+    scale_of,
+)
+from skill_evaluator.audit.statistics.intervals import Intervals, bounds, intervals_of, matched_degrees
+from skill_evaluator.audit.statistics.neutrality import neutrality_of
+from skill_evaluator.audit.statistics.noise import Noise, corrected_fluctuation, most_noise, noise_of
+from skill_evaluator.audit.statistics.regimes import regimes_of
+from skill_evaluator.audit.statistics.separating import separations_of
+from skill_evaluator.errors import AuditError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _CohortFigures:
+    """What is computed for all models at once."""
+
+    abilities: Floats
+    fluctuations: Floats
+    corrected: Floats | None
+    noise: Noise
+    intervals: Intervals
+    odds: GradeOdds | None
+
+
+def audit(
+    cube: Cube,
+    *,
+    resampled: Resampled | None = None,
+    bins: int = len(QUARTERS),
+    previous: AuditResult | None = None,
+) -> AuditResult:
+    """Audit a cube of at least two scenarios; raises AuditError.
+
+    `resampled`: what the intervals are over; both scenarios and cases where single answers are known, else scenarios.
+    """
+    if len(cube.scenarios) < 2:
+        raise AuditError(f"one scenario ({cube.scenarios[0]}) has no fluctuation; give at least two, better ten")
+    if resampled in ("cases", "both") and cube.outcomes is None:
+        raise AuditError(
+            f"--resample {resampled} needs single answers; this table has scores only: --resample scenarios"
+        )
+    scale = scale_of(bins, len(cube.models))
+    resampled = resampled or ("scenarios" if cube.outcomes is None else "both")
+    measured = _measure(cube, resampled, bins)
+    models = _models(cube, measured, scale)
+    first = int(measured.fluctuations.argmin())
+    steadiest = None if measured.odds is None else (cube.models[first], float(measured.odds.most_stable[first]))
+    found = [*cautions(cube, models, steadiest), *(cohort_changes(cube.models, previous) if previous else [])]
+    return AuditResult(
+        cohort=list(cube.models),
+        scenarios=list(cube.scenarios),
+        used=[
+            BenchmarkUsed(name=name, weight=float(weight), questions=cube.questions.get(name))
+            for name, weight in zip(cube.benchmarks, cube.weights, strict=True)
+        ],
+        replicates=cube.replicates,
+        treatment=cube.treatment,
+        resampled=resampled,
+        draws=DRAWS,
+        models=sorted(models, key=lambda one: (one.fluctuation, -one.ability)),
+        thresholds=_thresholds(measured.fluctuations, scale),
+        medians=_medians(measured),
+        noise_floor=_typical(measured.noise.floor),
+        noise_ceiling=_typical(most_noise(cube)),
+        neutrality=neutrality_of(cube),
+        regimes=regimes_of(models),
+        carriers=figures.scenario_carriers(cube),
+        cases=figures.case_carriers(cube),
+        separations=separations_of(cube, measured.noise.floor, [one.grade for one in models]),
+        warnings=found,
+    )
+
+
+def _measure(cube: Cube, resampled: Resampled, bins: int) -> _CohortFigures:
+    overall = cube.overall
+    noise = noise_of(cube, resampled)
+    variance = overall.var(axis=1, ddof=1)
+    degrees = degrees_apart(overall, matched_degrees(overall))
+    return _CohortFigures(
+        abilities=figures.abilities(cube),
+        fluctuations=figures.fluctuations(cube),
+        corrected=None if noise.floor is None else corrected_fluctuation(variance, noise.floor, overall.shape[1] - 1),
+        noise=noise,
+        intervals=intervals_of(overall, noise, resampled),
+        odds=None if resampled == "cases" else grade_odds(variance, noise.floor, degrees, bins),
+    )
+
+
+def _models(cube: Cube, measured: _CohortFigures, scale: Sequence[str]) -> list[ModelAudit]:
+    grades = grades_of(measured.fluctuations, scale)
+    left = measured.corrected
+    corrected = [None] * len(grades) if left is None else _corrected_grades(left, scale)
+    quadrants = quadrants_of(measured.abilities, measured.fluctuations)
+    adjusted = figures.adjusted(cube, scale)
+    return [
+        ModelAudit(
+            model=name,
+            ability=float(measured.abilities[m]),
+            ability_ci95=bounds(measured.intervals.ability, m),
+            fluctuation=float(measured.fluctuations[m]),
+            fluctuation_ci95=bounds(measured.intervals.fluctuation, m),
+            grade=grades[m],
+            quadrant=quadrants[m],
+            grade_probability=_odds(measured.odds, m, scale),
+            noise=None if measured.noise.floor is None else float(np.sqrt(measured.noise.floor[m])),
+            corrected=None if measured.corrected is None else float(measured.corrected[m]),
+            corrected_ci95=None if measured.intervals.corrected is None else bounds(measured.intervals.corrected, m),
+            corrected_grade=corrected[m],
+            benchmarks=figures.by_benchmark(cube, m),
+            shares=figures.shares_by_benchmark(cube, m),
+            scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
+            worst=figures.worst_of(cube, m),
+            adjusted=adjusted[m],
+            answers=dict(cube.answers[name]) if name in cube.answers else None,
+            usd_per_1000_right=_usd_per_1000_right(cube, name, float(measured.abilities[m])),
+            latency_s=cube.spending[name].latency_s if name in cube.spending else None,
+        )
+        for m, name in enumerate(cube.models)
+    ]
+
+
+def _corrected_grades(corrected: Floats, scale: Sequence[str]) -> list[str | None]:
+    """Grades by the corrected fluctuation; none for a model of whose fluctuation nothing is left."""
+    grades = grades_of(corrected, scale)
+    return [grade if left > 0 else None for grade, left in zip(grades, corrected, strict=True)]
+
+
+def _odds(odds: GradeOdds | None, model: int, scale: Sequence[str]) -> dict[str, float] | None:
+    return None if odds is None else dict(zip(scale, map(float, odds.probabilities[model]), strict=True))
+
+
+def _usd_per_1000_right(cube: Cube, model: str, ability: float) -> float | None:
+    spent = cube.spending.get(model)
+    if spent is None or spent.usd_per_call is None or ability == 0:
+        return None
+    return 1000 * spent.usd_per_call / (ability / 100)
+
+
+def _thresholds(fluctuations: Floats, scale: Sequence[str]) -> Thresholds | None:
+    if len(fluctuations) < 2:
+        return None
+    q25, q50, q75 = map(float, cuts_of(fluctuations))
+    cuts = {grade: float(cut) for grade, cut in zip(scale, cuts_of(fluctuations, len(scale)), strict=False)}
+    return Thresholds(q25=q25, q50=q50, q75=q75, cuts=cuts if len(scale) > len(QUARTERS) else {})
+
+
+def _medians(measured: _CohortFigures) -> Medians | None:
+    if len(measured.abilities) < 2:
+        return None
+    return Medians(ability=float(np.median(measured.abilities)), fluctuation=float(np.median(measured.fluctuations)))
+
+
+def _typical(variances: Floats | None) -> float | None:
+    """The cohort's typical standard deviation: of the median variance."""
+    return None if variances is None else float(np.sqrt(np.median(variances)))

@@ -1,0 +1,191 @@
+"""What an audit found, as `audit report --format json` prints it and as `report.json` keeps it.
+
+Figures are per cent right; spreads are in the same points. Nothing is computed here.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from skill_evaluator.errors import AuditError
+from skill_evaluator.files import FrozenModel, read_versioned
+
+Quadrant = Literal["safe default", "predictable baseline", "strong but scenario-fragile", "avoid"]
+Resampled = Literal["scenarios", "cases", "both"]
+Interval = tuple[float, float]
+AUDIT_VERSION = 1
+FEWEST_MODELS, FEWEST_SCENARIOS, FEWEST_QUESTIONS, FEWEST_REPLICATES = 4, 6, 50, 2  # below them a reader is warned
+
+
+class BenchmarkFigures(FrozenModel):
+    """One model on one benchmark."""
+
+    ability: float
+    fluctuation: float
+
+
+class Worst(FrozenModel):
+    """A model's tail: the scenario it is weakest in, its score there, and how far below its ability that is."""
+
+    scenario: str
+    score: float
+    drop: float
+
+
+class Adjusted(FrozenModel):
+    """The same model once each scenario's difficulty (its mean over the models) is taken out."""
+
+    fluctuation: float
+    grade: str | None
+
+
+class ModelAudit(FrozenModel):
+    """One model. `scenarios`: its score in each. `noise`: the spread that chance alone would give (a standard
+    deviation; what counts as chance goes by what is resampled), `corrected`: the fluctuation without it; None: unknown.
+
+    `grade` goes by `fluctuation` as measured, `corrected_grade` by `corrected`; `shares` of the variance by benchmark.
+    `answers`: how many were scored, and how many were unparseable, refused or truncated (and count as wrong) or failed.
+    """
+
+    model: str
+    ability: float
+    ability_ci95: Interval | None = None
+    fluctuation: float
+    fluctuation_ci95: Interval | None = None
+    grade: str | None
+    quadrant: Quadrant | None
+    grade_probability: dict[str, float] | None = None
+    noise: float | None = None
+    corrected: float | None = None
+    corrected_ci95: Interval | None = None
+    corrected_grade: str | None = None
+    benchmarks: dict[str, BenchmarkFigures]
+    shares: dict[str, float]
+    scenarios: dict[str, float]
+    worst: Worst
+    adjusted: Adjusted
+    answers: dict[str, int] | None = None
+    usd_per_1000_right: float | None = None
+    latency_s: float | None = None
+
+    @property
+    def odds(self) -> float | None:
+        """The probability of the grade that is printed."""
+        return (self.grade_probability or {}).get(self.grade) if self.grade else None
+
+
+class Thresholds(FrozenModel):
+    """Quartiles of the fluctuation over the cohort; `cuts` are all of them where finer grades were asked for."""
+
+    q25: float
+    q50: float
+    q75: float
+    cuts: dict[str, float] = {}
+
+
+class Medians(FrozenModel):
+    """Where the quadrants meet."""
+
+    ability: float
+    fluctuation: float
+
+
+class Shift(FrozenModel):
+    """A scenario that moves all models alike: by how many points on average, p, and q over the scenarios."""
+
+    scenario: str
+    shift: float
+    p: float
+    q: float
+    significant: bool
+
+
+class Neutrality(FrozenModel):
+    """Whether the scenarios are alike in difficulty. `means`: over the models, by scenario, in the audit's order.
+
+    `range` is largest less smallest mean; `trend_p` of a trend along the order (Mann and Kendall), `friedman_p` of any
+    difference at all.
+    """
+
+    means: list[float]
+    range: float
+    trend_tau: float | None = None
+    trend_p: float | None
+    friedman_p: float | None = None
+    shifts: list[Shift] = []
+    verdict: str
+
+
+class Ranked(FrozenModel):
+    """One place in a regime's list, and why in a sentence."""
+
+    model: str
+    reason: str
+
+
+class Regime(FrozenModel):
+    """Which model to take under a regime, best first; `note` says what the order goes by, or why there is none."""
+
+    title: str
+    note: str
+    ranked: list[Ranked]
+
+
+class Carrier(FrozenModel):
+    """A scenario or a question (`benchmark` says of which) and its share of the fluctuation, mean over the models."""
+
+    name: str
+    benchmark: str | None = None
+    share: float
+
+
+class Separation(FrozenModel):
+    """What it takes to tell two models' fluctuations apart (80 % power at 5 %).
+
+    `p`: of the difference seen (Pitman and Morgan). `scenarios`: needed with as many questions as now, and
+    `scenarios_more_questions` with four times as many; None: no number up to 10,000 is enough. `questions`: needed with
+    the scenarios there are; None: no number is enough. The last two are None, too, where the noise is not known.
+    """
+
+    stable: str
+    fragile: str
+    p: float | None
+    scenarios: int | None
+    scenarios_more_questions: int | None
+    questions: int | None = None
+
+
+class BenchmarkUsed(FrozenModel):
+    """A benchmark as it was used; `questions` is None where a table does not say."""
+
+    name: str
+    weight: float
+    questions: int | None
+
+
+class AuditResult(FrozenModel):
+    """The whole of it."""
+
+    audit_version: int = AUDIT_VERSION
+    cohort: list[str]
+    scenarios: list[str]
+    used: list[BenchmarkUsed]
+    replicates: int | None
+    treatment: str | None = None
+    resampled: Resampled
+    draws: int
+    models: list[ModelAudit]
+    thresholds: Thresholds | None
+    medians: Medians | None
+    noise_floor: float | None = None
+    noise_ceiling: float | None = None
+    neutrality: Neutrality
+    regimes: dict[str, Regime]
+    carriers: list[Carrier]
+    cases: list[Carrier]
+    separations: list[Separation]
+    warnings: list[str]
+
+
+def read_audit(path: Path) -> AuditResult:
+    """Read an earlier audit's report.json; raises AuditError."""
+    return read_versioned(AuditResult, path, "audit_version", AUDIT_VERSION, AuditError)

@@ -1,0 +1,1 @@
+"""An audit as people read it: pages, tables and charts."""

@@ -1,0 +1,244 @@
+"""An audit as a page: what to take first, then what that rests on, scenario by scenario and benchmark by benchmark.
+
+A finished result in, Markdown out; nothing in it that came from outside is taken for mark-up.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from skill_evaluator.audit.findings.results import AuditResult, ModelAudit, Regime
+from skill_evaluator.audit.report.charts import BOXES, HEAT, MAP, NEUTRALITY, map_names
+from skill_evaluator.audit.report.sheets import (
+    adjusted_sheet,
+    answer_sheet,
+    benchmark_sheet,
+    carrier_sheet,
+    model_sheet,
+    noise_sheet,
+    print_table,
+    probability_sheet,
+    score_sheet,
+    separation_sheet,
+    shift_sheet,
+    used_sheet,
+)
+from skill_evaluator.audit.report.wording import (
+    best_first,
+    cohort_words,
+    likelihood,
+    neutrality_words,
+    points,
+    threshold_words,
+    with_interval,
+)
+from skill_evaluator.audit.statistics.regimes import is_settled
+from skill_evaluator.display.safe_text import code_span, prose
+from skill_evaluator.display.sheets import Sheet, markdown_table, write
+from skill_evaluator.text import counted
+
+_MOST_RANKED, _MOST_CASES, _MOST_NAMED = 10, 10, 5
+
+
+def print_audit(result: AuditResult, form: Literal["text", "json", "markdown"]) -> None:
+    """Write it to stdout; a page that is printed has no charts beside it."""
+    if form == "json":
+        json.dump(result.model_dump(mode="json"), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    elif form == "markdown":
+        write(audit_markdown(result, charts=False))
+    else:
+        print_table(result)
+
+
+def audit_markdown(result: AuditResult, *, charts: bool = True) -> str:
+    """The page; with `charts` it shows those that `audit_charts.draw` writes to the folder `charts` beside it."""
+    blocks = [
+        *_conclusions(result, charts),
+        *_grounds(result),
+        *_scenarios(result, charts),
+        *_benchmarks(result, charts),
+        *_fluctuation(result, charts),
+        *_choices(result),
+        *_method(result),
+    ]
+    return "\n\n".join(block.rstrip("\n") for block in blocks if block) + "\n"
+
+
+def _conclusions(result: AuditResult, charts: bool) -> Iterator[str]:
+    yield "## Stability audit"
+    yield headline(result)
+    yield _image(charts, MAP, _map_words(result))
+    yield markdown_table(model_sheet(result))
+    yield (
+        "Ability: % right, mean over the scenarios; fluctuation: its spread over them, in points; in brackets 95 % "
+        "intervals. *Corrected*: the fluctuation without the noise of single answers, and with what a standard "
+        "deviation of few scenarios lacks on average (where there is no noise it is therefore the larger one). *Drop*: "
+        "how far the score in the worst scenario is below the ability."
+    )
+
+
+def headline(result: AuditResult) -> str:
+    """Which model is the safe default, and how clear that is."""
+    safe = [one for one in best_first(result) if one.quadrant == "safe default"]
+    among = f"Grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit."
+    if result.medians is None:
+        return f"**No model is called a safe default**: without medians there are no quadrants. {among}"
+    if not safe:
+        return f"**No model is a safe default**: none is both among the abler and among the steadier half. {among}"
+    first, *others = safe
+    sentences = [f"**{code_span(first.model)} is the safe default**: {_figures(first)}.", _certainty(first)]
+    if others:
+        named = [f"{code_span(one.model)}{_grade_in_brackets(one)}" for one in others[:_MOST_NAMED]]
+        more = [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
+        sentences.append(f"Safe defaults as well: {', '.join([*named, *more])}.")
+    return " ".join([*filter(None, sentences), among])
+
+
+def _figures(one: ModelAudit) -> str:
+    ability = f"ability {with_interval(one.ability, one.ability_ci95)}"
+    fluctuation = f"fluctuation {with_interval(one.fluctuation, one.fluctuation_ci95)}"
+    worst = f"in its worst scenario, {code_span(one.worst.scenario)}, it is {points(one.worst.drop)} points below"
+    return f"{ability}, {fluctuation}; {worst}"
+
+
+def _certainty(one: ModelAudit) -> str:
+    likely = one.odds
+    if one.grade is None:
+        return ""
+    if likely is None:
+        return f"Its grade is {code_span(one.grade)}; how sure that is, is not known."
+    clear = "settled" if is_settled(one) else "not settled: its true fluctuation may well belong to another"
+    return f"Its grade, {code_span(one.grade)}, has a probability of {likelihood(likely)} and is {clear}."
+
+
+def _grade_in_brackets(one: ModelAudit) -> str:
+    likely = one.odds
+    if one.grade is None:
+        return ""
+    return f" ({code_span(one.grade)}{'' if likely is None else f', {likelihood(likely)}'})"
+
+
+def _map_words(result: AuditResult) -> str:
+    across = [one.ability for one in result.models]
+    up = [one.fluctuation for one in result.models]
+    range_words = (
+        f"ability {points(min(across))} to {points(max(across))}, fluctuation {points(min(up))} to {points(max(up))}"
+    )
+    return f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up: {range_words}"
+
+
+def _grounds(result: AuditResult) -> Iterator[str]:
+    yield "### What the grades rest on"
+    yield f"- {prose(threshold_words(result))}\n- {cohort_words(result)}"
+    if any(one.grade_probability for one in result.models):
+        yield "Probability of each grade:"
+        yield markdown_table(_coded(probability_sheet(result)))
+    yield "\n".join(f"- warning: {prose(one)}" for one in result.warnings)
+
+
+def _scenarios(result: AuditResult, charts: bool) -> Iterator[str]:
+    models, scenarios = counted(len(result.models), "model"), counted(len(result.scenarios), "scenario")
+    yield "### Scenarios"
+    yield _image(charts, HEAT, f"Heat map of {models} in {scenarios}: each score against the model's ability")
+    scores = score_sheet(result, [code_span(name) for name in result.scenarios])
+    yield _folded("Score of each model in each scenario, % right", scores)
+    yield f"Are the scenarios alike? {neutrality_words(result.neutrality, prose)}."
+    means = result.neutrality.means
+    ends = f", from {points(min(means))} to {points(max(means))}" if means else ""
+    yield _image(charts, NEUTRALITY, f"Mean over the models in each of {scenarios}{ends}")
+    if result.neutrality.shifts:
+        yield "How far each scenario moves all models:"
+        yield markdown_table(shift_sheet(result))
+    yield "Grades once each scenario's difficulty, its mean over the models, is taken out:"
+    yield markdown_table(adjusted_sheet(result))
+
+
+def _benchmarks(result: AuditResult, charts: bool) -> Iterator[str]:
+    names = [one.name for one in result.used]
+    yield "### Benchmarks"
+    yield "Share: of the variance of the model's score over the scenarios."
+    yield markdown_table(benchmark_sheet(result, [code_span(name) for name in names]))
+    if any(one.answers for one in result.models):
+        yield "What became of the answers; unparseable, refused and truncated ones count as wrong:"
+        yield markdown_table(answer_sheet(result))
+    for name, file in zip(names, map_names(names), strict=True):
+        yield _image(charts, file, f"Map on {code_span(name)}: ability across and fluctuation up")
+
+
+def _fluctuation(result: AuditResult, charts: bool) -> Iterator[str]:
+    yield "### Fluctuation"
+    yield _image(
+        charts, BOXES, f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
+    )
+    floor, ceiling = result.noise_floor, result.noise_ceiling
+    lines = [] if floor is None else [f"noise floor {points(floor)}, as single answers tell"]
+    lines += [] if ceiling is None else [f"noise ceiling {points(ceiling)}, as if every answer had been drawn anew"]
+    yield f"What noise alone would give a typical model: {'; '.join(lines)}." if lines else ""
+    yield markdown_table(noise_sheet(result))
+    if result.carriers:
+        yield "What carries the fluctuation, mean over the models:"
+        yield markdown_table(carrier_sheet("scenario", result.carriers))
+    if result.cases:
+        yield markdown_table(carrier_sheet("question", result.cases[:_MOST_CASES]))
+    if result.separations:
+        yield (
+            "What it takes to tell the fluctuations of two models apart, if they are as they seem, with 80 % power at "
+            "5 %: scenarios with the questions there are, or questions (all benchmarks together) with the scenarios "
+            "there are. A dash: not known without single answers. The first pair was picked as the farthest apart."
+        )
+        yield markdown_table(separation_sheet(result))
+
+
+def _choices(result: AuditResult) -> Iterator[str]:
+    if result.regimes:
+        yield "### Which model to take"
+    for regime in result.regimes.values():
+        yield f"**{prose(regime.title)}**: {prose(regime.note)}" if regime.note else f"**{prose(regime.title)}**"
+        yield _ranking(regime)
+
+
+def _ranking(regime: Regime) -> str:
+    ranked = regime.ranked[:_MOST_RANKED]
+    lines = [f"{place}. {code_span(one.model)}: {prose(one.reason)}" for place, one in enumerate(ranked, 1)]
+    more = len(regime.ranked) - len(ranked)
+    return "\n".join([*lines, *([f"\n… and {more} more"] if more else [])])
+
+
+def _method(result: AuditResult) -> Iterator[str]:
+    replicates = "not known" if result.replicates is None else f"{result.replicates:,}"
+    facts = [
+        f"models: {_list(result.cohort)}",
+        f"scenarios: {_list(result.scenarios)}",
+        f"answers to a question (replicates): {replicates}",
+        f"left out of what was measured: {'nothing' if result.treatment is None else prose(result.treatment)}",
+        f"intervals: as if other {_resampled(result)} had been drawn",
+    ]
+    if any(one.grade_probability for one in result.models):
+        facts.append(f"odds of the grades: from {result.draws:,} draws of the models' true fluctuations")
+    yield "### How it was computed"
+    yield "\n".join(f"- {fact}" for fact in facts)
+    yield markdown_table(used_sheet(result))
+
+
+def _resampled(result: AuditResult) -> str:
+    return "scenarios and cases" if result.resampled == "both" else result.resampled
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(code_span(name) for name in names)
+
+
+def _image(charts: bool, file: str, words: str) -> str:
+    return f"![{words}](charts/{file})" if charts else ""
+
+
+def _folded(title: str, sheet: Sheet) -> str:
+    return f"<details><summary>{title}</summary>\n\n{markdown_table(sheet)}\n</details>"
+
+
+def _coded(sheet: Sheet) -> Sheet:
+    """The same with its headings, which are grades, as code."""
+    columns: Sequence[str] = [sheet.columns[0], *(code_span(name) for name in sheet.columns[1:])]
+    return Sheet(columns=columns, rows=sheet.rows, numbers=frozenset(columns[1:]))

@@ -1,0 +1,182 @@
+"""An audit scenario by scenario, drawn: the heat map, whether the scenarios are alike, and the spread of each model."""
+
+from typing import Any
+
+import altair as alt
+
+from skill_evaluator.audit.findings.results import AuditResult, ModelAudit
+from skill_evaluator.audit.report.wording import ablest_first, grades, points
+from skill_evaluator.display.chart_style import (
+    FONT_SIZE,
+    GREY,
+    INK,
+    WARNING,
+    drawn_from,
+    grade_legend,
+    grade_scales,
+    text_width,
+    title,
+)
+from skill_evaluator.display.safe_text import name_text, visible
+from skill_evaluator.display.wording import probability
+
+_BLUE = "#0072b2"
+_CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
+_BOX_STEP, _BOX_WIDTH = 26, 640
+_NARROWEST = 420  # a line of scenarios
+_LIMIT = 240  # pixels of a name on an axis
+_PALE = 0.6  # of the largest deviation: beyond it the text is white
+
+
+def heat_map(result: AuditResult) -> Any:
+    """Every score, coloured by how far it is from the model's ability."""
+    rows = [row for one in ablest_first(result) for row in _cells(one)]
+    most = max((abs(row["deviation"]) for row in rows), default=0.0) or 1.0
+    rows = [{**row, "pale": abs(row["deviation"]) > _PALE * most} for row in rows]
+    width = _cell_width(result) * len(result.scenarios)
+    across = alt.X("scenario:N", sort=_scenarios(result), title=None, axis=_scenario_axis(result, "top"))
+    base = drawn_from(rows).encode(x=across, y=alt.Y("model:N", sort=_models(result), title=None, axis=_names("left")))
+    colour = alt.Color(
+        "deviation:Q",
+        scale=alt.Scale(scheme="redblue", domain=[-most, most], domainMid=0),
+        legend=alt.Legend(title="points from the model's ability", orient="bottom", gradientLength=240, format="+.1f"),
+    )
+    text = base.mark_text(fontSize=FONT_SIZE - 1, aria=False).encode(
+        text="score:N", color=alt.condition("datum.pale", alt.value("white"), alt.value(INK))
+    )
+    heading = title(
+        "Score of each model in each scenario, % right",
+        "Blue: better than the model's own ability; red: worse. The ablest model is on top.",
+        width=width,
+    )
+    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, description="said:N")
+    height = _CELL_HEIGHT * len(result.models)
+    return alt.layer(squares, text).properties(width=width, height=height, title=heading)
+
+
+def _cells(one: ModelAudit) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": name_text(one.model),
+            "scenario": name_text(scenario),
+            "score": points(score, 1),
+            "deviation": score - one.ability,
+            "said": f"{visible(one.model)} in {visible(scenario)}: {points(score, 1)}",
+        }
+        for scenario, score in one.scenarios.items()
+    ]
+
+
+def neutrality_chart(result: AuditResult) -> Any:
+    """The mean over the models by scenario, against the models' own deviations; significant shifts marked."""
+    rows = [row for one in result.models for row in _cells(one)]
+    means = _means(result)
+    width = max(_NARROWEST, _cell_width(result) * len(result.scenarios))
+    x = alt.X("scenario:N", sort=_scenarios(result), title="scenario", axis=_scenario_axis(result, "bottom"))
+    up = "points from a model's ability"
+    y = alt.Y("deviation:Q", title=up, axis=alt.Axis(format="+.1f"))
+    line = drawn_from(means).encode(x=x, y=y)
+    ends = {"low": min(one["deviation"] for one in means), "high": max(one["deviation"] for one in means)}
+    marked = drawn_from([one for one in means if one["significant"]]).encode(x=x, y=y)
+    layers = [
+        drawn_from([ends])
+        .mark_rect(color=_BLUE, opacity=0.13, aria=False)
+        .encode(y=alt.Y("low:Q", title=up), y2="high"),
+        drawn_from([{"zero": 0}]).mark_rule(color=GREY).encode(y=alt.Y("zero:Q", title=up)),
+        drawn_from(rows).mark_circle(color=GREY, opacity=0.3, size=26, aria=False).encode(x=x, y=y),
+        line.mark_line(color=_BLUE, strokeWidth=2, aria=False),
+        line.mark_point(filled=True, color=_BLUE, size=60, opacity=1).encode(description="said:N"),
+        marked.mark_point(filled=True, shape="diamond", color=WARNING, size=170, opacity=1, aria=False),
+    ]
+    for side, shown in (
+        (-14, [one for one in means if one["deviation"] >= 0]),
+        (14, [one for one in means if one["deviation"] < 0]),
+    ):
+        look = {"dy": side, "fontSize": FONT_SIZE, "fontWeight": "bold"}
+        text = drawn_from(shown).encode(x=x, y=y, text="mean:N")
+        layers += [text.mark_text(**look, stroke="white", strokeWidth=3, aria=False), text.mark_text(**look, color=INK)]
+    heading = title("Are the scenarios alike?", *_neutrality_words(result), width=width)
+    return alt.layer(*layers).properties(width=width, height=320, title=heading)
+
+
+def _means(result: AuditResult) -> list[dict[str, Any]]:
+    middle = sum(result.neutrality.means) / len(result.neutrality.means)
+    shifts = {one.scenario: one for one in result.neutrality.shifts}
+    rows = []
+    for scenario, mean in zip(result.scenarios, result.neutrality.means, strict=True):
+        shift = shifts.get(scenario)
+        said = f"{visible(scenario)}: mean {points(mean)}"
+        rows.append(
+            {
+                "scenario": name_text(scenario),
+                "deviation": mean - middle,
+                "mean": points(mean, 1),
+                "significant": shift is not None and shift.significant,
+                "said": said if shift is None else f"{said}, q {probability(shift.q)}",
+            }
+        )
+    return rows
+
+
+def _neutrality_words(result: AuditResult) -> list[str]:
+    found = result.neutrality
+    marks = "Line: mean over the models, in % right; grey: each model; band: the range of the means, "
+    shifted = any(one.significant for one in found.shifts)
+    also = "; diamond: a shift beyond chance" if shifted else ""
+    return [visible(found.verdict), f"{marks}{points(found.range)} points{also}."]
+
+
+def box_chart(result: AuditResult) -> Any:
+    """The spread of each model over the scenarios; the ablest on top."""
+    rows = [
+        {**row, "own": score, "grade": "" if one.grade is None else visible(one.grade)}
+        for one in result.models
+        for row, score in zip(_cells(one), one.scenarios.values(), strict=True)
+    ]
+    given = [visible(grade) for grade in grades(result)]
+    plain = any(one.grade is None for one in result.models)
+    colours, _ = grade_scales([*given, ""] if plain else given)
+    base = drawn_from(rows).encode(
+        x=alt.X("own:Q", title="% right in a scenario", scale=alt.Scale(zero=False)),
+        y=alt.Y("model:N", sort=_models(result), title=None, axis=_names("left")),
+    )
+    boxes = base.mark_boxplot(
+        extent="min-max",
+        size=13,
+        opacity=0.45,
+        median={"color": INK, "strokeWidth": 2},
+        rule={"color": GREY},
+        box={"stroke": GREY, "strokeWidth": 0.6},
+    ).encode(color=alt.Color("grade:N", scale=colours, sort=given, legend=grade_legend() if given else None))
+    dots = base.mark_circle(color=INK, opacity=0.5, size=16, aria=False)
+    heading = title(
+        "Spread of each model over the scenarios",
+        "Box: the middle half; line: the median; whiskers: the worst and the best scenario; dots: scenarios.",
+        width=_BOX_WIDTH,
+    )
+    height = _BOX_STEP * len(result.models)
+    return alt.layer(boxes, dots).properties(width=_BOX_WIDTH, height=height, title=heading)
+
+
+def _models(result: AuditResult) -> list[str]:
+    return [name_text(one.model) for one in ablest_first(result)]
+
+
+def _scenarios(result: AuditResult) -> list[str]:
+    return [name_text(name) for name in result.scenarios]
+
+
+def _cell_width(result: AuditResult) -> int:
+    return _WIDE_CELL if len(result.scenarios) <= _MANY_SCENARIOS else _NARROW_CELL
+
+
+def _scenario_axis(result: AuditResult, orient: Any) -> alt.Axis:
+    """Names upright where each fits above its column, else aslant."""
+    widest = max((text_width(name) for name in _scenarios(result)), default=0.0)
+    return _names(orient, 0 if widest < _cell_width(result) else -40)
+
+
+def _names(orient: Any, angle: int = 0) -> alt.Axis:
+    return alt.Axis(
+        orient=orient, labelAngle=angle, labelLimit=_LIMIT, ticks=False, domain=False, labelPadding=6, grid=False
+    )

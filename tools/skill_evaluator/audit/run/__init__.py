@@ -1,0 +1,1 @@
+"""Ask the questions of an audit and gather the answers."""

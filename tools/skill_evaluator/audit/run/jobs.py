@@ -1,0 +1,107 @@
+"""audit-plan.json: an audit cut into jobs of CI, one a model or a shard of its questions.
+
+Written once by `audit plan`; the jobs and the report go by it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from skill_evaluator.audit.run.manifest import AuditManifest
+from skill_evaluator.ci.matrix import Cut, environment_of, job_words, key_variable_of, shard_counts
+from skill_evaluator.errors import AuditError
+from skill_evaluator.files import FrozenModel, read_versioned
+from skill_evaluator.library.config import Jobs, Model
+from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.runner.prices import InputSize, estimate
+from skill_evaluator.runner.runs import slug
+from skill_evaluator.runner.schedule import Shard
+
+PLAN_VERSION = 1
+
+
+class AuditJob(FrozenModel):
+    """One job: a model, or a shard of its questions. `max_cost_usd` is its part of the plan's cap."""
+
+    id: str
+    model_id: str
+    provider: str
+    environment: str
+    key_variable: str
+    shard: str | None
+    calls: int
+    cost_upper_usd: float | None
+    max_cost_usd: float | None = None
+
+
+class AuditPlan(FrozenModel):
+    """The file audit-plan.json."""
+
+    plan_version: int = PLAN_VERSION
+    reason: str = ""
+    audit: AuditManifest
+    jobs: list[AuditJob]
+
+    def refuse_other_part(self, models: Sequence[str], shard: str | None) -> None:
+        """Raise AuditError for a shard that is none of the plan's."""
+        known = {job.shard for job in self.jobs if not models or job.model_id in models}
+        if shard is not None and shard not in known:
+            raise AuditError(f"--shard {shard} is no part of the audit {self.audit.id} as it was planned")
+
+    def max_cost_of(self, models: Sequence[str], shard: str | None) -> float | None:
+        """What the jobs of these models, or those that have this shard, may cost together; None: without a cap."""
+        parts = [
+            job.max_cost_usd
+            for job in self.jobs
+            if (not models or job.model_id in models) and (shard is None or job.shard == shard)
+        ]
+        known = [part for part in parts if part is not None]
+        return sum(known) if known else None
+
+
+def audit_jobs(
+    audit: AuditManifest,
+    models: Iterable[Model],
+    kinds: Mapping[str, ProviderKind],
+    sizes: Mapping[str, InputSize],
+    jobs: Jobs,
+) -> list[AuditJob]:
+    """The jobs of an audit; raises AuditError when the models alone are too many. `sizes`: by cell."""
+    asked = list(models)
+    if len(asked) > jobs.max_jobs:
+        raise AuditError(f"{len(asked)} models are more than the {jobs.max_jobs} jobs a run may have; name fewer")
+    cut = Cut(pieces=audit.questions_in_all, calls_each=len(audit.scenarios) * audit.replicates)
+    counts = shard_counts([cut] * len(asked), jobs)
+    return [
+        job
+        for model, count in zip(asked, counts, strict=True)
+        for job in _jobs_of(audit, model, kinds[model.provider], sizes, count)
+    ]
+
+
+def _jobs_of(
+    audit: AuditManifest, model: Model, kind: ProviderKind, sizes: Mapping[str, InputSize], count: int
+) -> Iterator[AuditJob]:
+    for index in range(1, count + 1):
+        shard = Shard(index, count) if count > 1 else None
+        mine = {cell: sizes[cell] for cell in audit.cells(shard)}
+        size = estimate(mine, model, kind, audit.replicates)
+        yield AuditJob(
+            id=f"audit@{slug(model.id)}" + (f"@{index}of{count}" if shard else ""),
+            model_id=model.id,
+            provider=model.provider,
+            environment=environment_of(model, kind),
+            key_variable=key_variable_of(model, kind),
+            shard=None if shard is None else str(shard),
+            calls=size.calls,
+            cost_upper_usd=size.cost_upper_usd,
+        )
+
+
+def audit_matrix(jobs: Iterable[AuditJob]) -> dict[str, list[dict[str, str]]]:
+    """The matrix of the workflow; all else a job takes from the plan."""
+    return {"include": [job_words(job) for job in jobs]}
+
+
+def read_audit_plan(path: Path) -> AuditPlan:
+    """Read a plan; raises AuditError when it is broken or of a newer version."""
+    return read_versioned(AuditPlan, path, "plan_version", PLAN_VERSION, AuditError)

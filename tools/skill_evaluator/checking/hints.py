@@ -1,0 +1,204 @@
+"""What in a component's declarations is probably a mistake, seen in its ground truth. Few guesses, each precise.
+
+A hint is no error: every one can be right as it is.
+
+How often each letter is the key of a component's questions, and whether one of them is so suspiciously often.
+
+Cases in, counts out. A model that always answers with one letter must not look able because the key has that habit.
+"""
+
+import datetime
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from skill_evaluator.comparing.comparators import amount, canonical
+from skill_evaluator.comparing.field_plan import FieldPlan
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
+from skill_evaluator.text import letters_of
+
+_FEW = 3  # fewer ground truths, arrays or values show no pattern
+_LONGEST_KEY = 60
+_DATE_FORMATS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %B %Y", "%B %d, %Y")
+_MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")
+_NAMES_IN_PATH = re.compile(r"[^.\[\]]+")
+
+
+class _Seen:
+    """The values of all ground truths by path of the plan; of an array its lists of items."""
+
+    def __init__(self, truths: Sequence[Any], plan: FieldPlan) -> None:
+        self.values: dict[str, list[Any]] = {}
+        self.arrays: dict[str, list[list[Any]]] = {}
+        self._plan = plan
+        for truth in truths:
+            self._walk(truth, "")
+
+    def _walk(self, value: Any, path: str) -> None:
+        if value is None:
+            return
+        self.values.setdefault(path, []).append(value)
+        if path in self._plan.leaves:
+            return
+        if isinstance(value, dict):
+            for name, child in value.items():
+                self._walk(child, self._plan.below(path, name))
+        elif isinstance(value, list):
+            if value:
+                self.arrays.setdefault(path, []).append(value)
+            for item in value:
+                self._walk(item, f"{path}[]")
+
+
+def hints(component: Component, truths: Sequence[Any]) -> list[str]:
+    """One line each; none for fewer than three ground truths or an answer that is no JSON."""
+    if component.output != "json" or len(truths) < _FEW:
+        return []
+    seen = _Seen(truths, component.plan)
+    return [
+        *_missing_keys(component.plan, seen),
+        *_dates_and_numbers(component.plan, seen),
+        *_never(component.plan, seen),
+    ]
+
+
+def _missing_keys(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
+    """Arrays of objects aligned by the best assignment whose items have a field of their own each."""
+    for path, rule in plan.arrays.items():
+        lists = seen.arrays.get(path, [])
+        if rule.align != "best" or path in plan.declared or sum(len(items) > 1 for items in lists) < _FEW:
+            continue
+        names = [name.removeprefix(f"{path}[].") for name in plan.leaves if name.startswith(f"{path}[].")]
+        key = next((name for name in names if all(_tells_apart(items, path, name, plan) for items in lists)), None)
+        if key is not None:
+            declared = json.dumps({path: {"align": "key", "key": [key]}}, ensure_ascii=False)
+            yield (
+                f"'{path}' is aligned by best assignment, but in every ground truth each item has its own '{key}'; "
+                f"if that identifies items, declare {declared[1:-1]}"
+            )
+
+
+def _tells_apart(items: Sequence[Any], path: str, name: str, plan: FieldPlan) -> bool:
+    """Whether a short text or category is there in every item, and never twice."""
+    rule = plan.leaves[f"{path}[].{name}"]
+    values = [item.get(name) if isinstance(item, dict) else None for item in items]
+    if rule.compare not in ("string", "category"):
+        return False
+    if not all(isinstance(value, str) and 0 < len(value) <= _LONGEST_KEY for value in values):
+        return False
+    return len({canonical(value, rule) for value in values}) == len(values)
+
+
+def _dates_and_numbers(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
+    """Fields compared as text because the schema says string, whose values all say something stricter."""
+    for path, rule in plan.leaves.items():
+        values = seen.values.get(path, [])
+        if rule.compare != "string" or path in plan.declared or len(values) < _FEW:
+            continue
+        formats = [form for form in _DATE_FORMATS if all(_is_date(value, form) for value in values)]
+        if formats:
+            given = "" if formats[0] == "%Y-%m-%d" else f', "formats": ["{formats[0]}"]'
+            other = f" (or {', '.join(formats[1:])})" if formats[1:] else ""
+            declared = f'"compare": "date"{given}{other}'
+            yield f"'{path}' is a date in every ground truth; to compare days, declare {declared}"
+        elif all(isinstance(value, str) and _is_amount(value) for value in values):
+            declared = '"compare": "number", "from_string": true'
+            yield f"'{path}' is a number in every ground truth; to compare amounts, declare {declared}"
+
+
+def _is_date(value: Any, form: str) -> bool:
+    try:
+        datetime.datetime.strptime(value, form)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _is_amount(text: str) -> bool:
+    """A number written as money is: a bare run of digits, or `47.041`, is as often a code."""
+    return amount(text) is not None and _MONEY.search(text) is not None
+
+
+def _never(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
+    """Fields that no ground truth has; of an object or array that is always empty, only that."""
+    told: set[str] = set()
+    for path, rule in plan.leaves.items():
+        if path in seen.values or rule.compare == "ignore":
+            continue
+        empty = next(part for part in (*_ancestors(path), path) if part not in seen.values or _empty_array(part, seen))
+        names = _NAMES_IN_PATH.findall(empty)
+        if empty in told or len(names) > len(set(names)):  # a recursive schema ends somewhere
+            continue
+        told.add(empty)
+        what = "empty" if empty in seen.values or empty in plan.arrays else "null"
+        yield f"'{empty}' is {what} in every ground truth: these cases cannot show whether it is read right"
+
+
+def _ancestors(path: str) -> Iterator[str]:
+    """The objects and arrays around a path, the outermost first: `a.b[].c` → `a`, `a.b`, `a.b[]`."""
+    for match in re.finditer(r"\.|\[\]", path):
+        yield path[: match.start()]
+        if match[0] == "[]" and match.end() < len(path):
+            yield path[: match.end()]
+
+
+def _empty_array(path: str, seen: _Seen) -> bool:
+    return path not in seen.arrays and isinstance(seen.values[path][0], list)
+
+
+_ALPHA = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyBalance:
+    """Of all questions the fewest and the most options; of those with an answer, how often each letter is the key.
+
+    `expected` is how often it would be if every option were as likely.
+    """
+
+    fewest_options: int
+    most_options: int
+    keys: Mapping[str, int]
+    expected: Mapping[str, float]
+
+    @property
+    def warnings(self) -> list[str]:
+        """One line for each letter that is the key much more often than its share."""
+        answered = sum(self.keys.values())
+        return [
+            f"{letter} is the key of {count} of {answered} questions, where {self.expected[letter]:.1f} are its share; "
+            "shuffle the options, or a model that always says it looks able"
+            for letter, count in self.keys.items()
+            if count > self.expected[letter] and _chance_of_more(count, answered, self.expected[letter]) < _ALPHA
+        ]
+
+
+def key_balance(cases: Sequence[Case]) -> KeyBalance | None:
+    """The balance of the questions' keys; None without questions."""
+    sizes = [len(case.options) for case in cases]
+    if not sizes:
+        return None
+    answered = [case for case in cases if case.labelled]
+    keys = Counter(str(case.truth) for case in answered)
+    letters = letters_of(("",) * max(sizes))
+    return KeyBalance(
+        fewest_options=min(sizes),
+        most_options=max(sizes),
+        keys={letter: keys[letter] for letter in letters},
+        expected={letter: sum(_share(letter, case) for case in answered) for letter in letters},
+    )
+
+
+def _share(letter: str, case: Case) -> float:
+    return 1 / len(case.options) if letter in letters_of(case.options) else 0.0
+
+
+def _chance_of_more(count: int, n: int, expected: float) -> float:
+    """The probability of so many or more, by the binomial distribution of that mean."""
+    from scipy.special import bdtrc
+
+    return float(bdtrc(count - 1, n, expected / n))

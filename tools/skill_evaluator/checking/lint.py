@@ -1,0 +1,166 @@
+"""What a component's declarations come to: every field, how it is compared and why.
+
+A loaded component in, plain values out. The guesses at what may be a mistake are in `hints`.
+
+One component, read with all its cases: its field plan, hints, and everything that is wrong with it.
+"""
+
+import glob
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from skill_evaluator.checking.hints import KeyBalance, hints, key_balance
+from skill_evaluator.comparing.field_plan import FieldRule
+from skill_evaluator.comparing.schema_paths import Place, schema_places
+from skill_evaluator.errors import ComponentError, SkillEvaluatorError
+from skill_evaluator.files import read_json
+from skill_evaluator.library.cases import Case, cases_of_questions, cases_place, load_cases
+from skill_evaluator.library.components import Component, load_component
+
+_Node = Mapping[str, Any]
+Declaration = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanLine:
+    """One path of the field plan. `why` says where its comparison, or its alignment, comes from."""
+
+    path: str
+    kind: Literal["field", "array"]
+    rule: FieldRule
+    why: str
+
+    @property
+    def counted(self) -> bool:
+        """Whether the field moves field_level_f1."""
+        return self.kind == "field" and self.rule.counts and self.rule.weight > 0
+
+
+def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> list[PlanLine]:
+    """Every array and field of the plan in the schema's order, an array before its items.
+
+    `declared` is what evals/datasets.json says of a path, as it stands there.
+    """
+    plan, schema = component.plan, component.schema or {}
+    if component.output != "json":
+        return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), why=f"output: {component.output}")]
+    lines = []
+    for path, place in schema_places(schema).items():
+        given = declared.get(path)
+        if path in plan.arrays:
+            lines.append(_array_line(path, plan.arrays[path], given, place))
+        elif path in plan.leaves:
+            lines.append(_leaf_line(path, plan.leaves[path], given, place))
+    return lines
+
+
+def _leaf_line(path: str, rule: FieldRule, given: Declaration | None, place: Place) -> PlanLine:
+    inferred = schema_keyword(place, rule.compare or "exact")
+    why = _reason(given, given is not None and given.get("compare") is not None, inferred)
+    return PlanLine(path=path, kind="field", rule=rule, why=why)
+
+
+def _array_line(path: str, rule: FieldRule, given: Declaration | None, place: Place) -> PlanLine:
+    why = _reason(given, given is not None and bool(given.get("align") or given.get("key")), place.kind)
+    return PlanLine(path=path, kind="array", rule=rule, why=why)
+
+
+def _reason(given: Declaration | None, decides: bool, inferred: str) -> str:
+    """What decided: the declaration, or the schema; then also what was declared beside it, such as a weight."""
+    if given is None or decides:
+        return "declared" if decides else inferred
+    return f"{inferred} (declared: {', '.join(sorted(given))})"
+
+
+def schema_keyword(place: Place, compare: str) -> str:
+    """The keyword of the schema from which the comparison at a place is inferred.
+
+    >>> schema_keyword(Place(nodes=[{"type": ["string", "null"], "format": "date"}]), "date")
+    'format: date'
+    """
+    found = dict.fromkeys(_keyword(node, compare) for node in place.nodes)
+    return " or ".join(filter(None, found)) or "the schema"
+
+
+def _keyword(node: _Node, compare: str) -> str:
+    if "enum" in node or "const" in node:
+        return "enum" if "enum" in node else "const"
+    if compare == "date" and "format" in node:
+        return f"format: {node['format']}"
+    types = node.get("type", ())
+    names = [name for name in ([types] if isinstance(types, str) else types) if name != "null"]
+    return f"type: {' or '.join(names)}" if names else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linted:
+    """One component that was looked at; without `component` it could not even be loaded."""
+
+    name: str
+    component: Component | None = None
+    lines: Sequence[PlanLine] = ()
+    cases: int = 0
+    labelled: int = 0
+    hints: Sequence[str] = ()
+    problems: Sequence[str] = ()
+    balance: KeyBalance | None = None
+
+
+def checked(components: Path, name: str, fixtures: Path | None, found: Sequence[str]) -> Linted:
+    """Read a component with all its cases; `found`: what is known to be wrong with it already."""
+    try:
+        component = load_component(components, name)
+        declared = _declared(component)
+    except SkillEvaluatorError as problem:
+        return Linted(name=name, problems=list(dict.fromkeys([str(problem), *found])))
+    cases, problems = _cases(component, fixtures)
+    balance = key_balance(cases) if component.output == "choice" else None
+    return Linted(
+        name=name,
+        component=component,
+        lines=plan_lines(component, declared),
+        cases=len(cases),
+        labelled=sum(case.labelled for case in cases),
+        hints=[
+            *hints(component, [case.truth for case in cases if case.labelled]),
+            *(balance.warnings if balance else ()),
+        ],
+        balance=balance,
+        problems=[*problems, *found],
+    )
+
+
+def _declared(component: Component) -> Mapping[str, Declaration]:
+    """What evals/datasets.json, which was checked with the component, says of each path."""
+    path = component.folder / "evals" / "datasets.json"
+    if not path.exists():
+        return {}
+    declared: Mapping[str, Declaration] = read_json(path, ComponentError)["datasets"][0].get("fields", {})
+    return declared
+
+
+def _cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str]]:
+    """The cases that are in order, and what is wrong with the others."""
+    try:
+        return list(load_cases(component, fixtures)), []
+    except SkillEvaluatorError as problem:
+        first = str(problem)
+    try:
+        place = cases_place(component, fixtures)
+    except SkillEvaluatorError:
+        return [], [first]
+    if component.output == "choice":
+        return cases_of_questions(place)
+    names = sorted(path.name for path in place.iterdir() if path.is_dir())
+    good: list[Case] = []
+    problems: list[str] = []
+    for name in names:
+        if name.startswith("."):
+            continue
+        try:
+            good += load_cases(component, fixtures, [glob.escape(name)])
+        except SkillEvaluatorError as problem:
+            problems.append(str(problem))
+    return good, problems or [first]

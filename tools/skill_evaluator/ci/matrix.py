@@ -1,0 +1,176 @@
+"""Jobs out of what is to be evaluated: one a component and model, cut into shards of cases if there are many calls."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
+
+from skill_evaluator.ci.plan import Entry
+from skill_evaluator.errors import PlanError
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Jobs, Model
+from skill_evaluator.providers import key_variables
+from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.runner.prices import InputSize, estimate
+from skill_evaluator.runner.runs import input_digests, slug
+from skill_evaluator.runner.schedule import Shard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A component to be evaluated on a model. `cases`: by id, the digest; `sizes`: by id, the size of its request."""
+
+    component: Component
+    model: Model
+    kind: ProviderKind
+    cases: Mapping[str, str]
+    sizes: Mapping[str, InputSize]
+    replicates: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """What may be cut into shards: so many pieces, each of so many calls that stay together."""
+
+    pieces: int
+    calls_each: int
+
+
+class MatrixJob(Protocol):
+    """What every job has, whatever it is a part of."""
+
+    id: str
+    model_id: str
+    provider: str
+    environment: str
+    key_variable: str
+    shard: str | None
+    cost_upper_usd: float | None
+    max_cost_usd: float | None
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
+        """The job with something changed."""
+
+
+JobT = TypeVar("JobT", bound=MatrixJob)
+
+
+def entries_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[Entry]:
+    """The jobs, at most `jobs.max_jobs`: a model has its own first, and then a part of the cases if there is room.
+
+    Raises PlanError when components × models alone are too many.
+    """
+    if len(wanted) > jobs.max_jobs:
+        components = len({one.component.name for one in wanted})
+        raise PlanError(
+            f"{components} components on their models are {len(wanted)} jobs, more than the {jobs.max_jobs} a run may "
+            "have; name fewer components or models, and start the others in a run of their own"
+        )
+    shards = shard_counts([Cut(pieces=len(one.cases), calls_each=one.replicates) for one in wanted], jobs)
+    return [
+        _entry(one, Shard(index, count) if count > 1 else None)
+        for one, count in zip(wanted, shards, strict=True)
+        for index in range(1, count + 1)
+    ]
+
+
+def matrix(entries: Iterable[Entry]) -> dict[str, list[dict[str, str]]]:
+    """The matrix of a workflow: what a job must know before it has read the plan."""
+    return {
+        "include": [
+            {
+                **job_words(entry),
+                "skill": entry.skill,
+                "replicates": str(entry.replicates),
+                "seed": str(entry.seed),
+            }
+            for entry in entries
+        ]
+    }
+
+
+def job_words(job: MatrixJob) -> dict[str, str]:
+    """What every job of a workflow must know, as text."""
+    return {
+        "id": job.id,
+        "model": job.model_id,
+        "provider": job.provider,
+        "shard": job.shard or "",
+        "environment": job.environment,
+        "key_variable": job.key_variable,
+        "max_cost": "" if job.max_cost_usd is None else f"{job.max_cost_usd:.6f}",
+    }
+
+
+def capped(entries: Sequence[JobT], max_cost_usd: float | None) -> list[JobT]:
+    """The jobs with their parts of a cap on the cost of all, by what each can cost at most: the parts add up to it.
+
+    Raises PlanError when a job's price is unknown, so that the cap could not be kept.
+    """
+    if max_cost_usd is None:
+        return list(entries)
+    unpriced = next((entry for entry in entries if entry.cost_upper_usd is None), None)
+    if unpriced is not None:
+        raise PlanError(
+            f"a cap on the cost cannot be kept: no price is known for '{unpriced.model_id}'; "
+            "give it price: {input, output} in models.yaml, or leave it out"
+        )
+    total = sum(entry.cost_upper_usd or 0.0 for entry in entries)
+    share = min(1.0, max_cost_usd / total) if total else 1.0
+    return [
+        entry.model_copy(update={"max_cost_usd": math.floor((entry.cost_upper_usd or 0.0) * share * 1e6) / 1e6})
+        for entry in entries
+    ]
+
+
+def shard_counts(cuts: Sequence[Cut], jobs: Jobs) -> list[int]:
+    """How many jobs each gets: as many as its calls ask for, or fewer, all cut alike, until they fit."""
+    most_calls = jobs.max_calls
+    while True:
+        counts = [min(cut.pieces, math.ceil(cut.pieces * cut.calls_each / most_calls)) for cut in cuts]
+        if sum(counts) <= jobs.max_jobs:
+            return counts
+        most_calls *= 2
+
+
+def _entry(wanted: Wanted, shard: Shard | None) -> Entry:
+    component, model, kind = wanted.component, wanted.model, wanted.kind
+    mine = list(wanted.cases) if shard is None else list(shard.of(list(wanted.cases)))
+    sizes = {case_id: wanted.sizes[case_id] for case_id in mine}
+    place = "" if shard is None else f"@{shard.index}of{shard.count}"
+    return Entry(
+        id=f"{component.name}@{slug(model.id)}{place}",
+        skill=component.name,
+        skill_version=component.version,
+        model_id=model.id,
+        provider=model.provider,
+        environment=environment_of(model, kind),
+        key_variable=key_variable_of(model, kind),
+        shard=None if shard is None else str(shard),
+        replicates=wanted.replicates,
+        seed=wanted.seed,
+        cases={case_id: wanted.cases[case_id] for case_id in mine},
+        digests=input_digests(component, model),
+        cost_upper_usd=estimate(sizes, model, kind, wanted.replicates).cost_upper_usd,
+    )
+
+
+def key_variable_of(model: Model, kind: ProviderKind) -> str:
+    """Where a model's provider looks for its key first; empty when it needs none."""
+    return next(iter(key_variables(model, kind)), "")
+
+
+def environment_of(model: Model, kind: ProviderKind) -> str:
+    """The environment of CI that holds a model's key: one a provider, or one a key where the model names its own.
+
+    A model that needs no key, though its provider has one (a server of one's own), must not see that one.
+    """
+    if model.api_key_env is not None:
+        name = model.api_key_env.removesuffix("_API_KEY")
+    elif kind.key_variables and not key_variables(model, kind):
+        name = "no-key"
+    else:
+        name = model.provider
+    return "eval-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -1,0 +1,107 @@
+"""plan.json: every job a push (or a person) asked for, each with every call it is to make, and what is not run and why.
+
+Written once by `plan`; the jobs and `collect` go by it. A model is alone in its job, so that one's failure is its own.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import NonNegativeInt, PositiveInt
+
+from skill_evaluator.errors import PlanError
+from skill_evaluator.files import FrozenModel, read_versioned
+from skill_evaluator.runner.runs import run_id_of
+from skill_evaluator.runner.schedule import Shard
+from skill_evaluator.stats import total_or_none
+
+PLAN_VERSION = 1
+
+
+class Entry(FrozenModel):
+    """One job: a component on a model, or a shard of its cases, each asked `replicates` times. `cases`: id → digest.
+
+    `environment` is the one of CI that holds the provider's key, `key_variable` where the provider looks for it ("":
+    none is needed). `max_cost_usd` is this job's part of the plan's cap.
+    """
+
+    id: str
+    skill: str
+    skill_version: str
+    model_id: str
+    provider: str
+    environment: str
+    key_variable: str
+    shard: str | None
+    replicates: PositiveInt
+    seed: int
+    cases: dict[str, str]
+    digests: dict[str, str]
+    cost_upper_usd: float | None
+    max_cost_usd: float | None = None
+
+    @property
+    def calls(self) -> int:
+        """How many calls the job is to make."""
+        return len(self.cases) * self.replicates
+
+    def run_id(self, invocation: str) -> str:
+        """The id of the run this job makes."""
+        return run_id_of(invocation, self.model_id, None if self.shard is None else Shard.parse(self.shard))
+
+
+class Skipped(FrozenModel):
+    """A component that is not evaluated on these models, and why."""
+
+    skill: str
+    models: list[str]
+    reason: str
+
+
+class Chosen(FrozenModel):
+    """A component that is evaluated on these models, and why."""
+
+    skill: str
+    models: list[str]
+    reason: str
+
+
+class Fault(FrozenModel):
+    """Something wrong at a line of a file; what it is about does not run."""
+
+    file: str
+    line: NonNegativeInt
+    message: str
+
+
+class Plan(FrozenModel):
+    """The file plan.json. `untouched` counts components that did not change and lack nothing."""
+
+    plan_version: int = PLAN_VERSION
+    invocation: str
+    created: str
+    trigger: Literal["push", "dispatch"]
+    reason: str = ""
+    base: str | None
+    head: str | None
+    scenario: str | None = None
+    dry_run: bool = False
+    entries: list[Entry]
+    chosen: list[Chosen]
+    skipped: list[Skipped]
+    untouched: int = 0
+    faults: list[Fault]
+
+    @property
+    def calls(self) -> int:
+        """How many calls all jobs are to make."""
+        return sum(entry.calls for entry in self.entries)
+
+    @property
+    def cost_upper_usd(self) -> float | None:
+        """The most all jobs can cost; None when a price is unknown."""
+        return total_or_none(entry.cost_upper_usd for entry in self.entries)
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan; raises PlanError when it is broken or of a newer version."""
+    return read_versioned(Plan, path, "plan_version", PLAN_VERSION, PlanError)

@@ -1,0 +1,153 @@
+"""Records onto a branch: one commit that adds them and re-derives their leaderboards, pushed; never a textual merge.
+
+When somebody else pushed meanwhile, their commit is fetched and everything derived again on top of it. Publishing what
+is there already changes nothing.
+"""
+
+import random
+import time
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from skill_evaluator.ci.collecting import OUTCOME, RECORDS, read_outcome
+from skill_evaluator.errors import GitError, LeaderboardError
+from skill_evaluator.files import json_text
+from skill_evaluator.records.leaderboard import text_with_rows
+from skill_evaluator.records.record import Record, read_record
+from skill_evaluator.repository import Repository, within
+
+_ATTEMPTS = 6  # the first, and five more
+_LEAST_WAIT_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where records go: `branch`, which begins and stays on top of the branch `onto` (None: it stands alone).
+
+    `begins`: whether `branch` may be new; one that is evaluated is there, or is none (a tag).
+    """
+
+    remote: str
+    branch: str
+    onto: str | None
+    components: str
+    begins: bool = True
+
+
+def read_records(folder: Path) -> list[Record]:
+    """The records that `collect` wrote last, in the order of their ids; raises PlanError or LeaderboardError."""
+    runs = [(run.run_id, run.skill) for run in read_outcome(folder / OUTCOME).runs if run.run_id]
+    return [read_record(folder / RECORDS / skill / f"{run_id}.json") for run_id, skill in sorted(runs)]
+
+
+def publish_records(
+    repository: Repository,
+    records: Sequence[Record],
+    target: Target,
+    message: str,
+    wait: Callable[[float], None] = time.sleep,
+) -> str | None:
+    """Add records to a branch of a remote; the commit that is there now because of it, None when nothing was new.
+
+    Raises GitError when the remote refuses, or was moved by others before every attempt; LeaderboardError, with all
+    others in place, when a record is there already and says something else, or cannot be added to its leaderboard.
+    """
+    longest = _LEAST_WAIT_S
+    for attempt in range(_ATTEMPTS):
+        if attempt:  # the longer an attempt takes, the more room do they need who try at the same time
+            wait(random.uniform(0, longest * 2**attempt))  # noqa: S311 (a delay, not a secret)
+        begun = time.monotonic()
+        parents, waiting = _parents(repository, target)
+        tip = parents[-1] if parents else None
+        files, problems = _new_files(repository, tip, [*waiting, *records], target.components)
+        commit = repository.add(parents, files, message)
+        if commit is None or repository.push(target.remote, commit, target.branch):
+            if problems:
+                raise problems[0]
+            return commit
+        longest = max(longest, time.monotonic() - begun)
+    raise GitError(
+        f"{target.branch} of {target.remote} moved {_ATTEMPTS} times while records were added to it; run this again"
+    )
+
+
+def _parents(repository: Repository, target: Target) -> tuple[list[str], list[Record]]:
+    """What the commit stands on, and the records of a branch for review that are not yet in the branch it is for.
+
+    Where both have moved, the commit joins them: the tree of the latter, with all records derived again on top.
+    """
+    tip = repository.fetch(target.remote, target.branch)
+    if tip is None and not target.begins:
+        raise _no_branch(target.remote, target.branch)
+    if target.onto is None:
+        return ([] if tip is None else [tip]), []
+    onto = repository.fetch(target.remote, target.onto)
+    if onto is None:
+        raise _no_branch(target.remote, target.onto)
+    if tip is None or repository.is_ancestor(tip, onto):
+        return [onto], []
+    if repository.is_ancestor(onto, tip):
+        return [tip], []
+    there = repository.files(onto, target.components)
+    missing = [
+        blob
+        for path, blob in repository.files(tip, target.components).items()
+        if fnmatch(path, "*/evals/records/*.json") and path not in there
+    ]
+    return [tip, onto], [Record.model_validate_json(text) for text in repository.contents(missing).values()]
+
+
+def _no_branch(remote: str, name: str) -> GitError:
+    return GitError(f"{remote} has no branch '{name}'; name the one that is evaluated with --to (a tag is none)")
+
+
+def _new_files(
+    repository: Repository, tip: str | None, records: Iterable[Record], folder: str
+) -> tuple[Mapping[str, bytes], list[LeaderboardError]]:
+    """The files to add or replace on top of a commit, and what is wrong with those of some components.
+
+    A record that is there stays as it is. Of an incomplete one two attempts may tell differently, having come equally
+    far; for a complete one that is wrong.
+    """
+    by_skill: dict[str, dict[str, Record]] = {}
+    for record in records:
+        path = within(folder, f"{record.skill}/evals/records/{record.run_id}.json")
+        by_skill.setdefault(record.skill, {}).setdefault(path, record)
+    boards = {skill: within(folder, f"{skill}/leaderboard.json") for skill in by_skill}
+    there = _there(
+        repository, tip, folder, {*boards.values(), *(path for paths in by_skill.values() for path in paths)}
+    )
+    files: dict[str, bytes] = {}
+    problems: list[LeaderboardError] = []
+    for skill, of_skill in by_skill.items():
+        try:
+            board = _board(boards[skill], there, of_skill.values())
+        except LeaderboardError as problem:
+            problems.append(problem)
+            continue
+        new = {path: json_text(record.model_dump(mode="json")).encode() for path, record in of_skill.items()}
+        files |= board | {path: content for path, content in new.items() if path not in there}
+        problems += [
+            LeaderboardError(f"{path} is there and says something else; a record is never edited")
+            for path, record in of_skill.items()
+            if record.complete and there.get(path, new[path]) != new[path]
+        ]
+    return files, problems
+
+
+def _there(repository: Repository, tip: str | None, folder: str, paths: Container[str]) -> dict[str, bytes]:
+    """What those of some files hold that are there at a commit."""
+    listed = {} if tip is None else repository.files(tip, folder)
+    blobs = {path: blob for path, blob in listed.items() if path in paths}
+    contents = repository.contents(blobs.values())
+    return {path: contents[blob] for path, blob in blobs.items()}
+
+
+def _board(path: str, there: Mapping[str, bytes], records: Collection[Record]) -> dict[str, bytes]:
+    """The leaderboard of a component, if further rows change it; raises LeaderboardError when it cannot be read."""
+    old = there[path].decode("utf-8", "replace") if path in there else None
+    skill = next(iter(records)).skill
+    new = text_with_rows(old, Path(path), skill, [record.row() for record in records])
+    return {} if new == old else {path: new.encode()}

@@ -1,0 +1,199 @@
+"""How two leaves are compared: by a canonical form (equal forms are equal leaves), or by closeness where declared.
+
+A canonical form is hashable and carries its type, so that `1` is not `"1"` and `true` is not `1`. A package adds a
+comparator through the entry-point group `skill_evaluator.comparators` (objects of type `Comparator`).
+"""
+
+import datetime
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from skill_evaluator import plugins
+from skill_evaluator.comparing.declarations import COMPARATOR_GROUP, FieldRule
+from skill_evaluator.comparing.similarity import embedding_similarity, token_f1
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.text import frozen, nearest, normalise, without_punctuation
+
+_NOT_AMOUNT = re.compile(r"[^\d.,]|[.,](?!\s*\d)|(?<=[^\W\d_])[.,]")  # also the point of «Rs.» and of «5.-»
+_MINUS = re.compile(r"(?<![.,])[-−]")
+_TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparator:
+    """`canonical(value, rule)` → hashable form; `close(a, b, rule)` decides on two raw values under a tolerance.
+
+    Both take any JSON value but null. `close` is reflexive and symmetric, holds wherever the canonical forms are equal
+    and depends on nothing else of the values than these; it is asked only where the rule has a tolerance or threshold.
+    """
+
+    canonical: Callable[[Any, FieldRule], Hashable]
+    close: Callable[[Any, Any, FieldRule], bool] | None = None
+
+
+@cache
+def comparator(name: str) -> Comparator:
+    """The comparator of a name, shipped or from a package; raises ComponentError naming an unknown one."""
+    found = COMPARATORS.get(name) or plugins.load(COMPARATOR_GROUP, name)
+    if not isinstance(found, Comparator):
+        known = COMPARATORS.keys() | set(plugins.names(COMPARATOR_GROUP)) - {name}
+        problem = "unknown comparator" if found is None else "not a Comparator: what a package adds as"
+        raise ComponentError(f"{problem} '{name}' {nearest(name, known)}")
+    return found
+
+
+def equal(truth: Any, output: Any, rule: FieldRule) -> bool:
+    """Whether two leaves are the same under a rule. Null equals only null.
+
+    >>> equal("ACME  Ltd.", "acme ltd", FieldRule(compare="string", casefold=True, ignore_punctuation=True))
+    True
+    >>> equal(9, 9.004, FieldRule(compare="number", tolerance=0.005))
+    True
+    """
+    if truth is None or output is None:
+        return truth is output
+    by = comparator(rule.compare or "exact")
+    if rule.exact_equality or by.close is None:
+        return by.canonical(truth, rule) == by.canonical(output, rule)
+    return by.close(truth, output, rule)
+
+
+def canonical(value: Any, rule: FieldRule) -> Hashable:
+    """The canonical form of a leaf under a rule."""
+    return comparator(rule.compare or "exact").canonical(value, rule)
+
+
+def typed(value: Any) -> Hashable:
+    """The form of a value compared as it is: NFC text, 1 = 1.0, true ≠ 1."""
+    if isinstance(value, str):
+        return value if value.isascii() else unicodedata.normalize("NFC", value)
+    if isinstance(value, bool) or value is None:
+        return ("literal", value)
+    if isinstance(value, int | float):
+        return ("number", value)
+    return frozen(value)
+
+
+def _string(value: Any, rule: FieldRule) -> Hashable:
+    if not isinstance(value, str):
+        return typed(value)
+    text = normalise(value)
+    if rule.casefold:
+        text = text.casefold()
+    return without_punctuation(text) if rule.ignore_punctuation else text
+
+
+def _similar(truth: Any, output: Any, rule: FieldRule) -> bool:
+    left, right = _string(truth, rule), _string(output, rule)
+    if not (isinstance(left, str) and isinstance(right, str)):
+        return left == right
+    from rapidfuzz.distance import Levenshtein
+
+    longest = max(len(left), len(right))
+    edits = int((1 - _threshold(rule)) * longest + 1e-9)  # whole edits: 1 - 0.8 of 5 letters is one, not 0.9999
+    return Levenshtein.distance(left, right, score_cutoff=edits) <= edits
+
+
+def _threshold(rule: FieldRule) -> float:
+    return 1.0 if rule.threshold is None else rule.threshold
+
+
+def amount(text: str) -> float | None:
+    """The number a printed amount states, or None: `RM 1,234.50`, `1.234,50 €`, `(12.00)`, `-3`.
+
+    Of two kinds of separator the last is the decimal one; a lone comma or point is decimal unless exactly three
+    digits follow it in every group and it is a comma. A text with two numbers (`3 x 4.00`, `10-12`) states none.
+    """
+    if _TWO_NUMBERS.search(text):
+        return None
+    negative = _MINUS.search(text) or (text.strip().startswith("(") and text.strip().endswith(")"))
+    digits = _NOT_AMOUNT.sub("", text)
+    comma, point = digits.rfind(","), digits.rfind(".")
+    if comma > point and (point >= 0 or not re.fullmatch(r"\d{1,3}(,\d{3})+", digits)):
+        digits = digits.replace(".", "").replace(",", ".")
+    else:
+        digits = digits.replace(",", "")
+    if not re.fullmatch(r"(\d+|\d*\.\d+)", digits):
+        return None
+    number = -float(digits) if negative else float(digits)
+    return number if math.isfinite(number) else None  # hundreds of digits
+
+
+def _as_number(value: Any, rule: FieldRule) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value
+    return amount(value) if rule.from_string and isinstance(value, str) else None
+
+
+def _number(value: Any, rule: FieldRule) -> Hashable:
+    number = _as_number(value, rule)
+    return typed(value) if number is None else ("number", number)
+
+
+def _near(truth: Any, output: Any, rule: FieldRule) -> bool:
+    left, right = _as_number(truth, rule), _as_number(output, rule)
+    if left is None or right is None:
+        return _number(truth, rule) == _number(output, rule)
+    if left == right:
+        return True
+    try:
+        allowed = max(rule.tolerance, rule.relative_tolerance * max(abs(left), abs(right)))
+        difference = abs(left - right)
+        return math.isfinite(difference) and (difference <= allowed or math.isclose(difference, allowed, rel_tol=1e-9))
+    except OverflowError:  # an integer of more than 308 digits
+        return False
+
+
+def _as_date(value: Any, rule: FieldRule) -> datetime.date | None:
+    return _parsed_date(normalise(value), rule.formats or ("%Y-%m-%d",)) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=4096)  # strptime compiles a pattern anew for every format beyond its fifth
+def _parsed_date(text: str, formats: tuple[str, ...]) -> datetime.date | None:
+    for form in formats:
+        try:
+            return datetime.datetime.strptime(text, form).date()
+        except ValueError:
+            continue
+    return None
+
+
+def _date(value: Any, rule: FieldRule) -> Hashable:
+    day = _as_date(value, rule)
+    return ("date", day) if day else typed(normalise(value) if isinstance(value, str) else value)
+
+
+def _within_days(truth: Any, output: Any, rule: FieldRule) -> bool:
+    left, right = _as_date(truth, rule), _as_date(output, rule)
+    if left is None or right is None:
+        return _date(truth, rule) == _date(output, rule)
+    return abs((left - right).days) <= rule.tolerance_days
+
+
+def _alike(truth: Any, output: Any, rule: FieldRule) -> bool:
+    if not (isinstance(truth, str) and isinstance(output, str)):
+        return typed(truth) == typed(output)
+    similarity = embedding_similarity if rule.similarity == "embedding" else token_f1
+    return similarity(truth, output) >= _threshold(rule)
+
+
+def _category(value: Any, rule: FieldRule) -> Hashable:
+    return normalise(value) if isinstance(value, str) else typed(value)
+
+
+COMPARATORS: Mapping[str, Comparator] = {
+    "exact": Comparator(lambda value, rule: typed(value)),
+    "string": Comparator(_string, _similar),
+    "number": Comparator(_number, _near),
+    "date": Comparator(_date, _within_days),
+    "category": Comparator(_category),
+    "text": Comparator(_category, _alike),
+    "ignore": Comparator(lambda value, rule: None),
+}

@@ -1,0 +1,219 @@
+"""From `schema.json` and the declared fields to one plan: how each leaf is compared, how each array is aligned.
+
+A path is dotted, with `[]` for array items: `budget[].amount`. What is not declared is read off the schema; a leaf
+that neither knows (a key the model invented) is compared by the type of its value.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from skill_evaluator.comparing.comparators import comparator
+from skill_evaluator.comparing.declarations import Align, FieldRule, refuse_idle_settings
+from skill_evaluator.comparing.schema_paths import Place, below, reached, schema_places
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.text import nearest_path
+
+__all__ = ["Field", "FieldPlan", "FieldRule", "plan_fields"]
+
+_BY_TYPE: Mapping[type, FieldRule] = {
+    bool: FieldRule(compare="exact"),
+    int: FieldRule(compare="number"),
+    float: FieldRule(compare="number"),
+    str: FieldRule(compare="string"),
+}
+_ANY = FieldRule(compare="exact")
+_BEST = FieldRule(align="best")
+_SET = FieldRule(align="set")
+_ALIGNED: Mapping[str, Align] = {
+    "array of objects": "best",
+    "array of places": "ordered",
+    "array of scalars": "set",
+}
+_MOST_FIELDS = 10_000  # kept per plan; keys that models invent are without end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldPlan:
+    """The rules by path. `leaves` and `arrays` are what the schema knows, in the schema's order.
+
+    `declared` are the paths that evals/datasets.json speaks of; the rest is read off the schema. `named` are all paths
+    the schema has, also those without a rule: a key among them is never taken for the `*` beside it; `stars` are the
+    paths to each `*` that the plan has rules for.
+    """
+
+    leaves: Mapping[str, FieldRule] = field(default_factory=dict)
+    arrays: Mapping[str, FieldRule] = field(default_factory=dict)
+    declared: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
+    stars: frozenset[str] = field(init=False, repr=False, compare=False)
+    _fields: "dict[str, Field]" = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        stars = frozenset(star for path in (*self.leaves, *self.arrays) for star in _stars(path))
+        object.__setattr__(self, "stars", stars)
+
+    def leaf(self, path: str, *values: Any) -> FieldRule:
+        """The rule of a leaf; of one unknown to the schema, by the type of the first value that is not null."""
+        return self.leaves.get(path) or _by_type(values)
+
+    def array(self, path: str, items: list[Any]) -> FieldRule:
+        """The alignment of an array; of one unknown to the schema, by its items: objects `best`, scalars `set`."""
+        return _aligned(self.arrays.get(path), items)
+
+    @property
+    def embeds(self) -> bool:
+        """Whether some field is compared by sentence embeddings."""
+        return any(rule.similarity == "embedding" for rule in self.leaves.values())
+
+    def field(self, path: str) -> "Field":
+        """The plan at one path, from which those below it are reached."""
+        found = self._fields.get(path)
+        if found is None:
+            found = Field(path, self)
+            if not self.full:
+                self._fields[path] = found
+        return found
+
+    @property
+    def full(self) -> bool:
+        """Whether no further field is kept."""
+        return len(self._fields) >= _MOST_FIELDS
+
+    def stands_for(self, path: str, star: str) -> bool:
+        """Whether a path that the schema does not name belongs to the `*` beside it."""
+        return star in self.stars and path not in self.named and path not in self.leaves
+
+    def below(self, path: str, key: str) -> str:
+        """The path of an object's key: its own, or the `*` that stands for any key there."""
+        return self.field(path).child(key).path
+
+
+class Field:
+    """What the plan says at one path; the fields below it are looked up once and kept."""
+
+    __slots__ = ("_alignment", "_item", "_plan", "by_closeness", "children", "ignored", "is_star", "path", "rule")
+
+    def __init__(self, path: str, plan: FieldPlan) -> None:
+        self.path = path
+        self.rule = plan.leaves.get(path)
+        self.ignored = self.rule is not None and self.rule.compare == "ignore"
+        self.by_closeness = self.rule is not None and self.rule.counts and not self.rule.exact_equality
+        self.is_star = path in plan.stars
+        self.children: dict[str, Field] = {}
+        self._plan = plan
+        self._alignment = plan.arrays.get(path)
+        self._item: Field | None = None
+
+    def child(self, key: str) -> "Field":
+        """The field of an object's key."""
+        found = self.children.get(key)
+        if found is None:
+            path, star = below(self.path, key), below(self.path, "*")
+            found = self._plan.field(star if self._plan.stands_for(path, star) else path)
+            if not self._plan.full:
+                self.children[key] = found
+        return found
+
+    @property
+    def item(self) -> "Field":
+        """The field of an array's items."""
+        if self._item is None:
+            self._item = self._plan.field(f"{self.path}[]")
+        return self._item
+
+    def leaf_rule(self, *values: Any) -> FieldRule:
+        """How a leaf here is compared; see `FieldPlan.leaf`."""
+        return self.rule or _by_type(values)
+
+    def array_rule(self, *items: Any) -> FieldRule:
+        """How an array here is aligned; see `FieldPlan.array`."""
+        return _aligned(self._alignment, items)
+
+    @property
+    def has_array_rule(self) -> bool:
+        """Whether schema or declaration say how an array here is aligned."""
+        return self._alignment is not None and self._alignment.align is not None
+
+
+def _by_type(values: Iterable[Any]) -> FieldRule:
+    return next((_BY_TYPE.get(type(value), _ANY) for value in values if value is not None), _ANY)
+
+
+def _aligned(rule: FieldRule | None, items: Iterable[Any]) -> FieldRule:
+    """The rule, if it says how; the schema may know of an array and not of its items."""
+    return _by_items(items) if rule is None or rule.align is None else rule
+
+
+def _by_items(items: Iterable[Any]) -> FieldRule:
+    return _BEST if any(isinstance(item, dict | list) for item in items) else _SET
+
+
+def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:
+    """Compile the plan; raises ComponentError for a declared path that the schema does not have."""
+    places = {} if schema is None else schema_places(schema)
+    found = {path: place.kind for path, place in places.items() if path or place.kind != "any"}
+    if schema is not None:
+        _check_paths(declared, found, where)
+    leaves: dict[str, FieldRule] = {}
+    arrays: dict[str, FieldRule] = {}
+    inside = _inside([path for path, rule in declared.items() if rule.compare is not None], places, declared)
+    open_keys = {star for path in declared for star in _stars(path)}
+    for path, kind in {**found, **{path: found.get(path, "any") for path in declared}}.items():
+        if path in inside:
+            continue
+        if not open_keys.issuperset(_stars(path)) or (kind == "any" and path not in declared):
+            continue
+        rule = declared.get(path, FieldRule())
+        if rule.compare is None and (kind.startswith("array") or (kind == "any" and rule.align)):
+            arrays[path] = _array_rule(rule, kind, path, where)
+        elif kind != "object" or rule.compare is not None:
+            leaves[path] = _leaf_rule(rule, kind, path, where)
+        elif path in declared:
+            refuse_idle_settings(rule, "object", path, where)
+    return FieldPlan(leaves=leaves, arrays=arrays, declared=frozenset(declared), named=frozenset(found))
+
+
+def _stars(path: str) -> list[str]:
+    """The paths to each `*` in a path: `a.*`, and `a.*.b[].*` of `a.*.b[].*.c`."""
+    parts = path.split(".")
+    return [".".join(parts[: at + 1]) for at, part in enumerate(parts) if part.removesuffix("[]") == "*"]
+
+
+def _inside(closed: Sequence[str], places: Mapping[str, Place], declared: Iterable[str]) -> set[str]:
+    """The paths in a subtree that is compared, or ignored, as a whole: by the schema, else as they are written."""
+    if places:
+        return places.keys() - reached(places, closed)
+    return {path for path in declared for parent in closed if path != parent and _is_written_within(path, parent)}
+
+
+def _is_written_within(path: str, parent: str) -> bool:
+    return not parent or path.startswith((f"{parent}.", f"{parent}[]"))
+
+
+def _leaf_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
+    chosen = rule if rule.compare else replace(rule, compare="string" if kind == "any" else kind)
+    comparator(chosen.compare or "exact")  # an unknown one, or a package that does not load, is reported here
+    refuse_idle_settings(chosen, "leaf", path, where)
+    return chosen
+
+
+def _array_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
+    align = rule.align or ("key" if rule.key else _ALIGNED.get(kind))
+    if align == "key" and not rule.key:
+        raise ComponentError(f"align: key without key: [...] at fields.{path} in {where}")
+    chosen = replace(rule, align=align)
+    refuse_idle_settings(chosen, "array", path, where)
+    return chosen
+
+
+def _check_paths(declared: Mapping[str, FieldRule], found: Mapping[str, str], where: str) -> None:
+    for path, rule in declared.items():
+        if path not in found:
+            raise ComponentError(f"field '{path}' in {where} is not in the schema {nearest_path(path, found)}")
+        items = [known.removeprefix(f"{path}[].") for known in found if known.startswith(f"{path}[].")]
+        for key in rule.key:
+            if key not in items:
+                raise ComponentError(
+                    f"key '{key}' at fields.{path}.key in {where} is not in the items {nearest_path(key, items)}"
+                )

@@ -1,0 +1,206 @@
+"""From a JSON Schema to the paths it speaks of and what stands at each: a comparator's name, `object`, `array of …`.
+
+A path is dotted, with `[]` for array items and `*` for any key that the schema does not name.
+"""
+
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from skill_evaluator.comparing.declarations import Compare
+
+_MAX_REF_VISITS = 2  # how often a recursive reference is unrolled
+_MOST_NODES = 20_000  # after so many, no reference is followed: definitions that all refer to each other
+_COMBINED = ("anyOf", "oneOf", "allOf")
+_CONDITIONAL = ("then", "else")
+_OPEN_KEYS = ("additionalProperties", "unevaluatedProperties")
+_OF_OBJECTS = ("properties", "patternProperties", *_OPEN_KEYS)
+_OF_ARRAYS = ("items", "prefixItems")
+_ARRAYS = ("array of anything", "array of scalars", "array of objects", "array of places")  # what is said later wins
+_SCALARS = ("string", "number", "integer", "boolean")
+_UNDECIDED = (None, "any", "exact", "number")  # kinds that give way to what another branch of the schema says
+_Node = Mapping[str, Any]
+_Visits = Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Place:
+    """What a schema says of one path.
+
+    `kind` is a comparator's name, `object`, `array of scalars`, `array of objects`, `array of places` (items told
+    apart by position), `array of anything` where nothing is said of the items, or `any` where the schema does not say.
+    Of a text or an object it is `object`. `nodes` are all that speak of it, `children` the paths right below.
+    """
+
+    kind: str = "any"
+    nodes: list[_Node] = field(default_factory=list)
+    children: dict[str, None] = field(default_factory=dict)
+
+
+def schema_places(schema: _Node) -> dict[str, Place]:
+    """The place by path, in the schema's order; of the top only if the schema says something of it."""
+    walk = _Walk(schema)
+    while walk.ahead:
+        walk.note(*walk.ahead.popleft())
+    return {path: walk.found[path] for path in walk.in_order()}
+
+
+def schema_paths(schema: _Node) -> dict[str, str]:
+    """Kind by path, in the schema's order; without the top where the schema does not say what it is."""
+    places = schema_places(schema).items()
+    return {path: place.kind for path, place in places if path or place.kind != "any"}
+
+
+def reached(places: Mapping[str, Place], ends: Collection[str]) -> set[str]:
+    """The paths that are inside none of those where the way down ends.
+
+    >>> places = schema_places({"properties": {"a": {"properties": {"b": {}}}, "a.c": {}}})
+    >>> sorted(reached(places, {"a"}))
+    ['', 'a', 'a.c']
+    """
+    found: set[str] = set()
+    ahead = [""]
+    while ahead:
+        path = ahead.pop()
+        if path in places and path not in found:
+            found.add(path)
+            ahead += () if path in ends else places[path].children
+    return found
+
+
+def below(path: str, key: str) -> str:
+    """The path of an object's key.
+
+    >>> below("", "a"), below("a[]", "b")
+    ('a', 'a[].b')
+    """
+    return f"{path}.{key}" if path else key
+
+
+class _Walk:
+    """One walk over a schema, level by level: where it must end early, what is missing lies deepest."""
+
+    def __init__(self, root: _Node) -> None:
+        self.root = root
+        self.found: dict[str, Place] = {}
+        self.nodes = 0
+        self.ahead: deque[tuple[Any, str, _Visits]] = deque([(root, "", {})])
+
+    def in_order(self) -> list[str]:
+        """The paths found in the schema's order, each before those below it."""
+        ordered, stack = [], [""]
+        while stack:
+            path = stack.pop()
+            if path in self.found:
+                ordered.append(path)
+                stack += reversed(self.found[path].children)
+        return ordered
+
+    def _go_on(self, node: Any, parent: str, path: str, visits: _Visits) -> None:
+        if path != parent:  # as that of a key without a name would be at the top
+            self.found[parent].children[path] = None
+        self.ahead.append((node, path, visits))
+
+    def note(self, node: Any, path: str, visits: _Visits) -> None:
+        """Note what stands at a path, by one schema node; those below it come later."""
+        if node is True:
+            self.found.setdefault(path, Place())
+        for part, seen in self._parts(node, visits):
+            place = self.found.setdefault(path, Place())
+            place.nodes.append(part)
+            if _is_of(part, "object", _OF_OBJECTS):
+                self._note_object(part, path, seen)
+            if _is_of(part, "array", _OF_ARRAYS):
+                self._note_array(part, path, seen)
+            kind = _scalar_kind(part)
+            if kind and place.kind in _UNDECIDED and (kind not in _UNDECIDED or place.kind == "any"):
+                place.kind = kind
+
+    def _note_object(self, node: _Node, path: str, visits: _Visits) -> None:
+        place = self.found[path]
+        if path and place.kind not in _ARRAYS:
+            place.kind = "object"
+        for name, child in node.get("properties", {}).items():
+            self._go_on(child, path, below(path, name), visits)
+        for child in (*map(node.get, _OPEN_KEYS), *node.get("patternProperties", {}).values()):
+            if isinstance(child, Mapping):
+                self._go_on(child, path, below(path, "*"), visits)
+
+    def _note_array(self, node: _Node, path: str, visits: _Visits) -> None:
+        items, rest = node.get("items"), node.get("additionalItems")
+        places = node.get("prefixItems", items if isinstance(items, Sequence) else ())
+        alike = rest if isinstance(items, Sequence) else items
+        place = self.found[path]
+        kind = "array of places" if places else self._kind_of_array(alike)
+        if place.kind not in _ARRAYS or _ARRAYS.index(kind) > _ARRAYS.index(place.kind):
+            place.kind = kind
+        for child in (*places, alike):
+            if isinstance(child, Mapping):
+                self._go_on(child, path, f"{path}[]", visits)
+
+    def _kind_of_array(self, items: Any) -> str:
+        """What the items are in some branch; also of a recursive reference that is not unrolled any further."""
+        parts = [part for part, _ in self._parts(items, {})]
+        if any(_is_of(part, "object", _OF_OBJECTS) or _is_of(part, "array", _OF_ARRAYS) for part in parts):
+            return "array of objects"
+        return "array of scalars" if any(map(_scalar_kind, parts)) else "array of anything"
+
+    def _parts(self, node: Any, visits: _Visits) -> Iterator[tuple[_Node, _Visits]]:
+        """A node with all it is combined of, and its references followed; nothing for `true` and `false`."""
+        if not isinstance(node, Mapping):
+            return
+        self.nodes += 1
+        yield node, visits
+        for keyword in ("$ref", "$dynamicRef"):
+            reference = node.get(keyword)
+            if isinstance(reference, str) and self.nodes < _MOST_NODES:
+                seen = visits.get(reference, 0)
+                if seen < _MAX_REF_VISITS:
+                    yield from self._parts(_target(reference, self.root), {**visits, reference: seen + 1})
+        for keyword in _COMBINED:
+            for branch in node.get(keyword, ()):
+                yield from self._parts(branch, visits)
+        for branch in (*map(node.get, _CONDITIONAL), *node.get("dependentSchemas", {}).values()):
+            yield from self._parts(branch, visits)
+
+
+def _types(node: _Node) -> set[str]:
+    types = node.get("type", ())
+    return {types} if isinstance(types, str) else set(types)
+
+
+def _is_of(node: _Node, kind: str, keywords: Sequence[str]) -> bool:
+    """Whether a node speaks of objects, or of arrays: by its type, or by a keyword that says something only of them."""
+    return kind in _types(node) or any(keyword in node for keyword in keywords)
+
+
+def _scalar_kind(node: _Node) -> Compare | None:
+    types = _types(node)
+    if "enum" in node or "const" in node:
+        values = node.get("enum", [node.get("const")])
+        return "category" if any(isinstance(value, str) for value in values) else "exact"
+    if "string" in types:
+        return "date" if node.get("format") == "date" else "string"
+    if types & {"number", "integer"}:
+        return "number"
+    return "exact" if types & set(_SCALARS) else None
+
+
+def _target(reference: str, root: _Node) -> Any:
+    """What a local reference names: a JSON pointer, or an anchor in the definitions."""
+    pointer = unquote(reference.removeprefix("#"))
+    if pointer and not pointer.startswith("/"):
+        named = (root, *root.get("$defs", {}).values(), *root.get("definitions", {}).values())
+        anchors = ("$anchor", "$dynamicAnchor", "$id", "id")
+        wanted = (pointer, reference)
+        return next((node for node in named if any(node.get(name) in wanted for name in anchors)), None)
+    target: Any = root
+    for part in pointer.split("/")[1:]:
+        part = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(target, Mapping):
+            target = target.get(part)
+        else:
+            target = target[int(part)] if isinstance(target, list) and part.isdecimal() else None
+    return target

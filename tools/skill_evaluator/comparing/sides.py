@@ -1,0 +1,103 @@
+"""One value that is compared: what the items of its arrays are known by, worked out once however often it is asked.
+
+Both sides of a comparison share a lexicon; the truth's may serve any number of outputs.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from skill_evaluator.comparing.declarations import FieldRule
+from skill_evaluator.comparing.field_plan import Field
+from skill_evaluator.comparing.forms import Leaves
+from skill_evaluator.comparing.leaves import Lexicon
+from skill_evaluator.text import frozen, named
+
+_CONTAINERS = (dict, list)
+
+
+class PreparedValue:
+    """A value and its part of the work of comparing it."""
+
+    def __init__(self, value: Any, lexicon: Lexicon) -> None:
+        self.value = value
+        self.lexicon = lexicon
+        self._identities: dict[tuple[int, str], list[Hashable]] = {}
+        self._leaves: dict[tuple[int, str], list[Leaves]] = {}
+        self._texts: dict[tuple[int, str], str] = {}
+
+    def identities(self, items: list[Any], rule: FieldRule, field: Field) -> list[Hashable]:
+        """What each item of an array of this value is known by: its key fields, or the whole of it."""
+        key = (id(items), field.path)
+        found = self._identities.get(key)
+        if found is None:
+            found = self._identities[key] = self.lexicon.identities(items, rule, field)
+        return found
+
+    def leaves(self, items: list[Any], field: Field) -> list[Leaves]:
+        """The leaves of each item of an array of this value."""
+        key = (id(items), field.path)
+        found = self._leaves.get(key)
+        if found is None:
+            found = self._leaves[key] = self.lexicon.items(items, field)
+        return found
+
+    def text(self, item: Any, field: Field) -> str:
+        """One text of what an array item says, to put items in an order that hangs on nothing else."""
+        key = (id(item), field.path)
+        found = self._texts.get(key)
+        if found is None:
+            found = self._texts[key] = _content(item, field)
+        return found
+
+    @cached_property
+    def item_counts(self) -> Mapping[str, Counter[Hashable]]:
+        """By array path, how often each item stands in it; arrays inside array items are pooled.
+
+        An item that has none of its key fields is known by the whole of it.
+        """
+        found: dict[str, Counter[Hashable]] = {}
+        for field, items in _arrays(self.value, self.lexicon.plan.field("")):
+            rule = field.array_rule(*items)
+            known_by = self.identities(items, rule, field)
+            if rule.align == "key":
+                whole = self.lexicon.vocabulary(field.item)
+                known_by = [
+                    who if isinstance(who, tuple) and any(who) else whole.form(item)
+                    for who, item in zip(known_by, items, strict=True)
+                ]
+            found.setdefault(field.path, Counter()).update(known_by)
+        return found
+
+
+def _content(value: Any, field: Field) -> str:
+    """The text of a value: keys sorted, and the items of arrays without order. One frame per level of nesting."""
+    parts = []
+    if field.rule is None and isinstance(value, dict):
+        members = named(value)
+        for key in sorted(members):
+            if members[key] is not None:
+                parts.append(f"{key!r}: {_content(members[key], field.child(key))}")
+        return f"{{{', '.join(parts)}}}"
+    if field.rule is None and isinstance(value, list):
+        for item in value:
+            parts.append(_content(item, field.item))
+        ordered = parts if field.array_rule(*value).align == "ordered" else sorted(parts)
+        return f"[{', '.join(ordered)}]"
+    return repr(frozen(value))
+
+
+def _arrays(value: Any, field: Field) -> Iterator[tuple[Field, list[Any]]]:
+    """Every array in a value, from the outside in; on a stack, because values may be hundreds of levels deep."""
+    stack = [(value, field)]
+    while stack:
+        value, field = stack.pop()
+        if field.rule is not None:
+            continue
+        if isinstance(value, dict):
+            if any(isinstance(child, _CONTAINERS) for child in value.values()):
+                stack += [(child, field.child(name)) for name, child in named(value).items()]
+        elif isinstance(value, list):
+            yield field, value
+            stack += [(child, field.item) for child in value]

@@ -1,0 +1,84 @@
+"""Tables that are drawn twice: fitted and coloured on a terminal (one line a row through a pipe), and as Markdown."""
+
+import io
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from skill_evaluator.display.safe_text import code_span, visible
+
+_NO_WRAP = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell; `code` is text from outside, which a page must not take for its own mark-up."""
+
+    text: str
+    style: str = ""
+    code: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """A table; columns named in `numbers` are set to the right, those in `whole` broken only if very long."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    numbers: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
+
+
+def _terminal_table(sheet: Sheet, width: int) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for place, name in enumerate(sheet.columns):
+        longest = max(len(text) for text in (name, *(row[place].text for row in sheet.rows)))
+        table.add_column(
+            Text(visible(name)),
+            justify="right" if name in sheet.numbers else "left",
+            overflow="fold",
+            width=min(longest, width * 3 // 8) if name in sheet.whole else None,
+        )
+    for row in sheet.rows:
+        table.add_row(*(Text(visible(cell.text), style=cell.style) for cell in row))
+    return table
+
+
+def markdown_table(sheet: Sheet) -> str:
+    """The table as GitHub reads it."""
+    lines = [" | ".join(sheet.columns), "|".join("---:" if name in sheet.numbers else "---" for name in sheet.columns)]
+    lines += [" | ".join(code_span(cell.text) if cell.code else cell.text for cell in row) for row in sheet.rows]
+    return "".join(f"| {line} |\n" for line in lines)
+
+
+def show(pieces: Iterable[Sheet | Text]) -> None:
+    """Print to stdout: wrapped and coloured on a terminal, else plain with every row on a line of its own."""
+    if sys.stdout.isatty():
+        _accept_everything()
+        _print(pieces, Console(highlight=False))
+        return
+    page = io.StringIO()
+    _print(pieces, Console(file=page, width=_NO_WRAP, highlight=False, color_system=None))
+    write("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()))
+
+
+def _print(pieces: Iterable[Sheet | Text], console: Console) -> None:
+    for piece in pieces:
+        console.print(_terminal_table(piece, console.width) if isinstance(piece, Sheet) else piece)
+
+
+def write(page: str) -> None:
+    """Write a page to stdout."""
+    _accept_everything()
+    sys.stdout.write(page)
+
+
+def _accept_everything() -> None:
+    """Where stdout's encoding lacks a character, its escape is printed."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)  # which a stream of a test may lack
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")

@@ -1,0 +1,1 @@
+"""What a prompt library has on disk, read once and checked."""

@@ -1,0 +1,204 @@
+"""A component: its prompt and version, its output contract, and which metrics it declares to matter.
+
+Read once from `components/<name>/`; everything wrong with it is a ComponentError that names file and place.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import semver
+from pydantic import BaseModel, ConfigDict, Field
+
+from skill_evaluator.comparing.declarations import FieldRule, refuse_wrong_rules
+from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.files import StrictModel, front_matter, read_json, read_text, validated
+from skill_evaluator.library.contract import Contract
+from skill_evaluator.metrics import METRICS, accuracy_metrics
+from skill_evaluator.metrics.base import Metric
+from skill_evaluator.parsing.parsed import Output
+from skill_evaluator.text import canonical_json, digest, nearest
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_DEFAULT_METRICS: Mapping[Output, Collection[str]] = {"json": METRICS, "text": METRICS, "choice": ("exact_match",)}
+_WHOLE_ANSWER: Mapping[Output, Mapping[str, FieldRule]] = {
+    "json": {},
+    "text": {},
+    "choice": {"": FieldRule(compare="category")},  # so that it is known which letter is taken for which
+}
+_PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
+
+
+class FrontMatter(BaseModel):
+    """The YAML at the head of prompt.md; other keys are the team's own."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", coerce_numbers_to_str=True)
+
+    name: str
+    version: str
+    output: Output = "json"
+
+
+class Dataset(StrictModel):
+    """One entry of evals/datasets.json."""
+
+    id: str = "default"
+    fixtures: str | None = None
+    metrics: tuple[str, ...] = Field(default=(), description="accuracy metrics that matter; all when left out")
+    primary_metric: str | None = None
+    fields: dict[str, FieldRule] = Field(default_factory=dict, description="how fields are compared, by path")
+
+
+class Datasets(StrictModel):
+    """The file evals/datasets.json."""
+
+    datasets: tuple[Dataset, ...] = Field(min_length=1, max_length=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """A versioned prompt with its output contract, ready to be evaluated; by itself, or under a scenario."""
+
+    name: str
+    folder: Path
+    version: str
+    output: Output
+    prompt: str
+    schema: Mapping[str, Any] | None
+    contract: Contract
+    plan: FieldPlan
+    metrics: Mapping[str, Metric]
+    primary_metric: str
+    fixtures: str
+    digests: Mapping[str, str]
+    scenario: str | None = None
+
+    @property
+    def leaderboard_path(self) -> Path:
+        """Where its summary rows are."""
+        return self.folder / "leaderboard.json"
+
+    @property
+    def records_dir(self) -> Path:
+        """Where its records are."""
+        return self.folder / "evals" / "records"
+
+    @property
+    def results_dir(self) -> Path:
+        """Where its run folders are unless `--results` says otherwise."""
+        return self.folder / "evals" / "results"
+
+    def schema_errors(self, value: Any) -> list[str]:
+        """What the contract holds against a value, each with its path; empty when it validates."""
+        return self.contract.errors(value)
+
+    def conforms(self, value: Any) -> bool:
+        """Whether a value validates against the schema."""
+        return self.contract.conforms(value)
+
+
+def load_component(components_dir: Path, name: str) -> Component:
+    """Read one component; raises ComponentError."""
+    folder = _folder(components_dir, name)
+    path = folder / "prompt.md"
+    front, prompt = parse_prompt(read_text(path, ComponentError), path)
+    if front.name != name:
+        raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
+    schema, contract = _read_contract(folder, front.output)
+    declared_path = folder / "evals" / "datasets.json"
+    dataset = _read_dataset(declared_path)
+    metrics = accuracy_metrics(dataset.metrics or _DEFAULT_METRICS[front.output], str(declared_path))
+    primary = dataset.primary_metric or _primary(front.output, metrics)
+    if primary not in metrics:
+        raise ComponentError(
+            f"primary_metric '{primary}' is not among the metrics of {declared_path} {nearest(primary, metrics)}"
+        )
+    return Component(
+        name=name,
+        folder=folder,
+        version=semver_of(front.version, path),
+        output=front.output,
+        prompt=prompt,
+        schema=schema,
+        contract=contract,
+        plan=plan_fields(schema, {**_WHOLE_ANSWER[front.output], **dataset.fields}, str(declared_path)),
+        metrics=metrics,
+        primary_metric=primary,
+        fixtures=dataset.fixtures or name,
+        digests={
+            "prompt": digest(prompt),
+            "schema": digest(canonical_json(schema)),
+            "datasets": digest(canonical_json(dataset.model_dump(mode="json"))),
+        },
+    )
+
+
+def is_component_name(name: str) -> bool:
+    """Whether a folder's name can be a component's."""
+    return _NAME.fullmatch(name) is not None
+
+
+def _folder(components_dir: Path, name: str) -> Path:
+    if not is_component_name(name):
+        raise ComponentError(f"a component is named like its folder (letters, digits, '.', '_', '-'), not '{name}'")
+    if not components_dir.is_dir():
+        raise ComponentError(f"{components_dir} is not a folder; name the components with --components DIR")
+    folder = components_dir / name
+    if not (folder / "prompt.md").is_file():
+        known = [path.parent.name for path in components_dir.glob("*/prompt.md")]
+        raise ComponentError(f"unknown component '{name}' in {components_dir} {nearest(name, known)}")
+    return folder
+
+
+def parse_prompt(text: str, path: Path) -> tuple[FrontMatter, str]:
+    """Front matter and prompt of a prompt.md; raises ComponentError. The name is the folder's unless it says another.
+
+    The version is any text: `semver_of` says whether it is one.
+    """
+    values, body = front_matter(text, path, ComponentError)
+    if "version" not in values:
+        raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
+    front = validated(FrontMatter, {"name": path.parent.name, **values}, path, ComponentError)
+    section = _PROMPT_SECTION.search(body)
+    prompt = (section[1] if section else body).strip()
+    if not prompt:
+        raise ComponentError(f"{path} has no prompt: its body, or its '## Prompt' section, is empty")
+    return front, prompt
+
+
+def semver_of(text: str, where: Path) -> str:
+    """The version, if it is one; raises ComponentError."""
+    if not semver.Version.is_valid(text):
+        raise ComponentError(f"version '{text}' in {where} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")
+    return text
+
+
+def _primary(output: Output, metrics: Collection[str]) -> str:
+    """The metric that models are ranked by unless another is declared."""
+    usual = "exact_match" if output == "choice" else "field_level_f1"
+    return usual if usual in metrics else next(iter(metrics))
+
+
+def _read_contract(folder: Path, output: Output) -> tuple[Mapping[str, Any] | None, Contract]:
+    path = folder / "schema.json"
+    if output == "choice":
+        if path.exists():
+            raise ComponentError(f"{path} does nothing: a component with output: choice answers with a letter")
+        return None, Contract({}, str(path))
+    if not path.exists():
+        if output == "json":
+            raise ComponentError(f"{path} does not exist; a component with JSON output needs its schema")
+        return None, Contract({}, str(path))
+    schema = read_json(path, ComponentError)
+    return schema, Contract(schema, str(path))
+
+
+def _read_dataset(path: Path) -> Dataset:
+    if not path.exists():
+        return Dataset()
+    dataset = validated(Datasets, read_json(path, ComponentError), path, ComponentError).datasets[0]
+    refuse_wrong_rules(dataset.fields, "datasets[0].fields", str(path))
+    return dataset

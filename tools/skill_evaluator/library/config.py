@@ -1,0 +1,219 @@
+"""`.evaluator/models.yaml` and `.evaluator/settings.yaml` as frozen models.
+
+Read once at the edge and trusted afterwards. Provider names are checked where providers are known, in `providers`.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
+
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.files import StrictModel, read_yaml, validated
+from skill_evaluator.text import nearest
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Params(BaseModel):
+    """What is asked of the model at each call; further keys go to the provider's API as they are."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    max_output_tokens: PositiveInt = 4096
+    temperature: NonNegativeFloat | None = None
+    top_p: Share | None = None
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The keys this page does not know, for the provider."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class Limits(StrictModel):
+    """How hard a model's API may be pressed."""
+
+    max_concurrency: PositiveInt | None = None
+    requests_per_minute: PositiveInt | None = None
+    tokens_per_minute: PositiveInt | None = None
+
+
+class Price(StrictModel):
+    """USD per million tokens."""
+
+    input: NonNegativeFloat
+    output: NonNegativeFloat
+
+
+class Model(StrictModel):
+    """One entry of models.yaml: `{id, provider}` is enough."""
+
+    id: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/-]*$")
+    provider: str
+    api_id: str | None = None
+    params: Params = Params()
+    profile: Literal["deterministic", "sampled"] = "deterministic"
+    structured_output: Literal["json_schema", "json_object", "none"] = "json_schema"
+    base_url: str | None = Field(default=None, pattern=r"^https?://")
+    api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    limits: Limits = Limits()
+    price: Price | None = None
+
+    @property
+    def api_name(self) -> str:
+        """The model's name as its API takes it."""
+        return self.api_id or self.id
+
+
+class Models(StrictModel):
+    """The file models.yaml."""
+
+    models: tuple[Model, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _unique_ids(self) -> Self:
+        seen: dict[str, int] = {}
+        for index, model in enumerate(self.models):
+            key = model.id.casefold()  # ids name folders, and some file systems do not tell case apart
+            if key in seen:
+                raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{seen[key]}]")
+            seen[key] = index
+        return self
+
+
+class Retry(StrictModel):
+    """When a call is tried again, and how long is waited before."""
+
+    attempts: PositiveInt = 6
+    first_wait_s: NonNegativeFloat = 0.5
+    max_wait_s: PositiveFloat = 30.0
+    max_retry_after_s: PositiveFloat = 120.0
+
+
+class Jobs(StrictModel):
+    """How a plan is cut into jobs for CI: a job makes about so many calls at most; a run has at most so many jobs."""
+
+    max_calls: PositiveInt = 1000
+    max_jobs: Annotated[int, Field(ge=1, le=256)] = 256
+
+
+Tier = Literal["critical", "supporting", "advisory"]
+VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "incomparable"]
+
+
+class MetricPolicy(StrictModel):
+    """How much a metric or field weighs in a verdict, and the drop of it that is tolerated; None: the general one.
+
+    `critical`: decides. `supporting`: a regression of it decides, but it need not be certain that there is none.
+    `advisory`: shown only.
+    """
+
+    tier: Tier | None = None
+    tolerance: Share | None = None
+
+
+class ComponentPolicy(StrictModel):
+    """What is different for one component; what is left out is as for all."""
+
+    tolerance: Share | None = None
+    alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
+    required_coverage: Share | None = None
+    metrics: dict[str, MetricPolicy] = {}
+    fields: dict[str, MetricPolicy] = {}
+
+
+class Policy(StrictModel):
+    """When a version counts as worse. `gate`: which question decides, on these fixtures or beyond them.
+
+    A metric without a tier: the component's primary metric is critical, the other metrics are supporting; fields are
+    advisory.
+    """
+
+    gate: Literal["fixtures", "generalises"] = "fixtures"
+    tolerance: Share = Field(default=0.05, description="the drop that is tolerated")
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    fail_on: tuple[VerdictName, ...] = ("regressed",)
+    metrics: dict[str, MetricPolicy] = {}
+    components: dict[str, ComponentPolicy] = {}
+
+
+class Benchmark(StrictModel):
+    """How much a component counts among the benchmarks of an audit."""
+
+    weight: PositiveFloat = 1.0
+
+
+def _by_name(value: Any) -> Any:
+    """A list of names stands for benchmarks that count alike."""
+    named = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return {name: {} for name in value} if named else value
+
+
+Benchmarks = Annotated[
+    dict[str, Benchmark], BeforeValidator(_by_name, json_schema_input_type=dict[str, Benchmark] | list[str])
+]
+
+
+class Audit(StrictModel):
+    """What a stability audit asks. `questions`: drawn of each benchmark's cases; None: all of them.
+
+    Without `benchmarks`: all components with `output: choice`. Without `scenarios`: all there are.
+    """
+
+    benchmarks: Benchmarks = {}
+    scenarios: tuple[str, ...] = ()
+    questions: PositiveInt | None = None
+    replicates: PositiveInt = 2
+
+
+class Settings(StrictModel):
+    """The file settings.yaml; every key has a default, so the file may be absent."""
+
+    replicates: PositiveInt = 10
+    seed: int = 0
+    concurrency: PositiveInt = 8
+    timeout_s: PositiveFloat = 180.0
+    retry: Retry = Retry()
+    required_coverage: Share = 0.9
+    jobs: Jobs = Jobs()
+    policy: Policy = Policy()
+    audit: Audit = Audit()
+
+
+def load_models(config_dir: Path) -> tuple[Model, ...]:
+    """Read `<config_dir>/models.yaml`; raises ConfigError naming file and key."""
+    path = config_dir / "models.yaml"
+    if not path.exists():
+        raise ConfigError(
+            f"{path} does not exist; create it with a line such as: models: [{{id: gpt-5, provider: openai}}]"
+        )
+    return validated(Models, read_yaml(path), path).models
+
+
+def load_settings(config_dir: Path) -> Settings:
+    """Read `<config_dir>/settings.yaml`, or the defaults when there is none; raises ConfigError."""
+    path = config_dir / "settings.yaml"
+    if not path.exists():
+        return Settings()
+    values = read_yaml(path)
+    return validated(Settings, {} if values is None else values, path)
+
+
+def select_models(models: tuple[Model, ...], wanted: tuple[str, ...]) -> tuple[Model, ...]:
+    """The models named, in the order named, or all; raises ConfigError for an unknown id."""
+    if not wanted:
+        return models
+    known = {model.id: model for model in models}
+    for model_id in wanted:
+        if model_id not in known:
+            raise ConfigError(f"unknown model '{model_id}' for --model {nearest(model_id, known)}")
+    return tuple(known[model_id] for model_id in dict.fromkeys(wanted))

@@ -1,0 +1,60 @@
+"""A scenario: a system-prompt template that a component's own prompt is put into, to see what the surroundings change.
+
+Read from `.evaluator/scenarios/<name>.md`: front matter (`name`, `intent`) and a body with `{{ prompt }}` in it once.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.files import StrictModel, front_matter, read_text, validated
+from skill_evaluator.library.components import Component
+from skill_evaluator.text import digest, nearest
+
+_SLOT = "{{ prompt }}"
+
+
+class ScenarioFrontMatter(StrictModel):
+    """The YAML at the head of a scenario: its name, which is the file's, and what it stands for."""
+
+    name: str
+    intent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A template with its slot still in it."""
+
+    name: str
+    intent: str
+    template: str
+
+    def around(self, component: Component) -> Component:
+        """The component as it is under this scenario: its system prompt is the template with its own prompt inside."""
+        return replace(
+            component,
+            prompt=self.template.replace(_SLOT, component.prompt),
+            scenario=self.name,
+            digests={**component.digests, "scenario": digest(self.template)},
+        )
+
+
+def load_scenario(config_dir: Path, name: str) -> Scenario:
+    """Read one scenario; raises ConfigError."""
+    folder = config_dir / "scenarios"
+    known = {path.stem: path for path in sorted(folder.glob("*.md"))}
+    if name not in known:
+        raise ConfigError(f"unknown scenario '{name}' in {folder} {nearest(name, known)}")
+    path = known[name]
+    values, body = front_matter(read_text(path), path)
+    front = validated(ScenarioFrontMatter, values, path)
+    if front.name != name:
+        raise ConfigError(f"name '{front.name}' in {path} is not the file's name '{name}'")
+    if body.count(_SLOT) != 1:
+        raise ConfigError(f"{path} must hold {_SLOT} once, where the component's own prompt goes")
+    return Scenario(name=name, intent=front.intent, template=body.strip())
+
+
+def under(component: Component, config_dir: Path, scenario: str | None) -> Component:
+    """The component under a scenario, or as it is where there is none; raises ConfigError."""
+    return component if scenario is None else load_scenario(config_dir, scenario).around(component)

@@ -1,0 +1,180 @@
+"""Versions of components: what a bump is, and which changes do not keep to the rules of versioning.
+
+Reads prompt.md and schema.json, out of git at commits or in a folder.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import semver
+
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.files import parse_json, read_bytes
+from skill_evaluator.library.components import is_component_name, parse_prompt, semver_of
+from skill_evaluator.repository import Repository, within
+from skill_evaluator.text import canonical_json, digest
+
+_PROMPT, _SCHEMA = "prompt.md", "schema.json"
+
+
+class Bump(StrEnum):
+    """How a version follows another."""
+
+    NEW = "new"
+    MAJOR = "MAJOR"
+    MINOR = "MINOR"
+    PATCH = "PATCH"
+    SAME = "unchanged"
+    LOWERED = "lowered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something wrong at a line (from 1) of a file, whose path is relative to the repository's root."""
+
+    file: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentVersion:
+    """A component at one commit. What could not be read is None, and `problem` says why; digests are of content."""
+
+    name: str
+    folder: str
+    version: str | None
+    line: int
+    problem: str | None
+    prompt: str | None
+    schema: str | None
+
+
+def bump(before: str | None, after: str) -> Bump:
+    """How the version `after` follows `before`; None is a component that was not there.
+
+    >>> bump("1.4.2", "2.0.0"), bump("1.4.2", "1.5.0-rc.1"), bump("1.5.0-rc.1", "1.5.0")
+    (<Bump.MAJOR: 'MAJOR'>, <Bump.MINOR: 'MINOR'>, <Bump.PATCH: 'PATCH'>)
+    """
+    if before is None:
+        return Bump.NEW
+    old, new = semver.Version.parse(before), semver.Version.parse(after)
+    if new < old:
+        return Bump.LOWERED
+    if new.major > old.major:
+        return Bump.MAJOR
+    if new.minor > old.minor:
+        return Bump.MINOR
+    return Bump.SAME if new == old else Bump.PATCH
+
+
+def asks_for_evaluation(step: Bump) -> bool:
+    """Whether a bump is one that must be measured; a PATCH never is."""
+    return step in (Bump.NEW, Bump.MAJOR, Bump.MINOR)
+
+
+def breaks_contract(before: str, after: str) -> bool:
+    """Whether a bump announces that the schema may change: MAJOR, or before 1.0.0 also MINOR (semver, item 4)."""
+    step = bump(before, after)
+    return step is Bump.MAJOR or (step is Bump.MINOR and semver.Version.parse(after).major == 0)
+
+
+def versions_at(
+    repository: Repository, commits: Sequence[str | None], folder: str
+) -> list[dict[str, ComponentVersion]]:
+    """By name, the components in a folder at each commit (none at None); a file alike in several is read once."""
+    trees = [{} if commit is None else _component_files(repository, commit, folder) for commit in commits]
+    texts = repository.contents(blob for tree in trees for files in tree.values() for blob in files.values())
+    read: dict[tuple[str, str, str | None], ComponentVersion] = {}
+    found = []
+    for tree in trees:
+        versions = {}
+        for name, files in tree.items():
+            key = (name, files[_PROMPT], files.get(_SCHEMA))
+            if key not in read:
+                schema = texts[key[2]] if key[2] else None
+                read[key] = _read(name, within(folder, name), texts[key[1]], schema)
+            versions[name] = read[key]
+        found.append(versions)
+    return found
+
+
+def version_in(folder: Path, place: str) -> ComponentVersion | None:
+    """The component in a folder, which is `place` in its repository; None without a prompt. Raises ComponentError."""
+    prompt, schema = folder / _PROMPT, folder / _SCHEMA
+    if not prompt.is_file():
+        return None
+    return _read(
+        folder.name,
+        place,
+        read_bytes(prompt, ComponentError),
+        read_bytes(schema, ComponentError) if schema.is_file() else None,
+    )
+
+
+def problems_between(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
+    """What a change of one component does not keep to: honest versions, and a schema that changes with a MAJOR only."""
+    if after.version is None:
+        yield _problem(after, after.problem or "no version")
+    elif before is not None and before.version is not None:
+        yield from _dishonest(before, after, before.version, after.version)
+
+
+def _dishonest(before: ComponentVersion, after: ComponentVersion, old: str, new: str) -> Iterator[Problem]:
+    step = bump(old, new)
+    if step is Bump.LOWERED:
+        yield _problem(after, f"the version was lowered from {old} to {new}; a version only goes up")
+    elif before.prompt != after.prompt and step is Bump.SAME:
+        yield _problem(after, f"the prompt changed but the version did not; raise it above {old}")
+    if before.schema != after.schema and step is not Bump.LOWERED and not breaks_contract(old, new):
+        message = f"the schema changed: that is a new MAJOR version, and {old} → {new} is not"
+        yield Problem(file=f"{after.folder}/{_SCHEMA}", line=1, message=message)
+
+
+def _problem(version: ComponentVersion, message: str) -> Problem:
+    return Problem(file=f"{version.folder}/{_PROMPT}", line=version.line, message=message)
+
+
+def _component_files(repository: Repository, commit: str, folder: str) -> dict[str, dict[str, str]]:
+    """By component, the blobs of its prompt and schema."""
+    depth = len(folder.split("/")) if folder not in ("", ".") else 0
+    found: dict[str, dict[str, str]] = {}
+    for path, blob in repository.files(commit, folder).items():
+        parts = path.split("/")[depth:]
+        if len(parts) == 2 and parts[1] in (_PROMPT, _SCHEMA):
+            found.setdefault(parts[0], {})[parts[1]] = blob
+    return {name: files for name, files in sorted(found.items()) if _PROMPT in files}
+
+
+def _read(name: str, folder: str, prompt: bytes, schema: bytes | None) -> ComponentVersion:
+    path = Path(folder, _PROMPT)
+    text = prompt.decode("utf-8-sig", "replace")
+    line = next((number for number, row in enumerate(text.splitlines(), 1) if row.startswith("version:")), 1)
+    version = prompt_digest = problem = None
+    try:
+        front, body = parse_prompt(text, path)
+        prompt_digest = digest(body)
+        version = semver_of(front.version, path)
+        if not is_component_name(name):
+            raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
+    except ComponentError as caught:
+        version, problem = None, str(caught)
+    return ComponentVersion(
+        name=name,
+        folder=folder,
+        version=version,
+        line=line,
+        problem=problem,
+        prompt=prompt_digest,
+        schema=None if schema is None else _schema_digest(schema, Path(folder, _SCHEMA)),
+    )
+
+
+def _schema_digest(raw: bytes, path: Path) -> str:
+    """The digest of what a schema says; of its bytes where it is not JSON, which is for others to complain of."""
+    try:
+        return digest(canonical_json(parse_json(raw.decode("utf-8-sig"), path, ComponentError)))
+    except (ComponentError, UnicodeDecodeError):
+        return digest(raw.decode("utf-8", "replace"))

@@ -1,0 +1,1 @@
+"""Metrics of one output against the truth, one file a metric."""

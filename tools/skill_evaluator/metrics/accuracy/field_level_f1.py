@@ -1,0 +1,20 @@
+"""How many leaves are right, counting what is missing and what was invented."""
+
+from skill_evaluator.comparing.comparison import counted_weight
+from skill_evaluator.metrics.base import Comparison
+
+
+def field_level_f1(comparison: Comparison) -> float:
+    """Precision and recall of aligned leaves, as F1: 2·matched ÷ (leaves of truth + leaves of output), by weight.
+
+    A wrong leaf costs precision and recall, a missing one recall, an extra one precision. Ignored fields, and free
+    text without a threshold, stay out. Range 0 to 1, 1 is best; both sides empty → 1; undefined without truth.
+    van Rijsbergen 1979, Information Retrieval, ch. 7 (micro-averaged over leaves).
+
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan
+    >>> field_level_f1(Comparison({"a": 1, "b": 2}, {"a": 1, "b": 3}, FieldPlan(), bool))
+    0.5
+    """
+    matched, of_truth, of_output = counted_weight(comparison.rows)
+    total = of_truth + of_output
+    return 2 * matched / total if total else 1.0

@@ -1,0 +1,32 @@
+"""Do the arrays hold the same items?"""
+
+from collections import Counter
+from collections.abc import Hashable
+
+from skill_evaluator.metrics.base import Comparison
+
+
+def jaccard(comparison: Comparison) -> float | None:
+    """Mean over array fields of |truth ∩ output| ÷ |truth ∪ output|, items as multisets.
+
+    Items are compared by their declared key fields where the array has `align: key` (one whose key fields are all null
+    by the whole of it), else by canonical value. Arrays inside array items are pooled by path. Range 0 to 1, 1 is best;
+    an array empty on both sides → 1; undefined without truth, or where neither schema nor values have an array.
+    Jaccard 1901; multiset form, Ruzicka 1958.
+
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan
+    >>> jaccard(Comparison({"a": [1, 2, 3]}, {"a": [3, 2, 4]}, FieldPlan(), bool))
+    0.5
+    """
+    truth, output = comparison.truth_side.item_counts, comparison.output_side.item_counts
+    paths = comparison.plan.arrays.keys() | truth.keys() | output.keys()
+    if not paths:
+        return None
+    nothing: Counter[Hashable] = Counter()
+    return sum(_overlap(truth.get(path, nothing), output.get(path, nothing)) for path in paths) / len(paths)
+
+
+def _overlap(left: Counter[Hashable], right: Counter[Hashable]) -> float:
+    common = sum([min(count, right[item]) for item, count in left.items() if item in right])
+    union = left.total() + right.total() - common
+    return common / union if union else 1.0

@@ -1,0 +1,17 @@
+"""Does the output keep its contract?"""
+
+from skill_evaluator.metrics.base import Comparison
+
+
+def schema_valid(comparison: Comparison) -> float:
+    """1 if the output validates against the component's `schema.json` (its `$schema` draft, formats checked), else 0.
+
+    Range {0, 1}, 1 is best; an unparseable answer scores 0; without a schema every parsed output is valid. Needs no
+    ground truth.
+    JSON Schema, https://json-schema.org/draft/2020-12.
+
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan
+    >>> schema_valid(Comparison(None, {"total": 9}, FieldPlan(), lambda value: "total" in value))
+    1.0
+    """
+    return float(comparison.conforms())

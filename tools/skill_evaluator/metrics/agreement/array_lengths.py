@@ -1,0 +1,66 @@
+"""How much does the number of items vary between the answers to one document?"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from skill_evaluator.metrics.base import CaseAnswers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayLengths:
+    """One array over a case's answers: the share of the commonest length, and the extremes (None: nothing parsed)."""
+
+    stability: float
+    shortest: int | None
+    longest: int | None
+
+
+def array_lengths(answers: CaseAnswers) -> dict[str, ArrayLengths]:
+    """Per array path: how often the commonest number of items was given ÷ number of answers; shortest and longest.
+
+    An absent array has no items, as an empty one; arrays inside array items are pooled by path; an unparseable answer
+    shares no length. Range of `stability` 1/N (0 if nothing was parsed) to 1, 1 is best; empty for fewer than two
+    answers.
+
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan
+    >>> answers = CaseAnswers(FieldPlan())
+    >>> for text in ('{"a":[1,2]}', '{"a":[2,3]}', '{"a":[1]}', '{}'): answers.add(text, text)
+    >>> array_lengths(answers)["a"]
+    ArrayLengths(stability=0.5, shortest=0, longest=2)
+    """
+    if answers.n < 2:
+        return {}
+    found = {path: Counter[int]() for path in answers.plan.arrays} | answers.tally().lengths
+    parsed = answers.groups.total()
+    return {path: _summary(lengths, parsed, answers.n) for path, lengths in found.items()}
+
+
+def _summary(lengths: Counter[int], parsed: int, n: int) -> ArrayLengths:
+    absent = parsed - lengths.total()
+    if absent:
+        lengths = lengths + Counter({0: absent})
+    return ArrayLengths(
+        stability=max(lengths.values(), default=0) / n,
+        shortest=min(lengths, default=None),
+        longest=max(lengths, default=None),
+    )
+
+
+def array_length_stability(answers: CaseAnswers) -> float | None:
+    """Mean of `array_lengths(…).stability` over the arrays.
+
+    Range 0 to 1, 1 is best; undefined for fewer than two answers, or where neither schema nor answers have an array.
+
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan
+    >>> answers = CaseAnswers(FieldPlan())
+    >>> for text in ('{"a":[1],"b":[]}', '{"a":[2],"b":[3]}'): answers.add(text, text)
+    >>> array_length_stability(answers)
+    0.75
+    """
+    return mean_stability(array_lengths(answers))
+
+
+def mean_stability(arrays: Mapping[str, ArrayLengths]) -> float | None:
+    """The mean over arrays of how steady their lengths are; None of no arrays."""
+    return sum(one.stability for one in arrays.values()) / len(arrays) if arrays else None

@@ -1,0 +1,1 @@
+"""Where and why answers are wrong: fields, contracts, names."""

@@ -1,0 +1,100 @@
+"""Which values the answers to one document gave to each field, and how often: what stability, α and profile count.
+
+What is the matter with a field: always right, always wrong in the same way, or now this, now that?
+
+Stable-wrong wants a better prompt, flaky a clearer contract or more samples.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Literal
+
+from skill_evaluator.metrics.base import CaseAnswers
+from skill_evaluator.metrics.diagnosis.per_field import FieldScores
+
+FieldValues = Mapping[str, Counter[Hashable]]
+
+
+def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
+    """Per leaf path, how often each canonical value was given by the parsed answers; None stands for absent.
+
+    An array path counts the multiset of its values as one value. The paths are those of the schema and those seen.
+
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan
+    >>> answers = CaseAnswers(FieldPlan())
+    >>> for text in ('{"a":1}', '{"a":1}', '{"b":2}'): answers.add(text, text)
+    >>> [sorted(counts.values()) for counts in field_values(answers).values()]
+    [[1, 2], [1, 2]]
+    """
+    paths = (path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
+    found: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
+    parsed = answers.groups.total()
+    tally = answers.tally()
+    for path, given in tally.forms.items():
+        counts = found.setdefault(path, Counter())
+        for forms, count in given.items():
+            counts[tally.lexicon.canonical(forms)] += count
+    for counts in found.values():
+        absent = parsed - counts.total()
+        if absent:
+            counts[None] = absent
+    return found
+
+
+Standing = Literal["stable_right", "stable_wrong", "stable", "flaky", "unscored"]
+
+
+def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str, int] | None) -> dict[str, Standing]:
+    """The standing of every leaf path of one case, from its answers and their `field_values`.
+
+    - `unscored`: fewer than two answers, none of them parsed, or free text that does not count (no `threshold`);
+    - `stable_right`: every answer was parsed, and right by the field's rule (an array path: all its leaves);
+    - `stable_wrong`: every answer was parsed, they gave the same canonical value, and none was right;
+    - `flaky`: anything else, so also where an answer could not be parsed.
+
+    `flawed` counts the parsed answers that are not right; without it (no ground truth) a field is `stable` where every
+    answer was parsed and gave the same canonical value. Absent is a value. An array path is compared by the multiset
+    of its values; where that stays the same but items swap values between answers, the field is `flaky`.
+
+    >>> from skill_evaluator.metrics.diagnosis.field_profile import field_values
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan
+    >>> answers = CaseAnswers(FieldPlan())
+    >>> for text in ('{"a":1,"b":1,"c":1}', '{"a":1,"b":1,"c":2}'): answers.add(text, text)
+    >>> field_profile(answers, field_values(answers), {"b": 2, "c": 1})
+    {'a': 'stable_right', 'b': 'stable_wrong', 'c': 'flaky'}
+    """
+    parsed = answers.groups.total()
+    found: dict[str, Standing] = {}
+    for path in dict.fromkeys((*values, *(flawed or ()))):
+        if answers.n < 2 or not parsed or not answers.plan.leaf(path).counts:
+            found[path] = "unscored"
+        elif parsed < answers.n:
+            found[path] = "flaky"
+        else:
+            same = len(values.get(path, ())) < 2  # a path of the truth alone: absent from every answer
+            found[path] = _standing(same, answers.n, None if flawed is None else flawed.get(path, 0))
+    return found
+
+
+def _standing(same: bool, n: int, flawed: int | None) -> Standing:
+    if flawed is None:
+        return "stable" if same else "flaky"
+    if flawed == 0:
+        return "stable_right"
+    return "stable_wrong" if same and flawed == n else "flaky"
+
+
+def flawed_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, int]:
+    """Per leaf path, in how many outputs a leaf of it is not right; outputs come with how often they were given.
+
+    >>> from skill_evaluator.comparing.comparison import compare
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan
+    >>> from skill_evaluator.metrics.diagnosis.per_field import per_field
+    >>> flawed_fields([(per_field(compare({"a": 1, "b": 2}, {"a": 1}, FieldPlan())), 3)])
+    {'a': 0, 'b': 3}
+    """
+    found: dict[str, int] = {}
+    for scores, times in outputs:
+        for path, counts in scores.counts.items():
+            found[path] = found.get(path, 0) + times * (counts.right < counts.n)
+    return found

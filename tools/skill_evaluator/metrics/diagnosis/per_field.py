@@ -1,0 +1,209 @@
+"""How well are the labels of a category told apart, the rare ones as much as the common?
+
+What became of each field: right, wrong, missing, extra; category confusion; how much of a free text agrees.
+
+Which fields do the answers fill, and which does the truth?
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from skill_evaluator.comparing.comparison import ComparedLeaf
+from skill_evaluator.comparing.similarity import embedding_similarity, rouge_l, token_f1
+from skill_evaluator.text import canonical_json, normalise
+
+
+def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | None:
+    """Mean over labels of 2·TP ÷ (2·TP + FP + FN), from counts of (truth, output); None stands for no label.
+
+    The labels are those that occur in truth or output. «No label» is not one of them: a label missed is a false
+    negative of that label, one invented a false positive. Range 0 to 1, 1 is best; undefined without labels.
+    Opitz and Burst 2019, https://arxiv.org/abs/1911.03347 (the mean of F1 scores).
+
+    >>> round(macro_f1({("sale", "sale"): 3, ("sale", "refund"): 1, ("refund", None): 1}), 3)
+    0.429
+    """
+    labels = {label for pair in confusion for label in pair if label is not None}
+    return sum(_f1(label, confusion) for label in labels) / len(labels) if labels else None
+
+
+def _f1(label: str, confusion: Mapping[tuple[str | None, str | None], int]) -> float:
+    given = sum(count for (truth, output), count in confusion.items() for one in (truth, output) if one == label)
+    return 2 * confusion.get((label, label), 0) / given
+
+
+class FieldCounts(NamedTuple):
+    """What became of the leaves of one path in one output."""
+
+    right: int = 0
+    wrong: int = 0
+    missing: int = 0
+    extra: int = 0
+
+    @property
+    def n(self) -> int:
+        """Leaves that stood in truth or output."""
+        return sum(self)
+
+
+class TextOverlap(NamedTuple):
+    """Agreement of one free-text leaf; `embedding` only where the field declares that similarity."""
+
+    path: str
+    token_f1: float
+    rouge_l: float
+    embedding: float | None = None
+
+
+class Confusion(NamedTuple):
+    """One category leaf: what it was, what it was taken for."""
+
+    path: str
+    truth: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldScores:
+    """The fields of one output."""
+
+    counts: dict[str, FieldCounts] = field(default_factory=dict)
+    texts: tuple[TextOverlap, ...] = ()
+    confusions: tuple[Confusion, ...] = ()
+
+
+_NONE = FieldCounts()
+_LIKE_JSON = re.compile(r'null|true|false|-?\d[\d.eE+-]*|["\[{].*', re.DOTALL)
+
+
+def per_field(rows: Iterable[ComparedLeaf]) -> FieldScores:
+    """Counts by leaf path; a field's accuracy is right ÷ n.
+
+    Free text adds token F1, ROUGE-L and, where declared, its embedding similarity per leaf (0 for a missing or extra
+    one), a category (truth, output) pairs.
+
+    >>> from skill_evaluator.comparing.comparison import compare
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan
+    >>> per_field(compare({"a": 1}, {"a": 2, "b": 3}, FieldPlan())).counts["a"]
+    FieldCounts(right=0, wrong=1, missing=0, extra=0)
+    """
+    counted: dict[str, dict[str, int]] = {}
+    texts: list[TextOverlap] = []
+    confusions: list[Confusion] = []
+    for row in rows:
+        of_path = counted.get(row.path)
+        if of_path is None:
+            of_path = counted[row.path] = {}
+        of_path[row.verdict] = of_path.get(row.verdict, 0) + 1
+        how = row.rule.compare
+        if how == "category":
+            confusions.append(Confusion(row.path, _label(row.truth), _label(row.output)))
+        elif how == "text":
+            texts.append(_overlap(row))
+    counts = {path: FieldCounts(**of_path) for path, of_path in counted.items()}
+    return FieldScores(counts, tuple(texts), tuple(confusions))
+
+
+def added(left: FieldCounts, right: FieldCounts, times: int = 1) -> FieldCounts:
+    """Element-wise sum, the right side so many times."""
+    return FieldCounts(*(one + other * times for one, other in zip(left, right, strict=True)))
+
+
+def text_similarity(row: ComparedLeaf) -> float | None:
+    """How alike two free texts are by the similarity their field declares; None for any other leaf.
+
+    >>> from skill_evaluator.comparing.comparison import compare
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
+    >>> plan = FieldPlan(leaves={"note": FieldRule(compare="text")})
+    >>> [text_similarity(row) for row in compare({"note": "a b", "id": 1}, {"note": "b c", "id": 1}, plan)]
+    [0.5, None]
+    """
+    if row.rule.compare != "text" or row.verdict in ("missing", "extra"):
+        return None
+    overlap = _overlap(row)
+    return overlap.token_f1 if overlap.embedding is None else overlap.embedding
+
+
+def _overlap(row: ComparedLeaf) -> TextOverlap:
+    embeds = row.rule.similarity == "embedding"
+    if row.verdict in ("missing", "extra"):
+        return TextOverlap(row.path, 0.0, 0.0, 0.0 if embeds else None)
+    left, right = (value if isinstance(value, str) else str(value) for value in (row.truth, row.output))
+    alike = embedding_similarity(left, right) if embeds else None
+    return TextOverlap(row.path, token_f1(left, right), rouge_l(left, right), alike)
+
+
+def _label(value: object) -> str:
+    """The same for equal values and no others: text as it is compared, anything else, and text like it, as JSON.
+
+    >>> [_label(value) for value in (" for  sale", None, "null", 5.0, "5")]
+    ['for sale', 'null', '"null"', '5', '"5"']
+    """
+    if not isinstance(value, str):
+        return canonical_json(value)
+    text = normalise(value)
+    return canonical_json(text) if _LIKE_JSON.fullmatch(text) else text
+
+
+@dataclass(slots=True)
+class FieldTotal:
+    """The leaves of one path over many outputs."""
+
+    counts: FieldCounts = _NONE
+    texts: int = 0
+    token_f1: float = 0.0
+    rouge_l: float = 0.0
+    embedding: float | None = None
+    confusion: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def total_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, FieldTotal]:
+    """Sum (fields of an output, how often it was given) by path; texts as sums, to be divided by `texts`."""
+    totals: dict[str, FieldTotal] = {}
+    for scores, times in outputs:
+        for path, counts in scores.counts.items():
+            total = totals.setdefault(path, FieldTotal())
+            total.counts = added(total.counts, counts, times)
+        for text in scores.texts:
+            total = totals[text.path]
+            total.texts += times
+            total.token_f1 += text.token_f1 * times
+            total.rouge_l += text.rouge_l * times
+            if text.embedding is not None:
+                total.embedding = (total.embedding or 0.0) + text.embedding * times
+        for confusion in scores.confusions:
+            totals[confusion.path].confusion[confusion.truth, confusion.output] += times
+    return totals
+
+
+class FilledCounts(NamedTuple):
+    """In how many outputs a field has a value, and for how many of these outputs the truth has one."""
+
+    output: int = 0
+    truth: int = 0
+
+
+def filled_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, FilledCounts]:
+    """Sum (fields of an output, how often it was given) by leaf path; divided by the outputs it is a share, 0 to 1.
+
+    A field has a value where a leaf at its path is not null; of array items, where one item has. A path that nobody
+    fills is left out. Best is the truth's own share: less is passed over, more invented (where it is the same, per
+    field counts tell whether it was the right documents).
+
+    >>> from skill_evaluator.comparing.comparison import compare
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan
+    >>> from skill_evaluator.metrics.diagnosis.per_field import per_field
+    >>> filled_fields([(per_field(compare({"a": 1, "b": None}, {"b": 2}, FieldPlan())), 3)])
+    {'a': FilledCounts(output=0, truth=3), 'b': FilledCounts(output=3, truth=0)}
+    """
+    found: dict[str, FilledCounts] = {}
+    for scores, times in outputs:
+        for path, counts in scores.counts.items():
+            known = found.get(path, FilledCounts())
+            found[path] = FilledCounts(
+                known.output + times * (counts.n > counts.missing), known.truth + times * (counts.n > counts.extra)
+            )
+    return found

@@ -1,0 +1,138 @@
+"""What became of a plan, for people: the page of a job, the comment on a pull request, or a terminal."""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
+from skill_evaluator.display.safe_text import abridged, code_span, visible
+from skill_evaluator.display.wording import number
+from skill_evaluator.reports.comparison import comparison_markdown
+from skill_evaluator.reports.verdict_tables import MARKS
+from skill_evaluator.text import counted
+from skill_evaluator.verdicts.rules import WORST_FIRST
+
+_WIDTH = 1_000_000  # through a pipe: every row on a line of its own, nothing cut
+_LONGEST = 300
+_MOST_ROWS = 300
+_MOST_NAMED = 10
+_NO_VERDICT, _NOT_MEASURED = "–", "not measured"
+_MEANINGS = {  # the worst first
+    "regressed": (MARKS["regressed"], "**regressed**, worse than the recorded version"),
+    _NOT_MEASURED: ("!", "**not measured** in full, so nothing is said"),
+    "inconclusive": (MARKS["inconclusive"], "**inconclusive**, a drop is neither shown nor ruled out"),
+    "incomparable": (MARKS["incomparable"], "**incomparable**, not measured as the recorded version was"),
+    "improved": (MARKS["improved"], "**improved**, better than the recorded version"),
+    "unchanged": (MARKS["unchanged"], "**unchanged**, a drop beyond what is tolerated is ruled out"),
+    _NO_VERDICT: (_NO_VERDICT, "no lower version is recorded to compare with"),
+}
+_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdict", "agreement", "calls", "cost", "")
+
+
+def print_outcome(outcome: Outcome, form: Literal["text", "json", "markdown"]) -> None:
+    """Write it to stdout."""
+    if form == "json":
+        json.dump(outcome.model_dump(mode="json"), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    elif form == "markdown":
+        sys.stdout.write(outcome_markdown(outcome))
+    else:
+        table = Table(*_COLUMNS, box=None, pad_edge=False)
+        for run in outcome.runs:
+            cells = (run.skill, run.model_id, *_cells(run, _verdict(outcome, run), visible), _remark(run))
+            table.add_row(*map(visible, cells))
+        Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, markup=False).print(table)
+
+
+def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
+    """The page: nothing in it that came from outside is taken for mark-up."""
+    lines = ["## Evaluation", "", *_conclusions(outcome), _summary(outcome), ""]
+    if not published:
+        lines += ["**Not every record reached its branch**; the job that collects them says why.", ""]
+    if outcome.reason:
+        lines += [f"Reason: {code_span(outcome.reason)}", ""]
+    if outcome.runs:
+        lines += [f"| {' | '.join(_COLUMNS)} |", f"|{'---|' * len(_COLUMNS)}"]
+    for run in outcome.runs[:_MOST_ROWS]:
+        cells = [
+            code_span(run.skill),
+            code_span(run.model_id),
+            *_cells(run, _verdict(outcome, run), code_span),
+            _remark_code(run),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    if len(outcome.runs) > _MOST_ROWS:
+        lines += ["", f"… and {len(outcome.runs) - _MOST_ROWS} more."]
+    worst_first = sorted(outcome.verdicts, key=lambda one: WORST_FIRST.index(one.verdict))  # what is cut comes last
+    lines += [page for verdict in worst_first for page in ("", comparison_markdown(verdict))]
+    return "\n".join(lines) + "\n"
+
+
+def _conclusions(outcome: Outcome) -> list[str]:
+    """What a reader in a hurry takes along: by verdict, the worst first, the runs of which it is said."""
+    by_verdict: dict[str, list[RunOutcome]] = {}
+    for run in outcome.runs:
+        said = _verdict(outcome, run) if run.status == "complete" else _NOT_MEASURED
+        by_verdict.setdefault(said, []).append(run)
+    lines = []
+    for said, (mark, meaning) in _MEANINGS.items():
+        runs = by_verdict.get(said, [])
+        names = [f"{code_span(run.skill)} on {code_span(run.model_id)}" for run in runs[:_MOST_NAMED]]
+        more = [f"{len(runs) - _MOST_NAMED} more"] if len(runs) > _MOST_NAMED else []
+        lines += [f"- {mark} {meaning}: {', '.join([*names, *more])}"] if runs else []
+    return [*lines, ""] if lines else []
+
+
+def _summary(outcome: Outcome) -> str:
+    if not outcome.runs:
+        return "Nothing was to be evaluated."
+    counts = {
+        status: sum(run.status == status for run in outcome.runs)
+        for status in ("complete", "incomplete", "missing", "skipped")
+    }
+    parts = [f"{count} {status}" for status, count in counts.items() if count]
+    planned, scored = sum(run.planned for run in outcome.runs), sum(run.scored for run in outcome.runs)
+    failed = sum(sum(run.failed.values()) for run in outcome.runs)
+    calls = f"{planned:,} calls planned: {scored:,} scored, {failed:,} failed, {planned - scored - failed:,} not run"
+    return f"{counted(len(outcome.runs), 'run')} ({', '.join(parts)}); {calls}."
+
+
+def _verdict(outcome: Outcome, run: RunOutcome) -> str:
+    """What is said of a run, if there was a lower version to compare it with."""
+    models = (model for one in outcome.verdicts if one.skill == run.skill for model in one.models)
+    return next((model.verdict for model in models if model.candidate.run_id == run.run_id), _NO_VERDICT)
+
+
+def _cells(run: RunOutcome, verdict: str, quoted: Callable[[str], str]) -> tuple[str, ...]:
+    figures = run.figures
+    return (
+        quoted(figures.skill_version) if figures else "–",
+        quoted(run.primary_metric) if run.primary_metric else "–",
+        _with_interval(figures),
+        verdict,
+        number(figures.reproducibility if figures else None),
+        f"{run.scored}/{run.planned}",
+        "–" if run.cost_usd is None else f"${run.cost_usd:,.4f}",
+    )
+
+
+def _with_interval(figures: Figures | None) -> str:
+    if figures is None:
+        return "–"
+    interval = f" ({number(figures.ci95[0])} to {number(figures.ci95[1])})" if figures.ci95 else ""
+    return number(figures.accuracy) + interval
+
+
+def _remark(run: RunOutcome) -> str:
+    failed = ", ".join(f"{count} {kind}" for kind, count in run.failed.items())
+    words = [] if run.status == "complete" else [run.status.upper()]
+    return "; ".join([*words, *filter(None, (failed, abridged(run.reason, _LONGEST)))])
+
+
+def _remark_code(run: RunOutcome) -> str:
+    remark = _remark(run)
+    return code_span(remark) if remark else ""

@@ -1,0 +1,116 @@
+"""A plan for people: what runs, what does not and why, and what it can cost; as text, Markdown or JSON."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from skill_evaluator.ci.plan import Entry, Plan
+from skill_evaluator.display.safe_text import abridged, code_span, visible
+from skill_evaluator.stats import total_or_none
+from skill_evaluator.text import counted
+
+_WIDTH = 1_000_000  # through a pipe: every row on a line of its own, nothing cut
+_MOST_ROWS = 200  # of one table in a summary
+_LONGEST = 400  # characters of a message
+
+
+def print_plan(plan: Plan, form: Literal["text", "json", "markdown"]) -> None:
+    """Write the plan to stdout."""
+    if form == "json":
+        json.dump(plan.model_dump(mode="json"), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    elif form == "markdown":
+        sys.stdout.write(plan_markdown(plan))
+    else:
+        _print_text(plan)
+
+
+def plan_markdown(plan: Plan) -> str:
+    """The plan as a page: nothing in it that came from outside is taken for mark-up."""
+    lines = ["## Evaluation plan", "", f"{_total(plan)}.", ""]
+    if plan.reason:
+        lines += [f"Reason: {code_span(plan.reason)}", ""]
+    if plan.entries:
+        rows = [
+            (code_span(skill), _codes(models), str(len(parts)), *_size(parts), code_span(reason))
+            for skill, models, reason, parts in _chosen(plan)
+        ]
+        lines += _table(("component", "models", "jobs", "calls", "cost at most", "why"), rows)
+    if plan.skipped:
+        lines += ["### Not evaluated", ""]
+        lines += _table(
+            ("component", "models", "why"),
+            [(code_span(one.skill), _codes(one.models), code_span(one.reason)) for one in plan.skipped],
+        )
+    if plan.faults:
+        lines += ["### Wrong, so not evaluated", ""]
+        lines += _table(
+            ("file", "what"),
+            [(code_span(f"{one.file}:{one.line}"), code_span(abridged(one.message, _LONGEST))) for one in plan.faults],
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    lines += [f"| {' | '.join(row)} |" for row in rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        lines += ["", f"… and {len(rows) - _MOST_ROWS} more."]
+    return [*lines, ""]
+
+
+def _print_text(plan: Plan) -> None:
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, markup=False)
+    if plan.entries:
+        table = Table("component", "models", "jobs", "calls", "cost at most", "why", box=None, pad_edge=False)
+        for column in table.columns[2:5]:
+            column.justify = "right"
+        for skill, models, reason, parts in _chosen(plan):
+            cells = (skill, ", ".join(models), str(len(parts)), *_size(parts), reason)
+            table.add_row(*map(visible, cells))
+        console.print(table)
+    for one in plan.skipped:
+        _line(console, f"not run: {one.skill} on {', '.join(one.models)}: {one.reason}")
+    for fault in plan.faults:
+        _line(console, f"wrong: {fault.file}:{fault.line}: {fault.message}")
+    _line(console, f"{_total(plan)}")
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(visible(text), soft_wrap=True)
+
+
+def _chosen(plan: Plan) -> Iterable[tuple[str, list[str], str, list[Entry]]]:
+    """What runs, with its jobs."""
+    for one in plan.chosen:
+        yield (
+            one.skill,
+            one.models,
+            one.reason,
+            [entry for entry in plan.entries if entry.skill == one.skill and entry.model_id in one.models],
+        )
+
+
+def _total(plan: Plan) -> str:
+    untouched = f"; {counted(plan.untouched, 'component')} untouched" if plan.untouched else ""
+    if not plan.entries:
+        return f"Nothing to evaluate{untouched}"
+    dry = ", as a dry run (no call is made)" if plan.dry_run else ""
+    calls, cost = _size(plan.entries)
+    caps = [entry.max_cost_usd for entry in plan.entries if entry.max_cost_usd is not None]
+    cap = f", capped at ${sum(caps):,.2f}" if caps else ""
+    return f"{counted(len(plan.entries), 'job')}, {calls} calls, {cost} at most{cap}{dry}{untouched}"
+
+
+def _size(entries: Sequence[Entry]) -> tuple[str, str]:
+    """Calls, and the most they can cost."""
+    cost = total_or_none(entry.cost_upper_usd for entry in entries)
+    return f"{sum(entry.calls for entry in entries):,}", "unknown cost" if cost is None else f"${cost:,.2f}"
+
+
+def _codes(names: Sequence[str]) -> str:
+    return ", ".join(map(code_span, names))

@@ -1,0 +1,1 @@
+"""Replicates to a scorecard to a record, and the explanation of an answer."""

@@ -1,0 +1,290 @@
+"""Replicates in, one scorecard out: every answer scored once, every planned call accounted for.
+
+`Scorer` takes outcomes one by one (from a running engine or from a journal), keeps only scores and distinct outputs,
+and reduces them at the end. Equal texts to one case are scored once and counted as often as they came.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from skill_evaluator.comparing.leaves import Lexicon
+from skill_evaluator.comparing.sides import PreparedValue
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
+from skill_evaluator.metrics import REPRODUCIBILITY
+from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths, array_lengths
+from skill_evaluator.metrics.agreement.field_stability import field_stability_by_path
+from skill_evaluator.metrics.base import CaseAnswers, Comparison
+from skill_evaluator.metrics.diagnosis.contract_errors import ContractError, contract_errors, only_extra_keys
+from skill_evaluator.metrics.diagnosis.field_profile import (
+    FieldValues,
+    Standing,
+    field_profile,
+    field_values,
+    flawed_fields,
+)
+from skill_evaluator.metrics.diagnosis.name_drift import NO_DRIFT, NameDrift, name_drift, top_names
+from skill_evaluator.metrics.diagnosis.per_field import (
+    FieldScores,
+    FieldTotal,
+    FilledCounts,
+    filled_fields,
+    per_field,
+    total_fields,
+)
+from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.providers.base import Completion, Usage
+from skill_evaluator.runner.schedule import Replicate
+from skill_evaluator.text import canonical_json
+
+SCORED = "scored"
+ANSWERED = (SCORED, "unparseable", "refused", "truncated")  # the model's own doing; anything else lowers coverage
+_NO_FIELDS = FieldScores()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputContract:
+    """Whether one output keeps its contract, whether it does but for extra keys, what is wrong, and its other names."""
+
+    holds: bool = True
+    holds_but_for_extra_keys: bool = True
+    errors: tuple[ContractError, ...] = ()
+    drift: NameDrift = NO_DRIFT
+
+
+_KEPT = OutputContract()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """The scores of one distinct text; `canonical` is its output as canonical JSON, None if there is none."""
+
+    outcome: str
+    metrics: Mapping[str, float | None]
+    contract: OutputContract = _KEPT
+    fields: FieldScores = _NO_FIELDS
+    canonical: str | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseScore:
+    """One case: per replicate its outcome and metrics, over its replicates the fields and the agreement.
+
+    `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None where it was not
+    measured. `undefined` are the metrics that have no value for this case whatever is answered. `exact` counts the
+    answers equal to the truth (None: no truth). `contracts` are those of the distinct parsed texts, each with how often
+    it came. `fields` and `filled` are of a labelled case only.
+    """
+
+    case_id: str
+    labelled: bool
+    outcomes: tuple[str, ...]
+    metrics: Mapping[str, tuple[float | None, ...]]
+    fields: Mapping[str, FieldTotal]
+    reproducibility: Mapping[str, float | None]
+    stability: Mapping[str, float]
+    profile: Mapping[str, Standing]
+    values: FieldValues
+    filled: Mapping[str, FilledCounts]
+    arrays: Mapping[str, ArrayLengths]
+    exact: int | None
+    contracts: tuple[tuple[OutputContract, int], ...]
+    undefined: frozenset[str] = frozenset()
+
+    @property
+    def answered(self) -> int:
+        """Replicates the model answered, however badly."""
+        return sum(outcome in ANSWERED for outcome in self.outcomes)
+
+    @property
+    def parsed(self) -> int:
+        """Replicates whose answer was parsed and scored."""
+        return self.outcomes.count(SCORED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scorecard:
+    """All cases of one run, and what its calls used. `reasons` counts every failure by its stable word."""
+
+    cases: tuple[CaseScore, ...]
+    replicates: int
+    reasons: Mapping[str, int]
+    usages: tuple[Usage, ...]
+    latencies_s: tuple[float, ...]
+    served_models: tuple[str, ...]
+    retries: int
+
+    @property
+    def planned(self) -> int:
+        """Calls planned."""
+        return len(self.cases) * self.replicates
+
+    @property
+    def answered(self) -> int:
+        """Calls the model answered."""
+        return sum(case.answered for case in self.cases)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Calls that were not scored, by kind; with the scored ones they add up to `planned`."""
+        counts = Counter(outcome for case in self.cases for outcome in case.outcomes if outcome != SCORED)
+        return dict(sorted(counts.items()))
+
+
+@dataclass(slots=True)
+class _CaseInProgress:
+    case: Case
+    truth: PreparedValue
+    answers: CaseAnswers
+    outcomes: dict[int, str] = field(default_factory=dict)
+    scored: dict[int, Scored] = field(default_factory=dict)
+    by_text: dict[bytes, Scored] = field(default_factory=dict)
+
+
+class Scorer:
+    """Scores the replicates of one run as they come; each call must be given once."""
+
+    def __init__(self, component: Component, cases: Iterable[Case], replicates: int) -> None:
+        self._component = component
+        self._replicates = replicates
+        plan = component.plan
+        self._cases = {
+            case.id: _CaseInProgress(case, PreparedValue(case.truth, Lexicon(plan)), CaseAnswers(plan))
+            for case in cases
+        }
+        self._usages: list[Usage] = []
+        self._latencies: list[float] = []
+        self._served: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._retries = 0
+        self._names = top_names(component.schema)
+        self._unparseable = {name: metric.unparseable for name, metric in component.metrics.items()}
+
+    def add(self, replicate: Replicate) -> None:
+        """Take one outcome."""
+        case = self._cases[replicate.call.case_id]
+        self._retries += replicate.attempts - 1
+        failure = replicate.failure
+        if failure is not None:
+            self._reasons[failure.reason] += 1
+            case.outcomes[replicate.call.replicate] = failure.kind
+        if replicate.completion is None:
+            return
+        self._note_use(replicate.completion, replicate.latency_s)
+        raw = _digest(replicate.completion.text)
+        if failure is not None:
+            scored = Scored(outcome=failure.kind, metrics=self._unparseable)
+        else:
+            scored = self._scored(case, raw, replicate.completion.text)
+            if scored.problem is not None:
+                self._reasons[scored.problem] += 1
+        case.answers.add(raw, scored.canonical)
+        case.scored[replicate.call.replicate] = scored
+        case.outcomes[replicate.call.replicate] = scored.outcome
+
+    def scored(self, case_id: str, text: str) -> Scored:
+        """The scores of one text as the answer to a case, which is not counted; equal texts are scored once."""
+        return self._scored(self._cases[case_id], _digest(text), text)
+
+    def scorecard(self, replicates: int | None = None) -> Scorecard:
+        """Everything so far, reduced; a planned call without an outcome is `not_run`.
+
+        `replicates`: how many of those planned were to be asked, when it is not all; no outcome may be of another.
+        """
+        asked = replicates or self._replicates
+        return Scorecard(
+            cases=tuple(self._case_score(case, asked) for case in self._cases.values()),
+            replicates=asked,
+            reasons=dict(sorted(self._reasons.items())),
+            usages=tuple(self._usages),
+            latencies_s=tuple(self._latencies),
+            served_models=tuple(name for name, _ in self._served.most_common()),
+            retries=self._retries,
+        )
+
+    def _scored(self, case: _CaseInProgress, raw: bytes, text: str) -> Scored:
+        return case.by_text.get(raw) or case.by_text.setdefault(raw, self._score(case, text))
+
+    def _note_use(self, completion: Completion, latency_s: float) -> None:
+        self._usages.append(completion.usage)
+        self._latencies.append(latency_s)
+        if completion.served_model:
+            self._served[completion.served_model] += 1
+
+    def _score(self, case: _CaseInProgress, text: str) -> Scored:
+        parsed = parse_output(text, self._component.output, case.case.options)
+        if parsed.found is None:
+            return Scored(outcome="unparseable", metrics=self._unparseable, problem=parsed.problem)
+        contract = self._contract(parsed.value)
+        comparison = self._comparison(case.truth, parsed.value, contract.holds)
+        labelled = case.case.labelled
+        return Scored(
+            outcome=SCORED,
+            metrics={
+                name: metric.score(comparison) if labelled or not metric.needs_truth else None
+                for name, metric in self._component.metrics.items()
+            },
+            contract=contract,
+            fields=per_field(comparison.rows) if labelled else _NO_FIELDS,
+            canonical=comparison.output_key,
+        )
+
+    def _comparison(self, truth: PreparedValue, output: Any, holds: bool) -> Comparison:
+        return Comparison(truth.value, output, self._component.plan, lambda _: holds, truth)
+
+    def _contract(self, output: Any) -> OutputContract:
+        """Validate once; what is wrong is looked into only where something is."""
+        drift = name_drift(output, self._names)
+        if self._component.conforms(output):
+            return _KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
+        violations = self._component.contract.violations(output)
+        return OutputContract(
+            holds=False,
+            holds_but_for_extra_keys=only_extra_keys(violations),
+            errors=contract_errors(violations, self._component.plan),
+            drift=drift,
+        )
+
+    def _case_score(self, case: _CaseInProgress, replicates: int) -> CaseScore:
+        planned = range(replicates)
+        labelled, answers = case.case.labelled, case.answers
+        times = Counter(id(scored) for scored in case.scored.values())
+        parsed = [(scored, times[id(scored)]) for scored in case.by_text.values() if scored.outcome == SCORED]
+        fields = [(scored.fields, count) for scored, count in parsed]
+        values = field_values(answers)
+        return CaseScore(
+            case_id=case.case.id,
+            labelled=labelled,
+            outcomes=tuple(case.outcomes.get(index, "not_run") for index in planned),
+            metrics={
+                name: tuple(case.scored[index].metrics[name] if index in case.scored else None for index in planned)
+                for name in self._component.metrics
+            },
+            fields=total_fields(fields),
+            reproducibility={name: metric(answers) for name, metric in REPRODUCIBILITY.items()},
+            stability=field_stability_by_path(answers),
+            profile=field_profile(answers, values, flawed_fields(fields) if labelled else None),
+            values=values,
+            filled=filled_fields(fields) if labelled else {},
+            arrays=array_lengths(answers),
+            exact=answers.groups[canonical_json(case.case.truth)] if labelled else None,
+            contracts=tuple((scored.contract, count) for scored, count in parsed),
+            undefined=self._undefined(case),
+        )
+
+    def _undefined(self, case: _CaseInProgress) -> frozenset[str]:
+        """The metrics that not even the truth has a value of, such as `jaccard` where there is no array."""
+        truth = self._comparison(case.truth, case.case.truth, holds=True)
+        return frozenset(
+            name
+            for name, metric in self._component.metrics.items()
+            if metric.needs_truth and (not case.case.labelled or metric.score(truth) is None)
+        )
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

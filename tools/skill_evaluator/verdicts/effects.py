@@ -1,0 +1,223 @@
+"""Two samples compared case by case: effect, interval, p-value and the smallest drop that could have been seen.
+
+Numbers in, numbers out. Two questions that must not be mixed: on these cases (replicates are the sample), and beyond
+them (cases are the sample). numpy and scipy.special come with this module, which only a comparison needs.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from scipy.special import betaincinv, stdtrit
+
+from skill_evaluator.verdicts.randomisation import (
+    Arm,
+    Floats,
+    dealing_p,
+    flipping_ps,
+    least_dealing_p,
+    least_flipping_p,
+    mcnemar_p,
+)
+
+Interval = tuple[float, float]
+
+ALPHA = 0.05
+POWER = 0.8
+_SLACK = 1e-9  # a spread below this is rounding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """Candidate minus baseline. `p` is two-sided; `n` counts what the question takes as its sample.
+
+    `error` and `degrees` are those of the interval (0: nothing varied), `least_p` is the smallest p there could be.
+    `unseen`: what share of answers may be of a kind that none of these showed.
+    """
+
+    difference: float
+    ci95: Interval
+    p: float
+    n: int
+    error: float
+    degrees: float
+    least_p: float = 0.0
+    unseen: float = 0.0
+
+    @property
+    def detectable_drop(self) -> float | None:
+        """What this test alone would find beyond chance at 5 % with 80 % power."""
+        return self.detectable(ALPHA)
+
+    def detectable(self, alpha: float) -> float | None:
+        """The smallest drop found at this level with 80 % power; None: no drop could be, whatever its size.
+
+        Where nothing varied, of answers that fail: so many that the other arm having none of them is beyond chance.
+        """
+        if self.least_p > alpha:
+            return None
+        if self.error == 0.0:
+            failures = math.ceil(math.log2(2 / alpha))
+            return float(betaincinv(failures, self.n - failures + 1, POWER)) if failures <= self.n else None
+        return min(1.0, float(stdtrit(self.degrees, 1 - alpha / 2) + stdtrit(self.degrees, POWER)) * self.error)
+
+
+def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0) -> Effect | None:
+    """Is the expected score on these very cases another? None when no arm has two replicates of a case.
+
+    The statistic is the mean over cases of the difference of case means. p: replicates are dealt anew to the two arms
+    within each case (Fisher's randomisation test, stratified). Interval: Welch 1947 (doi:10.1093/biomet/34.1-2.28) on
+    the variances within cases.
+    """
+    sizes = [(len(before), len(after)) for before, after in zip(baseline, candidate, strict=True)]
+    if max(map(max, sizes), default=0) < 2:
+        return None
+    arms = (_Within.of(baseline), _Within.of(candidate))
+    n = min(arm.answers for arm in arms)
+    difference = arms[1].mean - arms[0].mean
+    error, degrees = _within_error(arms)
+    return Effect(
+        difference=difference,
+        ci95=_interval(difference, error, degrees, n),
+        p=dealing_p(baseline, candidate, seed),
+        n=n,
+        error=error,
+        degrees=degrees,
+        least_p=least_dealing_p(sizes),
+        unseen=unseen_share(n),
+    )
+
+
+def case_effects(differences: Sequence[Sequence[float]], seed: int = 0) -> list[Effect | None]:
+    """Would the score be another on cases not seen? Per metric, from its difference in each case (all metrics at once).
+
+    p: signs are flipped (Fisher 1935); for differences of −1, 0 and 1 that is McNemar's exact test. Interval: Student's
+    t; for differences of −1, 0 and 1 Agresti and Min 2005 (doi:10.1002/sim.1781). None for a metric with fewer than two
+    cases.
+    """
+    known = [(at, np.asarray(values, float)) for at, values in enumerate(differences) if len(values) > 1]
+    flipped = iter(flipping_ps([values for _, values in known if not _is_signed(values)], seed))
+    found: list[Effect | None] = [None] * len(differences)
+    for at, values in known:
+        found[at] = _case_effect(values, mcnemar_p(values) if _is_signed(values) else next(flipped))
+    return found
+
+
+def adjusted(p_values: Sequence[float]) -> list[float]:
+    """q-values: p-values with the false discovery rate controlled over all of them.
+
+    Benjamini and Hochberg 1995 (doi:10.1111/j.2517-6161.1995.tb02031.x).
+
+    >>> adjusted([0.01, 0.04, 0.03])
+    [0.03, 0.04, 0.04]
+    """
+    count = len(p_values)
+    order = sorted(range(count), key=p_values.__getitem__, reverse=True)
+    found, least = [1.0] * count, 1.0
+    for rank, place in zip(range(count, 0, -1), order, strict=True):
+        least = min(least, p_values[place] * count / rank)
+        found[place] = least
+    return found
+
+
+def unseen_share(n: int) -> float:
+    """The probability that what never came in n trials may still have, with 95 % confidence."""
+    return 1.0 - math.pow(ALPHA, 1.0 / n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Within:
+    """An arm: its mean over cases and, per case, the replicates and the variance of one."""
+
+    mean: float
+    answers: int
+    counts: Floats
+    variances: Floats
+    widest: float
+
+    @classmethod
+    def of(cls, arm: Arm) -> "_Within":
+        """A case with one replicate takes the mean variance of the others. `widest`: the largest range in a case."""
+        sizes = np.fromiter(map(len, arm), int, len(arm))
+        scores = np.fromiter(chain.from_iterable(arm), float, int(sizes.sum()))
+        starts = np.cumsum(sizes) - sizes
+        means = np.add.reduceat(scores, starts) / sizes
+        squares = np.add.reduceat((scores - np.repeat(means, sizes)) ** 2, starts)
+        known = sizes > 1
+        variances = squares / np.maximum(1, sizes - 1)
+        variances[~known] = variances[known].mean() if known.any() else 0.0
+        ranges = np.maximum.reduceat(scores, starts) - np.minimum.reduceat(scores, starts)
+        return cls(
+            mean=float(means.mean()),
+            answers=int(sizes.sum()),
+            counts=sizes.astype(float),
+            variances=variances,
+            widest=float(ranges.max()),
+        )
+
+
+def _within_error(arms: tuple[_Within, _Within]) -> tuple[float, float]:
+    """Standard error of the mean difference from the variances within cases, and its degrees of freedom (Welch)."""
+    parts = [arm.variances / arm.counts / len(arm.counts) ** 2 for arm in arms]
+    variance = float(sum(part.sum() for part in parts))
+    if variance < _SLACK**2:
+        return 0.0, 1.0
+    spread = sum((part**2 / np.maximum(1.0, arm.counts - 1)).sum() for part, arm in zip(parts, arms, strict=True))
+    widest = max(arm.widest for arm in arms)
+    further = sum(_one_more(widest, arm.answers) for arm in arms)
+    return math.sqrt(variance + further), variance**2 / float(spread)
+
+
+def _case_effect(differences: Floats, p: float) -> Effect:
+    n = len(differences)
+    difference = float(differences.mean())
+    matched = _is_signed(differences) and bool(differences.any())
+    centre, error = _matched_pairs(differences) if matched else (difference, _spread(differences))
+    return Effect(
+        difference=difference,
+        ci95=_interval(centre, error, n - 1, n),
+        p=p,
+        n=n,
+        error=error,
+        degrees=n - 1,
+        least_p=least_flipping_p(n),
+    )
+
+
+def _is_signed(differences: Floats) -> bool:
+    """Whether each case only went from right to wrong, from wrong to right, or stayed."""
+    return bool(((differences == 0.0) | (np.abs(differences) == 1.0)).all())
+
+
+def _spread(values: Floats) -> float:
+    """The standard error of a mean; 0 where nothing varied beyond rounding."""
+    n = len(values)
+    error = float(values.std(ddof=1)) / math.sqrt(n)
+    return 0.0 if error < _SLACK else math.hypot(error, math.sqrt(_one_more(float(np.ptp(values)), n)))
+
+
+def _one_more(widest: float, n: int) -> float:
+    """What one value more would add to the variance of a mean of n, half of the range seen away from it.
+
+    So few values seldom show the tail that moves their mean; for many it is nothing.
+    """
+    return (widest / 2 / n) ** 2
+
+
+def _matched_pairs(differences: Floats) -> tuple[float, float]:
+    """Centre and standard error of a difference of paired rates, with half a pair added to each cell of the table."""
+    n = len(differences) + 2
+    up, down = (differences > 0).sum() + 0.5, (differences < 0).sum() + 0.5
+    centre = float((up - down) / n)
+    return centre, math.sqrt(max(0.0, (up + down) / n - centre**2) / n)
+
+
+def _interval(centre: float, error: float, degrees: float, n: int) -> Interval:
+    """The 95 % interval; where nothing varied, what may have gone unseen: 1 − 0.05^(1/n), which may be anything."""
+    if error == 0.0:
+        unseen = unseen_share(n)
+        return max(-1.0, centre * (1 - unseen) - unseen), min(1.0, centre * (1 - unseen) + unseen)
+    half = float(stdtrit(degrees, 1 - ALPHA / 2)) * error
+    return max(-1.0, centre - half), min(1.0, centre + half)

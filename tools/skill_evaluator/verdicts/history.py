@@ -1,0 +1,211 @@
+"""Every recorded version of every model, judged against the one before, and the versions from which on it is another.
+
+Records in, a history out; it is a frozen model, since programs read it, too.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+from typing import Literal
+
+from skill_evaluator.files import FrozenModel
+from skill_evaluator.library.config import VerdictName
+from skill_evaluator.records.record import CaseRecord, Record
+from skill_evaluator.verdicts.change_points import Split, as_sequences_of_means, splits
+from skill_evaluator.verdicts.comparability import common_part
+from skill_evaluator.verdicts.comparison import Pair, compare_records
+from skill_evaluator.verdicts.effects import adjusted
+from skill_evaluator.verdicts.measures import strict_scores
+from skill_evaluator.verdicts.results import ModelVerdict
+from skill_evaluator.verdicts.rules import VerdictRules
+
+
+class Step(FrozenModel):
+    """A version's verdict against the recorded version before it, as `compare` draws it."""
+
+    before: str
+    verdict: VerdictName
+    generalises: VerdictName
+    difference: float | None
+    ci95: tuple[float, float] | None
+    q: float | None
+    reasons: list[str]
+
+
+class Point(FrozenModel):
+    """A version's newest complete run: the strict mean of the primary metric, and the step that led there."""
+
+    version: str
+    run_id: str
+    timestamp: str
+    strict_mean: float | None
+    n_cases: int
+    step: Step | None = None
+
+
+class Change(FrozenModel):
+    """A version from which on the primary metric is another, up to the next change; `q` is over all that was tested.
+
+    `before` and `after`: the means between the changes on either side. `remarks`: what else changed with the version.
+    """
+
+    version: str
+    direction: Literal["worse", "better"]
+    before: float
+    after: float
+    p: float
+    q: float
+    n_cases: int
+    remarks: list[str]
+
+
+class ModelHistory(FrozenModel):
+    """One model, the lowest version first. `remarks`: what was not looked at for changes, and why."""
+
+    model_id: str
+    points: list[Point]
+    changes: list[Change]
+    remarks: list[str]
+
+
+class History(FrozenModel):
+    """A component's history; `gate` says which question the verdicts answer."""
+
+    skill: str
+    metric: str
+    gate: str
+    alpha: float
+    models: list[ModelHistory]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stretch:
+    """The last versions of a model that measure the same, and their scores of the cases that all of them have."""
+
+    records: Sequence[Record]
+    cases: Sequence[Sequence[Sequence[float]]]
+    remarks: tuple[str, ...]
+
+
+def history_of(skill: str, by_model: Mapping[str, Sequence[Record]], judge: VerdictRules) -> History:
+    """The history of a component from one record a model and version, the lowest version first."""
+    steps = _steps(skill, by_model, judge)
+    stretches = {model_id: _stretch(records, judge) for model_id, records in by_model.items()}
+    changes = _changes(stretches, judge)
+    models = [
+        ModelHistory(
+            model_id=model_id,
+            points=[_point(record, steps.get(record.run_id), judge) for record in records],
+            changes=changes[model_id],
+            remarks=list(stretches[model_id].remarks),
+        )
+        for model_id, records in by_model.items()
+    ]
+    policy = judge.rules
+    return History(
+        skill=skill, metric=policy.primary_metric, gate=policy.policy.gate, alpha=policy.alpha, models=models
+    )
+
+
+def _steps(skill: str, by_model: Mapping[str, Sequence[Record]], judge: VerdictRules) -> dict[str, Step]:
+    """By run id. The models that came to a version are one family, as they are when `compare` judges it."""
+    families: dict[str, list[Pair]] = {}
+    for records in by_model.values():
+        for before, after in pairwise(records):
+            families.setdefault(after.skill_version, []).append(Pair(baseline=before, candidate=after))
+    found = {}
+    for pairs in families.values():
+        for model in compare_records(skill, pairs, judge).models:
+            found[model.candidate.run_id] = _step(model, judge.rules.primary_metric)
+    return found
+
+
+def _step(model: ModelVerdict, primary: str) -> Step:
+    measured = next((one for one in model.metrics if one.metric == primary), None)
+    return Step(
+        before=model.baseline.skill_version if model.baseline else "",
+        verdict=model.verdict,
+        generalises=model.generalises,
+        difference=measured.difference if measured else None,
+        ci95=measured.ci95 if measured else None,
+        q=measured.q if measured else None,
+        reasons=model.reasons,
+    )
+
+
+def _point(record: Record, step: Step | None, judge: VerdictRules) -> Point:
+    scores = [strict_scores(case, judge.rules.primary_metric) for case in record.per_case]
+    means = [fmean(case) for case in scores if case]
+    return Point(
+        version=record.skill_version,
+        run_id=record.run_id,
+        timestamp=record.timestamp,
+        strict_mean=round(fmean(means), 6) if means else None,
+        n_cases=len(means),
+        step=step,
+    )
+
+
+def _stretch(records: Sequence[Record], judge: VerdictRules) -> _Stretch:
+    start, remarks = 0, []
+    for place, (before, after) in enumerate(pairwise(records), 1):
+        barriers = common_part(before, after).barriers
+        if barriers:
+            start, remarks = place, [f"changes are looked for from {after.skill_version} on: {'; '.join(barriers)}"]
+    kept = records[start:]
+    shared = _shared_cases(kept)
+    scores = [[strict_scores(case, judge.rules.primary_metric) for case in sequence] for sequence in shared]
+    cases = [sequence for sequence in scores if all(sequence)]
+    most = max((len(record.per_case) for record in kept), default=0)
+    if len(kept) > 1 and len(cases) < most:
+        remarks.append(
+            f"changes are looked for on {len(cases)} of {most} cases: those that all versions have unchanged"
+        )
+    return _Stretch(records=kept, cases=cases, remarks=tuple(remarks))
+
+
+def _shared_cases(records: Sequence[Record]) -> list[list[CaseRecord]]:
+    """The cases with the same document and truth in every record, each as a sequence."""
+    by_digest = [{(case.case_id, case.digest): case for case in record.per_case} for record in records]
+    if not by_digest:
+        return []
+    keys = [key for key in by_digest[0] if all(key in cases for cases in by_digest)]
+    return [[cases[key] for cases in by_digest] for key in keys]
+
+
+def _changes(stretches: Mapping[str, _Stretch], judge: VerdictRules) -> dict[str, list[Change]]:
+    """By model, the splits beyond chance: q over every split that was tested in any model."""
+    alpha, beyond = judge.rules.alpha, judge.rules.policy.gate == "generalises"
+    tested: list[tuple[str, Split]] = []
+    for model_id, stretch in stretches.items():
+        cases = as_sequences_of_means(stretch.cases) if beyond else stretch.cases
+        tested += [(model_id, split) for split in splits(cases, alpha)]
+    found: dict[str, list[tuple[Split, float]]] = {model_id: [] for model_id in stretches}
+    for (model_id, split), q in zip(tested, adjusted([split.p for _, split in tested]), strict=True):
+        if q <= alpha:
+            found[model_id].append((split, q))
+    return {model_id: _levels(stretches[model_id], certain) for model_id, certain in found.items()}
+
+
+def _levels(stretch: _Stretch, certain: Sequence[tuple[Split, float]]) -> list[Change]:
+    """The changes in the order of versions, with the mean of the versions between one and the next."""
+    if not certain:
+        return []
+    ordered = sorted(certain, key=lambda one: one[0].at)
+    edges = [0, *(split.at for split, _ in ordered), len(stretch.records)]
+    means = [fmean(fmean(case[place]) for case in stretch.cases) for place in range(len(stretch.records))]
+    levels = [fmean(means[start:end]) for start, end in pairwise(edges)]
+    return [
+        Change(
+            version=stretch.records[split.at].skill_version,
+            direction="worse" if after < before else "better",
+            before=round(before, 6),
+            after=round(after, 6),
+            p=round(split.p, 6),
+            q=round(q, 6),
+            n_cases=len(stretch.cases),
+            remarks=list(common_part(stretch.records[split.at - 1], stretch.records[split.at]).remarks),
+        )
+        for (split, q), (before, after) in zip(ordered, pairwise(levels), strict=True)
+    ]

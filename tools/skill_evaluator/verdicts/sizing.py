@@ -1,0 +1,211 @@
+"""How many cases and replicates would show a given drop: from a record's variances to a table of choices with costs.
+
+Its own module because it looks ahead: nothing here is a verdict.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+
+from scipy.special import ndtri
+
+from skill_evaluator.files import FrozenModel
+from skill_evaluator.records.record import Record
+from skill_evaluator.scoring.scorer import ANSWERED
+from skill_evaluator.stats import rounded
+from skill_evaluator.verdicts.effects import ALPHA, POWER, Effect
+from skill_evaluator.verdicts.measures import strict_scores
+from skill_evaluator.verdicts.randomisation import least_dealing_p, least_flipping_p
+
+REPLICATES = (1, 2, 3, 5, 10, 20)
+_MOST = 1_000_000  # cases or replicates; more is no plan
+_ENOUGH = 20  # replicates that can be dealt in more ways than are ever drawn
+_SLACK = 1e-18  # a variance below is rounding
+
+
+class Choice(FrozenModel):
+    """So many replicates: the cases that then show the drop beyond them, what one run of those takes, and what the
+    present cases would show, on themselves and beyond them. None: cannot be told, or not with any number."""
+
+    replicates: int
+    cases: int | None
+    calls: int | None
+    cost_usd: float | None
+    present_fixtures: float | None
+    present_beyond: float | None
+
+
+class Sizing(FrozenModel):
+    """One model's choices. `replicates_needed`: with which the present cases show the drop on themselves.
+
+    `between_cases`, `between_replicates`: standard deviations.
+    """
+
+    model_id: str
+    run_id: str
+    skill_version: str
+    metric: str
+    strict_mean: float | None
+    cases: int
+    replicates: int
+    between_cases: float | None
+    between_replicates: float | None
+    cost_per_call_usd: float | None
+    replicates_needed: int | None
+    choices: list[Choice]
+    remarks: list[str]
+
+
+class SizingPlan(FrozenModel):
+    """What would show a drop of `detect` with this power at this level, for every model of a component."""
+
+    skill: str
+    detect: float
+    power: float = POWER
+    alpha: float = ALPHA
+    models: list[Sizing]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """What varies: the variance of cases' expected scores, and each case's between replicates; its largest range."""
+
+    between: float
+    within: tuple[float, ...]
+    widest: float = 0.0
+
+    @property
+    def noise(self) -> float:
+        """The mean variance between replicates."""
+        return fmean(self.within)
+
+
+def spread_of(cases: Sequence[Sequence[float]]) -> Spread | None:
+    """Variance components by the method of moments (one-way analysis of variance); None where nothing can be told.
+
+    The variance of case means holds a share of the noise, σ_w² ÷ replicates, which is taken off.
+
+    >>> found = spread_of([[0.0, 0.2], [0.8, 1.0]])
+    >>> round(found.between, 3), round(found.noise, 3)
+    (0.31, 0.02)
+    """
+    known = [variance(case) for case in cases if len(case) > 1]
+    if len(cases) < 2 or not known:
+        return None
+    usual = fmean(known)
+    within = tuple(variance(case) if len(case) > 1 else usual for case in cases)
+    noise = fmean(own / len(case) for own, case in zip(within, cases, strict=True))
+    between = max(0.0, variance([fmean(case) for case in cases]) - noise)
+    return Spread(between=between, within=within, widest=max(max(case) - min(case) for case in cases))
+
+
+def drop_beyond(spread: Spread, cases: int, replicates: int) -> float | None:
+    """The smallest drop that so many cases and replicates of either version show beyond them, with 80 % power.
+
+    (t₀.₉₇₅ + t₀.₈) · √((ω² + 2 σ_w² ÷ replicates) ÷ cases), Miller 2024 (arXiv:2411.00640, section 5). ω², how
+    differently a change strikes the cases, cannot be seen before the change is made: it is taken to be the variance
+    between cases, which is what it is when the scores of a case before and after correlate by one half. The differences
+    are taken to be normal where `case_effects` looks at their range. None: no drop, whatever its size.
+    """
+    if cases < 2:
+        return None
+    variance_of_differences = spread.between + 2 * spread.noise / replicates
+    tail = float(ndtri((cases - 0.375) / (cases + 0.25)))  # the expected largest of so many, Blom 1958
+    squared = variance_of_differences * (1 / cases + (tail / cases) ** 2)
+    return _drop(squared, cases - 1, cases, least_flipping_p(cases))
+
+
+def drop_on_fixtures(spread: Spread, replicates: int) -> float | None:
+    """The same on the cases of the record themselves; None with one replicate, too.
+
+    The variance is that of `replicate_effect` when the candidate's answers vary as the baseline's do.
+    """
+    if replicates < 2:
+        return None
+    count, total = len(spread.within), sum(spread.within)
+    answers = count * replicates
+    dealt = min(replicates, _ENOUGH)
+    least = least_dealing_p([(dealt, dealt)] * count)
+    if total < _SLACK:
+        return _drop(0.0, 1, answers, least)
+    degrees = 2 * (replicates - 1) * total**2 / sum(own**2 for own in spread.within)
+    further = 2 * (spread.widest / 2 / answers) ** 2
+    return _drop(2 * total / replicates / count**2 + further, degrees, answers, least)
+
+
+def _drop(squared_error: float, degrees: float, n: int, least_p: float) -> float | None:
+    """As a comparison with such an error would print it."""
+    error = 0.0 if squared_error < _SLACK else math.sqrt(squared_error)
+    return Effect(
+        difference=0.0, ci95=(-1.0, 1.0), p=1.0, n=n, error=error, degrees=degrees, least_p=least_p
+    ).detectable(ALPHA)
+
+
+def _fewest(least: int, shows: Callable[[int], bool]) -> int | None:
+    """The smallest number that shows the drop: more never shows less."""
+    high = least
+    while not shows(high):
+        high *= 2
+        if high > _MOST:
+            return None
+    low = least
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if shows(middle) else (middle + 1, high)
+    return low
+
+
+def sizing_of(record: Record, metric: str, detect: float) -> Sizing:
+    """The choices for one model, from its record."""
+    scores = [case for case in (strict_scores(one, metric) for one in record.per_case) if case]
+    spread = spread_of(scores)
+    per_call = _cost_per_call(record)
+    return Sizing(
+        model_id=record.model_id,
+        run_id=record.run_id,
+        skill_version=record.skill_version,
+        metric=metric,
+        strict_mean=round(fmean(map(fmean, scores)), 6) if scores else None,
+        cases=len(scores),
+        replicates=record.replicates,
+        between_cases=None if spread is None else round(math.sqrt(spread.between), 6),
+        between_replicates=None if spread is None else round(math.sqrt(spread.noise), 6),
+        cost_per_call_usd=per_call,
+        replicates_needed=None if spread is None else _replicates_needed(spread, detect),
+        choices=[] if spread is None else [_choice(spread, len(scores), one, detect, per_call) for one in REPLICATES],
+        remarks=_remarks(scores, spread),
+    )
+
+
+def _replicates_needed(spread: Spread, detect: float) -> int | None:
+    return _fewest(2, lambda replicates: _shows(drop_on_fixtures(spread, replicates), detect))
+
+
+def _shows(drop: float | None, detect: float) -> bool:
+    return drop is not None and drop <= detect
+
+
+def _choice(spread: Spread, present: int, replicates: int, detect: float, per_call: float | None) -> Choice:
+    cases = _fewest(2, lambda count: _shows(drop_beyond(spread, count, replicates), detect))
+    return Choice(
+        replicates=replicates,
+        cases=cases,
+        calls=None if cases is None else cases * replicates,
+        cost_usd=None if cases is None or per_call is None else round(cases * replicates * per_call, 6),
+        present_fixtures=rounded(drop_on_fixtures(spread, replicates)),
+        present_beyond=rounded(drop_beyond(spread, present, replicates)),
+    )
+
+
+def _cost_per_call(record: Record) -> float | None:
+    answered = sum(outcome in ANSWERED for case in record.per_case for outcome in case.outcomes)
+    return None if record.cost_usd is None or not answered else record.cost_usd / answered
+
+
+def _remarks(scores: Sequence[Sequence[float]], spread: Spread | None) -> list[str]:
+    if spread is not None:
+        return []
+    if len(scores) < 2:
+        return ["its record has fewer than two cases with a score: nothing can be told from it"]
+    return ["its record has one replicate a case: evaluate with --replicates 2 or more to know how answers vary"]

@@ -44,10 +44,11 @@ def score_run(root: Path) -> None:
     from skill_evaluator.library.cases import load_cases
     from skill_evaluator.library.components import load_component
     from skill_evaluator.library.config import Model, Settings
-    from skill_evaluator.providers.base import Completion, Sampling
+    from skill_evaluator.providers import PROVIDERS
+    from skill_evaluator.providers.base import Completion
     from skill_evaluator.runner.journal import Manifest
     from skill_evaluator.runner.schedule import Call, Replicate
-    from skill_evaluator.scoring.recording import Origin, build_record, describe_settings
+    from skill_evaluator.scoring.recording import Recorder
     from skill_evaluator.scoring.scorer import Scorer
 
     component = load_component(root / "components", NAME)
@@ -69,9 +70,8 @@ def score_run(root: Path) -> None:
         digests={"prompt": "sha256:1", "schema": "sha256:2", "settings": "sha256:3"},
         evaluator_version="0",
     )
-    settings = describe_settings(Model(id="m", provider="replay"), Sampling(), Settings())
-    origin = Origin(prompt_commit=None, dataset_commit=None)
-    record = build_record(manifest, component, scorer.scorecard(), origin, settings, None, 0.9)
+    recorder = Recorder(component=component, settings=Settings(), kinds=PROVIDERS)
+    record = recorder.record(Model(id="m", provider="replay"), manifest, scorer.scorecard())
     (root / "record.json").write_text(record.model_dump_json())
 
 

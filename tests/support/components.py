@@ -10,11 +10,12 @@ from skill_evaluator.files import json_text
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers.base import Completion, Failure, Sampling, Usage
+from skill_evaluator.providers import replay
+from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Sampling, Usage
 from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.recording import Origin, build_record, describe_settings
+from skill_evaluator.scoring.recording import Origin, Recorder
 from skill_evaluator.scoring.scorer import Scorecard, Scorer
 
 NAME = "receipts"
@@ -110,9 +111,10 @@ def record(skill: Component, run: Sequence[tuple[Case, Sequence[str]]], **change
         digests={"prompt": "sha256:1", "schema": "sha256:2", "settings": "sha256:3"},
         evaluator_version="0.1.0",
     )
-    settings = describe_settings(Model(id="model-a", provider="replay"), Sampling(), Settings())
-    origin = Origin(prompt_commit="a" * 40, dataset_commit=None)
-    return build_record(manifest.model_copy(update=changed), skill, card, origin, settings, None, 0.9)
+    unpriced = ProviderKind(open=replay.open_provider, sampling=lambda _: Sampling())
+    origin = Origin(prompt_commit="a" * 40)
+    recorder = Recorder(component=skill, settings=Settings(), kinds={"replay": unpriced}, origin=origin)
+    return recorder.record(Model(id="model-a", provider="replay"), manifest.model_copy(update=changed), card)
 
 
 def write_collected(folder: Path, *records: Record) -> None:

@@ -8,9 +8,8 @@ from skill_evaluator.commands.inputs import EvaluateOptions, Inputs
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import RecordedRun, next_lower
-from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.runs import Run
-from skill_evaluator.scoring.recording import Origin, build_record, describe_settings
+from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.verdicts.comparability import common_part
 from skill_evaluator.verdicts.recorded import rules_for
@@ -90,13 +89,5 @@ def _entry(run: Run) -> RecordedRun:
 
 def _so_far(run: Run, scorer: Scorer, inputs: Inputs, replicates: int) -> Record:
     """What the record would be if no more than these replicates were asked."""
-    kind = inputs.kinds[run.model.provider]
-    return build_record(
-        run.manifest,
-        inputs.component,
-        scorer.scorecard(replicates),
-        Origin(prompt_commit=None, dataset_commit=None),
-        describe_settings(run.model, kind.sampling(run.model), inputs.settings),
-        price_of(run.model, kind),
-        inputs.settings.required_coverage,
-    )
+    recorder = Recorder(component=inputs.component, settings=inputs.settings, kinds=inputs.kinds)
+    return recorder.record(run.model, run.manifest, scorer.scorecard(replicates))

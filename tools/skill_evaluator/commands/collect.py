@@ -23,9 +23,8 @@ from skill_evaluator.records.record import PARTIAL, Record, write_record
 from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.schedule import plan_calls
-from skill_evaluator.scoring.recording import build_record, describe_settings, origin_of
+from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.verdicts.recorded import verdict_on
 from skill_evaluator.verdicts.results import ComparisonResult
@@ -149,17 +148,10 @@ def _record(
         if call in gathered.answers:
             scorer.add(gathered.answers[call])
     whole = all(call in gathered.answers for call in planned)
-    kind = kinds_of([model], str(options.config / "models.yaml"))[model.provider]
-    record = build_record(
-        manifest,
-        component,
-        scorer.scorecard(),
-        origin_of(component, options.fixtures),
-        describe_settings(model, kind.sampling(model), settings),
-        price_of(model, kind),
-        settings.required_coverage,
-        None if whole else "; ".join(gathered.remarks) or "calls are missing",
-    )
+    kinds, origin = kinds_of([model], str(options.config / "models.yaml")), origin_of(component, options.fixtures)
+    recorder = Recorder(component=component, settings=settings, kinds=kinds, origin=origin)
+    stopped = None if whole else "; ".join(gathered.remarks) or "calls are missing"
+    record = recorder.record(model, manifest, scorer.scorecard(), stopped=stopped)
     return record if record.complete else _apart(record)
 
 

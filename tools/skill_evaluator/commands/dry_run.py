@@ -12,10 +12,10 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.providers import Kinds, key_note
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.records.record import Record
-from skill_evaluator.runner.prices import Estimate, estimate, input_sizes, price_of
+from skill_evaluator.runner.prices import Estimate, estimate, input_sizes
 from skill_evaluator.runner.runs import Run, new_runs
 from skill_evaluator.runner.schedule import Replicate, plan_calls
-from skill_evaluator.scoring.recording import Origin, build_record, describe_settings
+from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorecard, Scorer
 
 
@@ -46,17 +46,9 @@ def dry_run(options: EvaluateOptions) -> int:
     replicates = runs[0].manifest.replicates
     chosen = [case for case in inputs.cases if case.id in runs[0].manifest.cases]
     scorecard = _score_truth(component, chosen, replicates)
+    recorder = Recorder(component=component, settings=inputs.settings, kinds=kinds)
     for run in runs:
-        kind = kinds[run.model.provider]
-        record = build_record(
-            run.manifest,
-            component,
-            scorecard,
-            Origin(prompt_commit=None, dataset_commit=None),
-            describe_settings(run.model, kind.sampling(run.model), inputs.settings),
-            price_of(run.model, kind),
-            inputs.settings.required_coverage,
-        )
+        record = recorder.record(run.model, run.manifest, scorecard)
         Record.model_validate_json(record.model_dump_json())
         _refuse_imperfect(record)
     _print(_estimates(runs, chosen, component, kinds), component, chosen, options.format)

@@ -18,10 +18,9 @@ from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.asking import assignment, redactor, with_keys
 from skill_evaluator.runner.execute import Assignment, SpendingLimits, execute
 from skill_evaluator.runner.journal import RECORD, check_writable, read_manifest
-from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, new_runs
-from skill_evaluator.scoring.recording import Origin, build_record, describe_settings, origin_of
+from skill_evaluator.scoring.recording import Origin, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import load_quantiles
 from skill_evaluator.verdicts.recorded import verdict_on
@@ -158,18 +157,10 @@ def _finish(
     run: Run, scorer: Scorer, halted: Failure | None, inputs: Inputs, origin: Origin, options: EvaluateOptions
 ) -> Finished:
     """Record one run: in the component if it is complete and of all its cases, in its own folder always."""
-    kind = inputs.kinds[run.model.provider]
     manifest = read_manifest(run.folder) if run.manifest.adaptive else run.manifest  # it may have been settled
-    record = build_record(
-        manifest,
-        inputs.component,
-        scorer.scorecard(manifest.asked),
-        origin,
-        describe_settings(run.model, kind.sampling(run.model), inputs.settings),
-        price_of(run.model, kind),
-        inputs.settings.required_coverage,
-        f"{halted.reason}: {halted.message}" if halted else None,
-    )
+    recorder = Recorder(component=inputs.component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
+    stopped = f"{halted.reason}: {halted.message}" if halted else None
+    record = recorder.record(run.model, manifest, scorer.scorecard(manifest.asked), stopped=stopped)
     committed = record.complete and _is_committed(run, options)
     path = record_path(run, inputs.component) if committed else run.folder / RECORD
     if committed:

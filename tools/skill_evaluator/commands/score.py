@@ -16,10 +16,9 @@ from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import write_record
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
 from skill_evaluator.runner.journal import RECORD, outcomes, read_component_manifest
-from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.runs import Run, changes_since, saved_run
 from skill_evaluator.runner.schedule import plan_calls
-from skill_evaluator.scoring.recording import build_record, describe_settings, origin_of
+from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 
 
@@ -45,17 +44,10 @@ def score(options: ScoreOptions) -> int:
     _say_what_changed(run, component, cases)
     scorer = Scorer(component, [cases[case_id] for case_id in run.manifest.cases], run.manifest.asked)
     complete = _score_answers(run, scorer)
-    kind = kinds[run.model.provider]
-    record = build_record(
-        run.manifest,
-        component,
-        scorer.scorecard(),
-        origin_of(component, options.fixtures),
-        describe_settings(run.model, kind.sampling(run.model), settings),
-        price_of(run.model, kind),
-        settings.required_coverage,
-        None if complete else "unfinished: calls are missing",
-    )
+    origin = origin_of(component, options.fixtures)
+    recorder = Recorder(component=component, settings=settings, kinds=kinds, origin=origin)
+    stopped = None if complete else "unfinished: calls are missing"
+    record = recorder.record(run.model, run.manifest, scorer.scorecard(), stopped=stopped)
     finished = Finished(record=record, record_path=options.run / RECORD, folder=options.run)
     write_record(finished.record_path, record)
     write_report(finished, component)

@@ -1,4 +1,4 @@
-"""Manifest, component and scorecard → the record of one run. The only place that knows all three."""
+"""Manifest, component and scorecard → the record of one run; the only module that knows all three."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from skill_evaluator import __version__
 from skill_evaluator.library.cases import cases_place
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Model, Price, Settings
-from skill_evaluator.providers.base import Sampling
+from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.providers import Kinds
 from skill_evaluator.records.record import (
     SCORER_VERSION,
     ArrayLength,
@@ -20,7 +20,7 @@ from skill_evaluator.records.record import (
 )
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.runner.prices import usage_cost
+from skill_evaluator.runner.prices import price_of, usage_cost
 from skill_evaluator.scoring import summaries
 from skill_evaluator.scoring.scorer import SCORED, CaseScore, Scorecard
 from skill_evaluator.stats import quantile, rounded, total_or_none
@@ -30,86 +30,90 @@ from skill_evaluator.stats import quantile, rounded, total_or_none
 class Origin:
     """Where the inputs of a run come from; None outside git."""
 
-    prompt_commit: str | None
-    dataset_commit: str | None
+    prompt_commit: str | None = None
+    dataset_commit: str | None = None
 
 
 def origin_of(component: Component, fixtures: Path | None) -> Origin:
-    """The commits that a component's prompt and cases are of; raises FixtureError where there are no cases."""
+    """Return the commits of a component's prompt and cases; raise FixtureError where there are no cases."""
     return Origin(
         prompt_commit=commit_of(component.folder / "prompt.md"),
         dataset_commit=commit_of(cases_place(component, fixtures)),
     )
 
 
-def build_record(
-    manifest: Manifest,
-    component: Component,
-    scorecard: Scorecard,
-    origin: Origin,
-    model_settings: ModelSettings,
-    price: Price | None,
-    required_coverage: float,
-    stopped: str | None = None,
-) -> Record:
-    """The record of a run that ended, or was halted with something to show."""
-    coverage = scorecard.answered / scorecard.planned
-    failures = scorecard.failures
-    return Record(
-        run_id=manifest.run_id,
-        timestamp=manifest.created,
-        skill=manifest.skill,
-        skill_version=manifest.skill_version,
-        prompt_commit=origin.prompt_commit,
-        dataset_commit=origin.dataset_commit,
-        model_id=manifest.model_id,
-        served_model=scorecard.served_models[0] if scorecard.served_models else None,
-        provider=manifest.provider,
-        replicates=scorecard.replicates,
-        saved_calls=manifest.saved_calls,
-        seed=manifest.seed,
-        shard=manifest.shard,
-        scenario=manifest.scenario,
-        n_cases=len(scorecard.cases),
-        planned=scorecard.planned,
-        scored=scorecard.planned - sum(failures.values()),
-        coverage=round(coverage, 6),
-        complete=stopped is None and coverage >= required_coverage,
-        stopped=stopped,
-        primary_metric=component.primary_metric,
-        accuracy=summaries.accuracy(scorecard, component.metrics),
-        reproducibility=summaries.reproducibility(scorecard),
-        per_field=summaries.fields(scorecard, lambda path: component.plan.leaf(path).compare or "exact"),
-        per_array=summaries.arrays(scorecard),
-        pass_hat_k=summaries.pass_hat_k(scorecard),
-        contract=None if component.schema is None else summaries.contract(scorecard),
-        per_case=[_case_record(case, manifest.cases[case.case_id]) for case in scorecard.cases],
-        failures=failures,
-        reasons=dict(scorecard.reasons),
-        retries=scorecard.retries,
-        tokens=_tokens(scorecard),
-        cost_usd=_cost(scorecard, price),
-        latency_s=_latency(scorecard),
-        settings=model_settings,
-        digests={**manifest.digests, "datasets": component.digests["datasets"]},
-        evaluator_version=__version__,
-        scorer_version=SCORER_VERSION,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorder:
+    """Makes the records of an invocation; it holds what all its runs have in common."""
 
+    component: Component
+    settings: Settings
+    kinds: Kinds
+    origin: Origin = Origin()
 
-def describe_settings(model: Model, sampling: Sampling, settings: Settings) -> ModelSettings:
-    """What shapes a model's answers, for its record."""
-    return ModelSettings(
-        api_model=model.api_name,
-        profile=model.profile,
-        structured_output=model.structured_output,
-        max_output_tokens=model.params.max_output_tokens,
-        sent=dict(sampling.sent),
-        unavailable=list(sampling.unavailable),
-        params=model.params.extra,
-        base_url=model.base_url,
-        timeout_s=settings.timeout_s,
-    )
+    def record(self, model: Model, manifest: Manifest, scorecard: Scorecard, *, stopped: str | None = None) -> Record:
+        """Return the record of one run; `stopped` says why it ended early."""
+        coverage = scorecard.answered / scorecard.planned
+        failures = scorecard.failures
+        component = self.component
+        return Record(
+            run_id=manifest.run_id,
+            timestamp=manifest.created,
+            skill=manifest.skill,
+            skill_version=manifest.skill_version,
+            prompt_commit=self.origin.prompt_commit,
+            dataset_commit=self.origin.dataset_commit,
+            model_id=manifest.model_id,
+            served_model=scorecard.served_models[0] if scorecard.served_models else None,
+            provider=manifest.provider,
+            replicates=scorecard.replicates,
+            saved_calls=manifest.saved_calls,
+            seed=manifest.seed,
+            shard=manifest.shard,
+            scenario=manifest.scenario,
+            n_cases=len(scorecard.cases),
+            planned=scorecard.planned,
+            scored=scorecard.planned - sum(failures.values()),
+            coverage=round(coverage, 6),
+            complete=stopped is None and coverage >= self.settings.required_coverage,
+            stopped=stopped,
+            primary_metric=component.primary_metric,
+            accuracy=summaries.accuracy(scorecard, component.metrics),
+            reproducibility=summaries.reproducibility(scorecard),
+            per_field=summaries.fields(scorecard, lambda path: component.plan.leaf(path).compare or "exact"),
+            per_array=summaries.arrays(scorecard),
+            pass_hat_k=summaries.pass_hat_k(scorecard),
+            contract=None if component.schema is None else summaries.contract(scorecard),
+            per_case=[_case_record(case, manifest.cases[case.case_id]) for case in scorecard.cases],
+            failures=failures,
+            reasons=dict(scorecard.reasons),
+            retries=scorecard.retries,
+            tokens=_tokens(scorecard),
+            cost_usd=self._cost(model, scorecard),
+            latency_s=_latency(scorecard),
+            settings=self._model_settings(model),
+            digests={**manifest.digests, "datasets": component.digests["datasets"]},
+            evaluator_version=__version__,
+            scorer_version=SCORER_VERSION,
+        )
+
+    def _cost(self, model: Model, scorecard: Scorecard) -> float | None:
+        price = price_of(model, self.kinds[model.provider])
+        return rounded(total_or_none(usage_cost(price, usage) for usage in scorecard.usages))
+
+    def _model_settings(self, model: Model) -> ModelSettings:
+        sampling = self.kinds[model.provider].sampling(model)
+        return ModelSettings(
+            api_model=model.api_name,
+            profile=model.profile,
+            structured_output=model.structured_output,
+            max_output_tokens=model.params.max_output_tokens,
+            sent=dict(sampling.sent),
+            unavailable=list(sampling.unavailable),
+            params=model.params.extra,
+            base_url=model.base_url,
+            timeout_s=self.settings.timeout_s,
+        )
 
 
 def _case_record(case: CaseScore, digest: str) -> CaseRecord:
@@ -147,10 +151,6 @@ def _tokens(scorecard: Scorecard) -> Tokens:
 def _sum_if_known(counts: list[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if known and len(known) == len(counts) else None
-
-
-def _cost(scorecard: Scorecard, price: Price | None) -> float | None:
-    return rounded(total_or_none(usage_cost(price, usage) for usage in scorecard.usages))
 
 
 def _latency(scorecard: Scorecard) -> Latency:

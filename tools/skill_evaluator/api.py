@@ -17,7 +17,7 @@ from skill_evaluator.display.safe_text import value_text
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS, accuracy_metrics
-from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.base import Comparison, apply_metrics
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.parsing.parsed import Found, Parsed, Problem
 from skill_evaluator.text import key_path
@@ -150,10 +150,7 @@ class OutputScorer:
             errors = [] if self._contract is None else self._contract.errors(output)
             comparison = Comparison(truth if labelled else None, output, self._plan, lambda value: not errors)
             return OutputScores(
-                scores={
-                    name: metric.score(comparison) if labelled or not metric.needs_truth else None
-                    for name, metric in self._metrics.items()
-                },
+                scores=apply_metrics(self._metrics, comparison, labelled=labelled),
                 rows=tuple(map(_leaf_row, comparison.rows)) if labelled else (),
                 valid=None if self._contract is None else not errors,
                 schema_errors=tuple(errors),

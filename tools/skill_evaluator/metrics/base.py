@@ -10,7 +10,7 @@ canonical texts are kept, not parsed values: thousands of answers stay small.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -82,6 +82,14 @@ class Metric:
     score: Callable[[Comparison], float | None]
     needs_truth: bool = True
     unparseable: float | None = None
+
+
+def apply_metrics(metrics: Mapping[str, Metric], comparison: Comparison, *, labelled: bool) -> dict[str, float | None]:
+    """Score one parsed output; None where a metric needs a ground truth and the case has none."""
+    return {
+        name: metric.score(comparison) if labelled or not metric.needs_truth else None
+        for name, metric in metrics.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

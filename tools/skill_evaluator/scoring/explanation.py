@@ -17,7 +17,7 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.leaves import Lexicon, pairs_by_best
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.base import Comparison, apply_metrics
 from skill_evaluator.metrics.diagnosis.per_field import text_similarity
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.parsing.parsed import Output, Parsed
@@ -243,10 +243,7 @@ def explain_answer(component: Component, case: Case, answers: Sequence[Answer], 
         case=case,
         answers=tuple(answers),
         answer=answer,
-        metrics={
-            name: metric.score(comparison) if case.labelled or not metric.needs_truth else None
-            for name, metric in component.metrics.items()
-        },
+        metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
         leaves=tuple(
             Leaf(
                 at=arrays.place(row),

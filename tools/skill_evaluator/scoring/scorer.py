@@ -17,7 +17,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths, array_lengths
 from skill_evaluator.metrics.agreement.field_stability import field_stability_by_path
-from skill_evaluator.metrics.base import CaseAnswers, Comparison
+from skill_evaluator.metrics.base import CaseAnswers, Comparison, apply_metrics
 from skill_evaluator.metrics.diagnosis.contract_errors import ContractError, contract_errors, only_extra_keys
 from skill_evaluator.metrics.diagnosis.field_profile import (
     FieldValues,
@@ -224,10 +224,7 @@ class Scorer:
         labelled = case.case.labelled
         return Scored(
             outcome=SCORED,
-            metrics={
-                name: metric.score(comparison) if labelled or not metric.needs_truth else None
-                for name, metric in self._component.metrics.items()
-            },
+            metrics=apply_metrics(self._component.metrics, comparison, labelled=labelled),
             contract=contract,
             fields=per_field(comparison.rows) if labelled else _NO_FIELDS,
             canonical=comparison.output_key,

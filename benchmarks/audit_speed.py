@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 from measure import measure, spread
 from skill_evaluator.audit.cube.cube import Outcomes, cube_of_outcomes
-from skill_evaluator.audit.report.cube import write_cube
+from skill_evaluator.audit.cube.tables import write_cube
 
 ROOT = Path(__file__).parents[1]
 MODELS, SCENARIOS, BENCHMARKS, QUESTIONS, REPLICATES = 50, 20, 5, 500, 3

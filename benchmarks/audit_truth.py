@@ -12,8 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import numpy as np
 from skill_evaluator.audit.cube.cube import Cube, Floats, Outcomes, cube_of_outcomes
 from skill_evaluator.audit.statistics.grades import cuts_of, degrees_apart, grade_odds, places_of
-from skill_evaluator.audit.statistics.intervals import intervals_of, matched_degrees
-from skill_evaluator.audit.statistics.noise import corrected_fluctuation, noise_of
+from skill_evaluator.audit.statistics.uncertainty import corrected_fluctuation, intervals_of, matched_degrees, noise_of
 
 EFFECTS = {
     "normal": lambda random, shape: random.normal(size=shape),

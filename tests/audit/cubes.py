@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 from skill_evaluator.audit.cube.cube import Cube, Floats, Outcomes, cube_of_outcomes
-from skill_evaluator.audit.cube.outcome_tables import read_cube
+from skill_evaluator.audit.cube.tables import read_cube
 
 PAPER = Path(__file__).parents[1] / "data" / "creditaudit_table2.csv"
 

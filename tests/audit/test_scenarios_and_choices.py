@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 from skill_evaluator.audit.cube.cube import Cube, ModelCost
 from skill_evaluator.audit.findings.auditing import audit
-from skill_evaluator.audit.statistics.neutrality import neutrality_of
-from skill_evaluator.audit.statistics.separating import separations_of
+from skill_evaluator.audit.statistics.significance import neutrality_of, separations_of
 
 from tests.audit.cubes import cube_of, drawn, paper
 

@@ -62,7 +62,7 @@ def test_a_dry_run_imports_no_vendors_sdk_and_no_numerics(priced: AuditLibrary) 
         _, err = process.communicate(timeout=60)
     assert process.returncode == 0
     imported = {line.rpartition("|")[2].strip() for line in err.splitlines() if line.startswith("import time:")}
-    assert "skill_evaluator.audit.run.drawing" in imported
+    assert "skill_evaluator.audit.run.materials" in imported
     assert not imported & {"openai", "anthropic", "google.genai", "numpy", "scipy", "genai_prices", "git"}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from skill_evaluator.audit.cube.cube import Missing
-from skill_evaluator.audit.cube.outcome_tables import read_cube
+from skill_evaluator.audit.cube.tables import read_cube
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.errors import AuditError
 

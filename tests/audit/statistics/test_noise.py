@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from skill_evaluator.audit.statistics import figures
-from skill_evaluator.audit.statistics.noise import corrected_fluctuation, most_noise, noise_of
+from skill_evaluator.audit.statistics.uncertainty import corrected_fluctuation, most_noise, noise_of
 
 from tests.audit.cubes import cube_of, drawn, paper
 

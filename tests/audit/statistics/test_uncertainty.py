@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.statistics.grades import cuts_of, degrees_apart, grade_odds, places_of
-from skill_evaluator.audit.statistics.intervals import bounds, intervals_of, matched_degrees
-from skill_evaluator.audit.statistics.noise import Noise, noise_of
+from skill_evaluator.audit.statistics.uncertainty import Noise, bounds, intervals_of, matched_degrees, noise_of
 
 from tests.audit.cubes import cube_of, drawn, paper
 

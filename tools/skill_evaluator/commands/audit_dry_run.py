@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
 from skill_evaluator.audit.report.size import AskedModel, AuditSize, print_size, warn_of_doubts
-from skill_evaluator.audit.run.materials import Cells
+from skill_evaluator.audit.run.runs import Cells
 from skill_evaluator.commands.audit_inputs import AuditInputs, AuditOptions, new_audit
 from skill_evaluator.errors import EXIT_OK, AuditError
 from skill_evaluator.library.config import Model

@@ -8,9 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.audit.run.drawing import Size, changes_since, draw_audit
 from skill_evaluator.audit.run.manifest import AUDIT, AuditManifest, read_manifest
-from skill_evaluator.audit.run.materials import Materials, Places, default_benchmarks, default_scenarios, read_materials
+from skill_evaluator.audit.run.materials import (
+    Materials,
+    Places,
+    Size,
+    changes_since,
+    default_benchmarks,
+    default_scenarios,
+    draw_audit,
+    read_materials,
+)
 from skill_evaluator.commands.inputs import Format
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings, select_models

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from skill_evaluator.audit.report.size import AuditSize, print_size, size_markdown, warn_of_doubts
 from skill_evaluator.audit.run.jobs import AuditJob, AuditPlan, audit_jobs, audit_matrix
-from skill_evaluator.audit.run.materials import Cells
+from skill_evaluator.audit.run.runs import Cells
 from skill_evaluator.ci.matrix import capped
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.audit_dry_run import asked_models

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.audit.cube.cube import Cube, Missing, cube_of_outcomes
-from skill_evaluator.audit.cube.outcome_tables import read_cube
+from skill_evaluator.audit.cube.tables import read_cube, write_cube
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.findings.results import AuditResult, Resampled, read_audit
 from skill_evaluator.audit.report.charts import draw
-from skill_evaluator.audit.report.cube import write_cube
 from skill_evaluator.audit.report.page import audit_markdown, print_audit
 from skill_evaluator.audit.run.gathering import GatheredAudit, gather
 from skill_evaluator.audit.run.jobs import read_audit_plan

@@ -13,8 +13,7 @@ from skill_evaluator.audit.report.size import warn_of_doubts
 from skill_evaluator.audit.run.gathering import GatheredAudit, gather
 from skill_evaluator.audit.run.jobs import AuditPlan, read_audit_plan
 from skill_evaluator.audit.run.manifest import AUDIT, RUNS, write_manifest
-from skill_evaluator.audit.run.materials import Cells
-from skill_evaluator.audit.run.runs import runs_of
+from skill_evaluator.audit.run.runs import Cells, runs_of
 from skill_evaluator.commands.audit_inputs import (
     AuditInputs,
     AuditOptions,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skill_evaluator.audit.cube.cube import Cube, Floats
-from skill_evaluator.audit.findings.cautions import cautions, cohort_changes
+from skill_evaluator.audit.findings.advice import cautions, cohort_changes, regimes_of
 from skill_evaluator.audit.findings.results import (
     AuditResult,
     BenchmarkUsed,
@@ -27,11 +27,17 @@ from skill_evaluator.audit.statistics.grades import (
     quadrants_of,
     scale_of,
 )
-from skill_evaluator.audit.statistics.intervals import Intervals, bounds, intervals_of, matched_degrees
-from skill_evaluator.audit.statistics.neutrality import neutrality_of
-from skill_evaluator.audit.statistics.noise import Noise, corrected_fluctuation, most_noise, noise_of
-from skill_evaluator.audit.statistics.regimes import regimes_of
-from skill_evaluator.audit.statistics.separating import separations_of
+from skill_evaluator.audit.statistics.significance import neutrality_of, separations_of
+from skill_evaluator.audit.statistics.uncertainty import (
+    Intervals,
+    Noise,
+    bounds,
+    corrected_fluctuation,
+    intervals_of,
+    matched_degrees,
+    most_noise,
+    noise_of,
+)
 from skill_evaluator.errors import AuditError
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
+from skill_evaluator.audit.findings.advice import is_settled
 from skill_evaluator.audit.findings.results import AuditResult, ModelAudit, Regime
 from skill_evaluator.audit.report.charts import BOXES, HEAT, MAP, NEUTRALITY, map_names
 from skill_evaluator.audit.report.sheets import (
@@ -33,7 +34,6 @@ from skill_evaluator.audit.report.wording import (
     threshold_words,
     with_interval,
 )
-from skill_evaluator.audit.statistics.regimes import is_settled
 from skill_evaluator.display.safe_text import code_span, prose
 from skill_evaluator.display.sheets import Sheet, markdown_table, write
 from skill_evaluator.text import counted

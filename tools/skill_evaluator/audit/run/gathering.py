@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube.cube import ModelCost, Outcomes
 from skill_evaluator.audit.run import manifest as audits
-from skill_evaluator.audit.run.drawing import changed_cases
-from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest
-from skill_evaluator.audit.run.materials import Places, parts_of, read_material
+from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest, parts_of
+from skill_evaluator.audit.run.materials import Places, changed_cases, read_material
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Price, load_models
 from skill_evaluator.providers import kinds_of

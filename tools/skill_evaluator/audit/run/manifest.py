@@ -97,6 +97,16 @@ def _cell_digest(benchmark: AuditedBenchmark, case: str, template: str) -> str:
     return digest("\n".join(shaping))
 
 
+def parts_of(cell: str) -> tuple[str, str, str]:
+    """Benchmark, scenario and case of a cell.
+
+    >>> parts_of("geography/bare/q-17")
+    ('geography', 'bare', 'q-17')
+    """
+    benchmark, scenario, case = cell.split("/")
+    return benchmark, scenario, case
+
+
 def write_manifest(folder: Path, manifest: AuditManifest) -> None:
     """Keep what an audit asks in its folder; raises StorageError."""
     replace_text(folder / AUDIT, json_text(manifest.model_dump(mode="json")))

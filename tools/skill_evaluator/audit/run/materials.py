@@ -1,25 +1,20 @@
-"""What an audit is made of, read and checked: benchmarks (components) with their labelled cases, and scenarios.
+"""What an audit asks about, read and checked, and the questions drawn from it."""
 
-Its own module because drawing the questions, asking them and scoring the answers all begin with it.
-
-A cell's request: a benchmark under a scenario, asked about one case. Materials in, requests and their sizes out.
-
-Its own module because running makes the requests and a dry run only weighs them.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from skill_evaluator import __version__
+from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest
 from skill_evaluator.errors import AuditError, ComponentError
 from skill_evaluator.files import read_text
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component, parse_prompt
+from skill_evaluator.library.config import Model
 from skill_evaluator.library.scenarios import Scenario, load_scenario
-from skill_evaluator.providers.base import Request
-from skill_evaluator.runner.prices import InputSize, input_sizes
-from skill_evaluator.runner.prompting import build_request
-from skill_evaluator.runner.schedule import Call
+from skill_evaluator.runner.runs import settings_digest
+from skill_evaluator.text import digest
 
 _FIRST_SCENARIO = "bare"  # what the others are compared with
 _BENCHMARK_OUTPUT = "choice"
@@ -95,41 +90,91 @@ def default_scenarios(places: Places) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: name != _FIRST_SCENARIO))
 
 
-def parts_of(cell: str) -> tuple[str, str, str]:
-    """Benchmark, scenario and case of a cell.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much is asked of each model; `questions` None: all there are."""
 
-    >>> parts_of("geography/bare/q-17")
-    ('geography', 'bare', 'q-17')
+    questions: int | None
+    replicates: int
+    seed: int
+
+
+def drawn(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
+    """So many of the names, by the seed and the benchmark alone; sorted.
+
+    >>> drawn(["c", "a", "b"], 2, 7, "geography") == drawn(["a", "b", "c"], 2, 7, "geography")
+    True
     """
-    benchmark, scenario, case = cell.split("/")
-    return benchmark, scenario, case
+    ordered = sorted(names)
+    if questions is None or questions >= len(ordered):
+        return ordered
+    return sorted(random.Random(f"{seed}/{benchmark}").sample(ordered, questions))  # noqa: S311 (no secret)
 
 
-class Cells:
-    """Every cell that could be asked about; components are put into their scenarios once."""
+def draw_audit(
+    materials: Materials,
+    models: Sequence[Model],
+    weights: Mapping[str, float],
+    size: Size,
+    *,
+    audit_id: str,
+    created: str,
+    commit: str | None = None,
+) -> AuditManifest:
+    """What an audit of these models asks."""
+    return AuditManifest(
+        id=audit_id,
+        created=created,
+        commit=commit,
+        seed=size.seed,
+        replicates=size.replicates,
+        questions=size.questions,
+        models={model.id: settings_digest(model) for model in models},
+        scenarios={name: digest(one.template) for name, one in materials.scenarios.items()},
+        benchmarks=[_benchmark(one, weights.get(name, 1.0), size) for name, one in materials.benchmarks.items()],
+        evaluator_version=__version__,
+    )
 
-    def __init__(self, materials: Materials) -> None:
-        self._materials = materials
-        self._under = {
-            (name, scenario): template.around(material.component)
-            for name, material in materials.benchmarks.items()
-            for scenario, template in materials.scenarios.items()
-        }
 
-    def request(self, call: Call, *, seed: int, max_output_tokens: int) -> Request:
-        """The request of a call; its seed derives from the cell, so that no two cells of a case share one."""
-        component, case = self._asked(call.case_id)
-        return build_request(component, case, replicate=call.replicate, seed=seed, max_output_tokens=max_output_tokens)
+def _benchmark(material: Material, weight: float, size: Size) -> AuditedBenchmark:
+    component, cases = material.component, material.cases
+    return AuditedBenchmark(
+        name=component.name,
+        version=component.version,
+        metric=component.primary_metric,
+        weight=weight,
+        of=len(cases),
+        unlabelled=material.unlabelled,
+        cases={name: cases[name].digest for name in drawn(list(cases), size.questions, size.seed, component.name)},
+        digests=dict(component.digests),
+    )
 
-    def sizes(self, cells: Iterable[str]) -> dict[str, InputSize]:
-        """By cell, the size of its request."""
-        found: dict[str, InputSize] = {}
-        for cell in cells:
-            component, case = self._asked(cell)
-            found |= input_sizes(component, [case])
-        return found
 
-    def _asked(self, cell: str) -> tuple[Component, Case]:
-        benchmark, scenario, name = parts_of(cell)
-        case = self._materials.benchmarks[benchmark].cases[name]
-        return self._under[benchmark, scenario], replace(case, id=cell)
+def changes_since(manifest: AuditManifest, materials: Materials, models: Sequence[Model]) -> list[str]:
+    """What shapes the answers and is not as it was when the audit was drawn, in words."""
+    return [*_changed_materials(manifest, materials), *_changed_models(manifest, models)]
+
+
+def _changed_models(manifest: AuditManifest, models: Sequence[Model]) -> Iterator[str]:
+    for model in models:
+        if manifest.models.get(model.id) != settings_digest(model):
+            yield f"the settings of '{model.id}'"
+
+
+def _changed_materials(manifest: AuditManifest, materials: Materials) -> Iterator[str]:
+    for name, template in manifest.scenarios.items():
+        if digest(materials.scenarios[name].template) != template:
+            yield f"scenario '{name}'"
+    for one in manifest.benchmarks:
+        material = materials.benchmarks[one.name]
+        for part, known in one.shaping.items():
+            if material.component.digests.get(part) != known:
+                yield f"{part} of '{one.name}'"
+        yield from changed_cases(one, material)
+
+
+def changed_cases(benchmark: AuditedBenchmark, material: Material) -> Iterator[str]:
+    """The cases that are gone, or another document or truth, since they were drawn, in words."""
+    for name, known in benchmark.cases.items():
+        if name not in material.cases or material.cases[name].digest != known:
+            yield f"case '{name}' of '{benchmark.name}'"

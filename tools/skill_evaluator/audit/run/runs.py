@@ -1,15 +1,52 @@
-"""The runs of an audit: one a model, or a shard of one. Those in its folder are gone on with, the others begun."""
+"""The runs of an audit and the requests that they make."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from skill_evaluator import __version__
-from skill_evaluator.audit.run.manifest import AUDIT, MANIFEST_VERSION, RUNS, AuditManifest
+from skill_evaluator.audit.run.manifest import AUDIT, MANIFEST_VERSION, RUNS, AuditManifest, parts_of
+from skill_evaluator.audit.run.materials import Materials
 from skill_evaluator.errors import AuditError
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
+from skill_evaluator.providers.base import Request
 from skill_evaluator.runner.journal import MANIFEST, Manifest, read_manifest
+from skill_evaluator.runner.prices import InputSize, input_sizes
+from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, run_id_of, settings_digest
-from skill_evaluator.runner.schedule import Shard
+from skill_evaluator.runner.schedule import Call, Shard
+
+
+class Cells:
+    """Every cell that could be asked about; components are put into their scenarios once."""
+
+    def __init__(self, materials: Materials) -> None:
+        self._materials = materials
+        self._under = {
+            (name, scenario): template.around(material.component)
+            for name, material in materials.benchmarks.items()
+            for scenario, template in materials.scenarios.items()
+        }
+
+    def request(self, call: Call, *, seed: int, max_output_tokens: int) -> Request:
+        """The request of a call; its seed derives from the cell, so that no two cells of a case share one."""
+        component, case = self._asked(call.case_id)
+        return build_request(component, case, replicate=call.replicate, seed=seed, max_output_tokens=max_output_tokens)
+
+    def sizes(self, cells: Iterable[str]) -> dict[str, InputSize]:
+        """By cell, the size of its request."""
+        found: dict[str, InputSize] = {}
+        for cell in cells:
+            component, case = self._asked(cell)
+            found |= input_sizes(component, [case])
+        return found
+
+    def _asked(self, cell: str) -> tuple[Component, Case]:
+        benchmark, scenario, name = parts_of(cell)
+        case = self._materials.benchmarks[benchmark].cases[name]
+        return self._under[benchmark, scenario], replace(case, id=cell)
 
 
 def runs_of(audit: AuditManifest, models: Sequence[Model], shard: Shard | None, folder: Path) -> list[Run]:

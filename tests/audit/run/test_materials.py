@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.audit.run.drawing import Size, draw_audit, drawn
 from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest, read_manifest, write_manifest
-from skill_evaluator.audit.run.materials import default_scenarios, read_materials
+from skill_evaluator.audit.run.materials import Size, default_scenarios, draw_audit, drawn, read_materials
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.schedule import Shard

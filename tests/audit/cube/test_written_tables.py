@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from skill_evaluator.audit.cube.cube import Cube, Outcomes, equal_or_given
-from skill_evaluator.audit.report.cube import write_cube
+from skill_evaluator.audit.cube.tables import write_cube
 
 ODD = ('a"b', "c,d", "line\nbreak", "return\rhere", "=1+1", " room ")
 

@@ -16,7 +16,7 @@ from skill_evaluator.ci.plan import Entry, Plan
 from skill_evaluator.errors import LeaderboardError, PlanError, RunError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.records.record import read_record
-from skill_evaluator.runner.journal import MANIFEST, RECORD, Manifest, outcomes, read_manifest
+from skill_evaluator.runner.journal import MANIFEST, RECORD, Manifest, merged_outcomes, outcomes, read_manifest
 from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.verdicts.results import ComparisonResult
@@ -74,8 +74,7 @@ def _gathered(
     folders: Mapping[tuple[str, str], list[Path]],
     notes: Mapping[str, str],
 ) -> GatheredRun:
-    manifests: list[Manifest] = []
-    answers: dict[Call, Replicate] = {}
+    parts: list[tuple[Manifest, Iterable[Replicate]]] = []
     remarks: list[str] = []
     for entry in entries:
         arrived = folders.get((entry.skill, entry.run_id(plan.invocation)), [])
@@ -85,11 +84,10 @@ def _gathered(
                 remarks.append(f"{folder.name} was run on other inputs than were planned and is left out")
                 continue
             try:
-                _take(answers, outcomes(folder), entry)
+                parts.append((manifest, outcomes(folder).values()))
             except RunError as problem:
                 remarks.append(str(problem))
                 continue
-            manifests.append(manifest)
             remarks += _stopped(folder)
         if not arrived:
             remarks.append(notes.get(entry.id, f"nothing arrived of {entry.id}"))
@@ -97,8 +95,8 @@ def _gathered(
         skill=entries[0].skill,
         model_id=entries[0].model_id,
         entries=tuple(entries),
-        manifest=_whole(plan, entries, manifests) if manifests else None,
-        answers=answers,
+        manifest=_whole(plan, entries, [manifest for manifest, _ in parts]) if parts else None,
+        answers=merged_outcomes(parts),
         skipped=all(entry.id in notes for entry in entries),
         remarks=tuple(dict.fromkeys(remarks)),
     )
@@ -108,15 +106,6 @@ def _as_planned(manifest: Manifest, entry: Entry) -> bool:
     planned = (entry.cases, entry.replicates, entry.seed, entry.shard, entry.model_id, entry.digests)
     run = (manifest.cases, manifest.replicates, manifest.seed, manifest.shard, manifest.model_id, manifest.digests)
     return run == planned
-
-
-def _take(answers: dict[Call, Replicate], found: Mapping[Call, Replicate], entry: Entry) -> None:
-    """Keep what was planned; a call that two attempts answered keeps its first answer."""
-    for call, replicate in found.items():
-        planned = call.case_id in entry.cases and 0 <= call.replicate < entry.replicates
-        known = answers.get(call)
-        if planned and (known is None or not known.answered):
-            answers[call] = replicate
 
 
 def _whole(plan: Plan, entries: Iterable[Entry], manifests: list[Manifest]) -> Manifest:

@@ -7,9 +7,9 @@ by one policy for all. Values here are what the journal holds.
 import email.utils
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.config import Model
@@ -131,6 +131,28 @@ class ProviderKind:
     free: bool = False
     one_at_a_time: bool = False
     check: Callable[[Model], None] | None = None
+
+
+class Attempt(Protocol):
+    """What came of one attempt at a call."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the model said anything."""
+        ...
+
+
+CallKey = TypeVar("CallKey", bound=Hashable)
+SomeAttempt = TypeVar("SomeAttempt", bound=Attempt)
+
+
+def first_answers(attempts: Iterable[tuple[CallKey, SomeAttempt]]) -> dict[CallKey, SomeAttempt]:
+    """Return what counts of several attempts at each call: its first answer, else its last error."""
+    kept: dict[CallKey, SomeAttempt] = {}
+    for call, attempt in attempts:
+        if call not in kept or not kept[call].answered:
+            kept[call] = attempt
+    return kept
 
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")

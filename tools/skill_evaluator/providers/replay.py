@@ -5,6 +5,7 @@ writes) for a recorded failure. A run's own `replicates.jsonl` is such a file. O
 call the first answer counts, as in a journal.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ from skill_evaluator.providers.base import (
     Sampling,
     StopReason,
     Usage,
+    first_answers,
 )
 
 
@@ -47,6 +49,11 @@ class _ReplayLine(FrozenModel):  # keys a journal adds (latency, attempts, …) 
     request_id: str | None = None
     error: _Error | str | None = None
 
+    @property
+    def answered(self) -> bool:
+        """Whether the line holds an answer."""
+        return self.text is not None
+
 
 def sampling(model: Model) -> Sampling:
     """Nothing is sampled: the answers are what they were."""
@@ -60,18 +67,19 @@ def check(model: Model) -> None:
         raise ConfigError(f"replay model '{model.id}' in models.yaml needs exactly one param of its own: file: PATH")
 
 
+def _read(path: Path) -> Iterator[_ReplayLine]:
+    for number, value in read_lines(path, torn_lines=True):
+        line = validated(_ReplayLine, value, Path(f"{path}:{number}"))
+        if line.text is None and line.error is None:
+            raise ConfigError(f"{path}:{number}: neither text nor error")
+        yield line
+
+
 class ReplayProvider:
     """Answers each call with its recorded line; a call without one fails with `not_recorded`."""
 
     def __init__(self, path: Path) -> None:
-        self._lines: dict[tuple[str, int], _ReplayLine] = {}
-        for number, value in read_lines(path, torn_lines=True):
-            line = validated(_ReplayLine, value, Path(f"{path}:{number}"))
-            if line.text is None and line.error is None:
-                raise ConfigError(f"{path}:{number}: neither text nor error")
-            known = self._lines.get((line.case_id, line.replicate))
-            if known is None or known.text is None:
-                self._lines[(line.case_id, line.replicate)] = line
+        self._lines = first_answers(((line.case_id, line.replicate), line) for line in _read(path))
 
     async def complete(self, request: Request) -> Completion:
         """The recorded answer; raises ProviderError for a recorded failure or an absent line."""

@@ -4,7 +4,7 @@ A call is on disk before it is scored. A run is resumed only if what shaped its 
 """
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from pydantic import PositiveInt
 
 from skill_evaluator.errors import LeaderboardError, RunError, StorageError
 from skill_evaluator.files import LinesWriter, StrictModel, json_text, read_json, read_lines, replace_text, validated
-from skill_evaluator.providers.base import Completion, Failure, Usage
+from skill_evaluator.providers.base import Completion, Failure, Usage, first_answers
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.schedule import Call, Replicate
 
@@ -166,12 +166,17 @@ def read_answers(folder: Path) -> Iterator[Replicate]:
 
 def outcomes(folder: Path) -> dict[Call, Replicate]:
     """The outcome of each call: its first answer (whatever was written later), else its last error."""
-    found: dict[Call, Replicate] = {}
-    for replicate in read_answers(folder):
-        known = found.get(replicate.call)
-        if known is None or not known.answered:
-            found[replicate.call] = replicate
-    return found
+    return first_answers((replicate.call, replicate) for replicate in read_answers(folder))
+
+
+def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:
+    """Put the outcomes of a run's parts (shards, or repeated jobs) together: one outcome for each call planned."""
+    return first_answers(
+        (replicate.call, replicate)
+        for manifest, replicates in parts
+        for replicate in replicates
+        if replicate.call.case_id in manifest.cases and 0 <= replicate.call.replicate < manifest.replicates
+    )
 
 
 def _line(replicate: Replicate) -> dict[str, Any]:

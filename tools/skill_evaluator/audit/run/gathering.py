@@ -19,9 +19,9 @@ from skill_evaluator.audit.run.materials import Places, changed_cases, read_mate
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Price, load_models
 from skill_evaluator.providers import kinds_of
-from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_manifest
+from skill_evaluator.runner.journal import MANIFEST, Manifest, merged_outcomes, read_answers, read_manifest
 from skill_evaluator.runner.prices import price_of, usage_cost
-from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.scoring.scorer import ANSWERED, SCORED, Scorer
 from skill_evaluator.stats import quantile, total_or_none
 
@@ -94,7 +94,7 @@ def gather(folders: Sequence[Path], places: Places, planned: AuditManifest | Non
     prices = _prices(places)
     tallies: dict[str, CallTally] = {}
     for place, (model_id, runs) in enumerate(_runs_by_model(folders, manifest).items()):
-        answers = _answers(runs)
+        answers = merged_outcomes((run, read_answers(folder)) for folder, run in runs)
         kinds = Counter(_place(replicate, grids, manifest, place) for replicate in answers.values())
         size = len({cell for _, run in runs for cell in run.cases}) * manifest.replicates
         tallies[model_id] = _tally(size, kinds, answers.values(), prices.get(model_id))
@@ -187,18 +187,6 @@ def _runs_by_model(folders: Iterable[Path], audit: AuditManifest) -> dict[str, l
         if asked != wanted or any(cells.get(cell) != digest for cell, digest in run.cases.items()):
             raise AuditError(f"{path.parent} was not run on what {audits.AUDIT} of the audit {audit.id} says")
         found[run.model_id].append((path.parent, run))
-    return found
-
-
-def _answers(runs: Iterable[tuple[Path, Manifest]]) -> dict[Call, Replicate]:
-    """The outcome of each call that was planned: its first answer, else its last error."""
-    found: dict[Call, Replicate] = {}
-    for folder, run in runs:
-        for call, replicate in outcomes(folder).items():
-            known = found.get(call)
-            planned = call.case_id in run.cases and 0 <= call.replicate < run.replicates
-            if planned and (known is None or not known.answered):
-                found[call] = replicate
     return found
 
 

@@ -1,10 +1,15 @@
-"""The option `--live`, without which the tests that call a vendor's real API are skipped."""
+"""The option `--live`, without which the tests that call a vendor's real API are skipped; Hypothesis's two profiles."""
+
+import os
 
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("project", deadline=None)  # a busy machine is not a defect
-hypothesis.settings.load_profile("project")
+# No deadline: a busy machine is not a defect. CI tries the same examples every time, so that a change is blamed only
+# for what it broke; everywhere else they are random, and new ones are tried with every run.
+hypothesis.settings.register_profile("random", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "random")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,13 +17,14 @@ from typing import Any
 
 from tests.support.vendor_dialects import Answer, Dialect, dialect_of
 
+Headers = Mapping[str, str | Callable[[], str]]  # a date is computed when it is sent
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """An error status, its body worded as the vendor would, or given whole: as JSON, or bytes for an HTML page."""
 
     code: int
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Headers = field(default_factory=dict)
     message: str = "scripted error"
     body: Any = None
 
@@ -240,15 +241,16 @@ class _Handler(BaseHTTPRequestHandler):
             case DropBefore():
                 self._drop()
 
-    def _send(self, code: int, body: Any, headers: Mapping[str, str] | None = None, *, cut: bool = False) -> None:
+    def _send(self, code: int, body: Any, headers: Headers | None = None, *, cut: bool = False) -> None:
         self._send_raw(code, json.dumps(body).encode(), "application/json", headers, cut=cut)
 
     def _send_raw(
-        self, code: int, raw: bytes, content_type: str, headers: Mapping[str, str] | None = None, *, cut: bool = False
+        self, code: int, raw: bytes, content_type: str, headers: Headers | None = None, *, cut: bool = False
     ) -> None:
         self.send_response(code)
-        for name, value in {"content-type": content_type, "content-length": str(len(raw)), **(headers or {})}.items():
-            self.send_header(name, value)
+        sent: Headers = {"content-type": content_type, "content-length": str(len(raw)), **(headers or {})}
+        for name, value in sent.items():
+            self.send_header(name, value() if callable(value) else value)
         self.end_headers()
         self.wfile.write(raw[: len(raw) // 2] if cut else raw)
         self.wfile.flush()

@@ -6,7 +6,7 @@ import io
 from xml.etree import ElementTree
 
 import pytest
-from skill_evaluator.display.wording import probability
+from skill_evaluator.display import probability
 from skill_evaluator.library.config import Policy
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import comparison_markdown, print_comparison

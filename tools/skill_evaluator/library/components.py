@@ -19,7 +19,7 @@ from skill_evaluator.files import StrictModel, front_matter, read_json, read_tex
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Metric
-from skill_evaluator.parsing.parsed import Output
+from skill_evaluator.parsing import Output
 from skill_evaluator.text import canonical_json, digest, nearest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -1,1 +1,17 @@
-"""The text of an answer to a JSON value, a choice or a text."""
+"""Completion text → JSON value, choice or text; here what every way of reading an answer gives."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Output = Literal["json", "choice", "text"]
+Found = Literal["whole", "fenced", "embedded", "boxed", "stated", "line", "option_text"]
+Problem = Literal["empty", "not_json", "ambiguous", "no_option"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """A value and how it was found in the text, or why there is none."""
+
+    value: Any = None
+    found: Found | None = None
+    problem: Problem | None = None

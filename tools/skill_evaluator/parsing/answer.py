@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+from skill_evaluator.parsing import Output, Parsed
 from skill_evaluator.parsing.choice import read_choice
-from skill_evaluator.parsing.parsed import Output, Parsed
 from skill_evaluator.text import finite_float, refuse_constant
 
 __all__ = ["Parsed", "parse_output"]

@@ -12,8 +12,8 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from skill_evaluator.parsing import Found, Parsed
 from skill_evaluator.parsing.options import OptionTexts, folded, letters_at, named_at, plain
-from skill_evaluator.parsing.parsed import Found, Parsed
 
 _MOST_STATEMENTS = 200
 _BEST = (

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import code_span, name_text, visible
-from skill_evaluator.display.wording import number
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.record import ContractSummary, FieldSummary, Profile, Record, Summary

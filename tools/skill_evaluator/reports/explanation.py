@@ -9,11 +9,11 @@ from typing import Any, Literal
 from rich.text import Text
 
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
+from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import abridged, code_block, code_span, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, show, write
-from skill_evaluator.display.wording import number
 from skill_evaluator.library.components import Component
-from skill_evaluator.parsing.parsed import Found
+from skill_evaluator.parsing import Found
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.explanation import Answer, ArrayMatch, Explanation, Leaf
 from skill_evaluator.text import letters_of

@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 import semver
 from rich.text import Text
 
+from skill_evaluator.display import number, probability
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, show, write
-from skill_evaluator.display.wording import number, probability
 from skill_evaluator.records.record import Row, Summary
 from skill_evaluator.reports.verdict_tables import MARKS, STYLES, arrow
 from skill_evaluator.verdicts.history import Change, History, ModelHistory, Point, Step

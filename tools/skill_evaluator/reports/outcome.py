@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
+from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import abridged, code_span, visible
-from skill_evaluator.display.wording import number
 from skill_evaluator.reports.comparison import comparison_markdown
 from skill_evaluator.reports.verdict_tables import MARKS
 from skill_evaluator.text import counted

@@ -7,9 +7,9 @@ from typing import Literal
 
 from rich.text import Text
 
+from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, show, write
-from skill_evaluator.display.wording import number
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.sizing import Choice, Sizing, SizingPlan
 

@@ -5,8 +5,8 @@ Finished results in, sheets out; a terminal gets the columns that fit it, a page
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from skill_evaluator.display import number, probability
 from skill_evaluator.display.sheets import Cell, Sheet
-from skill_evaluator.display.wording import number, probability
 from skill_evaluator.verdicts.results import CaseChange, MeasureResult, ModelVerdict, RunSummary, Scope
 
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}

@@ -19,8 +19,8 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import Comparison, apply_metrics
 from skill_evaluator.metrics.diagnosis.per_field import text_similarity
+from skill_evaluator.parsing import Output, Parsed
 from skill_evaluator.parsing.answer import parse_output
-from skill_evaluator.parsing.parsed import Output, Parsed
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.scoring.scorer import SCORED
 from skill_evaluator.text import canonical_json

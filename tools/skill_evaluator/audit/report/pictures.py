@@ -6,6 +6,7 @@ import altair as alt
 
 from skill_evaluator.audit.findings.results import AuditResult, ModelAudit
 from skill_evaluator.audit.report.wording import ablest_first, grades, points
+from skill_evaluator.display import probability
 from skill_evaluator.display.chart_style import (
     FONT_SIZE,
     GREY,
@@ -18,7 +19,6 @@ from skill_evaluator.display.chart_style import (
     title,
 )
 from skill_evaluator.display.safe_text import name_text, visible
-from skill_evaluator.display.wording import probability
 
 _BLUE = "#0072b2"
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14

@@ -23,9 +23,9 @@ from skill_evaluator.audit.report.wording import (
     threshold_words,
     with_interval,
 )
+from skill_evaluator.display import probability
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Sheet, show
-from skill_evaluator.display.wording import probability
 from skill_evaluator.scoring.scorer import ANSWERED, SCORED
 
 _ENOUGH = ("scenarios", "scenarios, 4 × the questions", "questions, these scenarios")

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from skill_evaluator.audit.findings.results import AuditResult, Interval, ModelAudit, Neutrality
+from skill_evaluator.display import probability
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.wording import probability
 from skill_evaluator.text import counted
 
 

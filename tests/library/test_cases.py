@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import FixtureError
-from skill_evaluator.library.cases import Case, cases_place, load_cases
+from skill_evaluator.library.cases import Case, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
 
 from tests.support.components import component
@@ -181,7 +181,7 @@ def test_cases_may_sit_in_the_component(skill: Component, tmp_path: Path, monkey
     with pytest.raises(
         FixtureError, match=r"no fixtures .* fixtures/receipts/cases and .*receipts/evals/cases missing"
     ):
-        cases_place(skill, None)
+        find_cases(skill, None)
     write_case(skill.folder / "evals" / "cases" / "inside", GOOD)
     assert [found.id for found in load_cases(skill, None)] == ["inside"]
     write_case(tmp_path / "fixtures" / "receipts" / "cases" / "beside", GOOD)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from skill_evaluator.checking.hints import key_balance
 from skill_evaluator.errors import ComponentError, FixtureError
-from skill_evaluator.library.cases import Case, cases_place, load_cases
+from skill_evaluator.library.cases import Case, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.runner.prompting import build_request
 
@@ -103,9 +103,9 @@ def test_questions_may_sit_in_the_component(tmp_path: Path, monkeypatch: pytest.
     skill = choice(tmp_path)
     expected = r"no fixtures .* fixtures/receipts/questions\.jsonl and .*evals/questions\.jsonl missing"
     with pytest.raises(FixtureError, match=expected):
-        cases_place(skill, None)
+        find_cases(skill, None)
     path = write(skill.folder / "evals", QUESTION)
-    assert cases_place(skill, None) == path
+    assert find_cases(skill, None) == path
     assert [case.id for case in load_cases(skill, None, ["fr*"])] == ["france"]
     with pytest.raises(FixtureError, match="no case matches --case 'peru'"):
         load_cases(skill, None, ["peru"])

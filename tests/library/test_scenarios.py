@@ -6,7 +6,7 @@ import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model
-from skill_evaluator.library.scenarios import load_scenario, under
+from skill_evaluator.library.scenarios import apply_scenario, load_scenario
 from skill_evaluator.runner.runs import input_digests
 
 from tests.support.components import component
@@ -25,20 +25,20 @@ def _write(root: Path, content: str, name: str = "polite") -> Path:
 def test_the_prompt_of_a_component_goes_into_the_slot(tmp_path: Path) -> None:
     config = _write(tmp_path, "---\nname: polite\nintent: good manners\n---\nPlease.\n\n{{ prompt }}\n\nThank you.\n")
     skill = component(tmp_path)
-    polite = under(skill, config, "polite")
+    polite = apply_scenario(skill, config, "polite")
     assert polite.prompt == f"Please.\n\n{skill.prompt}\n\nThank you."
     assert (polite.scenario, skill.scenario) == ("polite", None)
-    assert under(skill, config, None) is skill
+    assert apply_scenario(skill, config, None) is skill
 
 
 def test_a_scenario_shapes_the_answers_and_is_among_their_digests(tmp_path: Path) -> None:
     config = _write(tmp_path, "---\nname: polite\nintent: good manners\n---\nPlease. {{ prompt }}\n")
     skill, model = component(tmp_path), Model(id="m", provider="replay")
     plain = input_digests(skill, model)
-    first = input_digests(under(skill, config, "polite"), model)
+    first = input_digests(apply_scenario(skill, config, "polite"), model)
     assert first.items() > plain.items()
     _write(tmp_path, "---\nname: polite\nintent: good manners\n---\nPlease! {{ prompt }}\n")
-    assert input_digests(under(skill, config, "polite"), model)["scenario"] != first["scenario"]
+    assert input_digests(apply_scenario(skill, config, "polite"), model)["scenario"] != first["scenario"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_an_unknown_scenario_is_answered_with_the_nearest(tmp_path: Path) -> Non
 def test_a_shipped_scenario_fits_every_component(name: str) -> None:
     for folder in (ROOT / "components").iterdir():
         skill = load_component(ROOT / "components", folder.name)
-        shaped = under(skill, ROOT / ".evaluator", name)
+        shaped = apply_scenario(skill, ROOT / ".evaluator", name)
         assert skill.prompt in shaped.prompt
         assert (shaped.prompt == skill.prompt) == (name == "bare")
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from skill_evaluator.library.versions import (
     Bump,
     ComponentVersion,
-    asks_for_evaluation,
     breaks_contract,
     bump,
-    problems_between,
-    versions_at,
+    needs_evaluation,
+    read_versions,
+    versioning_problems,
 )
 from skill_evaluator.repository import Repository
 
@@ -82,7 +82,7 @@ def test_which_bumps_announce_another_contract(before: str, after: str, breaks: 
 
 
 def test_what_must_be_measured() -> None:
-    assert {step for step in Bump if asks_for_evaluation(step)} == {Bump.NEW, Bump.MINOR, Bump.MAJOR}
+    assert {step for step in Bump if needs_evaluation(step)} == {Bump.NEW, Bump.MINOR, Bump.MAJOR}
 
 
 def version(version: str | None = "1.0.0", prompt: str = "p", schema: str | None = "s") -> ComponentVersion:
@@ -119,7 +119,7 @@ def version(version: str | None = "1.0.0", prompt: str = "p", schema: str | None
     ],
 )
 def test_which_changes_are_honest(before: ComponentVersion | None, after: ComponentVersion, wrong: list[str]) -> None:
-    found = list(problems_between(before, after))
+    found = list(versioning_problems(before, after))
     assert len(found) == len(wrong)
     for problem, expected in zip(found, wrong, strict=True):
         place, _, words = expected.partition(" ")
@@ -137,7 +137,7 @@ def git(tmp_path: Path) -> GitRepository:
 
 
 def at_head(git: GitRepository, folder: str = "components") -> dict[str, ComponentVersion]:
-    (found,) = versions_at(Repository(git.root), ["HEAD"], folder)
+    (found,) = read_versions(Repository(git.root), ["HEAD"], folder)
     return found
 
 
@@ -149,7 +149,7 @@ def test_components_are_read_at_each_commit_and_not_from_the_work_tree(git: GitR
     git.write("components/b/prompt.md", prompt("0.1.0"))
     second = git.commit()
     git.write("components/a/prompt.md", prompt("9.9.9"))
-    none, before, after = versions_at(Repository(git.root), [None, first, second], "components")
+    none, before, after = read_versions(Repository(git.root), [None, first, second], "components")
     assert none == {}
     assert {name: one.version for name, one in before.items()} == {"a": "1.0.0"}
     assert {name: one.version for name, one in after.items()} == {"a": "1.1.0", "b": "0.1.0"}
@@ -165,7 +165,7 @@ def test_the_folder_may_be_anywhere_in_the_repository(git: GitRepository, folder
     git.write("other/deep/a/prompt.md", prompt("1.0.0"))
     git.commit()
     repository = Repository(git.root)
-    (found,) = versions_at(repository, ["HEAD"], repository.place(git.root / folder))
+    (found,) = read_versions(repository, ["HEAD"], repository.place(git.root / folder))
     assert {name: one.folder for name, one in found.items()} == {"a": f"{path}a"}
 
 

@@ -19,6 +19,7 @@ from tests.support.vendor_dialects import Answer, Dialect, dialect_of
 
 Headers = Mapping[str, str | Callable[[], str]]  # a date is computed when it is sent
 
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """An error status, its body worded as the vendor would, or given whole: as JSON, or bytes for an HTML page."""

@@ -78,7 +78,9 @@ def read_yaml(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any
     return parse_yaml(read_text(path, error), path, error)
 
 
-def front_matter(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> tuple[dict[str, Any], str]:
+def parse_front_matter(
+    text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError
+) -> tuple[dict[str, Any], str]:
     """The YAML mapping at the head of a Markdown file, and the rest; raise `error` when there is none."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
@@ -107,10 +109,10 @@ def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEva
     try:
         return model.model_validate(value)
     except ValidationError as problem:
-        raise error(f"{what_is_wrong(problem)} in {where}") from None
+        raise error(f"{first_problem(problem)} in {where}") from None
 
 
-def what_is_wrong(problem: ValidationError) -> str:
+def first_problem(problem: ValidationError) -> str:
     """The first thing that pydantic found wrong, with its key path."""
     first = problem.errors(include_url=False)[0]
     place = key_path(first["loc"])
@@ -216,7 +218,7 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
         lock.release()
 
 
-def held_now(lock_path: Path) -> "FileLock | None":
+def try_lock(lock_path: Path) -> "FileLock | None":
     """Take a lock if it is free, to be released by the caller; None when another process has it."""
     from filelock import FileLock, Timeout
 

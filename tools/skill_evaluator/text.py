@@ -61,15 +61,15 @@ def _members(value: dict[str, Any]) -> dict[str, Any]:
     """An object's members that are not null, by the names of their keys."""
     if None in value.values():
         value = {key: child for key, child in value.items() if child is not None}
-    return named(value)
+    return with_nfc_keys(value)
 
 
-def named(value: dict[str, Any]) -> dict[str, Any]:
+def with_nfc_keys(value: dict[str, Any]) -> dict[str, Any]:
     """An object by the names of its keys in NFC; the object itself where its keys are these names."""
-    return value if "".join(value).isascii() else by_name(value, respelt(value))
+    return value if "".join(value).isascii() else rename_keys(value, keys_by_nfc_name(value))
 
 
-def respelt(value: dict[str, Any]) -> dict[str, str]:
+def keys_by_nfc_name(value: dict[str, Any]) -> dict[str, str]:
     """The keys of an object that are not NFC, by their name in NFC; none where that would make two keys one."""
     if "".join(value).isascii():
         return {}
@@ -77,7 +77,7 @@ def respelt(value: dict[str, Any]) -> dict[str, str]:
     return {name: key for name, key in names.items() if name != key} if len(names) == len(value) else {}
 
 
-def by_name(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def rename_keys(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """An object with its keys renamed; `names` are new name → key."""
     if not names:
         return value

@@ -16,7 +16,7 @@ from skill_evaluator.comparing.field_plan import FieldRule
 from skill_evaluator.comparing.schema_paths import Place, schema_places
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.files import read_json
-from skill_evaluator.library.cases import Case, cases_of_questions, cases_place, load_cases
+from skill_evaluator.library.cases import Case, find_cases, load_cases, read_question_cases
 from skill_evaluator.library.components import Component, load_component
 
 _Node = Mapping[str, Any]
@@ -148,11 +148,11 @@ def _cases(component: Component, fixtures: Path | None) -> tuple[list[Case], lis
     except SkillEvaluatorError as problem:
         first = str(problem)
     try:
-        place = cases_place(component, fixtures)
+        place = find_cases(component, fixtures)
     except SkillEvaluatorError:
         return [], [first]
     if component.output == "choice":
-        return cases_of_questions(place)
+        return read_question_cases(place)
     names = sorted(path.name for path in place.iterdir() if path.is_dir())
     good: list[Case] = []
     problems: list[str] = []

@@ -15,10 +15,10 @@ from skill_evaluator.library.versions import (
     Bump,
     ComponentVersion,
     Problem,
-    asks_for_evaluation,
     breaks_contract,
     bump,
-    problems_between,
+    needs_evaluation,
+    versioning_problems,
 )
 from skill_evaluator.records.leaderboard import Recorded, newest_recorded
 from skill_evaluator.repository import Repository, within
@@ -52,7 +52,7 @@ class PushedComponent:
 
 def decide(change: PushedComponent, model_ids: Iterable[str]) -> tuple[list[Decision], list[Problem]]:
     """A decision for every model, and what is wrong with the change: then nothing runs."""
-    problems = list(problems_between(change.before, change.after))
+    problems = list(versioning_problems(change.before, change.after))
     if problems or change.after.version is None:
         return [_skipped(change, model_id, "wrong, as said below") for model_id in model_ids], problems
     return [_decision(change, change.after.version, model_id) for model_id in model_ids], []
@@ -73,7 +73,7 @@ def _by_record(change: PushedComponent, version: str, recorded: Recorded) -> tup
         return False, f"{version} is recorded"
     if step is Bump.LOWERED:
         return False, f"{version} is below the recorded {recorded.version}"
-    if not asks_for_evaluation(step):
+    if not needs_evaluation(step):
         return False, f"{step} since the recorded {recorded.version}"
     schema_changed = None not in (recorded.schema, change.after.schema) and recorded.schema != change.after.schema
     if schema_changed and not breaks_contract(recorded.version, version):
@@ -84,7 +84,7 @@ def _by_record(change: PushedComponent, version: str, recorded: Recorded) -> tup
 def _healing(change: PushedComponent, version: str) -> str:
     """Says so when it is not this push that asks for the run."""
     known = change.base_known and change.before is not None and change.before.version is not None
-    if not known or change.before is None or asks_for_evaluation(bump(change.before.version, version)):
+    if not known or change.before is None or needs_evaluation(bump(change.before.version, version)):
         return ""
     return f" ({version} was never recorded)"
 
@@ -98,7 +98,7 @@ def _by_push(change: PushedComponent, version: str) -> tuple[bool, str]:
     step = bump(before, version)
     if step is Bump.NEW:
         return True, f"new component at {version}"
-    if asks_for_evaluation(step):
+    if needs_evaluation(step):
         return True, f"{step} {before} → {version}"
     change_in_words = "unchanged" if step is Bump.SAME else f"{step} {before} → {version}"
     return False, f"{change_in_words}; no record of this model yet: start it by hand to have one"

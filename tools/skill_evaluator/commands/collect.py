@@ -16,7 +16,7 @@ from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
-from skill_evaluator.library.scenarios import under
+from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import PARTIAL, Record, write_record
@@ -90,7 +90,7 @@ def _run(
     if gathered.manifest is None:
         return _nothing(gathered, "skipped" if gathered.skipped else "missing"), None
     scenario = gathered.manifest.scenario
-    component = under(load_component(options.components, gathered.skill), options.config, scenario)
+    component = apply_scenario(load_component(options.components, gathered.skill), options.config, scenario)
     model = models.get(gathered.model_id)
     if model is None:
         raise PlanError(f"model '{gathered.model_id}' is not in models.yaml any more; check out the plan's commit")

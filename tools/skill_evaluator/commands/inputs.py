@@ -9,7 +9,7 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings, select_models
-from skill_evaluator.library.scenarios import under
+from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Kinds, kinds_of
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.runner.asking import refuse_amounts, refuse_unpriced
@@ -71,7 +71,7 @@ def read_inputs(options: EvaluateOptions) -> Inputs:
     settings = load_settings(options.config)
     models = load_models(options.config)
     kinds = kinds_of(models, str(options.config / "models.yaml"))
-    component = under(load_component(options.components, options.skill), options.config, options.scenario)
+    component = apply_scenario(load_component(options.components, options.skill), options.config, options.scenario)
     patterns = () if options.resume is not None else options.cases  # a resumed run remembers its cases
     cases = load_cases(component, options.fixtures, patterns)
     load_leaderboard(component.leaderboard_path, component.name)

@@ -21,8 +21,8 @@ from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings, select_models
-from skill_evaluator.library.scenarios import load_scenario, under
-from skill_evaluator.library.versions import Problem, versions_at
+from skill_evaluator.library.scenarios import apply_scenario, load_scenario
+from skill_evaluator.library.versions import Problem, read_versions
 from skill_evaluator.providers import Kinds, kinds_of
 from skill_evaluator.records.selection import newest_of_versions, of_models, read_entries, record_of
 from skill_evaluator.reports.plan import plan_markdown, print_plan
@@ -106,7 +106,7 @@ def _by_push(options: PlanOptions, models: Sequence[Model], repository: Reposito
         raise GitError(f"{repository.root} has no commit yet")
     folder = repository.place(options.components)
     base, known = _base(options.base or "", repository)
-    before, after = versions_at(repository, (base, head), folder)
+    before, after = read_versions(repository, (base, head), folder)
     unknown = [name for name in options.names if name not in after]
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {options.components} at HEAD {nearest(unknown[0], after)}")
@@ -196,7 +196,7 @@ def _wanted(
     faults: list[Fault] = []
     for skill in dict.fromkeys(one.skill for one in asked.decisions if one.runs):
         try:
-            component = under(load_component(options.components, skill), options.config, options.scenario)
+            component = apply_scenario(load_component(options.components, skill), options.config, options.scenario)
             cases = load_cases(component, options.fixtures)
         except SkillEvaluatorError as problem:
             if skill in options.names:

@@ -11,7 +11,7 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import load_models, load_settings
-from skill_evaluator.library.scenarios import under
+from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import write_record
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
@@ -38,7 +38,7 @@ def score(options: ScoreOptions) -> int:
     models, settings = load_models(options.config), load_settings(options.config)
     kinds = kinds_of(models, str(options.config / "models.yaml"))
     manifest = read_component_manifest(options.run)
-    component = under(load_component(options.components, manifest.skill), options.config, manifest.scenario)
+    component = apply_scenario(load_component(options.components, manifest.skill), options.config, manifest.scenario)
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
     run = saved_run(options.run, component, {model.id: model for model in models})
     _say_what_changed(run, component, cases)

@@ -15,7 +15,7 @@ from skill_evaluator.comparing.field_plan import Field, FieldPlan
 from skill_evaluator.comparing.forms import Form
 from skill_evaluator.comparing.leaves import Lexicon, pairs_by_best
 from skill_evaluator.comparing.sides import PreparedValue
-from skill_evaluator.text import by_name, respelt
+from skill_evaluator.text import keys_by_nfc_name, rename_keys
 
 At = tuple[str | int, ...]
 Pair = tuple[int | None, int | None]
@@ -69,7 +69,7 @@ class _Comparing:
         if field.rule is None and (isinstance(truth, _CONTAINERS) or isinstance(output, _CONTAINERS)):
             if isinstance(truth, _OBJECT) and isinstance(output, _OBJECT):
                 left, right = truth or {}, output or {}
-                left_keys, right_keys = respelt(left), respelt(right)
+                left_keys, right_keys = keys_by_nfc_name(left), keys_by_nfc_name(right)
                 if left_keys or right_keys:
                     return self._compare_respelt(left, right, left_keys, right_keys, field, truth_at, output_at)
                 children = field.children
@@ -109,7 +109,7 @@ class _Comparing:
         output_at: At,
     ) -> None:
         """Objects with keys that are not NFC: members meet by name, and stand at the key as it is spelt."""
-        left, right = by_name(truth, truth_keys), by_name(output, output_keys)
+        left, right = rename_keys(truth, truth_keys), rename_keys(output, output_keys)
         for name in {**left, **right}:
             in_truth = (*truth_at, truth_keys.get(name, name))
             in_output = (*output_at, output_keys.get(name, name))

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field, FieldPlan
 from skill_evaluator.comparing.forms import Form, Leaves, Slot, Token, Vocabulary
-from skill_evaluator.text import named
+from skill_evaluator.text import with_nfc_keys
 
 # In a place that is told without the partner; there as the only one of its key; with others, to be paired.
 How = Literal["placed", "single", "grouped"]
@@ -133,7 +133,7 @@ class Lexicon:
         whole = slot.field.rule is not None
         if isinstance(value, dict) and not whole:
             children, tokens = slot.below, into.tokens
-            for key, child in named(value).items():
+            for key, child in with_nfc_keys(value).items():
                 if child is None:
                     continue
                 below = children.get(key) or self._child(slot, key)

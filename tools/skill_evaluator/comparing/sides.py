@@ -12,7 +12,7 @@ from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field
 from skill_evaluator.comparing.forms import Leaves
 from skill_evaluator.comparing.leaves import Lexicon
-from skill_evaluator.text import frozen, named
+from skill_evaluator.text import frozen, with_nfc_keys
 
 _CONTAINERS = (dict, list)
 
@@ -75,7 +75,7 @@ def _content(value: Any, field: Field) -> str:
     """The text of a value: keys sorted, and the items of arrays without order. One frame per level of nesting."""
     parts = []
     if field.rule is None and isinstance(value, dict):
-        members = named(value)
+        members = with_nfc_keys(value)
         for key in sorted(members):
             if members[key] is not None:
                 parts.append(f"{key!r}: {_content(members[key], field.child(key))}")
@@ -97,7 +97,7 @@ def _arrays(value: Any, field: Field) -> Iterator[tuple[Field, list[Any]]]:
             continue
         if isinstance(value, dict):
             if any(isinstance(child, _CONTAINERS) for child in value.values()):
-                stack += [(child, field.child(name)) for name, child in named(value).items()]
+                stack += [(child, field.child(name)) for name, child in with_nfc_keys(value).items()]
         elif isinstance(value, list):
             yield field, value
             stack += [(child, field.item) for child in value]

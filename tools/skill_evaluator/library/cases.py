@@ -41,9 +41,9 @@ def load_cases(component: Component, fixtures_dir: Path | None, patterns: Sequen
     Without `fixtures_dir` the cases are in `fixtures/<name>/cases`, or in the component's own `evals/cases`; questions
     in a file beside. Raises FixtureError.
     """
-    place = cases_place(component, fixtures_dir)
+    place = find_cases(component, fixtures_dir)
     if component.output == "choice":
-        cases, problems = cases_of_questions(place)
+        cases, problems = read_question_cases(place)
         if problems:
             raise FixtureError(problems[0])
         names = _matching([case.id for case in cases], patterns, place)
@@ -53,7 +53,7 @@ def load_cases(component: Component, fixtures_dir: Path | None, patterns: Sequen
     return tuple(_load_case(path, component) for path in folders if path.name in names)
 
 
-def cases_of_questions(path: Path) -> tuple[list[Case], list[str]]:
+def read_question_cases(path: Path) -> tuple[list[Case], list[str]]:
     """The questions of a file that are in order, by id, and what is wrong with the others."""
     questions, problems = read_questions(path)
     return [_asked(question) for question in sorted(questions, key=lambda question: question.id)], problems
@@ -88,7 +88,7 @@ def _matching(names: Sequence[str], patterns: Sequence[str], place: Path) -> set
     return {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}
 
 
-def cases_place(component: Component, fixtures_dir: Path | None) -> Path:
+def find_cases(component: Component, fixtures_dir: Path | None) -> Path:
     """The folder of the case folders, or the file of the questions; raises FixtureError when there is none."""
     name = QUESTIONS if component.output == "choice" else "cases"
     candidates = [(fixtures_dir or Path("fixtures")) / component.fixtures / name]

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from skill_evaluator.comparing.declarations import FieldRule, refuse_wrong_rules
 from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.files import StrictModel, front_matter, read_json, read_text, validated
+from skill_evaluator.files import StrictModel, parse_front_matter, read_json, read_text, validated
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Metric
@@ -119,7 +119,7 @@ def load_component(components_dir: Path, name: str) -> Component:
     return Component(
         name=name,
         folder=folder,
-        version=semver_of(front.version, path),
+        version=check_semver(front.version, path),
         output=front.output,
         prompt=prompt,
         schema=schema,
@@ -156,9 +156,9 @@ def _folder(components_dir: Path, name: str) -> Path:
 def parse_prompt(text: str, path: Path) -> tuple[FrontMatter, str]:
     """Front matter and prompt of a prompt.md; raises ComponentError. The name is the folder's unless it says another.
 
-    The version is any text: `semver_of` says whether it is one.
+    The version is any text: `check_semver` says whether it is one.
     """
-    values, body = front_matter(text, path, ComponentError)
+    values, body = parse_front_matter(text, path, ComponentError)
     if "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
     front = validated(FrontMatter, {"name": path.parent.name, **values}, path, ComponentError)
@@ -169,7 +169,7 @@ def parse_prompt(text: str, path: Path) -> tuple[FrontMatter, str]:
     return front, prompt
 
 
-def semver_of(text: str, where: Path) -> str:
+def check_semver(text: str, where: Path) -> str:
     """The version, if it is one; raises ComponentError."""
     if not semver.Version.is_valid(text):
         raise ComponentError(f"version '{text}' in {where} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from skill_evaluator.errors import FixtureError
-from skill_evaluator.files import read_lines, what_is_wrong
+from skill_evaluator.files import first_problem, read_lines
 from skill_evaluator.text import canonical_json, digest, letters_of, normalise
 
 QUESTIONS = "questions.jsonl"
@@ -82,7 +82,7 @@ def read_questions(path: Path) -> tuple[list[Question], list[str]]:
             try:
                 question = Question.model_validate(value)
             except ValidationError as problem:
-                problems.append(f"{path}:{number}: {what_is_wrong(problem)}")
+                problems.append(f"{path}:{number}: {first_problem(problem)}")
                 continue
             first = lines.setdefault(question.id, number)
             if first == number:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.files import StrictModel, front_matter, read_text, validated
+from skill_evaluator.files import StrictModel, parse_front_matter, read_text, validated
 from skill_evaluator.library.components import Component
 from skill_evaluator.text import digest, nearest
 
@@ -46,7 +46,7 @@ def load_scenario(config_dir: Path, name: str) -> Scenario:
     if name not in known:
         raise ConfigError(f"unknown scenario '{name}' in {folder} {nearest(name, known)}")
     path = known[name]
-    values, body = front_matter(read_text(path), path)
+    values, body = parse_front_matter(read_text(path), path)
     front = validated(ScenarioFrontMatter, values, path)
     if front.name != name:
         raise ConfigError(f"name '{front.name}' in {path} is not the file's name '{name}'")
@@ -55,6 +55,6 @@ def load_scenario(config_dir: Path, name: str) -> Scenario:
     return Scenario(name=name, intent=front.intent, template=body.strip())
 
 
-def under(component: Component, config_dir: Path, scenario: str | None) -> Component:
+def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
     """The component under a scenario, or as it is where there is none; raises ConfigError."""
     return component if scenario is None else load_scenario(config_dir, scenario).around(component)

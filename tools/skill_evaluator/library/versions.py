@@ -12,7 +12,7 @@ import semver
 
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import parse_json, read_bytes
-from skill_evaluator.library.components import is_component_name, parse_prompt, semver_of
+from skill_evaluator.library.components import check_semver, is_component_name, parse_prompt
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, digest
 
@@ -70,7 +70,7 @@ def bump(before: str | None, after: str) -> Bump:
     return Bump.SAME if new == old else Bump.PATCH
 
 
-def asks_for_evaluation(step: Bump) -> bool:
+def needs_evaluation(step: Bump) -> bool:
     """Whether a bump is one that must be measured; a PATCH never is."""
     return step in (Bump.NEW, Bump.MAJOR, Bump.MINOR)
 
@@ -81,7 +81,7 @@ def breaks_contract(before: str, after: str) -> bool:
     return step is Bump.MAJOR or (step is Bump.MINOR and semver.Version.parse(after).major == 0)
 
 
-def versions_at(
+def read_versions(
     repository: Repository, commits: Sequence[str | None], folder: str
 ) -> list[dict[str, ComponentVersion]]:
     """By name, the components in a folder at each commit (none at None); a file alike in several is read once."""
@@ -101,7 +101,7 @@ def versions_at(
     return found
 
 
-def version_in(folder: Path, place: str) -> ComponentVersion | None:
+def read_version(folder: Path, place: str) -> ComponentVersion | None:
     """The component in a folder, which is `place` in its repository; None without a prompt. Raises ComponentError."""
     prompt, schema = folder / _PROMPT, folder / _SCHEMA
     if not prompt.is_file():
@@ -114,7 +114,7 @@ def version_in(folder: Path, place: str) -> ComponentVersion | None:
     )
 
 
-def problems_between(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
+def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
     """What a change of one component does not keep to: honest versions, and a schema that changes with a MAJOR only."""
     if after.version is None:
         yield _problem(after, after.problem or "no version")
@@ -156,7 +156,7 @@ def _read(name: str, folder: str, prompt: bytes, schema: bytes | None) -> Compon
     try:
         front, body = parse_prompt(text, path)
         prompt_digest = digest(body)
-        version = semver_of(front.version, path)
+        version = check_semver(front.version, path)
         if not is_component_name(name):
             raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
     except ComponentError as caught:

@@ -17,7 +17,7 @@ from typing import Any
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import parse_json, read_bytes
-from skill_evaluator.library.versions import ComponentVersion, Problem, problems_between, version_in, versions_at
+from skill_evaluator.library.versions import ComponentVersion, Problem, read_version, read_versions, versioning_problems
 from skill_evaluator.records.leaderboard import board_of, order
 from skill_evaluator.records.record import Record, Row, record_of
 from skill_evaluator.repository import Repository, within
@@ -181,7 +181,7 @@ class Past:
 
 def past_at(repository: Repository, commit: str, folder: str, names: Iterable[str]) -> Past:
     """What some components in a folder were at a commit."""
-    (versions,) = versions_at(repository, (commit,), folder)
+    (versions,) = read_versions(repository, (commit,), folder)
     return Past(versions=versions, books=_books_at(repository, commit, folder, names))
 
 
@@ -196,8 +196,8 @@ def problems_of(components: Path, name: str, folder: str, past: Past | None) -> 
         return found
     if name in past.books:
         found += rewritings(past.books[name], books)
-    after = version_in(components / name, within(folder, name))
-    return found if after is None else [*problems_between(past.versions.get(name), after), *found]
+    after = read_version(components / name, within(folder, name))
+    return found if after is None else [*versioning_problems(past.versions.get(name), after), *found]
 
 
 def _books_here(components: Path, name: str, folder: str) -> Books:

@@ -14,7 +14,7 @@ from typing import Any
 from filelock import FileLock
 
 from skill_evaluator.errors import RunError
-from skill_evaluator.files import held_now
+from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Price, Settings
 from skill_evaluator.providers.base import Failure, ProviderKind, Request
 from skill_evaluator.providers.secrets import Redactor
@@ -184,7 +184,7 @@ class _RunningAssignment:
     def _hold(self) -> None:
         """Keep other processes from making the same calls; raises RunError when one is at it."""
         folder = self.assignment.run.folder
-        self._held = held_now(folder / ".lock")
+        self._held = try_lock(folder / ".lock")
         if self._held is None:
             raise RunError(f"{folder} is being executed by another process")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skill_evaluator import __version__
-from skill_evaluator.library.cases import cases_place
+from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import Kinds
@@ -38,7 +38,7 @@ def origin_of(component: Component, fixtures: Path | None) -> Origin:
     """Return the commits of a component's prompt and cases; raise FixtureError where there are no cases."""
     return Origin(
         prompt_commit=commit_of(component.folder / "prompt.md"),
-        dataset_commit=commit_of(cases_place(component, fixtures)),
+        dataset_commit=commit_of(find_cases(component, fixtures)),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import Record, write_record
-from skill_evaluator.scoring.scorer import ANSWERED, SCORED
+from skill_evaluator.records.strict_score import ANSWERED, SCORED
 
 from tests.support.library import SKILL, Library
 

@@ -12,6 +12,7 @@ from skill_evaluator.errors import EXIT_OK, RunError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import load_models
+from skill_evaluator.records.strict_score import SCORED
 from skill_evaluator.reports.explanation import Shown, print_explanation
 from skill_evaluator.reports.field_table import print_field
 from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_component_manifest
@@ -19,7 +20,6 @@ from skill_evaluator.runner.runs import input_digests
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.explanation import Answer, explain_answer, read_answer
 from skill_evaluator.scoring.field_views import field_view
-from skill_evaluator.scoring.scorer import SCORED
 from skill_evaluator.text import nearest
 
 _RUNS_NAMED = 5

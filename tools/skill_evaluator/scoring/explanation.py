@@ -21,8 +21,8 @@ from skill_evaluator.metrics.base import Comparison, apply_metrics
 from skill_evaluator.metrics.diagnosis.per_field import text_similarity
 from skill_evaluator.parsing import Output, Parsed
 from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.records.strict_score import SCORED, UNPARSEABLE
 from skill_evaluator.runner.schedule import Replicate
-from skill_evaluator.scoring.scorer import SCORED
 from skill_evaluator.text import canonical_json
 
 
@@ -224,7 +224,7 @@ def read_answer(index: int, replicate: Replicate | None, output: Output, options
         kind = replicate.failure.kind if replicate.failure else "not_run"
         return Answer(index=index, outcome=kind, replicate=replicate)
     parsed = parse_output(replicate.completion.text, output, options)
-    outcome = SCORED if parsed.found else "unparseable"
+    outcome = SCORED if parsed.found else UNPARSEABLE
     return Answer(index=index, outcome=outcome, replicate=replicate, parsed=parsed)
 
 

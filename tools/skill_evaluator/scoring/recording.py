@@ -18,11 +18,12 @@ from skill_evaluator.records.record import (
     Record,
     Tokens,
 )
+from skill_evaluator.records.strict_score import SCORED
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import price_of, usage_cost
 from skill_evaluator.scoring import summaries
-from skill_evaluator.scoring.scorer import SCORED, CaseScore, Scorecard
+from skill_evaluator.scoring.scorer import CaseScore, Scorecard
 from skill_evaluator.stats import quantile, rounded, total_or_none
 
 

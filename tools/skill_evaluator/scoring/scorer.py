@@ -37,11 +37,10 @@ from skill_evaluator.metrics.diagnosis.per_field import (
 )
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.providers.base import Completion, Usage
+from skill_evaluator.records.strict_score import ANSWERED, NOT_RUN, SCORED, UNPARSEABLE
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.text import canonical_json
 
-SCORED = "scored"
-ANSWERED = (SCORED, "unparseable", "refused", "truncated")  # the model's own doing; anything else lowers coverage
 _NO_FIELDS = FieldScores()
 
 
@@ -218,7 +217,7 @@ class Scorer:
     def _score(self, case: _CaseInProgress, text: str) -> Scored:
         parsed = parse_output(text, self._component.output, case.case.options)
         if parsed.found is None:
-            return Scored(outcome="unparseable", metrics=self._unparseable, problem=parsed.problem)
+            return Scored(outcome=UNPARSEABLE, metrics=self._unparseable, problem=parsed.problem)
         contract = self._contract(parsed.value)
         comparison = self._comparison(case.truth, parsed.value, contract.holds)
         labelled = case.case.labelled
@@ -256,7 +255,7 @@ class Scorer:
         return CaseScore(
             case_id=case.case.id,
             labelled=labelled,
-            outcomes=tuple(case.outcomes.get(index, "not_run") for index in planned),
+            outcomes=tuple(case.outcomes.get(index, NOT_RUN) for index in planned),
             metrics={
                 name: tuple(case.scored[index].metrics[name] if index in case.scored else None for index in planned)
                 for name in self._component.metrics

@@ -28,7 +28,8 @@ from skill_evaluator.records.record import (
     Profile,
     Summary,
 )
-from skill_evaluator.scoring.scorer import ANSWERED, SCORED, CaseScore, OutputContract, Scorecard
+from skill_evaluator.records.strict_score import strict_score
+from skill_evaluator.scoring.scorer import CaseScore, OutputContract, Scorecard
 from skill_evaluator.stats import mean_or_none, rounded, stdev_or_none, unit_interval
 
 _DIGITS = 6
@@ -63,11 +64,8 @@ def _accuracy(scorecard: Scorecard, name: str) -> Summary:
 
 
 def strict_values(case: CaseScore, name: str) -> Values:
-    """A metric per replicate, an answer without parsable output as 0; None for a failed call."""
-    return [
-        0.0 if value is None and outcome in ANSWERED and outcome != SCORED else value
-        for value, outcome in zip(case.metrics[name], case.outcomes, strict=True)
-    ]
+    """Return the strict score of each replicate by a metric."""
+    return [strict_score(outcome, value) for outcome, value in zip(case.outcomes, case.metrics[name], strict=True)]
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

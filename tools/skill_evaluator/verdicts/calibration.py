@@ -12,7 +12,7 @@ from statistics import NormalDist, median
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import CaseRecord, FieldCount, Record
-from skill_evaluator.scoring.scorer import ANSWERED, SCORED
+from skill_evaluator.records.strict_score import ANSWERED, SCORED
 from skill_evaluator.verdicts.comparison import Pair, compare_records
 from skill_evaluator.verdicts.results import MeasureResult
 from skill_evaluator.verdicts.rules import VerdictRules

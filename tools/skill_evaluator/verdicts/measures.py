@@ -6,7 +6,7 @@ from functools import partial
 from typing import Literal
 
 from skill_evaluator.records.record import CaseRecord
-from skill_evaluator.scoring.scorer import ANSWERED, SCORED
+from skill_evaluator.records.strict_score import SCORED, strict_score
 
 Kind = Literal["accuracy", "reproducibility", "field"]
 Cases = Sequence[tuple[CaseRecord, CaseRecord]]
@@ -45,16 +45,15 @@ def measures(cases: Cases, metrics: Iterable[str]) -> Iterator[Measure]:
 
 
 def strict_scores(case: CaseRecord, metric: str) -> tuple[float, ...]:
-    """A metric of each answered replicate, with an answer that could not be scored as 0; failed calls left out.
+    """Return the strict scores of a case's answered replicates by a metric.
 
     Empty where the metric says nothing about the case (all of its scored replicates lack it).
     """
-    values = case.replicates.get(metric, [])
-    answered = [(value, outcome) for value, outcome in zip(values, case.outcomes, strict=False) if outcome in ANSWERED]
-    scored = [value for value, outcome in answered if outcome == SCORED]
+    replicates = list(zip(case.outcomes, case.replicates.get(metric, []), strict=False))
+    scored = [value for outcome, value in replicates if outcome == SCORED]
     if scored and all(value is None for value in scored):
         return ()
-    strict = (0.0 if outcome != SCORED else value for value, outcome in answered)
+    strict = (strict_score(outcome, value) for outcome, value in replicates)
     return tuple(value for value in strict if value is not None)
 
 

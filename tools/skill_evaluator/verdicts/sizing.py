@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import Record
-from skill_evaluator.scoring.scorer import ANSWERED
+from skill_evaluator.records.strict_score import ANSWERED
 from skill_evaluator.stats import rounded
 from skill_evaluator.verdicts.effects import ALPHA, POWER, Effect
 from skill_evaluator.verdicts.measures import strict_scores

@@ -26,7 +26,7 @@ from skill_evaluator.audit.report.wording import (
 from skill_evaluator.display import probability
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Sheet, show
-from skill_evaluator.scoring.scorer import ANSWERED, SCORED
+from skill_evaluator.records.strict_score import ANSWERED, SCORED
 
 _ENOUGH = ("scenarios", "scenarios, 4 × the questions", "questions, these scenarios")
 Column = tuple[str, Callable[[ModelAudit], Cell]]

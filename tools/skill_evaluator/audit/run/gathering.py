@@ -19,19 +19,17 @@ from skill_evaluator.audit.run.materials import Places, changed_cases, read_mate
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Price, load_models
 from skill_evaluator.providers import kinds_of
+from skill_evaluator.records.strict_score import ANSWERED, NOT_RUN, SCORED, strict_score
 from skill_evaluator.runner.journal import MANIFEST, Manifest, merged_outcomes, read_answers, read_manifest
 from skill_evaluator.runner.prices import price_of, usage_cost
 from skill_evaluator.runner.schedule import Replicate
-from skill_evaluator.scoring.scorer import ANSWERED, SCORED, Scorer
+from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import quantile, total_or_none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """What became of a model's calls. `planned`: of the runs that arrived; `outcomes`: by kind, `scored` among them.
-
-    Refused, truncated and unparseable answers score 0; every other kind but `scored` is not measured.
-    """
+    """What became of a model's calls. `planned`: of the runs that arrived; `outcomes`: by kind, `scored` among them."""
 
     planned: int
     outcomes: Mapping[str, int]
@@ -136,23 +134,19 @@ class _Grid:
         declared = material.component.digests["datasets"] == one.digests["datasets"]
         self.remarks = [] if declared else [f"'{one.name}' declares otherwise than then how answers are compared"]
 
-    def score(self, case: str, text: str) -> tuple[str, float]:
-        """What became of an answer, and its score."""
-        scored = self.scorer.scored(case, text)
-        value = scored.metrics[self.benchmark.metric] if scored.outcome == SCORED else 0.0
-        return scored.outcome, np.nan if value is None else value
-
 
 def _place(replicate: Replicate, grids: Mapping[str, _Grid], manifest: AuditManifest, model: int) -> str:
     """Put the score of one call where it belongs; returns what became of the call."""
     benchmark, scenario, case = parts_of(replicate.call.case_id)
     grid = grids[benchmark]
     if replicate.completion is not None and replicate.failure is None:
-        kind, value = grid.score(case, replicate.completion.text)
+        scored = grid.scorer.scored(case, replicate.completion.text)
+        kind, score = scored.outcome, scored.metrics[grid.benchmark.metric]
     else:
-        kind = replicate.failure.kind if replicate.failure else "not_run"
-        value = 0.0 if kind in ANSWERED else np.nan
-    grid.scores[model, grid.scenarios[scenario], grid.questions[case], replicate.call.replicate] = value
+        kind, score = replicate.failure.kind if replicate.failure else NOT_RUN, None
+    value = strict_score(kind, score)
+    cell = model, grid.scenarios[scenario], grid.questions[case], replicate.call.replicate
+    grid.scores[cell] = np.nan if value is None else value
     return kind
 
 

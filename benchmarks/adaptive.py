@@ -21,7 +21,7 @@ from skill_evaluator.library.config import VerdictName
 from skill_evaluator.verdicts import randomisation
 from skill_evaluator.verdicts.adaptive import Gauge, looks_of, settled
 from skill_evaluator.verdicts.effects import ALPHA, Effect, replicate_effect
-from skill_evaluator.verdicts.rules import verdict
+from skill_evaluator.verdicts.rules import measure_verdict
 from verdicts import Job, Row, above, run, share
 
 TOLERANCE = 0.05
@@ -46,7 +46,7 @@ def judged(before: Floats, after: Floats, family: int) -> tuple[Effect | None, V
     """The ordinary verdict; a family (here: of models) enters by Bonferroni, the worst that its others could do."""
     effect = replicate_effect(before.tolist(), after.tolist())
     q = None if effect is None else min(1.0, effect.p * family)
-    return effect, verdict(effect, q, TOLERANCE, ALPHA, covered=True)
+    return effect, measure_verdict(effect, q, TOLERANCE, ALPHA, covered=True)
 
 
 def by_the_rule(before: Floats, after: Floats, family: int) -> tuple[Effect | None, VerdictName, int]:

@@ -23,7 +23,7 @@ from populations import SHAPES, Floats, Setting, beyond, cases_of, on_fixtures
 from skill_evaluator.stats import unit_interval
 from skill_evaluator.verdicts import randomisation
 from skill_evaluator.verdicts.effects import ALPHA, Effect, adjusted, case_effects, replicate_effect
-from skill_evaluator.verdicts.rules import verdict
+from skill_evaluator.verdicts.rules import measure_verdict
 
 TOLERANCE = 0.05
 SIZES = ((5, 3), (12, 10), (50, 5), (200, 3))
@@ -49,7 +49,9 @@ def false_alarms(question: str, setting: Setting, family: int, runs: int, rng: n
     for _ in range(runs):
         effects = [effect for _ in range(family) if (effect := effect_of(setting, question, rng)[0])]
         q_values = adjusted([effect.p for effect in effects])
-        said = [verdict(one, q, TOLERANCE, ALPHA, covered=True) for one, q in zip(effects, q_values, strict=True)]
+        said = [
+            measure_verdict(one, q, TOLERANCE, ALPHA, covered=True) for one, q in zip(effects, q_values, strict=True)
+        ]
         beyond_chance += min(q_values, default=1.0) <= ALPHA
         regressed += "regressed" in said
     cells = [question, setting.shape, setting.size, str(setting.accuracy), str(family)]
@@ -61,7 +63,7 @@ def unchanged(question: str, setting: Setting, runs: int, rng: np.random.Generat
     wrongly = 0
     for _ in range(runs):
         effect, _ = effect_of(setting, question, rng)
-        said = verdict(effect, None if effect is None else effect.p, TOLERANCE, ALPHA, covered=True)
+        said = measure_verdict(effect, None if effect is None else effect.p, TOLERANCE, ALPHA, covered=True)
         wrongly += said in ("unchanged", "improved")
     cells = [question, setting.shape, setting.size, str(setting.accuracy)]
     return [*cells, share(wrongly, runs), above(wrongly, runs, ALPHA)]

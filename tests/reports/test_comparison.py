@@ -7,26 +7,24 @@ from xml.etree import ElementTree
 
 import pytest
 from skill_evaluator.display import probability
-from skill_evaluator.library.config import Policy
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import comparison_markdown, print_comparison
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
 from skill_evaluator.reports.verdict_tables import signed
-from skill_evaluator.verdicts.comparison import Pair, compare_records
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.history import history_of
 from skill_evaluator.verdicts.results import ComparisonResult
-from skill_evaluator.verdicts.rules import TierRules, VerdictRules, Waiver
+from skill_evaluator.verdicts.rules import Waiver
 
 from tests.support.records import NOTHING, Score, a_record
+from tests.support.rules import some_rules
 
 HOSTILE = "<img src=x onerror=alert(1)>|`](http://x)\n# title\x1b[31m[red]\u202e&\"'"
-JUDGE = VerdictRules(
-    rules=TierRules(policy=Policy(), skill=HOSTILE, primary_metric="field_level_f1"),
-    required_coverage=0.9,
-    waivers=[
-        Waiver(component=HOSTILE, metric="field_level_f1", reason=HOSTILE, expires=datetime.date(2020, 1, 1)),
-    ],
-    today=datetime.date(2026, 6, 1),
+RULES = some_rules(
+    {},
+    Waiver(component=HOSTILE, metric="field_level_f1", reason=HOSTILE, expires=datetime.date(2020, 1, 1)),
+    skill=HOSTILE,
 )
 
 
@@ -51,7 +49,7 @@ def hostile_pair() -> Pair:
 
 
 def hostile_result() -> ComparisonResult:
-    return compare_records(HOSTILE, [hostile_pair()], JUDGE, left_out={HOSTILE: HOSTILE})
+    return compare_records(HOSTILE, [hostile_pair()], RULES, left_out={HOSTILE: HOSTILE})
 
 
 def without_code(page: str) -> str:
@@ -71,7 +69,7 @@ def test_nothing_from_outside_is_mark_up_on_a_page() -> None:
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
 def test_no_control_character_reaches_a_terminal(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     print_comparison(hostile_result(), form)  # type: ignore[arg-type]
-    print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, JUDGE), form)  # type: ignore[arg-type]
+    print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, RULES), form)  # type: ignore[arg-type]
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert "\u202e" not in out
@@ -86,7 +84,7 @@ def _sequence() -> list[Record]:
 
 
 def test_history_is_no_mark_up_either(capsys: pytest.CaptureFixture[str]) -> None:
-    print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, JUDGE), "markdown")
+    print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, RULES), "markdown")
     page = capsys.readouterr().out
     for mark in ("<img", "](", "# title"):
         assert mark not in without_code(page), mark
@@ -94,7 +92,7 @@ def test_history_is_no_mark_up_either(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_junit_is_xml_whatever_the_names_are(capsys: pytest.CaptureFixture[str]) -> None:
     hostile = f"{HOSTILE}\x00\ufffe\ud800]]>"
-    print_junit(history_of(hostile, {hostile: _sequence()}, JUDGE))
+    print_junit(history_of(hostile, {hostile: _sequence()}, RULES))
     root = ElementTree.fromstring(capsys.readouterr().out.encode())
     assert (root.tag, root.get("tests"), root.get("failures"), root.get("skipped")) == ("testsuites", "1", "1", "0")
     assert (root.get("name") or "").startswith("<img src=x onerror=alert(1)>|`](http://x)\\n# title\\u001b[31m")
@@ -123,7 +121,7 @@ def test_long_lists_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> No
     fallen = {path: dict.fromkeys(names, (0, 2)) for path in fields}
     good, bad = ({name: [score, score - 0.01] for name in names} for score in (0.9, 0.2))
     pair = Pair(baseline=a_record(good, fields=fields), candidate=a_record(bad, fields=fallen))
-    print_comparison(compare_records("s", [pair], JUDGE), "text")
+    print_comparison(compare_records("s", [pair], RULES), "text")
     out = capsys.readouterr().out
     assert "broke: 30" in out
     assert "… and 20 more" in out

@@ -1,20 +1,19 @@
 """What became of a plan, for people: every run with its figures and its calls, and nothing taken for mark-up."""
 
-import datetime
 import json
 from typing import Any
 
 import pytest
 from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
-from skill_evaluator.library.config import Policy
 from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
-from skill_evaluator.verdicts.comparison import Pair, compare_records
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.results import ComparisonResult
-from skill_evaluator.verdicts.rules import TierRules, VerdictRules
 
 from tests.support.markdown import read_page
 from tests.support.odd_texts import HOSTILE
 from tests.support.records import a_record
+from tests.support.rules import some_rules
 
 FIGURES = Figures(skill_version="1.1.0", accuracy=0.9, ci95=(0.85, 0.95), reproducibility=0.5)
 
@@ -99,9 +98,8 @@ def test_the_first_line_accounts_for_every_call() -> None:
 def test_the_verdict_stands_in_the_row_of_its_run_and_in_full_below() -> None:
     before = a_record({"x": [1.0] * 10}, run_id="old", skill="a")
     after = a_record({"x": [0.0] * 10}, run_id="r", skill="a")
-    rules = TierRules(policy=Policy(), skill="a", primary_metric="field_level_f1")
-    judge = VerdictRules(rules=rules, required_coverage=0.9, waivers=[], today=datetime.date(2026, 1, 1))
-    verdict = compare_records("a", [Pair(baseline=before, candidate=after)], judge)
+    rules = some_rules(skill="a")
+    verdict = compare_records("a", [Pair(baseline=before, candidate=after)], rules)
     page = outcome_markdown(outcome(run()).model_copy(update={"verdicts": [verdict]}))
     assert read_page(page).tables[0][1][5] == "regressed"
     assert "## `a`: regressed on these fixtures; beyond them inconclusive" in page
@@ -125,9 +123,8 @@ def compared(skill: str, *scores: float) -> tuple[list[RunOutcome], ComparisonRe
             )
         )
         runs.append(run(run_id=f"{skill}-new-{at}", **of_model))
-    rules = TierRules(policy=Policy(), skill=skill, primary_metric="field_level_f1")
-    judge = VerdictRules(rules=rules, required_coverage=0.9, waivers=[], today=datetime.date(2026, 1, 1))
-    return runs, compare_records(skill, pairs, judge)
+    rules = some_rules(skill=skill)
+    return runs, compare_records(skill, pairs, rules)
 
 
 def test_the_page_begins_with_what_is_worse_and_unfolds_nothing_else() -> None:

@@ -2,18 +2,16 @@
 
 from collections import Counter
 from dataclasses import replace
-from datetime import date
 
 import numpy as np
 import pytest
-from skill_evaluator.library.config import MetricPolicy, Policy
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.adaptive import Gauge, looks_of, settled, settled_between
-from skill_evaluator.verdicts.comparison import Pair
+from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.effects import Effect, replicate_effect
-from skill_evaluator.verdicts.rules import TierRules, VerdictRules
 
 from tests.support.records import Score, a_record
+from tests.support.rules import some_rules
 
 PLAIN = Effect(difference=0.0, ci95=(-0.02, 0.02), p=0.8, n=120, error=0.01, degrees=60, unseen=0.02)
 
@@ -84,11 +82,6 @@ def test_one_critical_measure_in_doubt_keeps_the_others_from_settling() -> None:
     assert settled(gauges, "unchanged", 0.2, 0.05, 1) is None
 
 
-def _judge(**policy: object) -> VerdictRules:
-    rules = TierRules(policy=Policy(**policy), skill="s", primary_metric="field_level_f1")  # type: ignore[arg-type]
-    return VerdictRules(rules=rules, required_coverage=0.9, waivers=[], today=date(2026, 1, 1))
-
-
 def _record(score: Score, replicates: int, other: float = 1.0) -> Record:
     cases = [f"case-{at}" for at in range(12)]
     return a_record(
@@ -103,21 +96,21 @@ def _record(score: Score, replicates: int, other: float = 1.0) -> Record:
 )
 def test_records_so_far(score: Score, replicates: int, expected: str | None) -> None:
     pair = Pair(baseline=_record(1.0, 10), candidate=_record(score, replicates))
-    assert settled_between(pair, _judge(), 0.2, models=3) == expected
+    assert settled_between(pair, some_rules(), 0.2, models=3) == expected
 
 
 def test_a_supporting_metric_that_regressed_keeps_it_from_being_unchanged() -> None:
     pair = Pair(baseline=_record(1.0, 10), candidate=_record(1.0, 5, other=0.0))
-    assert settled_between(pair, _judge(), 0.2, models=1) is None
-    advisory = _judge(metrics={"jaccard": MetricPolicy(tier="advisory")})
+    assert settled_between(pair, some_rules(), 0.2, models=1) is None
+    advisory = some_rules({"metrics": {"jaccard": {"tier": "advisory"}}})
     assert settled_between(pair, advisory, 0.2, models=1) == "unchanged"
 
 
 def test_without_a_baseline_or_of_another_schema_nothing_is_settled() -> None:
     candidate = _record(1.0, 5)
-    assert settled_between(Pair(baseline=None, candidate=candidate), _judge(), 0.2, models=1) is None
+    assert settled_between(Pair(baseline=None, candidate=candidate), some_rules(), 0.2, models=1) is None
     other = candidate.model_copy(update={"digests": {"schema": "another"}})
-    assert settled_between(Pair(baseline=other, candidate=candidate), _judge(), 0.2, models=1) is None
+    assert settled_between(Pair(baseline=other, candidate=candidate), some_rules(), 0.2, models=1) is None
 
 
 def test_by_simulation_nothing_false_is_settled_often() -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.library.config import Policy
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.calibration import calibration_markdown, print_calibration
 from skill_evaluator.verdicts.calibration import Calibration, calibrate
-from skill_evaluator.verdicts.rules import TierRules, VerdictRules, Waiver
+from skill_evaluator.verdicts.rules import Waiver
 
 from tests.support.records import Score, a_record
+from tests.support.rules import some_rules
 
 NAMES = [f"case-{at:02}" for at in range(12)]
 
@@ -34,18 +34,9 @@ def noisy(replicates: int = 8, **changed: Any) -> Record:
     )
 
 
-def judge(*waivers: Waiver, **policy: Any) -> VerdictRules:
-    return VerdictRules(
-        rules=TierRules(policy=Policy.model_validate(policy), skill="s", primary_metric="field_level_f1"),
-        required_coverage=0.9,
-        waivers=list(waivers),
-        today=datetime.date(2026, 6, 1),
-    )
-
-
 @pytest.fixture(scope="module")
 def found() -> Calibration:
-    return calibrate(noisy(), judge(), times=100, seed=1)
+    return calibrate(noisy(), some_rules(), times=100, seed=1)
 
 
 def test_where_nothing_differs_alarms_are_as_rare_as_promised(found: Calibration) -> None:
@@ -75,12 +66,12 @@ def test_what_is_said_adds_up(found: Calibration) -> None:
 
 
 def test_the_same_seed_finds_the_same() -> None:
-    assert calibrate(noisy(), judge(), 10, seed=3) == calibrate(noisy(), judge(), 10, seed=3)
+    assert calibrate(noisy(), some_rules(), 10, seed=3) == calibrate(noisy(), some_rules(), 10, seed=3)
 
 
 def test_a_record_without_noise_raises_no_alarm_and_every_large_drop() -> None:
     even = a_record({name: [0.9] * 20 for name in NAMES})
-    found = calibrate(even, judge(), 20, seed=0)
+    found = calibrate(even, some_rules(), 20, seed=0)
     assert found.false_alarms == 0.0
     assert found.planted[-1].regressed == 1.0
     assert found.planted[0].unchanged == 1.0
@@ -88,36 +79,36 @@ def test_a_record_without_noise_raises_no_alarm_and_every_large_drop() -> None:
 
 def test_a_rate_falls_by_answers_that_turn_wrong() -> None:
     rates: dict[str, list[Score]] = {name: [1.0] * 20 for name in NAMES}
-    found = calibrate(a_record(rates), judge(), 100, seed=0)
+    found = calibrate(a_record(rates), some_rules(), 100, seed=0)
     for row in found.planted:
         assert row.fell == pytest.approx(row.drop, abs=0.03)
 
 
 def test_fewer_than_four_replicates_are_refused() -> None:
     with pytest.raises(LeaderboardError, match=r"has 3 replicates a case; .* needs at least 4"):
-        calibrate(noisy(replicates=3), judge(), 10, seed=0)
+        calibrate(noisy(replicates=3), some_rules(), 10, seed=0)
 
 
 def test_cases_with_too_few_answers_are_left_out_and_counted() -> None:
     cases: dict[str, list[Score]] = {"a": [0.5, 0.6, 0.7, 0.8], "b": [0.5, 0.6, 0.7, "provider_error"]}
-    found = calibrate(a_record(cases), judge(), 5, seed=0)
+    found = calibrate(a_record(cases), some_rules(), 5, seed=0)
     assert (found.n_cases, found.left_out, found.replicates) == (1, 1, 2)
 
 
 def test_waivers_and_coverage_of_the_run_do_not_matter() -> None:
     waiver = Waiver(component="s", metric="field_level_f1", reason="known", expires=datetime.date(2027, 1, 1))
-    assert calibrate(noisy(coverage=0.2), judge(waiver), 20, seed=0).planted[-1].regressed == 1.0
+    assert calibrate(noisy(coverage=0.2), some_rules({}, waiver), 20, seed=0).planted[-1].regressed == 1.0
 
 
 def test_the_gate_of_the_policy_is_the_one_calibrated() -> None:
-    found = calibrate(noisy(), judge(gate="generalises", tolerance=0.1), 20, seed=0)
+    found = calibrate(noisy(), some_rules({"gate": "generalises", "tolerance": 0.1}), 20, seed=0)
     assert (found.gate, found.tolerance) == ("generalises", 0.1)
     assert [row.drop for row in found.planted] == pytest.approx([0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4])
 
 
 def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
-    calibrate(noisy(4), judge(), 10, seed=0, told=lambda done, of: told.append((done, of)))
+    calibrate(noisy(4), some_rules(), 10, seed=0, told=lambda done, of: told.append((done, of)))
     assert told[-1] == (22, 22)
 
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from skill_evaluator.library.config import Policy
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.comparison import Pair, compare_records
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.results import ModelVerdict
-from skill_evaluator.verdicts.rules import TierRules, VerdictRules, Waiver
+from skill_evaluator.verdicts.rules import Waiver
 
 from tests.support.records import Score, a_record
+from tests.support.rules import some_rules
 
 Cases = Mapping[str, list[Score]]
 
@@ -209,19 +210,10 @@ SPECIFICATION = [
 ]
 
 
-def judge(policy: Mapping[str, Any], *waivers: Waiver) -> VerdictRules:
-    return VerdictRules(
-        rules=TierRules(policy=Policy.model_validate(policy), skill="s", primary_metric="field_level_f1"),
-        required_coverage=0.9,
-        waivers=list(waivers),
-        today=datetime.date(2026, 6, 1),
-    )
-
-
 def compared(
     before: Record | None, after: Record, policy: Mapping[str, Any] | None = None, *waivers: Waiver
 ) -> ModelVerdict:
-    (model,) = compare_records("s", [Pair(baseline=before, candidate=after)], judge(policy or {}, *waivers)).models
+    (model,) = compare_records("s", [Pair(baseline=before, candidate=after)], some_rules(policy, *waivers)).models
     return model
 
 
@@ -317,6 +309,6 @@ def test_five_cases_could_not_have_shown_any_drop_beyond_them_and_that_is_said()
 def test_the_component_is_as_bad_as_its_worst_model() -> None:
     good = Pair(baseline=a_record(TWELVE), candidate=a_record(TWELVE))
     bad = Pair(baseline=a_record(TWELVE, model_id="n"), candidate=a_record(shifted(TWELVE, -0.3), model_id="n"))
-    result = compare_records("s", [good, bad], judge({}))
+    result = compare_records("s", [good, bad], some_rules())
     assert [one.verdict for one in result.models] == ["unchanged", "regressed"]
     assert result.verdict == "regressed"

@@ -1,25 +1,15 @@
 """A component's history: each step as compare judges it, and changes only where all versions measure the same."""
 
-import datetime
 from collections.abc import Sequence
 from typing import Any
 
-from skill_evaluator.library.config import Policy
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.comparison import Pair, compare_records
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.history import ModelHistory, history_of
-from skill_evaluator.verdicts.rules import TierRules, VerdictRules
 
 from tests.support.records import Score, a_record
-
-
-def judge(**policy: Any) -> VerdictRules:
-    return VerdictRules(
-        rules=TierRules(policy=Policy.model_validate(policy), skill="s", primary_metric="field_level_f1"),
-        required_coverage=0.9,
-        waivers=[],
-        today=datetime.date(2026, 6, 1),
-    )
+from tests.support.rules import some_rules
 
 
 def cases(level: float, count: int = 12, replicates: int = 5) -> dict[str, list[Score]]:
@@ -36,7 +26,7 @@ def run(version: str, level: float, **changed: Any) -> Record:
 
 
 def history(*records: Record, **policy: Any) -> ModelHistory:
-    (model,) = history_of("s", {"m": records}, judge(**policy)).models
+    (model,) = history_of("s", {"m": records}, some_rules(policy)).models
     return model
 
 
@@ -116,9 +106,9 @@ def test_a_step_is_judged_in_one_family_with_the_models_that_came_to_the_same_ve
         "m": [run("1.0.0", 0.8), run("1.1.0", 0.75)],
         "n": [run("0.9.0", 0.8, model_id="n"), run("1.1.0", 0.8, model_id="n")],
     }
-    found = history_of("s", by_model, judge())
+    found = history_of("s", by_model, some_rules())
     pairs = [Pair(baseline=before, candidate=after) for before, after in by_model.values()]
-    expected = compare_records("s", pairs, judge())
+    expected = compare_records("s", pairs, some_rules())
     steps = [model.points[-1].step for model in found.models]
     assert [step and (step.verdict, step.q) for step in steps] == [
         (model.verdict, model.metrics[0].q) for model in expected.models

@@ -4,17 +4,18 @@ import datetime
 from typing import Any
 
 import pytest
-from skill_evaluator.library.config import Policy
-from skill_evaluator.verdicts.measures import Kind, Measure
-from skill_evaluator.verdicts.rules import TierRules, Waiver, waiver_for
+from skill_evaluator.verdicts.comparability import Kind, Measure
+from skill_evaluator.verdicts.rules import VerdictRules, Waiver
+
+from tests.support.rules import some_rules
 
 
 def measure(name: str, kind: Kind = "accuracy") -> Measure:
     return Measure(name=name, kind=kind, case_ids=("a",), before=((1.0,),), after=((1.0,),))
 
 
-def rules(policy: dict[str, Any], skill: str = "s") -> TierRules:
-    return TierRules(policy=Policy.model_validate(policy), skill=skill, primary_metric="f1")
+def rules(policy: dict[str, Any], *waivers: Waiver, skill: str = "s") -> VerdictRules:
+    return some_rules(policy, *waivers, skill=skill, primary_metric="f1")
 
 
 PRIMARY, OTHER, FIELD = measure("f1"), measure("exact_match"), measure("total", "field")
@@ -45,7 +46,7 @@ def test_what_a_measure_weighs_and_tolerates(policy: dict[str, Any], of: Measure
 
 def test_a_component_may_have_an_alpha_of_its_own() -> None:
     policy = {"alpha": 0.1, "components": {"s": {"alpha": 0.01}}}
-    assert (rules(policy).alpha, rules(policy, "other").alpha) == (0.01, 0.1)
+    assert (rules(policy).alpha, rules(policy, skill="other").alpha) == (0.01, 0.1)
 
 
 def waiver(**changed: Any) -> Waiver:
@@ -67,12 +68,12 @@ def waiver(**changed: Any) -> Waiver:
     ],
 )
 def test_a_waiver_fits_its_measure_component_and_model_only(of: Measure, given: Waiver, fits: bool) -> None:
-    assert (waiver_for(of, "s", "m", [given]) is not None) == fits
+    assert (rules({}, given).waiver_for(of, "m") is not None) == fits
 
 
 def test_of_several_waivers_the_one_that_ends_last_counts() -> None:
     late = waiver(expires="2027-01-01")
-    found = waiver_for(PRIMARY, "s", "m", [waiver(), late, waiver(expires="2020-01-01")])
+    found = rules({}, waiver(), late, waiver(expires="2020-01-01")).waiver_for(PRIMARY, "m")
     assert found == late
     assert found is not None
     assert found.expires == datetime.date(2027, 1, 1)

@@ -11,9 +11,8 @@ from skill_evaluator.records.selection import RecordedRun, next_lower
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
-from skill_evaluator.verdicts.comparability import common_part
-from skill_evaluator.verdicts.recorded import rules_for
-from skill_evaluator.verdicts.rules import VerdictRules
+from skill_evaluator.verdicts.comparability import Pair, common_part
+from skill_evaluator.verdicts.rules import VerdictRules, rules_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,17 +23,16 @@ class Lookout:
     scorer: Scorer
     inputs: Inputs
     baseline: Record
-    judge: VerdictRules
+    rules: VerdictRules
     models: int
     shares: dict[int, float]
 
     def is_settled(self, after: int) -> bool:
         """Whether the verdict is settled by this many replicates; no call of the run may be in flight."""
         from skill_evaluator.verdicts.adaptive import settled_between
-        from skill_evaluator.verdicts.comparison import Pair
 
         pair = Pair(baseline=self.baseline, candidate=_so_far(self.run, self.scorer, self.inputs, after))
-        return settled_between(pair, self.judge, self.shares[after], self.models) is not None
+        return settled_between(pair, self.rules, self.shares[after], self.models) is not None
 
 
 def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptions, models: int) -> Lookout | None:
@@ -56,7 +54,7 @@ def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptio
         scorer=scorer,
         inputs=inputs,
         baseline=baseline,
-        judge=rules_for(inputs.settings, options.config, candidate),
+        rules=rules_for(inputs.settings, options.config, candidate),
         models=models,
         shares={look.after: look.share for look in looks_of(run.manifest.replicates)},
     )

@@ -20,9 +20,9 @@ from skill_evaluator.reports.calibration import print_calibration
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.calibration import calibrate as measured
-from skill_evaluator.verdicts.comparison import Pair, compare_records
-from skill_evaluator.verdicts.recorded import rules_for
-from skill_evaluator.verdicts.rules import exit_code
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.comparison import compare_records
+from skill_evaluator.verdicts.rules import exit_code, rules_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +54,8 @@ def compare(options: CompareOptions) -> int:
     component = None if options.skill is None else load_component(options.components, options.skill)
     chosen = _chosen(options, component)
     first = chosen.pairs[0].candidate
-    judge = rules_for(settings, options.config, first)
-    result = compare_records(first.skill, chosen.pairs, judge, left_out=chosen.left_out)
+    rules = rules_for(settings, options.config, first)
+    result = compare_records(first.skill, chosen.pairs, rules, left_out=chosen.left_out)
     print_comparison(result, options.format)
     return exit_code(result.verdict, fail_on)
 
@@ -123,8 +123,8 @@ def calibrate(options: CalibrationOptions) -> int:
     """Deal the run's replicates into halves, judge them many times, print how often the gate was right."""
     settings = load_settings(options.config)
     record = _record(options)
-    judge = replace(rules_for(settings, options.config, record), waivers=[])
-    print_calibration(measured(record, judge, TIMES, settings.seed, _Progress()), options.format)
+    rules = replace(rules_for(settings, options.config, record), waivers=[])
+    print_calibration(measured(record, rules, TIMES, settings.seed, _Progress()), options.format)
     return EXIT_OK
 
 

@@ -11,7 +11,7 @@ from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.selection import newest_of_versions, of_models, read_entries, record_of
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
 from skill_evaluator.verdicts.history import history_of
-from skill_evaluator.verdicts.recorded import rules_for
+from skill_evaluator.verdicts.rules import rules_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from skill_evaluator.commands.inputs import Format
 from skill_evaluator.errors import EXIT_OK, PlanError
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
-from skill_evaluator.verdicts.rules import exit_code, of_component
+from skill_evaluator.verdicts.rules import component_verdict, exit_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ def report(options: ReportOptions) -> int:
         _tell(PLATFORMS[options.platform], outcome, options)
     if not outcome.verdicts:
         return EXIT_OK
-    return exit_code(of_component(one.verdict for one in outcome.verdicts), settings.policy.fail_on)
+    return exit_code(component_verdict(one.verdict for one in outcome.verdicts), settings.policy.fail_on)
 
 
 def _outcome(options: ReportOptions) -> Outcome:

@@ -13,7 +13,8 @@ from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import CaseRecord, FieldCount, Record
 from skill_evaluator.records.strict_score import ANSWERED, SCORED
-from skill_evaluator.verdicts.comparison import Pair, compare_records
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.results import MeasureResult
 from skill_evaluator.verdicts.rules import VerdictRules
 
@@ -60,7 +61,7 @@ class Calibration(FrozenModel):
     planted: list[Planted]
 
 
-def calibrate(record: Record, judge: VerdictRules, times: int, seed: int, told: Told | None = None) -> Calibration:
+def calibrate(record: Record, rules: VerdictRules, times: int, seed: int, told: Told | None = None) -> Calibration:
     """Deal a record's replicates into halves many times and judge them; raises LeaderboardError if they are too few."""
     cases = [case for case in record.per_case if len(_answered(case)) >= LEAST_REPLICATES]
     if not cases:
@@ -68,25 +69,25 @@ def calibrate(record: Record, judge: VerdictRules, times: int, seed: int, told: 
             f"run '{record.run_id}' has {record.replicates} replicates a case; calibration deals those that were "
             f"answered into two halves and needs at least {LEAST_REPLICATES}"
         )
-    judge = replace(judge, waivers=[])
+    rules = replace(rules, waivers=[])
     dealer = _Dealer(record.model_copy(update={"per_case": cases}), random.Random(seed))  # noqa: S311
-    trials = _Trials(dealer=dealer, judge=judge, told=told, of=times + len(_FACTORS) * max(1, times // _SHARE))
+    trials = _Trials(dealer=dealer, rules=rules, told=told, of=times + len(_FACTORS) * max(1, times // _SHARE))
     none = trials.run(0.0, times)
     detectable = [one.detectable_drop for one in trials.primary if one.detectable_drop is not None]
     at_null, family = median(detectable) if detectable else None, trials.family
-    tolerance = trials.primary[0].tolerance if trials.primary else judge.rules.policy.tolerance
-    alpha = judge.rules.alpha
+    tolerance = trials.primary[0].tolerance if trials.primary else rules.policy.tolerance
+    alpha = rules.alpha
     rows = [none.model_copy(update={"nominal": alpha})]
     for factor in _FACTORS:
-        row = trials.run(factor * (tolerance or judge.rules.policy.tolerance or 0.05), max(1, times // _SHARE))
+        row = trials.run(factor * (tolerance or rules.policy.tolerance or 0.05), max(1, times // _SHARE))
         nominal = None if at_null is None else _nominal(row.fell, at_null, tolerance, alpha, family)
         rows.append(row.model_copy(update={"nominal": nominal}))
     return Calibration(
         skill=record.skill,
         run_id=record.run_id,
         model_id=record.model_id,
-        metric=judge.rules.primary_metric,
-        gate=judge.rules.policy.gate,
+        metric=rules.primary_metric,
+        gate=rules.policy.gate,
         alpha=alpha,
         tolerance=tolerance,
         n_cases=len(cases),
@@ -102,8 +103,8 @@ def calibrate(record: Record, judge: VerdictRules, times: int, seed: int, told: 
 class _Trials:
     """Runs of the gate, counted; remembers the primary metric's results and the size of the family."""
 
-    def __init__(self, *, dealer: "_Dealer", judge: VerdictRules, told: Told | None, of: int) -> None:
-        self._dealer, self._judge, self._told, self._of = dealer, judge, told, of
+    def __init__(self, *, dealer: "_Dealer", rules: VerdictRules, told: Told | None, of: int) -> None:
+        self._dealer, self._rules, self._told, self._of = dealer, rules, told, of
         self._done = 0
         self.primary: list[MeasureResult] = []
         self.family = 1
@@ -113,9 +114,9 @@ class _Trials:
         falls = []
         for _ in range(times):
             pair = self._dealer.deal(drop)
-            (model,) = compare_records(self._judge.rules.skill, [pair], self._judge).models
+            (model,) = compare_records(self._rules.skill, [pair], self._rules).models
             said[model.verdict] += 1
-            primary = [one for one in model.metrics if one.metric == self._judge.rules.primary_metric]
+            primary = [one for one in model.metrics if one.metric == self._rules.primary_metric]
             self.primary += primary
             falls += [-one.difference for one in primary if one.difference is not None]
             self.family = len(model.metrics) + len(model.fields)

@@ -1,16 +1,38 @@
-"""What of two records can be compared: the cases both have unchanged, and what makes the rest another measurement."""
+"""Two records side by side: the cases that both have unchanged, and every figure they can be compared by.
 
-from collections.abc import Iterator
+A `Pair` comes in. `common_part` says which cases are comparable and why the rest is not; `measures` reads their scores.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 from skill_evaluator.records.record import CaseRecord, Record
+from skill_evaluator.records.strict_score import SCORED, strict_score
+
+Kind = Literal["accuracy", "reproducibility", "field"]
+CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]
+"""Baseline and candidate of each case."""
+Scores = tuple[float, ...]
+AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """The records of one model to compare; `absent` says why there is no baseline to compare with."""
+
+    baseline: Record | None
+    candidate: Record
+    absent: str = "there is no complete record of a lower version to compare with"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """The part that is comparable. `barriers`: why nothing is; `remarks`: what is different and does not prevent it.
+    """The part of two records that is comparable.
 
-    `cases`: baseline and candidate of each unchanged case; `left_out`: by case, why it is not among them.
+    `cases`: the unchanged ones. `left_out`: by id of another case, why it is not among them. `barriers`: why nothing is
+    comparable. `remarks`: differences that do not prevent a comparison.
     """
 
     cases: tuple[tuple[CaseRecord, CaseRecord], ...]
@@ -20,15 +42,14 @@ class Common:
 
 
 def common_part(baseline: Record, candidate: Record) -> Common:
-    """What two records of one component have in common."""
+    """Return what two records of one component have in common."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
+    shared = [case_id for case_id in before if case_id in after]
+    changed = [case_id for case_id in shared if before[case_id].digest != after[case_id].digest]
     left_out = {case_id: "not in the baseline" for case_id in after if case_id not in before}
     left_out |= {case_id: "no longer there" for case_id in before if case_id not in after}
-    shared = [case_id for case_id in before if case_id in after]
-    left_out |= {
-        case_id: "document or truth changed" for case_id in shared if before[case_id].digest != after[case_id].digest
-    }
+    left_out |= dict.fromkeys(changed, "document or truth changed")
     return Common(
         cases=tuple((before[case_id], after[case_id]) for case_id in shared if case_id not in left_out),
         left_out=dict(sorted(left_out.items())),
@@ -45,14 +66,14 @@ def _barriers(baseline: Record, candidate: Record) -> Iterator[str]:
             f"they were scored by different rules (scorer {baseline.scorer_version} and {candidate.scorer_version}); "
             "score the older run again with `skill-evaluator score`"
         )
-    for name, words in (
+    for name, barrier in (
         ("schema", "the schema changed"),
         ("datasets", "evals/datasets.json declares other comparisons"),
         ("settings", "the model's settings changed"),
         ("scenario", "they are of different scenarios"),
     ):
         if baseline.digests.get(name) != candidate.digests.get(name):
-            yield words
+            yield barrier
 
 
 def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
@@ -64,3 +85,79 @@ def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
         yield f"the evaluator was {baseline.evaluator_version}, then {candidate.evaluator_version} (same scorer)"
     if baseline.replicates != candidate.replicates:
         yield f"{baseline.replicates} replicates a case, then {candidate.replicates}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One figure of baseline and candidate, in the cases that have it on both sides.
+
+    `before` and `after` hold the scores of each case's replicates. Agreement between replicates has one score a case.
+    """
+
+    name: str
+    kind: Kind
+    case_ids: tuple[str, ...]
+    before: tuple[Scores, ...]
+    after: tuple[Scores, ...]
+
+    @property
+    def differences(self) -> list[float]:
+        """The mean after minus the mean before, of each case."""
+        pairs = zip(case_means(self.before), case_means(self.after), strict=True)
+        return [after - before for before, after in pairs]
+
+
+def case_means(arm: Sequence[Scores]) -> list[float]:
+    """Return the mean score of each case."""
+    return [sum(scores) / len(scores) for scores in arm]
+
+
+def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[Measure]:
+    """Yield every figure that at least one case has on both sides: metrics first, then agreement, then fields."""
+    for name in metrics:
+        yield from _measure(name, "accuracy", cases, partial(strict_scores, metric=name))
+    for name in AGREEMENT:
+        yield from _measure(name, "reproducibility", cases, partial(_agreement, metric=name))
+    for path in dict.fromkeys(path for pair in cases for case in pair for path in case.fields):
+        yield from _measure(path, "field", cases, partial(_field_scores, path=path))
+
+
+def _measure(name: str, kind: Kind, cases: CasePairs, read: Callable[[CaseRecord], Scores]) -> Iterator[Measure]:
+    scores = [(before.case_id, read(before), read(after)) for before, after in cases]
+    measured = [(case_id, before, after) for case_id, before, after in scores if before and after]
+    if measured:
+        case_ids, before, after = zip(*measured, strict=True)
+        yield Measure(name=name, kind=kind, case_ids=case_ids, before=before, after=after)
+
+
+def strict_scores(case: CaseRecord, metric: str) -> Scores:
+    """Return the strict scores of a case's answered replicates by a metric.
+
+    Empty where the metric says nothing about the case (all of its scored replicates lack it).
+    """
+    replicates = list(zip(case.outcomes, case.replicates.get(metric, []), strict=False))
+    scored = [value for outcome, value in replicates if outcome == SCORED]
+    if scored and all(value is None for value in scored):
+        return ()
+    strict = (strict_score(outcome, value) for outcome, value in replicates)
+    return tuple(value for value in strict if value is not None)
+
+
+def _agreement(case: CaseRecord, metric: str) -> Scores:
+    share = case.reproducibility.get(metric)
+    return () if share is None else (share,)
+
+
+def _field_scores(case: CaseRecord, path: str) -> Scores:
+    """Return one score for each answer, 1 for right and 0 for wrong, missing or extra; their mean is right ÷ n.
+
+    The items of an array in one answer are right or wrong together: they count as one answer, not as many.
+    """
+    count = case.fields.get(path)
+    if count is None or not count.n:
+        return ()
+    answers = min(count.n, case.outcomes.count(SCORED))
+    right = answers * count.right / count.n
+    whole = int(right)
+    part = (right - whole,) if right > whole else ()
+    return (1.0,) * whole + part + (0.0,) * (answers - whole - len(part))

@@ -1,37 +1,35 @@
-"""Pairs of records, a policy and waivers → verdicts on every measure, model and on the component.
+"""Pairs of records and the rules → verdicts on every measure, every model and the component.
 
-The story: what is comparable → what can be measured → how big, how sure (both questions) → q over the whole family →
-verdicts → where.
+What is comparable → what can be measured → how large is the effect and how sure (both questions) → q over the whole
+family → verdicts → the reasons.
 """
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.comparability import Common, common_part
-from skill_evaluator.verdicts.effects import Effect, adjusted, case_effects, replicate_effect, unseen_share
-from skill_evaluator.verdicts.localising import changed_cases, profile_of, side_of
-from skill_evaluator.verdicts.measures import Measure, measures
-from skill_evaluator.verdicts.results import Cases, ComparisonResult, MeasureResult, ModelVerdict, Scope, Waived
-from skill_evaluator.verdicts.rules import VerdictRules, Waiver, of_component, of_model, verdict, waiver_for
+from skill_evaluator.stats import rounded
+from skill_evaluator.verdicts.comparability import Common, Measure, Pair, Scores, case_means, common_part, measures
+from skill_evaluator.verdicts.effects import Effect, adjusted, case_effects, replicate_effect
+from skill_evaluator.verdicts.reasons import changed_cases, profile_of, reasons_of
+from skill_evaluator.verdicts.results import (
+    Cases,
+    ComparisonResult,
+    MeasureResult,
+    ModelVerdict,
+    RunSummary,
+    Scope,
+    Waived,
+)
+from skill_evaluator.verdicts.rules import VerdictRules, component_verdict, measure_verdict, model_verdict
 
 FAMILY = "all metrics and fields of all models, Benjamini-Hochberg"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """The records of one model to compare; without a baseline there is nothing to compare with: `absent` says why."""
-
-    baseline: Record | None
-    candidate: Record
-    absent: str = "there is no complete record of a lower version to compare with"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MeasuredEffect:
-    """A measure with its effect by either question."""
+class _Measured:
+    """A measure with its effect on these fixtures and beyond them; None where it cannot be told."""
 
     measure: Measure
     fixtures: Effect | None
@@ -39,42 +37,46 @@ class _MeasuredEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """An effect in its family: its q-value, and how many effects the family has."""
+class _Compared:
+    """A pair with what it has in common, and its measures. Nothing is common without a baseline."""
+
+    pair: Pair
+    common: Common | None
+    measured: tuple[_Measured, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tested:
+    """An effect in its family: its q-value, and the number of effects in the family."""
 
     effect: Effect
     q: float
     family: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Compared:
-    """One pair, measured."""
-
-    pair: Pair
-    common: Common | None
-    measured: tuple[_MeasuredEffect, ...]
+Tests = tuple[_Tested | None, _Tested | None]
+"""One measure on these fixtures, and beyond them."""
 
 
 def compare_records(
-    skill: str, pairs: Sequence[Pair], judge: VerdictRules, left_out: Mapping[str, str] | None = None
+    skill: str, pairs: Sequence[Pair], rules: VerdictRules, left_out: Mapping[str, str] | None = None
 ) -> ComparisonResult:
-    """The verdict on a component from the records of its models; `left_out`, models without one, are shown only."""
+    """Return the verdict on a component from the records of its models.
+
+    `left_out` holds models that have no records, and why; they are only shown.
+    """
     compared = [_measure(pair) for pair in pairs]
-    every = [one for model in compared for one in model.measured]
-    on_fixtures = _within_family([one.fixtures for one in every])
-    beyond = _within_family([one.generalises for one in every])
-    models, at = [], 0
-    for model in compared:
-        end = at + len(model.measured)
-        models.append(_model(model, on_fixtures[at:end], beyond[at:end], judge))
-        at = end
+    measured = [measured for model in compared for measured in model.measured]
+    fixtures = _within_family([one.fixtures for one in measured])
+    generalises = _within_family([one.generalises for one in measured])
+    tests = zip(fixtures, generalises, strict=True)
+    models = [_model(model, list(islice(tests, len(model.measured))), rules) for model in compared]
     return ComparisonResult(
         skill=skill,
-        verdict=of_component(one.verdict for one in models),
-        generalises=of_component(one.generalises for one in models),
-        gate=judge.rules.policy.gate,
-        alpha=judge.rules.alpha,
+        verdict=component_verdict(model.verdict for model in models),
+        generalises=component_verdict(model.generalises for model in models),
+        gate=rules.policy.gate,
+        alpha=rules.alpha,
         family=FAMILY,
         models=models,
         left_out=dict(left_out or {}),
@@ -82,88 +84,80 @@ def compare_records(
 
 
 def _measure(pair: Pair) -> _Compared:
+    """Measure all that the records of a pair have in common."""
     if pair.baseline is None:
         return _Compared(pair=pair, common=None, measured=())
     common = common_part(pair.baseline, pair.candidate)
     if common.barriers:
         return _Compared(pair=pair, common=common, measured=())
     shared = [name for name in pair.candidate.accuracy if name in pair.baseline.accuracy]
-    found = list(measures(common.cases, shared))
-    beyond = case_effects([one.differences for one in found])
+    figures = list(measures(common.cases, shared))
+    effects = case_effects([figure.differences for figure in figures])
     measured = tuple(
-        _MeasuredEffect(measure=one, fixtures=_on_fixtures(one, effect), generalises=effect)
-        for one, effect in zip(found, beyond, strict=True)
+        _Measured(
+            measure=figure,
+            # agreement between replicates is one value a case: the cases are its sample by either question
+            fixtures=effect if figure.kind == "reproducibility" else replicate_effect(figure.before, figure.after),
+            generalises=effect,
+        )
+        for figure, effect in zip(figures, effects, strict=True)
     )
     return _Compared(pair=pair, common=common, measured=measured)
 
 
-def _on_fixtures(measure: Measure, beyond: Effect | None) -> Effect | None:
-    """Agreement between replicates is one value a case: the cases are its sample by either question."""
-    return beyond if measure.kind == "reproducibility" else replicate_effect(measure.before, measure.after)
-
-
-def _within_family(effects: Sequence[Effect | None]) -> list[_Known | None]:
+def _within_family(effects: Sequence[Effect | None]) -> list[_Tested | None]:
     q_values = adjusted([effect.p for effect in effects if effect is not None])
-    known = iter(q_values)
+    remaining = iter(q_values)
     return [
-        None if effect is None else _Known(effect=effect, q=next(known), family=len(q_values)) for effect in effects
+        None if effect is None else _Tested(effect=effect, q=next(remaining), family=len(q_values))
+        for effect in effects
     ]
 
 
-def _model(
-    compared: _Compared, on_fixtures: Sequence[_Known | None], beyond: Sequence[_Known | None], judge: VerdictRules
-) -> ModelVerdict:
+def _model(compared: _Compared, tests: Sequence[Tests], rules: VerdictRules) -> ModelVerdict:
     pair, common = compared.pair, compared.common
     coverage = _coverage(pair, common)
-    covered = coverage >= judge.required_coverage
     results = [
-        _result(one, here, elsewhere, compared, judge, covered=covered)
-        for one, here, elsewhere in zip(compared.measured, on_fixtures, beyond, strict=True)
+        _result(measured.measure, test, pair, rules, covered=coverage >= rules.required_coverage)
+        for measured, test in zip(compared.measured, tests, strict=True)
     ]
-    comparable = common is not None and not common.barriers and bool(common.cases)
-    fixtures = _overall(results, comparable, "fixtures")
-    generalises = _overall(results, comparable, "generalises")
-    metrics = [one for one in results if one.kind != "field"]
+    metrics = [result for result in results if result.kind != "field"]
+    fixtures: VerdictName = "incomparable"
+    generalises: VerdictName = "incomparable"
+    stability: VerdictName = "incomparable"
+    if common is not None and not common.barriers and common.cases:
+        weighed = [result for result in results if not result.is_waived]
+        fixtures = model_verdict((result.tier, result.fixtures.verdict) for result in weighed)
+        generalises = model_verdict((result.tier, result.generalises.verdict) for result in weighed)
+        stability = model_verdict(("critical", one.verdict) for one in metrics if one.kind == "reproducibility")
     return ModelVerdict(
         model_id=pair.candidate.model_id,
-        verdict=fixtures if judge.rules.policy.gate == "fixtures" else generalises,
+        verdict=fixtures if rules.policy.gate == "fixtures" else generalises,
         generalises=generalises,
-        stability=_stability(metrics, comparable),
+        stability=stability,
         coverage=round(coverage, 6),
         metrics=metrics,
-        fields=[one for one in results if one.kind == "field"],
-        cases=_cases(compared, judge),
-        baseline=None if pair.baseline is None else side_of(pair.baseline),
-        candidate=side_of(pair.candidate),
-        reasons=_reasons(compared, [one for one in results if _weighs(one)], coverage, judge),
+        fields=[result for result in results if result.kind == "field"],
+        cases=_cases(compared, rules),
+        baseline=None if pair.baseline is None else RunSummary.of(pair.baseline),
+        candidate=RunSummary.of(pair.candidate),
+        reasons=[pair.absent] if common is None else list(reasons_of(common, results, coverage, rules)),
     )
 
 
 def _coverage(pair: Pair, common: Common | None) -> float:
-    """The least of: planned replicates that were answered, on either side, and cases of the baseline that are kept."""
+    """Return the least of three shares: planned replicates answered on either side, and cases of the baseline kept."""
     if pair.baseline is None or common is None:
         return pair.candidate.coverage
     kept = len(common.cases) / max(1, len(pair.baseline.per_case))
     return min(pair.candidate.coverage, pair.baseline.coverage, kept)
 
 
-def _result(
-    one: _MeasuredEffect,
-    here: _Known | None,
-    elsewhere: _Known | None,
-    compared: _Compared,
-    judge: VerdictRules,
-    *,
-    covered: bool,
-) -> MeasureResult:
-    measure, rules = one.measure, judge.rules
+def _result(measure: Measure, tests: Tests, pair: Pair, rules: VerdictRules, *, covered: bool) -> MeasureResult:
     tolerance = rules.tolerance(measure)
-    fixtures = _scope(here, tolerance, rules.alpha, covered=covered)
-    generalises = _scope(elsewhere, tolerance, rules.alpha, covered=covered)
+    fixtures, generalises = (_scope(test, tolerance, rules.alpha, covered=covered) for test in tests)
     gating = fixtures if rules.policy.gate == "fixtures" else generalises
-    waiver = waiver_for(measure, rules.skill, compared.pair.candidate.model_id, judge.waivers)
     is_field = measure.kind == "field"
-    pair = compared.pair
     return MeasureResult(
         metric=measure.name,
         kind=measure.kind,
@@ -180,120 +174,44 @@ def _result(
         verdict=gating.verdict,
         fixtures=fixtures,
         generalises=generalises,
-        waived=_waived(waiver, gating.verdict, judge.today),
+        waived=_waived(measure, pair.candidate.model_id, rules) if gating.verdict == "regressed" else None,
         profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
         profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
     )
 
 
-def _scope(known: _Known | None, tolerance: float, alpha: float, *, covered: bool) -> Scope:
-    if known is None:
-        return Scope(verdict=verdict(None, None, tolerance, alpha, covered=covered))
-    effect = known.effect
-    detectable = effect.detectable(alpha / known.family)
+def _scope(test: _Tested | None, tolerance: float, alpha: float, *, covered: bool) -> Scope:
+    if test is None:
+        return Scope(verdict=measure_verdict(None, None, tolerance, alpha, covered=covered))
+    effect = test.effect
+    low, high = effect.ci95
     return Scope(
         difference=round(effect.difference, 6),
-        ci95=(round(effect.ci95[0], 6), round(effect.ci95[1], 6)),
+        ci95=(round(low, 6), round(high, 6)),
         p=round(effect.p, 6),
-        q=round(known.q, 6),
+        q=round(test.q, 6),
         n=effect.n,
-        detectable_drop=None if detectable is None else round(detectable, 6),
-        verdict=verdict(effect, known.q, tolerance, alpha, covered=covered),
+        detectable_drop=rounded(effect.detectable(alpha / test.family)),
+        verdict=measure_verdict(effect, test.q, tolerance, alpha, covered=covered),
     )
 
 
-def _mean(arm: Sequence[Sequence[float]]) -> float:
-    return round(sum(sum(case) / len(case) for case in arm) / len(arm), 6)
+def _mean(arm: Sequence[Scores]) -> float:
+    return round(sum(case_means(arm)) / len(arm), 6)
 
 
-def _waived(waiver: Waiver | None, said: VerdictName, today: datetime.date) -> Waived | None:
-    if waiver is None or said != "regressed":
+def _waived(measure: Measure, model_id: str, rules: VerdictRules) -> Waived | None:
+    waiver = rules.waiver_for(measure, model_id)
+    if waiver is None:
         return None
-    return Waived(reason=waiver.reason, expires=waiver.expires.isoformat(), in_force=today <= waiver.expires)
+    return Waived(reason=waiver.reason, expires=waiver.expires.isoformat(), in_force=rules.today <= waiver.expires)
 
 
-def _overall(results: Sequence[MeasureResult], comparable: bool, question: str) -> VerdictName:
-    if not comparable:
-        return "incomparable"
-    return of_model(
-        (one.tier, getattr(one, question).verdict) for one in results if not (one.waived and one.waived.in_force)
-    )
-
-
-def _stability(metrics: Sequence[MeasureResult], comparable: bool) -> VerdictName:
-    """The verdict on the agreement between replicates, whatever the accuracy did."""
-    if not comparable:
-        return "incomparable"
-    return of_model(("critical", one.verdict) for one in metrics if one.kind == "reproducibility")
-
-
-def _cases(compared: _Compared, judge: VerdictRules) -> Cases:
+def _cases(compared: _Compared, rules: VerdictRules) -> Cases:
     if compared.common is None or compared.common.barriers:
         return Cases(broke=[], fixed=[], left_out={})
-    primary = next((one.measure for one in compared.measured if one.measure.name == judge.rules.primary_metric), None)
-    broke, fixed = ([], []) if primary is None else changed_cases(compared.common.cases, primary, judge.rules)
+    primary = next((one.measure for one in compared.measured if one.measure.name == rules.primary_metric), None)
+    if primary is None:
+        return Cases(broke=[], fixed=[], left_out=compared.common.left_out)
+    broke, fixed = changed_cases(compared.common.cases, primary, rules.tolerance(primary))
     return Cases(broke=broke, fixed=fixed, left_out=compared.common.left_out)
-
-
-def _weighs(one: MeasureResult) -> bool:
-    """Whether a measure is among the reasons: every metric, and the fields that are more than advisory."""
-    return one.kind != "field" or one.tier != "advisory"
-
-
-def _reasons(compared: _Compared, results: Sequence[MeasureResult], coverage: float, judge: VerdictRules) -> list[str]:
-    """Why the verdict is what it is, in words; the weightiest first."""
-    if compared.pair.baseline is None or compared.common is None:
-        return [compared.pair.absent]
-    common = compared.common
-    reasons = [f"not comparable: {barrier}" for barrier in common.barriers]
-    if not common.cases:
-        reasons.append("not comparable: no case is the same in both")
-    if coverage < judge.required_coverage:
-        reasons.append(f"coverage {coverage:.2f} is below the required {judge.required_coverage:.2f}")
-    if compared.measured and all(one.fixtures is None for one in compared.measured if one.measure.kind == "accuracy"):
-        reasons.append("one replicate a case says nothing of chance on these fixtures")
-    for one in results:
-        if one.verdict == "regressed":
-            waived = one.waived is not None and one.waived.in_force
-            reasons.append(f"{one.metric} fell from {one.baseline:.3f} to {one.candidate:.3f}{' (waived)' * waived}")
-    flat = all(one.verdict != "regressed" for one in results if one.kind == "accuracy")
-    if flat and any(one.verdict == "regressed" for one in results if one.kind == "reproducibility"):
-        reasons.append("a stability regression: answers agree less while accuracy is not worse")
-    reasons += [_tolerated(one) for one in results if _is_tolerated(one, judge.rules.alpha)]
-    reasons += [
-        f"{one.metric} rose from {one.baseline:.3f} to {one.candidate:.3f}"
-        for one in results
-        if one.tier == "critical" and one.verdict == "improved"
-    ]
-    critical = [one for one in results if one.tier == "critical" and one.verdict == "inconclusive"]
-    reasons += [_undecided(one) for one in critical if one.ci95 is not None]
-    reasons += common.remarks
-    if common.left_out:
-        reasons.append(f"{len(common.left_out)} cases left out: " + ", ".join(list(common.left_out)[:5]))
-    return reasons
-
-
-def _undecided(one: MeasureResult) -> str:
-    """Why a measure is inconclusive though it was measured."""
-    low, high = one.ci95 or (-1.0, 1.0)
-    if low >= -one.tolerance:
-        unseen = unseen_share(one.fixtures.n)
-        return f"{one.metric}: {one.fixtures.n} answers leave room for a failure in {unseen:.3f} that none shows"
-    seen = "no drop, whatever its size" if one.detectable_drop is None else f"a drop of {one.detectable_drop:.3f}"
-    return (
-        f"{one.metric}: a drop of {one.tolerance:g} is not excluded (interval {low:+.3f} to {high:+.3f}); "
-        f"this run could have seen {seen}"
-    )
-
-
-def _is_tolerated(one: MeasureResult, alpha: float) -> bool:
-    """A drop that is real and small enough."""
-    falling = one.difference is not None and one.difference < 0
-    return falling and one.verdict == "unchanged" and one.q is not None and one.q <= alpha
-
-
-def _tolerated(one: MeasureResult) -> str:
-    return (
-        f"{one.metric} fell from {one.baseline:.3f} to {one.candidate:.3f}, beyond chance, but by no more than the "
-        f"tolerated {one.tolerance:g}"
-    )

@@ -13,10 +13,9 @@ from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.verdicts.change_points import Split, as_sequences_of_means, splits
-from skill_evaluator.verdicts.comparability import common_part
-from skill_evaluator.verdicts.comparison import Pair, compare_records
+from skill_evaluator.verdicts.comparability import Pair, common_part, strict_scores
+from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.effects import adjusted
-from skill_evaluator.verdicts.measures import strict_scores
 from skill_evaluator.verdicts.results import ModelVerdict
 from skill_evaluator.verdicts.rules import VerdictRules
 
@@ -88,27 +87,24 @@ class _Stretch:
     remarks: tuple[str, ...]
 
 
-def history_of(skill: str, by_model: Mapping[str, Sequence[Record]], judge: VerdictRules) -> History:
+def history_of(skill: str, by_model: Mapping[str, Sequence[Record]], rules: VerdictRules) -> History:
     """The history of a component from one record a model and version, the lowest version first."""
-    steps = _steps(skill, by_model, judge)
-    stretches = {model_id: _stretch(records, judge) for model_id, records in by_model.items()}
-    changes = _changes(stretches, judge)
+    steps = _steps(skill, by_model, rules)
+    stretches = {model_id: _stretch(records, rules) for model_id, records in by_model.items()}
+    changes = _changes(stretches, rules)
     models = [
         ModelHistory(
             model_id=model_id,
-            points=[_point(record, steps.get(record.run_id), judge) for record in records],
+            points=[_point(record, steps.get(record.run_id), rules) for record in records],
             changes=changes[model_id],
             remarks=list(stretches[model_id].remarks),
         )
         for model_id, records in by_model.items()
     ]
-    policy = judge.rules
-    return History(
-        skill=skill, metric=policy.primary_metric, gate=policy.policy.gate, alpha=policy.alpha, models=models
-    )
+    return History(skill=skill, metric=rules.primary_metric, gate=rules.policy.gate, alpha=rules.alpha, models=models)
 
 
-def _steps(skill: str, by_model: Mapping[str, Sequence[Record]], judge: VerdictRules) -> dict[str, Step]:
+def _steps(skill: str, by_model: Mapping[str, Sequence[Record]], rules: VerdictRules) -> dict[str, Step]:
     """By run id. The models that came to a version are one family, as they are when `compare` judges it."""
     families: dict[str, list[Pair]] = {}
     for records in by_model.values():
@@ -116,8 +112,8 @@ def _steps(skill: str, by_model: Mapping[str, Sequence[Record]], judge: VerdictR
             families.setdefault(after.skill_version, []).append(Pair(baseline=before, candidate=after))
     found = {}
     for pairs in families.values():
-        for model in compare_records(skill, pairs, judge).models:
-            found[model.candidate.run_id] = _step(model, judge.rules.primary_metric)
+        for model in compare_records(skill, pairs, rules).models:
+            found[model.candidate.run_id] = _step(model, rules.primary_metric)
     return found
 
 
@@ -134,8 +130,8 @@ def _step(model: ModelVerdict, primary: str) -> Step:
     )
 
 
-def _point(record: Record, step: Step | None, judge: VerdictRules) -> Point:
-    scores = [strict_scores(case, judge.rules.primary_metric) for case in record.per_case]
+def _point(record: Record, step: Step | None, rules: VerdictRules) -> Point:
+    scores = [strict_scores(case, rules.primary_metric) for case in record.per_case]
     means = [fmean(case) for case in scores if case]
     return Point(
         version=record.skill_version,
@@ -147,7 +143,7 @@ def _point(record: Record, step: Step | None, judge: VerdictRules) -> Point:
     )
 
 
-def _stretch(records: Sequence[Record], judge: VerdictRules) -> _Stretch:
+def _stretch(records: Sequence[Record], rules: VerdictRules) -> _Stretch:
     start, remarks = 0, []
     for place, (before, after) in enumerate(pairwise(records), 1):
         barriers = common_part(before, after).barriers
@@ -155,7 +151,7 @@ def _stretch(records: Sequence[Record], judge: VerdictRules) -> _Stretch:
             start, remarks = place, [f"changes are looked for from {after.skill_version} on: {'; '.join(barriers)}"]
     kept = records[start:]
     shared = _shared_cases(kept)
-    scores = [[strict_scores(case, judge.rules.primary_metric) for case in sequence] for sequence in shared]
+    scores = [[strict_scores(case, rules.primary_metric) for case in sequence] for sequence in shared]
     cases = [sequence for sequence in scores if all(sequence)]
     most = max((len(record.per_case) for record in kept), default=0)
     if len(kept) > 1 and len(cases) < most:
@@ -174,9 +170,9 @@ def _shared_cases(records: Sequence[Record]) -> list[list[CaseRecord]]:
     return [[cases[key] for cases in by_digest] for key in keys]
 
 
-def _changes(stretches: Mapping[str, _Stretch], judge: VerdictRules) -> dict[str, list[Change]]:
+def _changes(stretches: Mapping[str, _Stretch], rules: VerdictRules) -> dict[str, list[Change]]:
     """By model, the splits beyond chance: q over every split that was tested in any model."""
-    alpha, beyond = judge.rules.alpha, judge.rules.policy.gate == "generalises"
+    alpha, beyond = rules.alpha, rules.policy.gate == "generalises"
     tested: list[tuple[str, Split]] = []
     for model_id, stretch in stretches.items():
         cases = as_sequences_of_means(stretch.cases) if beyond else stretch.cases

@@ -1,11 +1,15 @@
-"""What a comparison found, as files and programs get it: a frozen model whose JSON Schema is generated."""
+"""The result of a comparison, as people's reports and other programs get it.
+
+Frozen models without a decision in them; their JSON Schema is generated.
+"""
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import Tier, VerdictName
+from skill_evaluator.records.record import Record
 
 
 class Scope(FrozenModel):
-    """One question's answer: on these fixtures (n replicates), or beyond them (n cases).
+    """The answer to one question: on these fixtures (n answers), or beyond them (n cases).
 
     `p` is two-sided, `q` adjusted over the family. A drop of `detectable_drop` in this measure alone would have been
     beyond chance in the family with 80 % power; null: no drop would, whatever its size.
@@ -29,7 +33,7 @@ class Waived(FrozenModel):
 
 
 class MeasureResult(FrozenModel):
-    """One metric or field. The keys of the scope that gates stand here too, for who reads one number."""
+    """One metric or field. The figures of the scope that gates stand here too, for readers of one number."""
 
     metric: str
     kind: str
@@ -50,6 +54,11 @@ class MeasureResult(FrozenModel):
     profile_before: dict[str, int] | None = None
     profile_after: dict[str, int] | None = None
 
+    @property
+    def is_waived(self) -> bool:
+        """Whether it regressed and a waiver that is in force accepts that."""
+        return self.waived is not None and self.waived.in_force
+
 
 class CaseChange(FrozenModel):
     """A case whose primary metric moved beyond the tolerance: its mean before and after, and the fields that moved."""
@@ -61,7 +70,7 @@ class CaseChange(FrozenModel):
 
 
 class Cases(FrozenModel):
-    """The cases that broke and were fixed, the largest change first, and those that were left out and why."""
+    """The cases that broke and those that were fixed, the largest change first; those left out, and why."""
 
     broke: list[CaseChange]
     fixed: list[CaseChange]
@@ -69,7 +78,7 @@ class Cases(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """What a run cost and how it went."""
+    """The cost of a run and how it went."""
 
     run_id: str
     skill_version: str
@@ -83,9 +92,26 @@ class RunSummary(FrozenModel):
     latency_p50_s: float | None
     latency_p95_s: float | None
 
+    @classmethod
+    def of(cls, record: Record) -> "RunSummary":
+        """Return the summary of a recorded run."""
+        return cls(
+            run_id=record.run_id,
+            skill_version=record.skill_version,
+            served_model=record.served_model,
+            coverage=record.coverage,
+            replicates=record.replicates,
+            failures=record.failures,
+            input_tokens=record.tokens.input,
+            output_tokens=record.tokens.output,
+            cost_usd=record.cost_usd,
+            latency_p50_s=record.latency_s.p50,
+            latency_p95_s=record.latency_s.p95,
+        )
+
 
 class ModelVerdict(FrozenModel):
-    """One model: the verdict on these fixtures and beyond them, on its agreement with itself, and why."""
+    """One model: the verdicts on these fixtures, beyond them and on its agreement with itself, and the reasons."""
 
     model_id: str
     verdict: VerdictName
@@ -101,9 +127,9 @@ class ModelVerdict(FrozenModel):
 
 
 class ComparisonResult(FrozenModel):
-    """A component: the verdict is that of its worst model. `gate` says which question decides.
+    """A component: the verdict is that on its worst model. `gate` names the question that decides.
 
-    `left_out`: models that have no run to judge, and why; they are in no verdict.
+    `left_out`: models that have no run to compare, and why; they are in no verdict.
     """
 
     skill: str

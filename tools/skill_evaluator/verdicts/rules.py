@@ -1,58 +1,28 @@
-"""The policy of settings.yaml as it is for one component, and the waivers: regressions that somebody took on.
+"""The rules that turn a measured effect into a verdict, and a verdict into an exit code. Nothing else decides.
 
-The partition: a measured effect, its tolerance and its coverage → one of five verdicts. Nothing else decides.
-
-The verdict on runs that were just made, against what is recorded; and what every verdict is drawn by.
+The policy of settings.yaml and the waivers come in as the `VerdictRules` of one component. The verdicts follow from the
+small to the large: `measure_verdict` on a metric or field, `model_verdict` from those of one model, `component_verdict`
+from those of all models, and `exit_code` for the process.
 """
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, ConfigError
 from skill_evaluator.files import StrictModel, read_yaml, validated
-from skill_evaluator.library.config import MetricPolicy, Policy, Tier, VerdictName
-from skill_evaluator.verdicts.measures import Measure
+from skill_evaluator.library.config import ComponentPolicy, MetricPolicy, Policy, Settings, Tier, VerdictName
+from skill_evaluator.records.record import Record
+from skill_evaluator.verdicts.comparability import Measure
 
+if TYPE_CHECKING:  # numpy is imported where an effect is measured
+    from skill_evaluator.verdicts.effects import Effect
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TierRules:
-    """The policy for one component: what each measure weighs, and the drop of it that is tolerated."""
-
-    policy: Policy
-    skill: str
-    primary_metric: str
-
-    @property
-    def alpha(self) -> float:
-        """The share of false alarms that is accepted."""
-        own = self.policy.components.get(self.skill)
-        return own.alpha if own and own.alpha is not None else self.policy.alpha
-
-    def tier(self, measure: Measure) -> Tier:
-        """What a measure weighs."""
-        named = next((one.tier for one in self._of(measure) if one.tier is not None), None)
-        usual: Tier = "critical" if measure.name == self.primary_metric else "supporting"
-        return named or ("advisory" if measure.kind == "field" else usual)
-
-    def tolerance(self, measure: Measure) -> float:
-        """The drop of a measure that is tolerated."""
-        named = [one.tolerance for one in self._of(measure)]
-        own = self.policy.components.get(self.skill)
-        general = [own.tolerance if own else None, self.policy.tolerance]
-        return next(value for value in (*named, *general) if value is not None)
-
-    def _of(self, measure: Measure) -> list[MetricPolicy]:
-        """What is said of a measure, the component's own word first."""
-        own = self.policy.components.get(self.skill)
-        if measure.kind == "field":
-            return [own.fields[measure.name]] if own and measure.name in own.fields else []
-        said = [own.metrics.get(measure.name) if own else None, self.policy.metrics.get(measure.name)]
-        return [one for one in said if one is not None]
+WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
 
 class Waiver(StrictModel):
@@ -65,56 +35,108 @@ class Waiver(StrictModel):
     reason: str = Field(min_length=1)
     expires: datetime.date
 
-    @property
-    def measure(self) -> str:
-        """The metric or field."""
-        return str(self.metric or self.field)
-
-
-def load_waivers(config_dir: Path) -> list[Waiver]:
-    """Read every waiver, expired ones too; raises ConfigError."""
-    found = []
-    for path in sorted((config_dir / "waivers").glob("*.y*ml")):
-        waiver = validated(Waiver, read_yaml(path), path)
-        if (waiver.metric is None) == (waiver.field is None):
-            raise ConfigError(f"{path} must name either a metric or a field")
-        found.append(waiver)
-    return found
-
-
-def waiver_for(measure: Measure, skill: str, model_id: str, waivers: list[Waiver]) -> Waiver | None:
-    """The waiver of a measure that ends last, in force or not."""
-    kind = "field" if measure.kind == "field" else "metric"
-    fitting = [
-        one
-        for one in waivers
-        if (one.component, getattr(one, kind)) == (skill, measure.name) and one.model in (None, model_id)
-    ]
-    return max(fitting, key=lambda one: one.expires, default=None)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRules:
-    """What verdicts are drawn by: the rules, the share that must be covered, the waivers and the day."""
+    """The policy for one component, the waivers, and the day on which they are looked at."""
 
-    rules: TierRules
+    policy: Policy
+    skill: str
+    primary_metric: str
     required_coverage: float
-    waivers: list[Waiver]
+    waivers: Sequence[Waiver]
     today: datetime.date
 
+    @property
+    def alpha(self) -> float:
+        """The share of false alarms that is accepted."""
+        own = self._component
+        return self.policy.alpha if own is None or own.alpha is None else own.alpha
 
-if TYPE_CHECKING:  # numpy is imported where an effect is measured
-    from skill_evaluator.verdicts.effects import Effect
+    def tier(self, measure: Measure) -> Tier:
+        """Return how much a measure weighs.
 
-Tiered = tuple[Literal["critical", "supporting", "advisory"], VerdictName]
-WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
+        A tier that the policy declares comes first. Without one the primary metric is critical, every other metric is
+        supporting, and a field is advisory.
+        """
+        for declared in self._declared(measure):
+            if declared.tier is not None:
+                return declared.tier
+        if measure.kind == "field":
+            return "advisory"
+        return "critical" if measure.name == self.primary_metric else "supporting"
+
+    def tolerance(self, measure: Measure) -> float:
+        """Return the tolerated drop of a measure: its own, else the component's, else the general one."""
+        tolerances = [declared.tolerance for declared in self._declared(measure)]
+        if self._component is not None:
+            tolerances.append(self._component.tolerance)
+        return next((tolerance for tolerance in tolerances if tolerance is not None), self.policy.tolerance)
+
+    def waiver_for(self, measure: Measure, model_id: str) -> Waiver | None:
+        """Return the waiver of a measure that ends last, in force or expired; None if there is none."""
+        waivers = [
+            waiver
+            for waiver in self.waivers
+            if waiver.component == self.skill
+            and waiver.model in (None, model_id)
+            and measure.name == (waiver.field if measure.kind == "field" else waiver.metric)
+        ]
+        return max(waivers, key=lambda waiver: waiver.expires, default=None)
+
+    @property
+    def _component(self) -> ComponentPolicy | None:
+        """The part of the policy that is for this component alone."""
+        return self.policy.components.get(self.skill)
+
+    def _declared(self, measure: Measure) -> list[MetricPolicy]:
+        """Return what the policy declares of a measure, the component's part before the general one."""
+        own = self._component
+        if measure.kind == "field":
+            declared = [own.fields.get(measure.name) if own else None]
+        else:
+            declared = [own.metrics.get(measure.name) if own else None, self.policy.metrics.get(measure.name)]
+        return [policy for policy in declared if policy is not None]
 
 
-def verdict(effect: "Effect | None", q: float | None, tolerance: float, alpha: float, *, covered: bool) -> VerdictName:
-    """What an effect says: it must exclude a drop beyond the tolerance to be anything but regressed or inconclusive.
+def rules_for(settings: Settings, config: Path, candidate: Record) -> VerdictRules:
+    """Return the rules for a candidate, as settings and waivers stand today; raises ConfigError."""
+    own = settings.policy.components.get(candidate.skill)
+    return VerdictRules(
+        policy=settings.policy,
+        skill=candidate.skill,
+        primary_metric=candidate.primary_metric,
+        required_coverage=(
+            settings.required_coverage if own is None or own.required_coverage is None else own.required_coverage
+        ),
+        waivers=load_waivers(config),
+        today=datetime.datetime.now(datetime.UTC).date(),
+    )
 
-    `covered`: whether enough of what was planned was measured. No effect is no answer. Where a failure may have gone
-    unseen in more answers than is tolerated, nothing is unchanged, however little the answers vary.
+
+def load_waivers(config: Path) -> list[Waiver]:
+    """Read every waiver, expired ones too; raises ConfigError."""
+    waivers = []
+    for path in sorted((config / "waivers").glob("*.y*ml")):
+        waiver = validated(Waiver, read_yaml(path), path)
+        if (waiver.metric is None) == (waiver.field is None):
+            raise ConfigError(f"{path} must name either a metric or a field")
+        waivers.append(waiver)
+    return waivers
+
+
+def measure_verdict(
+    effect: "Effect | None", q: float | None, tolerance: float, alpha: float, *, covered: bool
+) -> VerdictName:
+    """Return the verdict on one measure: that of the first line that holds.
+
+    1. inconclusive: nothing was measured, or too little of what was planned (not `covered`).
+    2. improved: a drop beyond the tolerance is excluded, and the score rose beyond chance.
+    3. unchanged: such a drop is excluded, and a failure that no answer showed would be rarer than the tolerance.
+    4. regressed: such a drop is not excluded, and the score fell beyond chance.
+    5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
+
+    A drop is excluded when the 95 % interval lies above it. Beyond chance means q ≤ alpha.
     """
     if effect is None or q is None or not covered:
         return "inconclusive"
@@ -126,14 +148,15 @@ def verdict(effect: "Effect | None", q: float | None, tolerance: float, alpha: f
     return "regressed" if beyond_chance and effect.difference < 0 else "inconclusive"
 
 
-def of_model(tiered: Iterable[Tiered]) -> VerdictName:
-    """The verdict on a model from those on its measures.
+def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
+    """Return the verdict on a model from the tiers of its measures and the verdicts on them.
 
-    A regression decides unless it is advisory; only a critical measure holds a verdict up by being inconclusive.
+    A regression decides unless it is advisory. Only critical measures can make a model inconclusive, incomparable or
+    improved, in this order.
     """
-    deciding = [(tier, said) for tier, said in tiered if tier != "advisory"]
-    critical = [said for tier, said in deciding if tier == "critical"]
-    if any(said == "regressed" for _, said in deciding):
+    verdicts = [(tier, verdict) for tier, verdict in measures if tier != "advisory"]
+    critical = [verdict for tier, verdict in verdicts if tier == "critical"]
+    if any(verdict == "regressed" for _, verdict in verdicts):
         return "regressed"
     if not critical or "inconclusive" in critical:
         return "inconclusive"
@@ -142,13 +165,13 @@ def of_model(tiered: Iterable[Tiered]) -> VerdictName:
     return "improved" if "improved" in critical else "unchanged"
 
 
-def of_component(verdicts: Iterable[VerdictName]) -> VerdictName:
-    """The verdict on a component: that of the model for which it is worst; of nothing, none can be drawn."""
-    return min(verdicts, key=WORST_FIRST.index, default="incomparable")
+def component_verdict(models: Iterable[VerdictName]) -> VerdictName:
+    """Return the verdict on a component: the worst of those on its models, or incomparable if it has none."""
+    return min(models, key=WORST_FIRST.index, default="incomparable")
 
 
 def exit_code(verdict: VerdictName, fail_on: Iterable[str]) -> int:
-    """0, or what the policy makes of a verdict: 3 of a regression, 4 of one that says nothing either way."""
+    """Return 0 for a verdict that the policy does not fail on, else 3 for a regression and 4 for any other verdict."""
     if verdict not in fail_on:
         return EXIT_OK
     return EXIT_REGRESSED if verdict == "regressed" else EXIT_INCOMPLETE

@@ -14,8 +14,8 @@ from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.strict_score import ANSWERED
 from skill_evaluator.stats import rounded
+from skill_evaluator.verdicts.comparability import strict_scores
 from skill_evaluator.verdicts.effects import ALPHA, POWER, Effect
-from skill_evaluator.verdicts.measures import strict_scores
 from skill_evaluator.verdicts.randomisation import least_dealing_p, least_flipping_p
 
 REPLICATES = (1, 2, 3, 5, 10, 20)

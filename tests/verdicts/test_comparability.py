@@ -2,7 +2,7 @@
 
 import pytest
 from skill_evaluator.records.record import CaseRecord, FieldCount
-from skill_evaluator.verdicts.measures import measures, strict_scores
+from skill_evaluator.verdicts.comparability import measures, strict_scores
 
 from tests.support.records import Score, a_record
 

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from skill_evaluator.library.config import Policy
-from skill_evaluator.verdicts.localising import changed_cases, profile_of, side_of
-from skill_evaluator.verdicts.measures import measures
-from skill_evaluator.verdicts.results import CaseChange
-from skill_evaluator.verdicts.rules import TierRules
+from skill_evaluator.verdicts.comparability import measures
+from skill_evaluator.verdicts.reasons import changed_cases, profile_of
+from skill_evaluator.verdicts.results import CaseChange, RunSummary
 
 from tests.support.records import Score, a_record
 
@@ -17,8 +15,7 @@ def changed(
     old, new = a_record(before, fields=fields.get("old", {})), a_record(after, fields=fields.get("new", {}))
     cases = list(zip(old.per_case, new.per_case, strict=True))
     primary = next(measures(cases, ["field_level_f1"]))
-    policy = Policy(tolerance=tolerance)
-    return changed_cases(cases, primary, TierRules(policy=policy, skill="s", primary_metric="field_level_f1"))
+    return changed_cases(cases, primary, tolerance)
 
 
 def test_cases_that_moved_beyond_the_tolerance_the_largest_first() -> None:
@@ -57,5 +54,5 @@ def test_how_a_field_stands_in_the_cases_that_have_it() -> None:
 
 
 def test_a_run_beside_another_shows_what_it_took() -> None:
-    side = side_of(a_record({"a": [1.0, "refused"]}, failures={"refused": 1}, cost_usd=None))
+    side = RunSummary.of(a_record({"a": [1.0, "refused"]}, failures={"refused": 1}, cost_usd=None))
     assert (side.failures, side.cost_usd, side.output_tokens, side.latency_p95_s) == ({"refused": 1}, None, 10, 0.9)

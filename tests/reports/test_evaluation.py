@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from skill_evaluator.display.sheets import print_pieces
 from skill_evaluator.library.components import Component
-from skill_evaluator.reports.evaluation import Finished, markdown, print_text
+from skill_evaluator.reports.evaluation import Finished, markdown, text_pieces
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, case, component, record
 
@@ -27,7 +28,7 @@ def finished(skill: Component, *outcomes: str) -> Finished:
 
 def text(skill: Component, *outcomes: str) -> str:
     console = Console(file=io.StringIO(), width=110, force_terminal=True, color_system="truecolor")
-    print_text(console, finished(skill, *outcomes), skill)
+    print_pieces(text_pieces(finished(skill, *outcomes), skill), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

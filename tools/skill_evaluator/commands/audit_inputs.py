@@ -19,7 +19,7 @@ from skill_evaluator.audit.run.materials import (
     draw_audit,
     read_materials,
 )
-from skill_evaluator.commands.inputs import Format
+from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings, select_models
 from skill_evaluator.providers import Kinds, kinds_of

@@ -18,7 +18,7 @@ from skill_evaluator.audit.run.manifest import AUDIT
 from skill_evaluator.audit.run.materials import Places
 from skill_evaluator.audit.statistics.grades import QUARTERS
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.inputs import Format
+from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.runner.journal import check_writable

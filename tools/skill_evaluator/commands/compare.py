@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
 
-from skill_evaluator.commands.inputs import Format
+from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_OK, ConfigError, LeaderboardError
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Settings, VerdictName, load_settings

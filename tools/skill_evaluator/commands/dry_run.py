@@ -1,11 +1,13 @@
 """`evaluate --dry-run`: everything but the calls. Needs no key, imports no vendor SDK, writes nothing."""
 
 import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from skill_evaluator.commands.inputs import EvaluateOptions, Format, read_inputs
+from rich.text import Text
+
+from skill_evaluator.commands.inputs import EvaluateOptions, read_inputs
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.errors import EXIT_OK, FixtureError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
@@ -97,33 +99,27 @@ def _print(
     cases: Sequence[Case],
     form: Format,
 ) -> None:
-    if form == "json":
-        document = {"skill": component.name, "dry_run": True, "models": [asdict(estimate) for estimate in estimates]}
-        json.dump(document, sys.stdout, indent=2)
-        sys.stdout.write("\n")
-        return
-    rows = [_cells(estimate) for estimate in estimates]
-    if form == "markdown":
-        lines = [f"| {' | '.join(_COLUMNS)} |", "|---|---|---|---:|---:|---:|---:|"]
-        lines += [f"| {' | '.join(row)} |" for row in rows]
-        sys.stdout.write("\n".join(lines) + "\n")
-        return
+    rows = [[Cell(text) for text in _cells(estimate)] for estimate in estimates]
+    sheet = Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[_FIRST_NUMBER:]))
+    print_result(
+        form,
+        json=lambda: {
+            "skill": component.name,
+            "dry_run": True,
+            "models": [asdict(estimate) for estimate in estimates],
+        },
+        markdown=lambda: markdown_table(sheet),
+        text=lambda: _text(component, cases, sheet),
+    )
+
+
+def _text(component: Component, cases: Sequence[Case], sheet: Sheet) -> Iterator[Sheet | Text]:
     labelled = sum(case.labelled for case in cases)
-    print(f"{component.name} {component.version}: {len(cases)} cases, {labelled} with ground truth, all in order\n")
-    for line in _aligned([_COLUMNS, *rows]):
-        print(line)
-    print("\ndry run: no call was made, nothing was written")
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns of equal width, the numbers (from the fourth on) to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (
-            cell.rjust(width) if place >= _FIRST_NUMBER else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield "  ".join(cells).rstrip()
+    yield Text(
+        f"{component.name} {component.version}: {len(cases)} cases, {labelled} with ground truth, all in order\n"
+    )
+    yield sheet
+    yield Text("\ndry run: no call was made, nothing was written")
 
 
 def _cells(estimate: ModelEstimate) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
@@ -15,8 +15,6 @@ from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.runner.asking import refuse_amounts, refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
 from skill_evaluator.runner.schedule import Shard
-
-Format = Literal["text", "json", "markdown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from skill_evaluator.checking.lint import Linted, checked
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.inputs import Format
+from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, SkillEvaluatorError
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.integrity import Past, past_at, problems_of

@@ -15,7 +15,7 @@ from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, grou
 from skill_evaluator.ci.matrix import Wanted, capped, entries_of, matrix
 from skill_evaluator.ci.plan import Chosen, Fault, Plan, Skipped
 from skill_evaluator.ci.platforms import PLATFORMS, Platform
-from skill_evaluator.commands.inputs import Format
+from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_OK, ConfigError, GitError, LeaderboardError, PlanError, SkillEvaluatorError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases

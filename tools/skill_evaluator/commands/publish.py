@@ -1,13 +1,13 @@
 """`skill-evaluator publish`: what `collect` put together → one commit, pushed to a branch, or up for review."""
 
-import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from rich.text import Text
+
 from skill_evaluator.ci.publishing import Target, publish_records, read_records
-from skill_evaluator.commands.inputs import Format
+from skill_evaluator.display.sheets import Format, print_result
 from skill_evaluator.errors import EXIT_OK, PlanError
 from skill_evaluator.records.record import Record
 from skill_evaluator.repository import Repository
@@ -63,13 +63,15 @@ def _message(records: list[Record]) -> str:
 
 
 def _print(options: PublishOptions, records: list[Record], branch: str | None, commit: str | None) -> None:
-    if options.format == "json":
-        runs = [record.run_id for record in records]
-        json.dump({"records": runs, "branch": branch, "commit": commit}, sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif not records:
-        print("no record to publish")
+    if not records:
+        words = "no record to publish"
     elif commit is None:
-        print(f"{counted(len(records), 'record')} already on {branch}: nothing to do")
+        words = f"{counted(len(records), 'record')} already on {branch}: nothing to do"
     else:
-        print(f"{counted(len(records), 'record')} on {branch} of {options.remote} by {commit}")
+        words = f"{counted(len(records), 'record')} on {branch} of {options.remote} by {commit}"
+    print_result(
+        options.format,
+        json=lambda: {"records": [record.run_id for record in records], "branch": branch, "commit": commit},
+        markdown=lambda: f"{words}\n",
+        text=lambda: [Text(words)],
+    )

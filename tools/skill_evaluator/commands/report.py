@@ -7,7 +7,7 @@ from pathlib import Path
 from skill_evaluator.ci.collecting import OUTCOME, Outcome, lost, read_outcome
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.ci.platforms import PLATFORMS, Platform
-from skill_evaluator.commands.inputs import Format
+from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_OK, PlanError
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.reports.outcome import outcome_markdown, print_outcome

@@ -2,8 +2,10 @@
 
 import io
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from json import dumps
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -11,7 +13,8 @@ from rich.text import Text
 
 from skill_evaluator.display.safe_text import code_span, visible
 
-_NO_WRAP = 1_000_000
+Format = Literal["text", "json", "markdown"]
+_NO_WRAP = 1_000_000  # columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +58,40 @@ def markdown_table(sheet: Sheet) -> str:
     return "".join(f"| {line} |\n" for line in lines)
 
 
+def print_result(
+    form: Format,
+    *,
+    json: Callable[[], Any],
+    markdown: Callable[[], str],
+    text: Callable[[], Iterable[Sheet | Text]],
+) -> None:
+    """Print a result to stdout in the form that was asked for; the other two are not made."""
+    if form == "json":
+        write(dumps(json(), indent=2) + "\n")
+    elif form == "markdown":
+        write(markdown())
+    else:
+        show(text())
+
+
 def show(pieces: Iterable[Sheet | Text]) -> None:
     """Print to stdout: wrapped and coloured on a terminal, else plain with every row on a line of its own."""
     if sys.stdout.isatty():
         _accept_everything()
-        _print(pieces, Console(highlight=False))
+        print_pieces(pieces, Console(highlight=False))
         return
     page = io.StringIO()
-    _print(pieces, Console(file=page, width=_NO_WRAP, highlight=False, color_system=None))
+    print_pieces(pieces, Console(file=page, width=_NO_WRAP, highlight=False, color_system=None))
     write("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()))
 
 
-def _print(pieces: Iterable[Sheet | Text], console: Console) -> None:
+def print_pieces(pieces: Iterable[Sheet | Text], console: Console) -> None:
+    """Print tables and texts to a console."""
     for piece in pieces:
-        console.print(_terminal_table(piece, console.width) if isinstance(piece, Sheet) else piece)
+        if isinstance(piece, Sheet):
+            console.print(_terminal_table(piece, console.width))
+        else:  # a text that must not be broken, such as a path, is left to the terminal
+            console.print(piece, soft_wrap=bool(piece.no_wrap))
 
 
 def write(page: str) -> None:

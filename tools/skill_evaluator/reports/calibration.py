@@ -1,38 +1,32 @@
 """A calibrated gate for people: what it said of halves of one run, beside what it should; text, Markdown or JSON."""
 
-import json
-import sys
-from typing import Literal
+from collections.abc import Iterator
 
-from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from skill_evaluator.display.safe_text import code_span, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.verdicts.calibration import Calibration, Planted
 
-_WIDTH = 120
 _COLUMNS = ("lowered by", "fell by", "times", "regressed", "nominal", "improved", "unchanged", "inconclusive")
 
 
-def print_calibration(found: Calibration, form: Literal["text", "json", "markdown"]) -> None:
-    """Write it to stdout."""
-    if form == "json":
-        json.dump(found.model_dump(mode="json"), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        sys.stdout.write(calibration_markdown(found))
-    else:
-        console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, markup=False)
-        console.print(f"{visible(found.skill)} · {visible(found.model_id)} · run {visible(found.run_id)}")
-        for line in _facts(found):
-            console.print(line, soft_wrap=True)
-        table = Table(*_COLUMNS, box=None, pad_edge=False)
-        for column in table.columns:
-            column.justify = "right"
-        for row in found.planted:
-            table.add_row(*_cells(row))
-        console.print(table)
-        console.print(_note(found), soft_wrap=True)
+def print_calibration(result: Calibration, form: Format) -> None:
+    """Print a calibration to stdout."""
+    print_result(
+        form,
+        json=lambda: result.model_dump(mode="json"),
+        markdown=lambda: calibration_markdown(result),
+        text=lambda: _text(result),
+    )
+
+
+def _text(result: Calibration) -> Iterator[Sheet | Text]:
+    yield Text(visible(f"{result.skill} · {result.model_id} · run {result.run_id}"))
+    yield from map(Text, _facts(result))
+    rows = [[Cell(text) for text in _cells(row)] for row in result.planted]
+    yield Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS))
+    yield Text(_note(result))
 
 
 def calibration_markdown(found: Calibration) -> str:

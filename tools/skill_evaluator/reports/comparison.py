@@ -1,14 +1,11 @@
 """A comparison for people: the verdict first, then why, where, and how sure; text, Markdown or JSON."""
 
-import json
-import sys
 from collections.abc import Iterator
-from typing import Literal
 
 from rich.text import Text
 
 from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Sheet, markdown_table, show, write
+from skill_evaluator.display.sheets import Format, Sheet, markdown_table, print_result
 from skill_evaluator.reports.verdict_tables import (
     MARKS,
     MOST_CASES,
@@ -29,15 +26,14 @@ _LEGEND = (
 )
 
 
-def print_comparison(result: ComparisonResult, form: Literal["text", "json", "markdown"]) -> None:
+def print_comparison(result: ComparisonResult, form: Format) -> None:
     """Write it to stdout."""
-    if form == "json":
-        json.dump(result.model_dump(mode="json"), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        write(comparison_markdown(result))
-    else:
-        show(_text(result))
+    print_result(
+        form,
+        json=lambda: result.model_dump(mode="json"),
+        markdown=lambda: comparison_markdown(result),
+        text=lambda: _text(result),
+    )
 
 
 def _text(result: ComparisonResult) -> Iterator[Sheet | Text]:

@@ -1,19 +1,16 @@
 """A finished evaluation for people: tables on a terminal, Markdown for a page, JSON for a program."""
 
 import io
-import json
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import code_span, name_text, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.record import ContractSummary, FieldSummary, Profile, Record, Summary
@@ -23,8 +20,8 @@ from skill_evaluator.verdicts.results import ComparisonResult
 
 _WEAKEST = 5
 _FAULTS = 3
-_FIELD_COLUMNS = ("accuracy", "right/n", "wrong", "missing", "extra", "stability", "cases: profile")
-_WIDTH = 110
+_FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
+_FIELD_COLUMNS = ("weakest field", "accuracy", "right/n", "wrong", "missing", "extra", "stability", "cases: profile")
 Quote = Callable[[str], str]  # how a text from outside is written: `visible` on a terminal, `code_span` on a page
 
 
@@ -40,21 +37,22 @@ class Finished:
 def print_finished(
     finished: Sequence[Finished],
     component: Component,
-    form: Literal["text", "json", "markdown"],
+    form: Format,
     verdict: ComparisonResult | None = None,
 ) -> None:
-    """Write the result of an evaluation to stdout; then, if there was something to compare with, the verdict."""
-    if form == "json":
-        runs = [{**_row(one.record), "record": str(one.record_path), "run_folder": str(one.folder)} for one in finished]
-        compared = None if verdict is None else verdict.model_dump(mode="json")
-        json.dump({"skill": component.name, "runs": runs, "comparison": compared}, sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        sys.stdout.write("\n".join(markdown(one, component) for one in finished))
-    else:
-        console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
-        for one in finished:
-            print_text(console, one, component)
+    """Print the result of an evaluation to stdout, then the verdict if there was something to compare with."""
+    print_result(
+        form,
+        json=lambda: {
+            "skill": component.name,
+            "runs": [
+                {**_row(run.record), "record": str(run.record_path), "run_folder": str(run.folder)} for run in finished
+            ],
+            "comparison": None if verdict is None else verdict.model_dump(mode="json"),
+        },
+        markdown=lambda: "\n".join(markdown(run, component) for run in finished),
+        text=lambda: (piece for run in finished for piece in text_pieces(run, component)),
+    )
     if verdict is not None and form != "json":
         print_comparison(verdict, form)
 
@@ -69,35 +67,28 @@ def _row(record: Record) -> dict[str, Any]:
     return row
 
 
-def print_text(console: Console, finished: Finished, component: Component) -> None:
-    """Print one run to a console: facts, metrics, weakest fields, and where everything is."""
+def text_pieces(finished: Finished, component: Component) -> Iterator[Sheet | Text]:
+    """Yield what a terminal shows of one run: facts, metrics, weakest fields, and where everything is."""
     record = finished.record
-    console.print()
-    console.rule(f"[bold]{component.name} {record.skill_version}[/] · [bold]{record.model_id}[/]", align="left")
-    console.print(_facts_text(record), soft_wrap=True)
-    console.print(_metrics_table(record))
+    yield Text()
+    yield Text(visible(f"{component.name} {record.skill_version} · {record.model_id}"), style="bold")
+    yield _facts_text(record)
+    yield _metrics_sheet(record)
     weakest = _weakest(record)
-    if weakest:
-        table = Table("weakest fields", *_FIELD_COLUMNS, box=None, pad_edge=False)
-        for column in table.columns[1:-1]:
-            column.justify = "right"
-        for row in weakest:
-            table.add_row(*map(Text, row))
-        console.print(table)
+    if weakest.rows:
+        yield weakest
     for line in (*_remarks(record, visible), *_places(finished)):
-        console.print(visible(line), soft_wrap=True, markup=False)
+        yield Text(visible(line), no_wrap=True)
 
 
-def _metrics_table(record: Record) -> Table:
-    table = Table("", "strict mean", "95 % interval", "mean", "stdev", "n", box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
+def _metrics_sheet(record: Record) -> Sheet:
+    rows = []
     for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility)):
-        table.add_row(f"[bold]{title}[/]")
+        rows.append([Cell(title, "bold"), *(Cell("") for _ in _FIGURES)])
         for name, summary in part.items():
             style = "bold cyan" if name == record.primary_metric else ""
-            table.add_row(f"  {name}", *_cells(summary), style=style)
-    return table
+            rows.append([Cell(text, style) for text in (f"  {name}", *_cells(summary))])
+    return Sheet(columns=("", *_FIGURES), rows=rows, numbers=frozenset(_FIGURES))
 
 
 def _cells(summary: Summary) -> tuple[str, ...]:
@@ -111,7 +102,7 @@ def _cells(summary: Summary) -> tuple[str, ...]:
 
 
 def _facts_text(record: Record) -> Text:
-    text = Text(_facts(record, visible))
+    text = Text(_facts(record, visible), no_wrap=True)
     if not record.complete:
         text.append(" · ").append(_incomplete(record, visible), style="yellow")
     return text
@@ -147,24 +138,25 @@ def _failures(record: Record, quote: Quote) -> str:
     return f"{kinds} ({reasons})" if reasons else kinds
 
 
-def _weakest(record: Record) -> list[tuple[str, ...]]:
-    """The fields with the lowest accuracy below 1; free text shows its embedding similarity, else its token F1."""
+def _weakest(record: Record) -> Sheet:
+    """Return the fields with the lowest accuracy below 1; free text shows embedding similarity, else token F1."""
     known = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(known, key=lambda item: (_field_score(item[1]), item[0]))
-    return [
+    rows = [
         (
-            name_text(path) or "(the whole answer)",
-            number(_field_score(field)) + _unit(field),
-            f"{field.right}/{field.n}",
-            str(field.wrong),
-            str(field.missing),
-            str(field.extra),
-            number(field.stability),
-            _profile(field.profile),
+            Cell(name_text(path) or "(the whole answer)", code=True),
+            Cell(number(_field_score(field)) + _unit(field)),
+            Cell(f"{field.right}/{field.n}"),
+            Cell(str(field.wrong)),
+            Cell(str(field.missing)),
+            Cell(str(field.extra)),
+            Cell(number(field.stability)),
+            Cell(_profile(field.profile)),
         )
         for path, field in ranked[:_WEAKEST]
         if _field_score(field) < 1
     ]
+    return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))
 
 
 def _profile(profile: Profile | None) -> str:
@@ -241,15 +233,14 @@ def markdown(finished: Finished, component: Component) -> str:
     page.write(f"## {component.name} {record.skill_version} · {record.model_id}\n\n")
     incomplete = "" if record.complete else f" · **{_incomplete(record, code_span)}**"
     page.write(f"{_facts(record, code_span)}{incomplete}\n\n")
-    page.write("| metric | strict mean | 95 % interval | mean | stdev | n |\n|---|---:|---:|---:|---:|---:|\n")
-    for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility)):
-        for name, summary in part.items():
-            page.write(f"| {title}: {name} | {' | '.join(_cells(summary))} |\n")
+    rows = [
+        [Cell(f"{title}: {name}"), *map(Cell, _cells(summary))]
+        for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility))
+        for name, summary in part.items()
+    ]
+    page.write(markdown_table(Sheet(columns=("metric", *_FIGURES), rows=rows, numbers=frozenset(_FIGURES))))
     weakest = _weakest(record)
-    if weakest:
-        page.write(f"\n| weakest field | {' | '.join(_FIELD_COLUMNS)} |\n")
-        page.write("|---|---:|---:|---:|---:|---:|---:|---|\n")
-        for row in weakest:
-            page.write(f"| {code_span(row[0])} | {' | '.join(row[1:])} |\n")
+    if weakest.rows:
+        page.write("\n" + markdown_table(weakest))
     page.write("\n" + "\n".join(f"- {line}" for line in (*_remarks(record, code_span), *_places(finished))) + "\n")
     return page.getvalue()

@@ -1,17 +1,15 @@
 """One explained answer for people: document, leaves, arrays and schema errors; as data for a program."""
 
-import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from rich.text import Text
 
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import abridged, code_block, code_span, name_text, value_pair, visible
-from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, show, write
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.library.components import Component
 from skill_evaluator.parsing import Found
 from skill_evaluator.runner.journal import Manifest
@@ -41,15 +39,14 @@ class Shown:
     explanation: Explanation
 
 
-def print_explanation(shown: Shown, form: Literal["text", "json", "markdown"], *, full: bool = False) -> None:
+def print_explanation(shown: Shown, form: Format, *, full: bool = False) -> None:
     """Write it to stdout; `full` leaves nothing out of documents and values (JSON never does)."""
-    if form == "json":
-        json.dump(_as_json(shown), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        write("\n".join(_page(shown, full)))
-    else:
-        show(_text(shown, full))
+    print_result(
+        form,
+        json=lambda: _as_json(shown),
+        markdown=lambda: "\n".join(_page(shown, full)),
+        text=lambda: _text(shown, full),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,15 @@
 """One field over all answers for people: a row a case; as data for a program."""
 
-import json
-import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 from rich.text import Text
 
 from skill_evaluator.comparing.declarations import compared_as
 from skill_evaluator.display.safe_text import code_span, name_text, shortened, value_pair, value_text, visible
-from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, show, write
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.reports.explanation import ranges
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.field_views import FieldOfCase, FieldView
@@ -22,20 +20,26 @@ _STYLES = {"stable_right": "green", "stable": "green", "stable_wrong": "red", "f
 _LONGEST = 200
 
 
-def print_field(
-    view: FieldView, manifest: Manifest, form: Literal["text", "json", "markdown"], *, full: bool = False
-) -> None:
-    """Write it to stdout; `full` shortens no value (JSON never does)."""
-    heads = _heads(view, manifest)
-    if form == "json":
-        json.dump(_as_json(view, manifest), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        first, *others = heads
-        lines = "".join(f"- {code_span(line)}\n" for line in others)
-        write(f"## {code_span(first)}\n\n{lines}\n{markdown_table(_sheet(view, full))}")
-    else:
-        show([*(Text(visible(line), style="bold") for line in heads), Text(), _sheet(view, full)])
+def print_field(view: FieldView, manifest: Manifest, form: Format, *, full: bool = False) -> None:
+    """Print one field over all answers; `full` shortens no value (JSON never does)."""
+    print_result(
+        form,
+        json=lambda: _as_json(view, manifest),
+        markdown=lambda: _markdown(view, manifest, full),
+        text=lambda: _text(view, manifest, full),
+    )
+
+
+def _text(view: FieldView, manifest: Manifest, full: bool) -> Iterator[Sheet | Text]:
+    yield from (Text(visible(line), style="bold") for line in _heads(view, manifest))
+    yield Text()
+    yield _sheet(view, full)
+
+
+def _markdown(view: FieldView, manifest: Manifest, full: bool) -> str:
+    first, *others = _heads(view, manifest)
+    lines = "".join(f"- {code_span(line)}\n" for line in others)
+    return f"## {code_span(first)}\n\n{lines}\n{markdown_table(_sheet(view, full))}"
 
 
 def _heads(view: FieldView, manifest: Manifest) -> list[str]:

@@ -4,10 +4,9 @@ A history for people: which version made it worse, then versions beside models; 
 """
 
 import csv
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 from xml.etree import ElementTree
 
 import semver
@@ -15,7 +14,7 @@ from rich.text import Text
 
 from skill_evaluator.display import number, probability
 from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, show, write
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result, write
 from skill_evaluator.records.record import Row, Summary
 from skill_evaluator.reports.verdict_tables import MARKS, STYLES, arrow
 from skill_evaluator.verdicts.history import Change, History, ModelHistory, Point, Step
@@ -114,15 +113,14 @@ def _test(suite: ElementTree.Element, history: History, model: ModelHistory, poi
 _LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
 
 
-def print_history(history: History, form: Literal["text", "json", "markdown"]) -> None:
+def print_history(history: History, form: Format) -> None:
     """Write it to stdout."""
-    if form == "json":
-        json.dump(history.model_dump(mode="json"), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        write(_markdown(history))
-    else:
-        show(_text(history))
+    print_result(
+        form,
+        json=lambda: history.model_dump(mode="json"),
+        markdown=lambda: _markdown(history),
+        text=lambda: _text(history),
+    )
 
 
 def _text(history: History) -> Iterator[Sheet | Text]:

@@ -1,10 +1,8 @@
 """The field plans of linted components for people: tables on a terminal, Markdown for a page, JSON for a program."""
 
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 from rich.text import Text
 
@@ -12,22 +10,21 @@ from skill_evaluator.checking.hints import KeyBalance
 from skill_evaluator.checking.lint import Linted, PlanLine
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display.safe_text import code_span, name_text, visible
-from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, show, write
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.library.components import Component
 from skill_evaluator.text import counted
 
 _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 
 
-def print_linted(linted: Sequence[Linted], form: Literal["text", "json", "markdown"]) -> None:
+def print_linted(linted: Sequence[Linted], form: Format) -> None:
     """Write what was found to stdout."""
-    if form == "json":
-        json.dump({"components": [_as_json(one) for one in linted]}, sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        write("\n".join(_markdown(one) for one in linted))
-    else:
-        show(piece for one in linted for piece in _text(one))
+    print_result(
+        form,
+        json=lambda: {"components": [_as_json(result) for result in linted]},
+        markdown=lambda: "\n".join(_markdown(result) for result in linted),
+        text=lambda: (piece for result in linted for piece in _text(result)),
+    )
 
 
 def _as_json(one: Linted) -> dict[str, Any]:

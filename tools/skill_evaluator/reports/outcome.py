@@ -1,22 +1,18 @@
 """What became of a plan, for people: the page of a job, the comment on a pull request, or a terminal."""
 
-import json
-import sys
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Iterator
 
-from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import abridged, code_span, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.reports.comparison import comparison_markdown
 from skill_evaluator.reports.verdict_tables import MARKS
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.rules import WORST_FIRST
 
-_WIDTH = 1_000_000  # through a pipe: every row on a line of its own, nothing cut
 _LONGEST = 300
 _MOST_ROWS = 300
 _MOST_NAMED = 10
@@ -33,19 +29,21 @@ _MEANINGS = {  # the worst first
 _COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdict", "agreement", "calls", "cost", "")
 
 
-def print_outcome(outcome: Outcome, form: Literal["text", "json", "markdown"]) -> None:
-    """Write it to stdout."""
-    if form == "json":
-        json.dump(outcome.model_dump(mode="json"), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        sys.stdout.write(outcome_markdown(outcome))
-    else:
-        table = Table(*_COLUMNS, box=None, pad_edge=False)
-        for run in outcome.runs:
-            cells = (run.skill, run.model_id, *_cells(run, _verdict(outcome, run), visible), _remark(run))
-            table.add_row(*map(visible, cells))
-        Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, markup=False).print(table)
+def print_outcome(outcome: Outcome, form: Format) -> None:
+    """Print an outcome to stdout."""
+    print_result(
+        form,
+        json=lambda: outcome.model_dump(mode="json"),
+        markdown=lambda: outcome_markdown(outcome),
+        text=lambda: _text(outcome),
+    )
+
+
+def _text(outcome: Outcome) -> Iterator[Sheet | Text]:
+    rows = [
+        (run.skill, run.model_id, *_cells(run, _verdict(outcome, run), visible), _remark(run)) for run in outcome.runs
+    ]
+    yield Sheet(columns=_COLUMNS, rows=[[Cell(text) for text in row] for row in rows])
 
 
 def outcome_markdown(outcome: Outcome, published: bool = True) -> str:

@@ -1,32 +1,28 @@
 """A plan for people: what runs, what does not and why, and what it can cost; as text, Markdown or JSON."""
 
-import json
-import sys
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from skill_evaluator.ci.plan import Entry, Plan
 from skill_evaluator.display.safe_text import abridged, code_span, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
 
-_WIDTH = 1_000_000  # through a pipe: every row on a line of its own, nothing cut
+_COLUMNS = ("component", "models", "jobs", "calls", "cost at most", "why")
 _MOST_ROWS = 200  # of one table in a summary
 _LONGEST = 400  # characters of a message
 
 
-def print_plan(plan: Plan, form: Literal["text", "json", "markdown"]) -> None:
-    """Write the plan to stdout."""
-    if form == "json":
-        json.dump(plan.model_dump(mode="json"), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        sys.stdout.write(plan_markdown(plan))
-    else:
-        _print_text(plan)
+def print_plan(plan: Plan, form: Format) -> None:
+    """Print a plan to stdout."""
+    print_result(
+        form,
+        json=lambda: plan.model_dump(mode="json"),
+        markdown=lambda: plan_markdown(plan),
+        text=lambda: _text(plan),
+    )
 
 
 def plan_markdown(plan: Plan) -> str:
@@ -39,7 +35,7 @@ def plan_markdown(plan: Plan) -> str:
             (code_span(skill), _codes(models), str(len(parts)), *_size(parts), code_span(reason))
             for skill, models, reason, parts in _chosen(plan)
         ]
-        lines += _table(("component", "models", "jobs", "calls", "cost at most", "why"), rows)
+        lines += _table(_COLUMNS, rows)
     if plan.skipped:
         lines += ["### Not evaluated", ""]
         lines += _table(
@@ -63,25 +59,22 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [*lines, ""]
 
 
-def _print_text(plan: Plan) -> None:
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, markup=False)
+def _text(plan: Plan) -> Iterator[Sheet | Text]:
     if plan.entries:
-        table = Table("component", "models", "jobs", "calls", "cost at most", "why", box=None, pad_edge=False)
-        for column in table.columns[2:5]:
-            column.justify = "right"
-        for skill, models, reason, parts in _chosen(plan):
-            cells = (skill, ", ".join(models), str(len(parts)), *_size(parts), reason)
-            table.add_row(*map(visible, cells))
-        console.print(table)
-    for one in plan.skipped:
-        _line(console, f"not run: {one.skill} on {', '.join(one.models)}: {one.reason}")
+        rows = [
+            [Cell(text) for text in (skill, ", ".join(models), str(len(parts)), *_size(parts), reason)]
+            for skill, models, reason, parts in _chosen(plan)
+        ]
+        yield Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[2:5]))
+    for skipped in plan.skipped:
+        yield _line(f"not run: {skipped.skill} on {', '.join(skipped.models)}: {skipped.reason}")
     for fault in plan.faults:
-        _line(console, f"wrong: {fault.file}:{fault.line}: {fault.message}")
-    _line(console, f"{_total(plan)}")
+        yield _line(f"wrong: {fault.file}:{fault.line}: {fault.message}")
+    yield _line(_total(plan))
 
 
-def _line(console: Console, text: str) -> None:
-    console.print(visible(text), soft_wrap=True)
+def _line(text: str) -> Text:
+    return Text(visible(text), no_wrap=True)
 
 
 def _chosen(plan: Plan) -> Iterable[tuple[str, list[str], str, list[Entry]]]:

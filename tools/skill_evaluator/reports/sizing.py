@@ -1,15 +1,12 @@
 """What would show a drop, for people: per model the choices in a table, and whether the present cases do."""
 
-import json
-import sys
 from collections.abc import Iterator
-from typing import Literal
 
 from rich.text import Text
 
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, show, write
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.sizing import Choice, Sizing, SizingPlan
 
@@ -19,15 +16,11 @@ _LEGEND = (
 )
 
 
-def print_sizing(plan: SizingPlan, form: Literal["text", "json", "markdown"]) -> None:
+def print_sizing(plan: SizingPlan, form: Format) -> None:
     """Write it to stdout."""
-    if form == "json":
-        json.dump(plan.model_dump(mode="json"), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        write(_markdown(plan))
-    else:
-        show(_text(plan))
+    print_result(
+        form, json=lambda: plan.model_dump(mode="json"), markdown=lambda: _markdown(plan), text=lambda: _text(plan)
+    )
 
 
 def _text(plan: SizingPlan) -> Iterator[Sheet | Text]:

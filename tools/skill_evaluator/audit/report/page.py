@@ -3,10 +3,7 @@
 A finished result in, Markdown out; nothing in it that came from outside is taken for mark-up.
 """
 
-import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
 
 from skill_evaluator.audit.findings.advice import is_settled
 from skill_evaluator.audit.findings.results import AuditResult, ModelAudit, Regime
@@ -14,11 +11,11 @@ from skill_evaluator.audit.report.charts import BOXES, HEAT, MAP, NEUTRALITY, ma
 from skill_evaluator.audit.report.sheets import (
     adjusted_sheet,
     answer_sheet,
+    audit_pieces,
     benchmark_sheet,
     carrier_sheet,
     model_sheet,
     noise_sheet,
-    print_table,
     probability_sheet,
     score_sheet,
     separation_sheet,
@@ -35,21 +32,20 @@ from skill_evaluator.audit.report.wording import (
     with_interval,
 )
 from skill_evaluator.display.safe_text import code_span, prose
-from skill_evaluator.display.sheets import Sheet, markdown_table, write
+from skill_evaluator.display.sheets import Format, Sheet, markdown_table, print_result
 from skill_evaluator.text import counted
 
 _MOST_RANKED, _MOST_CASES, _MOST_NAMED = 10, 10, 5
 
 
-def print_audit(result: AuditResult, form: Literal["text", "json", "markdown"]) -> None:
+def print_audit(result: AuditResult, form: Format) -> None:
     """Write it to stdout; a page that is printed has no charts beside it."""
-    if form == "json":
-        json.dump(result.model_dump(mode="json"), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        write(audit_markdown(result, charts=False))
-    else:
-        print_table(result)
+    print_result(
+        form,
+        json=lambda: result.model_dump(mode="json"),
+        markdown=lambda: audit_markdown(result, charts=False),
+        text=lambda: audit_pieces(result),
+    )
 
 
 def audit_markdown(result: AuditResult, *, charts: bool = True) -> str:

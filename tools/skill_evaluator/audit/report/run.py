@@ -1,17 +1,15 @@
 """What became of an audit's calls, model by model, for people: a table on a terminal, Markdown, or JSON."""
 
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from rich.text import Text
 
 from skill_evaluator.audit.run.gathering import CallTally
 from skill_evaluator.audit.run.manifest import AuditManifest
 from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, show, write
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 
 _COLUMNS = ("model", "planned", "scored", "unparseable", "refused, cut off", "failed", "not asked", "cost", "p50 s")
 _OF_THE_MODEL = ("refused", "truncated")
@@ -28,16 +26,19 @@ class AuditRun:
     complete: bool
 
 
-def print_audit_runs(audit: AuditManifest, runs: Sequence[AuditRun], form: Literal["text", "json", "markdown"]) -> None:
+def print_audit_runs(audit: AuditManifest, runs: Sequence[AuditRun], form: Format) -> None:
     """Write it to stdout."""
-    if form == "json":
-        json.dump({"audit": audit.id, "runs": [_as_json(one) for one in runs]}, sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        notes = [f"- {code_span(one.model_id)} stopped: {code_span(one.stopped)}\n" for one in runs if one.stopped]
-        write("\n".join([f"## Audit {code_span(audit.id)}\n", markdown_table(_sheet(runs)), *notes]))
-    else:
-        show(_text(runs))
+    print_result(
+        form,
+        json=lambda: {"audit": audit.id, "runs": [_as_json(run) for run in runs]},
+        markdown=lambda: _markdown(audit, runs),
+        text=lambda: _text(runs),
+    )
+
+
+def _markdown(audit: AuditManifest, runs: Sequence[AuditRun]) -> str:
+    notes = [f"- {code_span(run.model_id)} stopped: {code_span(run.stopped)}\n" for run in runs if run.stopped]
+    return "\n".join([f"## Audit {code_span(audit.id)}\n", markdown_table(_sheet(runs)), *notes])
 
 
 def _text(runs: Sequence[AuditRun]) -> Iterator[Sheet | Text]:

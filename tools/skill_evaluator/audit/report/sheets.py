@@ -25,7 +25,7 @@ from skill_evaluator.audit.report.wording import (
 )
 from skill_evaluator.display import probability
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Cell, Sheet, show
+from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.records.strict_score import ANSWERED, SCORED
 
 _ENOUGH = ("scenarios", "scenarios, 4 × the questions", "questions, these scenarios")
@@ -244,12 +244,8 @@ def _amount(value: float | None, form: str) -> str:
 _PLACES = 3
 
 
-def print_table(result: AuditResult) -> None:
-    """Write it to stdout."""
-    show(_text(result))
-
-
-def _text(result: AuditResult) -> Iterator[Sheet | Text]:
+def audit_pieces(result: AuditResult) -> Iterator[Sheet | Text]:
+    """Yield what a terminal shows of an audit."""
     yield narrow_sheet(result)
     yield Text(_legend(result), style="dim")
     yield Text()

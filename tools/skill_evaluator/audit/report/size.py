@@ -1,6 +1,5 @@
 """The size of an audit before any call, for people: what is asked, what it takes of each model, and what to expect."""
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +10,7 @@ from rich.text import Text
 from skill_evaluator.audit.findings.results import FEWEST_MODELS, FEWEST_QUESTIONS, FEWEST_REPLICATES, FEWEST_SCENARIOS
 from skill_evaluator.audit.run.manifest import AuditManifest
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, show, write
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.runner.prices import Estimate
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
@@ -81,15 +80,9 @@ def warn_of_doubts(audit: AuditManifest) -> None:
         print(f"warning: {visible(doubt)}", file=sys.stderr)
 
 
-def print_size(size: AuditSize, form: Literal["text", "json", "markdown"]) -> None:
+def print_size(size: AuditSize, form: Format) -> None:
     """Write the size of an audit to stdout."""
-    if form == "json":
-        json.dump(_as_json(size), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif form == "markdown":
-        write(size_markdown(size))
-    else:
-        show(_text(size))
+    print_result(form, json=lambda: _as_json(size), markdown=lambda: size_markdown(size), text=lambda: _text(size))
 
 
 def size_markdown(size: AuditSize) -> str:

@@ -34,24 +34,11 @@ class _Seen:
     def __init__(self, truths: Sequence[Any], plan: FieldPlan) -> None:
         self.values: dict[str, list[Any]] = {}
         self.arrays: dict[str, list[list[Any]]] = {}
-        self._plan = plan
-        for truth in truths:
-            self._walk(truth, "")
-
-    def _walk(self, value: Any, path: str) -> None:
-        if value is None:
-            return
-        self.values.setdefault(path, []).append(value)
-        if path in self._plan.leaves:
-            return
-        if isinstance(value, dict):
-            for name, child in value.items():
-                self._walk(child, self._plan.below(path, name))
-        elif isinstance(value, list):
-            if value:
-                self.arrays.setdefault(path, []).append(value)
-            for item in value:
-                self._walk(item, f"{path}[]")
+        for field, value in (part for truth in truths for part in plan.walk(truth)):
+            if value is not None:
+                self.values.setdefault(field.path, []).append(value)
+            if field.rule is None and value and isinstance(value, list):
+                self.arrays.setdefault(field.path, []).append(value)
 
 
 def hints(component: Component, truths: Sequence[Any]) -> list[str]:

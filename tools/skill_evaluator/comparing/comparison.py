@@ -3,10 +3,10 @@
 Objects align by key; arrays by their declared rule. Null and absent are the same thing for a leaf.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from skill_evaluator.comparing.assignment import equal_items, pair_items
 from skill_evaluator.comparing.comparators import equal
@@ -44,6 +44,17 @@ class ComparedLeaf:
     output_at: At | None
 
 
+class AlignedArray(NamedTuple):
+    """Which items of two arrays met: pairs of indexes, and where the arrays stand."""
+
+    field: Field
+    truth: list[Any]
+    output: list[Any]
+    pairs: list[Pair]
+    truth_at: At
+    output_at: At
+
+
 def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:
     """Align two JSON values and compare their leaves, in the order of the truth's keys, then the output's own."""
     lexicon = Lexicon(plan)
@@ -51,18 +62,25 @@ def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:
 
 
 def compare_sides(truth: PreparedValue, output: PreparedValue) -> list[ComparedLeaf]:
-    """The rows of two values that are prepared already."""
-    comparing = _Comparing((truth, output))
-    comparing.compare(truth.value, output.value, truth.lexicon.plan.field(""), (), ())
-    return comparing.rows
+    """Return the rows of two values that are prepared already."""
+    return _Comparing((truth, output)).rows
+
+
+def align_arrays(truth: Any, output: Any, plan: FieldPlan) -> list[AlignedArray]:
+    """Align two JSON values as `compare` does, and return how each of their arrays was aligned, outermost first."""
+    lexicon = Lexicon(plan)
+    return _Comparing((PreparedValue(truth, lexicon), PreparedValue(output, lexicon))).arrays
 
 
 class _Comparing:
-    """One walk over truth and output; the rows so far."""
+    """One walk over truth and output: their aligned leaves and arrays."""
 
     def __init__(self, sides: Sides) -> None:
         self.rows: list[ComparedLeaf] = []
+        self.arrays: list[AlignedArray] = []
         self._sides = sides
+        truth, output = sides
+        self.compare(truth.value, output.value, truth.lexicon.plan.field(""), (), ())
 
     def compare(self, truth: Any, output: Any, field: Field, truth_at: At, output_at: At) -> None:
         """One frame per level of nesting: values may be hundreds of levels deep."""
@@ -78,7 +96,9 @@ class _Comparing:
                     self.compare(left.get(key), right.get(key), below, (*truth_at, key), (*output_at, key))
             elif isinstance(truth, _ARRAY) and isinstance(output, _ARRAY):
                 lefts, rights = truth or [], output or []
-                for i, j in _align(lefts, rights, field, self._sides):
+                pairs = [*_align(lefts, rights, field, self._sides)]
+                self.arrays.append(AlignedArray(field, lefts, rights, pairs, truth_at, output_at))
+                for i, j in pairs:
                     item, in_truth = (None, truth_at) if i is None else (lefts[i], (*truth_at, i))
                     other, in_output = (None, output_at) if j is None else (rights[j], (*output_at, j))
                     self.compare(item, other, field.item, in_truth, in_output)
@@ -114,12 +134,6 @@ class _Comparing:
             in_truth = (*truth_at, truth_keys.get(name, name))
             in_output = (*output_at, output_keys.get(name, name))
             self.compare(left.get(name), right.get(name), field.child(name), in_truth, in_output)
-
-
-def align(truth: list[Any], output: list[Any], path: str, plan: FieldPlan) -> Iterator[Pair]:
-    """Pairs (index in truth, index in output) of an array by its rule; None: the item has no counterpart."""
-    lexicon = Lexicon(plan)
-    yield from _align(truth, output, plan.field(path), (PreparedValue(truth, lexicon), PreparedValue(output, lexicon)))
 
 
 def _align(truth: list[Any], output: list[Any], field: Field, sides: Sides) -> Iterable[Pair]:

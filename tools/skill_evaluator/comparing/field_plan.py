@@ -4,7 +4,7 @@ A path is dotted, with `[]` for array items: `budget[].amount`. What is not decl
 that neither knows (a key the model invented) is compared by the type of its value.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from skill_evaluator.comparing.comparators import comparator
 from skill_evaluator.comparing.declarations import Align, FieldRule, refuse_idle_settings
 from skill_evaluator.comparing.schema_paths import Place, below, reached, schema_places
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.text import nearest_path
+from skill_evaluator.text import nearest_path, with_nfc_keys
 
 __all__ = ["Field", "FieldPlan", "FieldRule", "plan_fields"]
 
@@ -88,6 +88,25 @@ class FieldPlan:
         """The path of an object's key: its own, or the `*` that stands for any key there."""
         return self.field(path).child(key).path
 
+    def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
+        """Yield every part of a value with its field, outermost first: objects, arrays and leaves; nulls included.
+
+        A leaf compared as a whole is not entered. No recursion, because values may be hundreds of levels deep.
+
+        >>> [(field.path, part) for field, part in FieldPlan().walk({"a": [1, 2]})]
+        [('', {'a': [1, 2]}), ('a', [1, 2]), ('a[]', 1), ('a[]', 2)]
+        """
+        ahead = [(self.field(""), value)]
+        while ahead:
+            field, part = ahead.pop()
+            yield field, part
+            if field.rule is not None:
+                continue
+            if isinstance(part, dict):
+                ahead += [(field.child(name), child) for name, child in reversed(with_nfc_keys(part).items())]
+            elif isinstance(part, list):
+                ahead += [(field.item, child) for child in reversed(part)]
+
 
 class Field:
     """What the plan says at one path; the fields below it are looked up once and kept."""
@@ -121,6 +140,13 @@ class Field:
         if self._item is None:
             self._item = self._plan.field(f"{self.path}[]")
         return self._item
+
+    def at(self, steps: Iterable[str | int]) -> "Field":
+        """Return the field that keys and array indexes lead to from here."""
+        field = self
+        for step in steps:
+            field = field.item if isinstance(step, int) else field.child(step)
+        return field
 
     def leaf_rule(self, *values: Any) -> FieldRule:
         """How a leaf here is compared; see `FieldPlan.leaf`."""

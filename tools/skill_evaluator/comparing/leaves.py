@@ -99,8 +99,9 @@ class Lexicon:
             return [None if item is None else vocabulary.form(item) for item in items]
         forms = []
         for key in rule.key:
-            vocabulary = self.vocabulary(_descend(field.item, key))
-            forms.append([_key_form(item, key, vocabulary) for item in items])
+            vocabulary = self.vocabulary(field.item.at(key.split(".")))
+            keys = [key_value(item, key) for item in items]
+            forms.append([None if value is None else vocabulary.form(value) for value in keys])
         return list(zip(*forms, strict=True))
 
     def _root(self, field: Field) -> Slot:
@@ -239,16 +240,11 @@ def values_by_path(value: Any, plan: FieldPlan) -> dict[str, Hashable]:
     return {path: lexicon.canonical(forms) for path, forms in lexicon.outline(value).forms.items()}
 
 
-def _descend(field: Field, key: str) -> Field:
-    for part in key.split("."):
-        field = field.child(part)
-    return field
-
-
-def _key_form(item: Any, key: str, vocabulary: Vocabulary) -> Form | None:
+def key_value(item: Any, key: str) -> Any:
+    """Return the value of a key field of an array item, which may be dotted; None where there is none."""
     value = item.get(key) if isinstance(item, dict) else None
     if value is None and "." in key:
         value = item
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
-    return None if value is None else vocabulary.form(value)
+    return value

@@ -89,7 +89,7 @@ def _content(value: Any, field: Field) -> str:
 
 
 def _arrays(value: Any, field: Field) -> Iterator[tuple[Field, list[Any]]]:
-    """Every array in a value, from the outside in; on a stack, because values may be hundreds of levels deep."""
+    """Yield every array in a value: `FieldPlan.walk` without the leaves, which would slow `jaccard`."""
     stack = [(value, field)]
     while stack:
         value, field = stack.pop()

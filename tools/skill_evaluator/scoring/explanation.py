@@ -1,7 +1,5 @@
 """Which item of an array met which, and why: the steps of an alignment, for people.
 
-Walks truth and output side by side as comparing them does, and asks the same `align`.
-
 One answer, leaf by leaf: what was compared with what, how, and what came of it; which array item met which.
 
 A case and what became of its calls in, an `Explanation` out. The rows are those every metric reads.
@@ -12,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from skill_evaluator.comparing.comparison import At, ComparedLeaf, align
+from skill_evaluator.comparing.comparison import AlignedArray, At, ComparedLeaf, align_arrays
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.comparing.leaves import Lexicon, pairs_by_best
+from skill_evaluator.comparing.leaves import Lexicon, key_value, pairs_by_best
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import Comparison, apply_metrics
@@ -46,11 +44,10 @@ class ArrayMatch:
 
 
 class ArrayMatches:
-    """Every array of one comparison. First `walk` the two values, then read `found` and ask for the `place` of rows."""
+    """How every array of one comparison was aligned, and the `place` of its rows."""
 
-    def __init__(self, plan: FieldPlan, rows: Sequence[ComparedLeaf]) -> None:
+    def __init__(self, arrays: Sequence[AlignedArray], rows: Sequence[ComparedLeaf], plan: FieldPlan) -> None:
         self.found: list[ArrayMatch] = []
-        self._plan = plan
         self._in_truth: dict[At, str] = {}
         self._in_output: dict[At, str] = {}
         self._leaves: Counter[tuple[str, At]] = Counter()
@@ -59,52 +56,39 @@ class ArrayMatches:
             for item in _items(row.truth_at if row.truth_at is not None else row.output_at or ()):
                 self._leaves[side, item] += 1
                 self._leaves["right", item] += row.verdict == "right"
+        for array in arrays:  # the outer ones first, whose items the inner ones are in
+            self._note(array, plan)
 
     def place(self, row: ComparedLeaf) -> str:
         """A row's path with the array indexes of truth and output: `items[2→0].amount`; one index if they agree."""
-        at, known = (row.truth_at, self._in_truth) if row.truth_at is not None else (row.output_at, self._in_output)
-        at = at or ()
+        if row.truth_at is not None:
+            return self._name(row.truth_at, self._in_truth)
+        return self._name(row.output_at or (), self._in_output)
+
+    def _note(self, array: AlignedArray, plan: FieldPlan) -> None:
+        """Note how one array is aligned, and what its items are called in places below."""
+        rule = array.field.array_rule(*array.truth, *array.output)
+        longer = len(array.truth_at) >= len(array.output_at)  # the shorter lacks an item
+        place = self._name(array.truth_at, self._in_truth) if longer else self._name(array.output_at, self._in_output)
+        reasons = _Reasons(rule, array.field.path, array.truth, array.output, plan)
+        items = []
+        for left, right in array.pairs:
+            in_truth, in_output = (*array.truth_at, left or 0), (*array.output_at, right or 0)
+            agreed = "" if left is None or right is None else self._agreed(in_truth, in_output)
+            items.append(Met(truth=left, output=right, why=reasons.why(left, right, agreed)))
+            if left is not None:
+                self._in_truth[in_truth] = f"{place}[{_index(left, right)}]"
+            if right is not None:
+                self._in_output[in_output] = f"{place}[{_index(left, right)}]"
+        self.found.append(ArrayMatch(at=place, path=array.field.path, rule=rule, items=tuple(items)))
+
+    @staticmethod
+    def _name(at: At, names: Mapping[At, str]) -> str:
         item = next(_items(at), ())
-        place = known.get(item, "")
+        place = names.get(item, "")
         for key in at[len(item) :]:
             place = f"{place}.{key}" if place else str(key)
         return place
-
-    def walk(self, truth: Any, output: Any, path: str, place: str, truth_at: At, output_at: At) -> None:
-        """Note how each array in two values is aligned."""
-        if path in self._plan.leaves:
-            return
-        if isinstance(truth, dict) or isinstance(output, dict):
-            left, right = (side if isinstance(side, dict) else {} for side in (truth, output))
-            for key in {**left, **right}:
-                below, there = self._plan.below(path, key), f"{place}.{key}" if place else key
-                self.walk(left.get(key), right.get(key), below, there, (*truth_at, key), (*output_at, key))
-        if isinstance(truth, list) or isinstance(output, list):
-            lefts, rights = (side if isinstance(side, list) else [] for side in (truth, output))
-            self._walk_items(lefts, rights, path, place, truth_at, output_at)
-
-    def _walk_items(
-        self, truth: list[Any], output: list[Any], path: str, place: str, truth_at: At, output_at: At
-    ) -> None:
-        rule = self._plan.array(path, truth + output)
-        pairs = list(align(truth, output, path, self._plan))
-        reasons = _Reasons(rule, path, truth, output, self._plan)
-        items = []
-        for left, right in pairs:
-            agreed = "" if left is None or right is None else self._agreed((*truth_at, left), (*output_at, right))
-            items.append(Met(truth=left, output=right, why=reasons.why(left, right, agreed)))
-        self.found.append(ArrayMatch(at=place, path=path, rule=rule, items=tuple(items)))
-        for left, right in pairs:
-            there = f"{place}[{_index(left, right)}]"
-            in_truth = truth_at if left is None else (*truth_at, left)
-            in_output = output_at if right is None else (*output_at, right)
-            if left is not None:
-                self._in_truth[in_truth] = there
-            if right is not None:
-                self._in_output[in_output] = there
-            left_item = None if left is None else truth[left]
-            right_item = None if right is None else output[right]
-            self.walk(left_item, right_item, f"{path}[]", there, in_truth, in_output)
 
     def _agreed(self, left: At, right: At) -> str:
         leaves = self._leaves["truth", left] + self._leaves["output", right]
@@ -138,21 +122,12 @@ class _Reasons:
 
     def _by_key(self, left: int | None, right: int | None, agreed: str) -> str:
         side, index = (0, left) if left is not None else (1, right or 0)
-        key = ", ".join(f"{name} {canonical_json(_value(self._items[side][index], name))}" for name in self._keys)
+        key = ", ".join(f"{name} {canonical_json(key_value(self._items[side][index], name))}" for name in self._keys)
         counts = [times[self._known_by[side][index]] for times in self._times]
         if left is not None and right is not None:
             return f"{key}, which is there more than once; {agreed}" if max(counts) > 1 else key
         other = "output" if right is None else "truth"
         return f"the {other} has fewer items of {key}" if min(counts) else f"the {other} has none of {key}"
-
-
-def _value(item: Any, key: str) -> Any:
-    """The value of a key field, which may be dotted."""
-    if isinstance(item, dict) and key in item:
-        return item[key]
-    for part in key.split("."):
-        item = item.get(part) if isinstance(item, dict) else None
-    return item
 
 
 def _index(left: int | None, right: int | None) -> str:
@@ -237,8 +212,7 @@ def explain_answer(component: Component, case: Case, answers: Sequence[Answer], 
         return Explanation(case=case, answers=tuple(answers), answer=answer, metrics=metrics)
     output = answer.parsed.value
     comparison = Comparison(case.truth, output, component.plan, component.conforms)
-    arrays = ArrayMatches(component.plan, comparison.rows)
-    arrays.walk(case.truth, output, "", "", (), ())
+    arrays = ArrayMatches(align_arrays(case.truth, output, component.plan), comparison.rows, component.plan)
     return Explanation(
         case=case,
         answers=tuple(answers),

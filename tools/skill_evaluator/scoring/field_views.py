@@ -3,7 +3,7 @@
 Standing and outcomes are the scorer's own; here they are put beside the values.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,22 +112,10 @@ def _of_case(
 def _values_at(value: Any, plan: FieldPlan) -> dict[str, list[Any]]:
     """The values of every leaf path as they are written."""
     found: dict[str, list[Any]] = {}
-    for path, leaf in _walk(value, "", plan):
-        found.setdefault(path, []).append(leaf)
+    for field, part in plan.walk(value):
+        if part is not None and (field.rule is not None or not isinstance(part, dict | list)):
+            found.setdefault(field.path, []).append(part)
     return found
-
-
-def _walk(value: Any, path: str, plan: FieldPlan) -> Iterator[tuple[str, Any]]:
-    if value is None:
-        return
-    if isinstance(value, dict) and path not in plan.leaves:
-        for key, child in value.items():
-            yield from _walk(child, plan.below(path, key), plan)
-    elif isinstance(value, list) and path not in plan.leaves:
-        for child in value:
-            yield from _walk(child, f"{path}[]", plan)
-    else:
-        yield path, value
 
 
 def _one(values: list[Any], path: str) -> Any:

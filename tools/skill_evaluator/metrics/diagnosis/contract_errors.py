@@ -32,7 +32,7 @@ def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractErr
     rows[].sum required "sum" is a required property
     """
     return tuple(
-        ContractError(_path(parts, plan), error.kind.name, _cut(error.message))
+        ContractError(plan.field("").at(parts).path, error.kind.name, _cut(error.message))
         for error in errors
         for parts in _places(error)
     )
@@ -55,13 +55,6 @@ def _places(error: Any) -> list[list[str | int]]:
     if error.kind.name in _EXTRA_KEYS:
         return [[*error.instance_path, key] for key in error.kind.unexpected]
     return [error.instance_path]
-
-
-def _path(parts: Iterable[str | int], plan: FieldPlan) -> str:
-    field = plan.field("")
-    for part in parts:
-        field = field.item if isinstance(part, int) else field.child(part)
-    return field.path
 
 
 def _cut(message: str) -> str:

@@ -6,7 +6,8 @@ from email.utils import format_datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skill_evaluator.providers.base import Failure, ProviderError, error_from_status, retry_after_seconds
+from skill_evaluator.providers.base import Failure, ProviderError
+from skill_evaluator.providers.http import error_from_status, retry_after_seconds
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     for name in ("ANTHROPIC_AUTH_TOKEN", "GOOGLE_GENAI_API_VERSION"):
         monkeypatch.delenv(name, raising=False)
     for name, path in (("openai", "/v1"), ("anthropic", ""), ("google", "")):
-        monkeypatch.setattr(f"skill_evaluator.providers.{name}._VENDOR_URL", url + path)
+        monkeypatch.setattr(f"skill_evaluator.providers.{name}.VENDOR_URL", url + path)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     for name in ("OPENAI_API_KEY", "COMPATIBLE_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(name, KEY)

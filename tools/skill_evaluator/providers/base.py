@@ -4,10 +4,7 @@ A provider maps one `Request` to one `Completion`, or raises `ProviderError`. It
 by one policy for all. Values here are what the journal holds.
 """
 
-import email.utils
-import re
-import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -30,6 +27,11 @@ class Request:
     seed: int
     schema: Mapping[str, Any] | None = None
     schema_name: str = "output"
+
+    @property
+    def bare_schema(self) -> dict[str, Any]:
+        """The schema without `$schema`, which vendors refuse."""
+        return {key: value for key, value in (self.schema or {}).items() if key != "$schema"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,27 @@ class Sampling:
     sent: Mapping[str, Any] = field(default_factory=dict)
     unavailable: tuple[str, ...] = ()
 
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """What every request is sent alike: all but the seed."""
+        return {name: value for name, value in self.sent.items() if name != "seed"}
+
+
+def usual_sampling(model: Model, *, refused: Sequence[str] = ()) -> Sampling:
+    """Return a seed per replicate, and the model's own params, else temperature 0 in the deterministic profile.
+
+    `refused` are the settings that the API does not take.
+    """
+    settings = {
+        "seed": "per replicate",
+        "temperature": 0.0 if model.profile == "deterministic" else None,
+        "top_p": model.params.top_p,
+    }
+    if model.params.temperature is not None:
+        settings["temperature"] = model.params.temperature
+    sent = {name: value for name, value in settings.items() if value is not None and name not in refused}
+    return Sampling(sent=sent, unavailable=tuple(refused))
+
 
 class Provider(Protocol):
     """An open connection to one model."""
@@ -153,69 +176,3 @@ def first_answers(attempts: Iterable[tuple[CallKey, SomeAttempt]]) -> dict[CallK
         if call not in kept or not kept[call].answered:
             kept[call] = attempt
     return kept
-
-
-_NUMBER = re.compile(r"\d+(\.\d+)?")
-_FATAL = {401: "wrong_key", 403: "permission_denied", 404: "unknown_model"}
-_RETRYABLE = {
-    408: "request_timeout",
-    409: "conflict",
-    429: "rate_limited",
-    500: "server_error",
-    502: "bad_gateway",
-    503: "unavailable",
-    504: "gateway_timeout",
-    529: "overloaded",
-}
-
-
-def error_from_status(status: int, headers: Mapping[str, str], message: str) -> ProviderError:
-    """Classify an HTTP error of any vendor: kind, stable reason, whether and when to try again."""
-    if status in _FATAL:
-        kind: FailureKind = "provider_error" if status == 404 else "no_credentials"
-        return ProviderError(_FATAL[status], message, kind=kind, status=status, fatal=True)
-    reason = _RETRYABLE.get(status) or ("server_error" if status >= 500 else "bad_request")
-    asked = headers.get("x-should-retry", "").lower()
-    return ProviderError(
-        reason,
-        message,
-        kind="timeout" if status in (408, 504) else "provider_error",
-        status=status,
-        retryable=asked == "true" or (asked != "false" and (status in _RETRYABLE or status >= 500)),
-        retry_after_s=retry_after_seconds(headers),
-        throttled=status in (429, 503, 529),
-        rejected=reason == "bad_request",
-    )
-
-
-def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait by `retry-after-ms` or `retry-after` (a number, or an HTTP date); None if neither is usable."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        text = headers.get(name, "").strip()
-        if _NUMBER.fullmatch(text):
-            return float(text) * unit
-    try:
-        moment = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return max(0.0, moment.timestamp() - time.time())
-
-
-def dropped(message: str) -> ProviderError:
-    """The connection failed or broke off; the answer, if there was one, may have been billed."""
-    return ProviderError("connection_lost", message, retryable=True, perhaps_billed=True)
-
-
-def timed_out(message: str) -> ProviderError:
-    """No answer within the time allowed; it may have been billed."""
-    return ProviderError("read_timeout", message, kind="timeout", retryable=True, perhaps_billed=True)
-
-
-def malformed(message: str) -> ProviderError:
-    """The body is not what the API promises (cut JSON, HTML of a proxy, missing fields)."""
-    return ProviderError("malformed_body", message, retryable=True, perhaps_billed=True)
-
-
-def unsendable(problem: Exception) -> ProviderError:
-    """The request could not be put into HTTP at all: a key no header can carry, a text with half a character."""
-    return ProviderError("bad_request", f"the request cannot be sent: {problem}")

@@ -35,21 +35,17 @@ from skill_evaluator.providers.base import (
     Sampling,
     StopReason,
     Usage,
-    error_from_status,
+    usual_sampling,
 )
+from skill_evaluator.providers.http import error_from_status
 
 _OWN_PARAMS = {"threads": 2, "context_tokens": 8192, "weights": None}
 
 
 def sampling(model: Model) -> Sampling:
-    """Temperature 0 unless profile or params say otherwise, a seed, a fixed thread count: all are honoured."""
-    sent: dict[str, Any] = {"seed": "per replicate"}
-    if model.profile == "deterministic":
-        sent["temperature"] = 0.0
-    for name, value in (("temperature", model.params.temperature), ("top_p", model.params.top_p)):
-        if value is not None:
-            sent[name] = value
-    return Sampling(sent={**sent, "threads": _own(model)["threads"], "prompt_cache": False})
+    """Return the usual settings and those that make answers repeatable: the engine honours them all."""
+    sent = {**usual_sampling(model).sent, "threads": _own(model)["threads"], "prompt_cache": False}
+    return Sampling(sent=sent)
 
 
 def check(model: Model) -> None:

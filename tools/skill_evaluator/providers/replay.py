@@ -24,6 +24,7 @@ from skill_evaluator.providers.base import (
     StopReason,
     Usage,
     first_answers,
+    usual_sampling,
 )
 
 
@@ -56,8 +57,8 @@ class _ReplayLine(FrozenModel):  # keys a journal adds (latency, attempts, …) 
 
 
 def sampling(model: Model) -> Sampling:
-    """Nothing is sampled: the answers are what they were."""
-    return Sampling(unavailable=("temperature", "top_p", "seed"))
+    """Return no settings: the answers are what they were."""
+    return usual_sampling(model, refused=("temperature", "top_p", "seed"))
 
 
 def check(model: Model) -> None:

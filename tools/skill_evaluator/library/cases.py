@@ -1,8 +1,8 @@
-"""The cases of a component: documents with their ground truth.
+"""The cases of a component: documents with their ground truth, read and checked.
 
-`document.md` + `ground_truth.json` (+ `meta.json`); also the older names `input.md`, `expected.json` / `expected.md`
-and `metadata.yaml`. Where the answer is a choice they are the lines of `questions.jsonl`. A case without ground truth
-is kept: it is scored for reproducibility alone.
+A case is a folder: `document.md`, `ground_truth.json` and perhaps `meta.json` (or, under their older names, `input.md`,
+`expected.json` / `expected.md` and `metadata.yaml`). Of a component with `output: choice` it is a line of
+`questions.jsonl`. A case without ground truth is kept: its answers are scored for reproducibility alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from typing import Any
 from skill_evaluator.errors import FixtureError
 from skill_evaluator.files import read_json, read_text, read_yaml
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.questions import QUESTIONS, Question, read_questions
+from skill_evaluator.library.questions import QUESTIONS, read_questions
 from skill_evaluator.text import canonical_json, digest, nearest
 
 _DOCUMENTS = ("document.md", "input.md")
@@ -24,7 +24,7 @@ _METAS = ("meta.json", "metadata.yaml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One document. `truth` is meaningful only if `labelled` (a truth may be JSON null); `options` are a choice's."""
+    """One document. `labelled` says whether it has a `truth`, which may be JSON null; a question has `options`."""
 
     id: str
     document: str
@@ -36,80 +36,76 @@ class Case:
 
 
 def load_cases(component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = ()) -> tuple[Case, ...]:
-    """All cases of a component, by id, or those a pattern matches; checks every truth against the schema.
+    """Read the cases of a component that match a pattern (all without patterns), in the order of their ids.
 
-    Without `fixtures_dir` the cases are in `fixtures/<name>/cases`, or in the component's own `evals/cases`; questions
-    in a file beside. Raises FixtureError.
+    Every ground truth must validate against the component's schema. Raises FixtureError.
     """
     place = find_cases(component, fixtures_dir)
     if component.output == "choice":
         cases, problems = read_question_cases(place)
         if problems:
             raise FixtureError(problems[0])
-        names = _matching([case.id for case in cases], patterns, place)
-        return tuple(case for case in cases if case.id in names)
-    folders = _case_folders(place)
-    names = _matching([path.name for path in folders], patterns, place)
-    return tuple(_load_case(path, component) for path in folders if path.name in names)
-
-
-def read_question_cases(path: Path) -> tuple[list[Case], list[str]]:
-    """The questions of a file that are in order, by id, and what is wrong with the others."""
-    questions, problems = read_questions(path)
-    return [_asked(question) for question in sorted(questions, key=lambda question: question.id)], problems
-
-
-def _asked(question: Question) -> Case:
-    return Case(
-        id=question.id,
-        document=question.document,
-        truth=question.answer,
-        labelled=question.answer is not None,
-        meta=question.meta,
-        digest=question.digest,
-        options=question.options,
-    )
-
-
-def _case_folders(folder: Path) -> list[Path]:
-    folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+        ids = _select([case.id for case in cases], patterns, place)
+        return tuple(case for case in cases if case.id in ids)
+    folders = sorted(path for path in place.iterdir() if path.is_dir() and not path.name.startswith("."))
     if not folders:
-        raise FixtureError(f"{folder} holds no case; add <case-id>/document.md and ground_truth.json")
-    return folders
-
-
-def _matching(names: Sequence[str], patterns: Sequence[str], place: Path) -> set[str]:
-    """The names that a pattern matches, or all; raises FixtureError for a pattern that matches none."""
-    if not patterns:
-        return set(names)
-    for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in names):
-            raise FixtureError(f"no case matches --case '{pattern}' in {place} {nearest(pattern, names)}")
-    return {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}
+        raise FixtureError(f"{place} holds no case; add <case-id>/document.md and ground_truth.json")
+    ids = _select([folder.name for folder in folders], patterns, place)
+    return tuple(_read_case(folder, component) for folder in folders if folder.name in ids)
 
 
 def find_cases(component: Component, fixtures_dir: Path | None) -> Path:
-    """The folder of the case folders, or the file of the questions; raises FixtureError when there is none."""
-    name = QUESTIONS if component.output == "choice" else "cases"
+    """Find the folder of a component's case folders, or the file of its questions; raise FixtureError.
+
+    Without `fixtures_dir` they are in `fixtures/<name>/`, or in the component's own `evals/`.
+    """
+    is_choice = component.output == "choice"
+    name = QUESTIONS if is_choice else "cases"
     candidates = [(fixtures_dir or Path("fixtures")) / component.fixtures / name]
     if fixtures_dir is None:
         candidates.append(component.folder / "evals" / name)
     for candidate in candidates:
-        if candidate.is_file() if component.output == "choice" else candidate.is_dir():
+        if candidate.is_file() if is_choice else candidate.is_dir():
             return candidate
     raise FixtureError(
         f"no fixtures for '{component.name}': {' and '.join(map(str, candidates))} missing; see --fixtures DIR"
     )
 
 
-def _load_case(folder: Path, component: Component) -> Case:
-    document_path = _first(folder, _DOCUMENTS)
+def read_question_cases(path: Path) -> tuple[list[Case], list[str]]:
+    """Read the questions of a file as cases, in the order of their ids, and say what is wrong with the other lines."""
+    questions, problems = read_questions(path)
+    cases = [
+        Case(
+            id=question.id,
+            document=question.document,
+            truth=question.answer,
+            labelled=question.answer is not None,
+            meta=question.meta,
+            digest=question.digest,
+            options=question.options,
+        )
+        for question in sorted(questions, key=lambda question: question.id)
+    ]
+    return cases, problems
+
+
+def _select(ids: Sequence[str], patterns: Sequence[str], place: Path) -> set[str]:
+    """Return the ids that a pattern matches, or all without patterns; raise FixtureError if a pattern matches none."""
+    for pattern in patterns:
+        if not any(fnmatchcase(case_id, pattern) for case_id in ids):
+            raise FixtureError(f"no case matches --case '{pattern}' in {place} {nearest(pattern, ids)}")
+    return {case_id for case_id in ids if not patterns or any(fnmatchcase(case_id, pattern) for pattern in patterns)}
+
+
+def _read_case(folder: Path, component: Component) -> Case:
+    document_path = _first_file(folder, _DOCUMENTS)
     if document_path is None:
         raise FixtureError(f"case '{folder.name}' has no document: {folder / 'document.md'} is missing")
     document = read_text(document_path, FixtureError)
     if not document.strip():
         raise FixtureError(f"{document_path} is empty")
-    truth_path = _first(folder, _TRUTHS)
+    truth_path = _first_file(folder, _TRUTHS)
     try:
         truth = None if truth_path is None else _read_truth(truth_path, component)
         content = document + "\x00" + (canonical_json(truth) if truth_path else "")
@@ -120,12 +116,12 @@ def _load_case(folder: Path, component: Component) -> Case:
         document=document,
         truth=truth,
         labelled=truth_path is not None,
-        meta=_read_meta(_first(folder, _METAS)),
+        meta=_read_meta(_first_file(folder, _METAS)),
         digest=digest(content),
     )
 
 
-def _first(folder: Path, names: Sequence[str]) -> Path | None:
+def _first_file(folder: Path, names: Sequence[str]) -> Path | None:
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 

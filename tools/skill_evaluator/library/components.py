@@ -1,6 +1,6 @@
-"""A component: its prompt and version, its output contract, and which metrics it declares to matter.
+"""A component: its prompt and version, its output contract, and the metrics that it declares to matter.
 
-Read once from `components/<name>/`; everything wrong with it is a ComponentError that names file and place.
+Read once from `components/<name>/`; everything wrong there is a ComponentError that names file and place.
 """
 
 import re
@@ -27,7 +27,7 @@ _DEFAULT_METRICS: Mapping[Output, Collection[str]] = {"json": METRICS, "text": M
 _WHOLE_ANSWER: Mapping[Output, Mapping[str, FieldRule]] = {
     "json": {},
     "text": {},
-    "choice": {"": FieldRule(compare="category")},  # so that it is known which letter is taken for which
+    "choice": {"": FieldRule(compare="category")},  # so that confusions of letters are counted
 }
 _PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 
@@ -60,7 +60,7 @@ class Datasets(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A versioned prompt with its output contract, ready to be evaluated; by itself, or under a scenario."""
+    """A versioned prompt with its output contract, ready to be evaluated, by itself or under a scenario."""
 
     name: str
     folder: Path
@@ -78,31 +78,31 @@ class Component:
 
     @property
     def leaderboard_path(self) -> Path:
-        """Where its summary rows are."""
+        """The file of its summary rows."""
         return self.folder / "leaderboard.json"
 
     @property
     def records_dir(self) -> Path:
-        """Where its records are."""
+        """The folder of its records."""
         return self.folder / "evals" / "records"
 
     @property
     def results_dir(self) -> Path:
-        """Where its run folders are unless `--results` says otherwise."""
+        """The folder of its run folders, unless `--results` names another."""
         return self.folder / "evals" / "results"
 
     def schema_errors(self, value: Any) -> list[str]:
-        """What the contract holds against a value, each with its path; empty when it validates."""
+        """Say where and how a value breaks the schema; nothing when it validates."""
         return self.contract.errors(value)
 
     def conforms(self, value: Any) -> bool:
-        """Whether a value validates against the schema."""
+        """Return whether a value validates against the schema."""
         return self.contract.conforms(value)
 
 
 def load_component(components_dir: Path, name: str) -> Component:
-    """Read one component; raises ComponentError."""
-    folder = _folder(components_dir, name)
+    """Read one component; raise ComponentError."""
+    folder = _find_folder(components_dir, name)
     path = folder / "prompt.md"
     front, prompt = parse_prompt(read_text(path, ComponentError), path)
     if front.name != name:
@@ -111,7 +111,8 @@ def load_component(components_dir: Path, name: str) -> Component:
     declared_path = folder / "evals" / "datasets.json"
     dataset = _read_dataset(declared_path)
     metrics = accuracy_metrics(dataset.metrics or _DEFAULT_METRICS[front.output], str(declared_path))
-    primary = dataset.primary_metric or _primary(front.output, metrics)
+    usual = "exact_match" if front.output == "choice" else "field_level_f1"
+    primary = dataset.primary_metric or (usual if usual in metrics else next(iter(metrics)))
     if primary not in metrics:
         raise ComponentError(
             f"primary_metric '{primary}' is not among the metrics of {declared_path} {nearest(primary, metrics)}"
@@ -137,26 +138,26 @@ def load_component(components_dir: Path, name: str) -> Component:
 
 
 def is_component_name(name: str) -> bool:
-    """Whether a folder's name can be a component's."""
+    """Return whether a folder's name can be a component's."""
     return _NAME.fullmatch(name) is not None
 
 
-def _folder(components_dir: Path, name: str) -> Path:
+def _find_folder(components_dir: Path, name: str) -> Path:
     if not is_component_name(name):
         raise ComponentError(f"a component is named like its folder (letters, digits, '.', '_', '-'), not '{name}'")
     if not components_dir.is_dir():
         raise ComponentError(f"{components_dir} is not a folder; name the components with --components DIR")
     folder = components_dir / name
     if not (folder / "prompt.md").is_file():
-        known = [path.parent.name for path in components_dir.glob("*/prompt.md")]
-        raise ComponentError(f"unknown component '{name}' in {components_dir} {nearest(name, known)}")
+        names = [path.parent.name for path in components_dir.glob("*/prompt.md")]
+        raise ComponentError(f"unknown component '{name}' in {components_dir} {nearest(name, names)}")
     return folder
 
 
 def parse_prompt(text: str, path: Path) -> tuple[FrontMatter, str]:
-    """Front matter and prompt of a prompt.md; raises ComponentError. The name is the folder's unless it says another.
+    """Split a prompt.md into front matter and prompt; raise ComponentError.
 
-    The version is any text: `check_semver` says whether it is one.
+    A name that is left out is the folder's. The version is not checked here: `check_semver` does that.
     """
     values, body = parse_front_matter(text, path, ComponentError)
     if "version" not in values:
@@ -170,16 +171,10 @@ def parse_prompt(text: str, path: Path) -> tuple[FrontMatter, str]:
 
 
 def check_semver(text: str, where: Path) -> str:
-    """The version, if it is one; raises ComponentError."""
+    """Return the text, if it is a semantic version; raise ComponentError otherwise."""
     if not semver.Version.is_valid(text):
         raise ComponentError(f"version '{text}' in {where} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")
     return text
-
-
-def _primary(output: Output, metrics: Collection[str]) -> str:
-    """The metric that models are ranked by unless another is declared."""
-    usual = "exact_match" if output == "choice" else "field_level_f1"
-    return usual if usual in metrics else next(iter(metrics))
 
 
 def _read_contract(folder: Path, output: Output) -> tuple[Mapping[str, Any] | None, Contract]:

@@ -1,6 +1,7 @@
-"""`.evaluator/models.yaml` and `.evaluator/settings.yaml` as frozen models.
+"""`.evaluator/models.yaml` and `.evaluator/settings.yaml`, read once into frozen models and trusted afterwards.
 
-Read once at the edge and trusted afterwards. Provider names are checked where providers are known, in `providers`.
+Each class is a mapping in one of these files, each field a key. Provider names are checked in `providers`, which knows
+them.
 """
 
 from pathlib import Path
@@ -25,7 +26,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Params(BaseModel):
-    """What is asked of the model at each call; further keys go to the provider's API as they are."""
+    """Settings of each call; keys beyond these go to the provider's API as they are."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -35,12 +36,12 @@ class Params(BaseModel):
 
     @property
     def extra(self) -> dict[str, Any]:
-        """The keys this page does not know, for the provider."""
+        """The keys beyond these, for the provider."""
         return dict(self.__pydantic_extra__ or {})
 
 
 class Limits(StrictModel):
-    """How hard a model's API may be pressed."""
+    """The most calls and tokens a model's API is sent; fewer by itself when it complains."""
 
     max_concurrency: PositiveInt | None = None
     requests_per_minute: PositiveInt | None = None
@@ -48,7 +49,7 @@ class Limits(StrictModel):
 
 
 class Price(StrictModel):
-    """USD per million tokens."""
+    """A price in USD per million tokens."""
 
     input: NonNegativeFloat
     output: NonNegativeFloat
@@ -70,7 +71,7 @@ class Model(StrictModel):
 
     @property
     def api_name(self) -> str:
-        """The model's name as its API takes it."""
+        """The model's name in its API."""
         return self.api_id or self.id
 
 
@@ -91,7 +92,7 @@ class Models(StrictModel):
 
 
 class Retry(StrictModel):
-    """When a call is tried again, and how long is waited before."""
+    """How often a failed call is tried again, and how long to wait before."""
 
     attempts: PositiveInt = 6
     first_wait_s: NonNegativeFloat = 0.5
@@ -100,7 +101,7 @@ class Retry(StrictModel):
 
 
 class Jobs(StrictModel):
-    """How a plan is cut into jobs for CI: a job makes about so many calls at most; a run has at most so many jobs."""
+    """How a plan is cut into jobs for CI: the most calls of a job (about) and the most jobs of a run."""
 
     max_calls: PositiveInt = 1000
     max_jobs: Annotated[int, Field(ge=1, le=256)] = 256
@@ -111,10 +112,9 @@ VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "inc
 
 
 class MetricPolicy(StrictModel):
-    """How much a metric or field weighs in a verdict, and the drop of it that is tolerated; None: the general one.
+    """How much a metric or field weighs in a verdict, and which drop of it is tolerated; None: the general tolerance.
 
-    `critical`: decides. `supporting`: a regression of it decides, but it need not be certain that there is none.
-    `advisory`: shown only.
+    `critical` decides the verdict. `supporting` decides only by a regression. `advisory` is only shown.
     """
 
     tier: Tier | None = None
@@ -122,7 +122,7 @@ class MetricPolicy(StrictModel):
 
 
 class ComponentPolicy(StrictModel):
-    """What is different for one component; what is left out is as for all."""
+    """The policy of one component; a key that is left out is as for all components."""
 
     tolerance: Share | None = None
     alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -132,9 +132,9 @@ class ComponentPolicy(StrictModel):
 
 
 class Policy(StrictModel):
-    """When a version counts as worse. `gate`: which question decides, on these fixtures or beyond them.
+    """When a version counts as worse; `gate` says whether the verdict on these fixtures decides, or the one beyond.
 
-    A metric without a tier: the component's primary metric is critical, the other metrics are supporting; fields are
+    Without a tier, the component's primary metric is critical, its other metrics are supporting and fields are
     advisory.
     """
 
@@ -147,26 +147,26 @@ class Policy(StrictModel):
 
 
 class Benchmark(StrictModel):
-    """How much a component counts among the benchmarks of an audit."""
+    """The weight of a component among the benchmarks of an audit."""
 
     weight: PositiveFloat = 1.0
 
 
-def _by_name(value: Any) -> Any:
-    """A list of names stands for benchmarks that count alike."""
-    named = isinstance(value, list) and all(isinstance(name, str) for name in value)
-    return {name: {} for name in value} if named else value
+def _weigh_alike(benchmarks: Any) -> Any:
+    """Accept a list of names for benchmarks of equal weight."""
+    is_list_of_names = isinstance(benchmarks, list) and all(isinstance(name, str) for name in benchmarks)
+    return {name: {} for name in benchmarks} if is_list_of_names else benchmarks
 
 
 Benchmarks = Annotated[
-    dict[str, Benchmark], BeforeValidator(_by_name, json_schema_input_type=dict[str, Benchmark] | list[str])
+    dict[str, Benchmark], BeforeValidator(_weigh_alike, json_schema_input_type=dict[str, Benchmark] | list[str])
 ]
 
 
 class Audit(StrictModel):
-    """What a stability audit asks. `questions`: drawn of each benchmark's cases; None: all of them.
+    """What a stability audit asks; `questions` is how many cases of each benchmark are drawn (None: all).
 
-    Without `benchmarks`: all components with `output: choice`. Without `scenarios`: all there are.
+    Benchmarks are by default all components with `output: choice`, scenarios all there are.
     """
 
     benchmarks: Benchmarks = {}
@@ -190,7 +190,7 @@ class Settings(StrictModel):
 
 
 def load_models(config_dir: Path) -> tuple[Model, ...]:
-    """Read `<config_dir>/models.yaml`; raises ConfigError naming file and key."""
+    """Read `<config_dir>/models.yaml`; raise ConfigError with file and key."""
     path = config_dir / "models.yaml"
     if not path.exists():
         raise ConfigError(
@@ -200,7 +200,7 @@ def load_models(config_dir: Path) -> tuple[Model, ...]:
 
 
 def load_settings(config_dir: Path) -> Settings:
-    """Read `<config_dir>/settings.yaml`, or the defaults when there is none; raises ConfigError."""
+    """Read `<config_dir>/settings.yaml`, or take the defaults when there is none; raise ConfigError."""
     path = config_dir / "settings.yaml"
     if not path.exists():
         return Settings()
@@ -209,11 +209,11 @@ def load_settings(config_dir: Path) -> Settings:
 
 
 def select_models(models: tuple[Model, ...], wanted: tuple[str, ...]) -> tuple[Model, ...]:
-    """The models named, in the order named, or all; raises ConfigError for an unknown id."""
+    """Return the wanted models in the order wanted, or all without a wish; raise ConfigError for an unknown id."""
     if not wanted:
         return models
-    known = {model.id: model for model in models}
+    by_id = {model.id: model for model in models}
     for model_id in wanted:
-        if model_id not in known:
-            raise ConfigError(f"unknown model '{model_id}' for --model {nearest(model_id, known)}")
-    return tuple(known[model_id] for model_id in dict.fromkeys(wanted))
+        if model_id not in by_id:
+            raise ConfigError(f"unknown model '{model_id}' for --model {nearest(model_id, by_id)}")
+    return tuple(by_id[model_id] for model_id in dict.fromkeys(wanted))

@@ -1,6 +1,6 @@
-"""An output contract: a JSON Schema, checked and compiled once, then held against any number of values.
+"""An output contract: a JSON Schema, checked and compiled once, that validates any number of values.
 
-Its own module because a component's `schema.json` and a schema given by another program keep the same rules.
+Its own module because a component's `schema.json` and a schema given by another program obey the same rules.
 """
 
 import json
@@ -19,54 +19,49 @@ _NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "de
 
 
 class Contract:
-    """A compiled schema; to the empty one, `{}`, every value conforms.
+    """A compiled schema; every value conforms to the empty one, `{}`.
 
     >>> Contract({"properties": {"total": {"type": "number"}}}, "the schema").errors({"total": "9"})
     ['/total: "9" is not of type "number"']
     """
 
     def __init__(self, schema: Mapping[str, Any], where: str) -> None:
-        """Raise ComponentError, which names `where`, unless the schema is valid and refers to nothing outside."""
-        self._validator = _compiled(schema, where)
+        """Compile the schema; raise ComponentError, which names `where`, if it is invalid or refers to another file."""
+        self._validator = _compile(schema, where)
 
     def conforms(self, value: Any) -> bool:
-        """Whether a value validates against the schema."""
-        return bool(_asked(self._validator.is_valid, value))
+        """Return whether a value validates against the schema."""
+        return bool(_validate(self._validator.is_valid, value))
 
     def violations(self, value: Any) -> list[jsonschema_rs.ValidationError]:
-        """The validator's own errors, with path, rule and message; empty when the value validates.
+        """Return the validator's own errors, with path, rule and message; none when the value validates.
 
-        Raises RecursionError for a value nested too deeply to be spoken of.
+        Raises RecursionError when the value is nested too deeply for a message.
         """
-        return list(_asked(self._validator.iter_errors, value))
+        return list(_validate(self._validator.iter_errors, value))
 
     def errors(self, value: Any) -> list[str]:
-        """What the contract holds against a value, each with its path; empty when it validates."""
+        """Say where and how a value breaks the schema; nothing when it validates."""
         return [f"{_pointer(error.instance_path)}: {error.message}" for error in self.violations(value)]
 
 
-def _asked(validate: Callable[[Any], _T], value: Any) -> _T:
+def _validate(validate: Callable[[Any], _T], value: Any) -> _T:
     try:
         return validate(value)
-    except UnicodeEncodeError:
-        return _asked(validate, _encodable(value))
+    except UnicodeEncodeError:  # JSON may carry a lone surrogate and UTF-8 cannot: it becomes a question mark
+        return _validate(validate, json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")))
     except ValueError as problem:  # an error about more than some 250 levels
         raise RecursionError(str(problem)) from None
 
 
-def _encodable(value: Any) -> Any:
-    """The value with lone surrogates, which JSON may carry but UTF-8 cannot, as question marks."""
-    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-
-
-def _compiled(schema: Any, where: str) -> Any:
+def _compile(schema: Any, where: str) -> Any:
     if not isinstance(schema, Mapping):
         raise ComponentError(f"{where} is no JSON Schema: an object is expected")
     schema = dict(schema)
     draft = schema.get("$schema")
     if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
         raise ComponentError(f"{where} names an unknown draft in $schema: {draft}")
-    remote = _remote_reference(schema)
+    remote = _find_remote_reference(schema)
     if remote:
         raise ComponentError(f"{where} refers to '{remote}'; only local references (#/...) are followed")
     try:
@@ -80,19 +75,19 @@ def _compiled(schema: Any, where: str) -> Any:
         raise ComponentError(f"{where} is no valid JSON Schema: {problem}") from None
 
 
-def _remote_reference(node: Any) -> str | None:
-    """The first reference that leaves the file; `const`, `enum` and examples hold data, not references."""
+def _find_remote_reference(node: Any) -> str | None:
+    """Find the first reference that leaves the file; `const`, `enum` and examples hold data, not references."""
     if isinstance(node, dict):
         for key, child in node.items():
             if key in ("$ref", "$dynamicRef") and isinstance(child, str) and not child.startswith("#"):
                 return child
             if key in _NAMED_SCHEMAS and isinstance(child, dict):
                 child = list(child.values())  # its keys are names, be they «default» or «$ref»
-            found = None if key in _DATA else _remote_reference(child)
-            if found:
-                return found
+            remote = None if key in _DATA else _find_remote_reference(child)
+            if remote:
+                return remote
     elif isinstance(node, list):
-        return next(filter(None, map(_remote_reference, node)), None)
+        return next(filter(None, map(_find_remote_reference, node)), None)
     return None
 
 

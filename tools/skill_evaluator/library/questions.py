@@ -1,7 +1,6 @@
-"""Questions with lettered options, read from a `questions.jsonl`: one line a question, every line checked.
+"""Multiple-choice questions, one on each line of `questions.jsonl`: a path in, questions and the wrong lines out.
 
-A path in, questions and what is wrong with the other lines out. Its own module because no other output has cases in
-one file.
+Its own module because no other kind of output keeps its cases in one file.
 """
 
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ _NO_META = ("id", "question", "options", "answer")
 
 
 class Question(BaseModel):
-    """One line: a question, its options in the order of their letters, and the letter of the right one."""
+    """One line: a question, its options in the order of their letters, and the letter of the right option."""
 
     model_config = ConfigDict(frozen=True, extra="allow", str_strip_whitespace=True)
 
@@ -33,7 +32,7 @@ class Question(BaseModel):
 
     @field_validator("options")
     @classmethod
-    def _tell_apart(cls, options: tuple[str, ...]) -> tuple[str, ...]:
+    def _refuse_equal_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
         seen: dict[str, str] = {}
         for letter, option in zip(ascii_uppercase, options, strict=False):
             if not option:
@@ -44,7 +43,7 @@ class Question(BaseModel):
         return options
 
     @model_validator(mode="after")
-    def _has_the_option(self) -> "Question":
+    def _refuse_an_answer_that_is_no_option(self) -> "Question":
         if self.answer is not None and self.answer not in tuple(self.letters):
             raise ValueError(f"answer '{self.answer}' is none of the options A to {self.letters[-1]}")
         return self
@@ -62,18 +61,18 @@ class Question(BaseModel):
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What the line says besides question, options and answer."""
+        """The line's other values, such as topic and why."""
         values = self.model_dump(exclude=set(_NO_META))
         return {name: value for name, value in values.items() if value is not None}
 
     @property
     def digest(self) -> str:
-        """Of question, options and answer."""
+        """The digest of question, options and answer."""
         return digest(canonical_json([self.question, list(self.options), self.answer]))
 
 
 def read_questions(path: Path) -> tuple[list[Question], list[str]]:
-    """The questions of a file in its order, and what is wrong with the lines that are none, each with its place."""
+    """Read the questions of a file in its order, and say of every other line where it is and what is wrong."""
     questions: list[Question] = []
     problems: list[str] = []
     lines: dict[str, int] = {}

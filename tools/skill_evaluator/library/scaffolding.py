@@ -1,7 +1,6 @@
-"""What a repository needs in order to be evaluated: configuration, workflows and an example, as texts by path.
+"""The files that `init` lays out in a prompt library: configuration, workflows and an example, as texts by path.
 
-The templates are in `scaffold/`, beside the rooms; workflows and scenarios there are this project's own, byte for
-byte.
+Their templates are in `scaffold/`; its workflows and scenarios are this project's own, byte for byte.
 """
 
 import json
@@ -22,22 +21,25 @@ _REQUIREMENT = "{requirement}"
 
 
 def library_files(branch: str) -> dict[str, str]:
-    """Configuration, workflows for pushes to a branch, and the entry point that they prefer."""
+    """Return the configuration, workflows for pushes to a branch, and the entry point that they prefer."""
+    word = branch if branch.replace("-", "").replace("/", "").replace("_", "").isalnum() else json.dumps(branch)
     return {
-        **_tree("evaluator", ".evaluator", {_REQUIREMENT: requirement()}),
-        **_tree("workflows", ".github/workflows", {_MAIN: f"branches: [{_yaml_word(branch)}]"}),
-        **_tree("tools", "tools", {}),
+        **_fill_templates("evaluator", ".evaluator", {_REQUIREMENT: requirement()}),
+        **_fill_templates("workflows", ".github/workflows", {_MAIN: f"branches: [{word}]"}),
+        **_fill_templates("tools", "tools", {}),
     }
 
 
 def example_files(name: str) -> dict[str, str]:
-    """A component with three cases."""
-    named = {EXAMPLE: name}
-    return {**_tree("component", f"components/{name}", named), **_tree("fixtures", f"fixtures/{name}", named)}
+    """Return a component with three cases."""
+    return {
+        **_fill_templates("component", f"components/{name}", {EXAMPLE: name}),
+        **_fill_templates("fixtures", f"fixtures/{name}", {EXAMPLE: name}),
+    }
 
 
 def requirement() -> str:
-    """What pip installs this very evaluator by: the commit it came from, where it came from a repository."""
+    """Return the requirement that installs this very evaluator: its commit when it came from git, else its version."""
     try:
         source: Any = json.loads(metadata.distribution("skill-evaluator").read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
@@ -48,8 +50,8 @@ def requirement() -> str:
     return f"skill-evaluator[charts,github,local] @ {source['vcs_info']['vcs']}+{source['url']}@{commit}"
 
 
-def _tree(template: str, place: str, replaced: Mapping[str, str]) -> dict[str, str]:
-    """The files of a template folder, by where they go."""
+def _fill_templates(template: str, place: str, replaced: Mapping[str, str]) -> dict[str, str]:
+    """Read the files of a template folder, by where they go, with words in them replaced."""
     files = {}
     for path in sorted((_TEMPLATES / template).rglob("*")):
         if path.is_file():
@@ -58,7 +60,3 @@ def _tree(template: str, place: str, replaced: Mapping[str, str]) -> dict[str, s
                 text = text.replace(old, new)
             files[f"{place}/{path.relative_to(_TEMPLATES / template).as_posix()}".removesuffix(".template")] = text
     return files
-
-
-def _yaml_word(branch: str) -> str:
-    return branch if branch.replace("-", "").replace("/", "").replace("_", "").isalnum() else json.dumps(branch)

@@ -1,4 +1,4 @@
-"""A scenario: a system-prompt template that a component's own prompt is put into, to see what the surroundings change.
+"""A scenario: a system prompt around a component's own, to see how much a model moves when the surroundings change.
 
 Read from `.evaluator/scenarios/<name>.md`: front matter (`name`, `intent`) and a body with `{{ prompt }}` in it once.
 """
@@ -30,7 +30,7 @@ class Scenario:
     template: str
 
     def around(self, component: Component) -> Component:
-        """The component as it is under this scenario: its system prompt is the template with its own prompt inside."""
+        """Return the component under this scenario: its prompt stands in the template's slot."""
         return replace(
             component,
             prompt=self.template.replace(_SLOT, component.prompt),
@@ -40,12 +40,12 @@ class Scenario:
 
 
 def load_scenario(config_dir: Path, name: str) -> Scenario:
-    """Read one scenario; raises ConfigError."""
+    """Read one scenario; raise ConfigError."""
     folder = config_dir / "scenarios"
-    known = {path.stem: path for path in sorted(folder.glob("*.md"))}
-    if name not in known:
-        raise ConfigError(f"unknown scenario '{name}' in {folder} {nearest(name, known)}")
-    path = known[name]
+    paths = {path.stem: path for path in sorted(folder.glob("*.md"))}
+    if name not in paths:
+        raise ConfigError(f"unknown scenario '{name}' in {folder} {nearest(name, paths)}")
+    path = paths[name]
     values, body = parse_front_matter(read_text(path), path)
     front = validated(ScenarioFrontMatter, values, path)
     if front.name != name:
@@ -56,5 +56,5 @@ def load_scenario(config_dir: Path, name: str) -> Scenario:
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
-    """The component under a scenario, or as it is where there is none; raises ConfigError."""
+    """Return the component under a scenario, or as it is when none is named; raise ConfigError."""
     return component if scenario is None else load_scenario(config_dir, scenario).around(component)

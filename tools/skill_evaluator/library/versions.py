@@ -1,6 +1,6 @@
-"""Versions of components: what a bump is, and which changes do not keep to the rules of versioning.
+"""Versions of components: how one follows another, and which changes break the rules of versioning.
 
-Reads prompt.md and schema.json, out of git at commits or in a folder.
+Reads `prompt.md` and `schema.json`, at commits of a git repository or in a folder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _PROMPT, _SCHEMA = "prompt.md", "schema.json"
 
 
 class Bump(StrEnum):
-    """How a version follows another."""
+    """How a version follows the one before."""
 
     NEW = "new"
     MAJOR = "MAJOR"
@@ -32,7 +32,7 @@ class Bump(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something wrong at a line (from 1) of a file, whose path is relative to the repository's root."""
+    """A problem at a line (from 1) of a file, whose path is relative to the repository's root."""
 
     file: str
     line: int
@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentVersion:
-    """A component at one commit. What could not be read is None, and `problem` says why; digests are of content."""
+    """A component at one commit: prompt and schema as digests, and `problem` where its version cannot be read."""
 
     name: str
     folder: str
@@ -53,7 +53,7 @@ class ComponentVersion:
 
 
 def bump(before: str | None, after: str) -> Bump:
-    """How the version `after` follows `before`; None is a component that was not there.
+    """Tell how the version `after` follows `before`, which is None for a new component.
 
     >>> bump("1.4.2", "2.0.0"), bump("1.4.2", "1.5.0-rc.1"), bump("1.5.0-rc.1", "1.5.0")
     (<Bump.MAJOR: 'MAJOR'>, <Bump.MINOR: 'MINOR'>, <Bump.PATCH: 'PATCH'>)
@@ -71,12 +71,12 @@ def bump(before: str | None, after: str) -> Bump:
 
 
 def needs_evaluation(step: Bump) -> bool:
-    """Whether a bump is one that must be measured; a PATCH never is."""
+    """Return whether a bump must be measured; a PATCH never is."""
     return step in (Bump.NEW, Bump.MAJOR, Bump.MINOR)
 
 
 def breaks_contract(before: str, after: str) -> bool:
-    """Whether a bump announces that the schema may change: MAJOR, or before 1.0.0 also MINOR (semver, item 4)."""
+    """Return whether a bump lets the schema change: MAJOR does, and MINOR before 1.0.0 (semver, item 4)."""
     step = bump(before, after)
     return step is Bump.MAJOR or (step is Bump.MINOR and semver.Version.parse(after).major == 0)
 
@@ -84,11 +84,14 @@ def breaks_contract(before: str, after: str) -> bool:
 def read_versions(
     repository: Repository, commits: Sequence[str | None], folder: str
 ) -> list[dict[str, ComponentVersion]]:
-    """By name, the components in a folder at each commit (none at None); a file alike in several is read once."""
-    trees = [{} if commit is None else _component_files(repository, commit, folder) for commit in commits]
+    """Read the components in a folder, by name, at each commit; there are none at the commit None.
+
+    A component that is the same at several commits is read once.
+    """
+    trees = [{} if commit is None else _list_blobs(repository, commit, folder) for commit in commits]
     texts = repository.contents(blob for tree in trees for files in tree.values() for blob in files.values())
     read: dict[tuple[str, str, str | None], ComponentVersion] = {}
-    found = []
+    history = []
     for tree in trees:
         versions = {}
         for name, files in tree.items():
@@ -97,12 +100,12 @@ def read_versions(
                 schema = texts[key[2]] if key[2] else None
                 read[key] = _read(name, within(folder, name), texts[key[1]], schema)
             versions[name] = read[key]
-        found.append(versions)
-    return found
+        history.append(versions)
+    return history
 
 
 def read_version(folder: Path, place: str) -> ComponentVersion | None:
-    """The component in a folder, which is `place` in its repository; None without a prompt. Raises ComponentError."""
+    """Read the component in a folder, which is `place` in its repository; None without a prompt."""
     prompt, schema = folder / _PROMPT, folder / _SCHEMA
     if not prompt.is_file():
         return None
@@ -115,14 +118,13 @@ def read_version(folder: Path, place: str) -> ComponentVersion | None:
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
-    """What a change of one component does not keep to: honest versions, and a schema that changes with a MAJOR only."""
+    """Yield the rules that a change breaks: the version rises with the prompt, the schema changes in a MAJOR only."""
     if after.version is None:
         yield _problem(after, after.problem or "no version")
-    elif before is not None and before.version is not None:
-        yield from _dishonest(before, after, before.version, after.version)
-
-
-def _dishonest(before: ComponentVersion, after: ComponentVersion, old: str, new: str) -> Iterator[Problem]:
+        return
+    if before is None or before.version is None:
+        return
+    old, new = before.version, after.version
     step = bump(old, new)
     if step is Bump.LOWERED:
         yield _problem(after, f"the version was lowered from {old} to {new}; a version only goes up")
@@ -137,15 +139,15 @@ def _problem(version: ComponentVersion, message: str) -> Problem:
     return Problem(file=f"{version.folder}/{_PROMPT}", line=version.line, message=message)
 
 
-def _component_files(repository: Repository, commit: str, folder: str) -> dict[str, dict[str, str]]:
-    """By component, the blobs of its prompt and schema."""
+def _list_blobs(repository: Repository, commit: str, folder: str) -> dict[str, dict[str, str]]:
+    """List the blobs of prompt and schema of each component in a folder, by component and file name."""
     depth = len(folder.split("/")) if folder not in ("", ".") else 0
-    found: dict[str, dict[str, str]] = {}
+    blobs: dict[str, dict[str, str]] = {}
     for path, blob in repository.files(commit, folder).items():
         parts = path.split("/")[depth:]
         if len(parts) == 2 and parts[1] in (_PROMPT, _SCHEMA):
-            found.setdefault(parts[0], {})[parts[1]] = blob
-    return {name: files for name, files in sorted(found.items()) if _PROMPT in files}
+            blobs.setdefault(parts[0], {})[parts[1]] = blob
+    return {name: files for name, files in sorted(blobs.items()) if _PROMPT in files}
 
 
 def _read(name: str, folder: str, prompt: bytes, schema: bytes | None) -> ComponentVersion:
@@ -168,12 +170,12 @@ def _read(name: str, folder: str, prompt: bytes, schema: bytes | None) -> Compon
         line=line,
         problem=problem,
         prompt=prompt_digest,
-        schema=None if schema is None else _schema_digest(schema, Path(folder, _SCHEMA)),
+        schema=None if schema is None else _digest_schema(schema, Path(folder, _SCHEMA)),
     )
 
 
-def _schema_digest(raw: bytes, path: Path) -> str:
-    """The digest of what a schema says; of its bytes where it is not JSON, which is for others to complain of."""
+def _digest_schema(raw: bytes, path: Path) -> str:
+    """Digest a schema as a JSON value, whatever its layout, or as text where it is broken: `lint` complains of that."""
     try:
         return digest(canonical_json(parse_json(raw.decode("utf-8-sig"), path, ComponentError)))
     except (ComponentError, UnicodeDecodeError):

@@ -1,6 +1,6 @@
 """Completion text → JSON value, option or text, with how it was found.
 
-Strict first: the whole text. Models like to wrap JSON in a code fence or a sentence; that is forgiven, and said.
+The whole text is tried first. Models like to wrap JSON in a code fence or a sentence; that is forgiven, and said.
 """
 
 import json
@@ -17,8 +17,10 @@ __all__ = ["Parsed", "parse_output"]
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t\r]*\n(.*?)```", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
 _BRACKET_OR_STRING = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)
+_STEPS = {"{": 1, "[": 1, "}": -1, "]": -1}
 _MOST_ATTEMPTS = 200
 _DEEPEST = 64  # levels of nesting; a model in a loop writes thousands, and scoring walks values recursively
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant, parse_float=finite_float)
 
 
 def parse_output(text: str, output: Output, options: Sequence[str] = ()) -> Parsed:
@@ -36,44 +38,33 @@ def parse_output(text: str, output: Output, options: Sequence[str] = ()) -> Pars
         return Parsed(value=stripped, found="whole")
     if output == "choice":
         return read_choice(stripped, options)
-    for found, candidate in _places(stripped):
+    for found_by, candidate in _candidates(stripped):
         try:
-            return Parsed(value=_decode(candidate), found=found)
+            return Parsed(value=_decode(candidate), found=found_by)
         except ValueError:
             continue
-    return _embedded(stripped) or Parsed(problem="not_json")
+    return _longest_embedded(stripped) or Parsed(problem="not_json")
 
 
-def _places(text: str) -> Iterator[tuple[Literal["whole", "fenced"], str]]:
+def _candidates(text: str) -> Iterator[tuple[Literal["whole", "fenced"], str]]:
     yield "whole", text
     for block in _FENCE.findall(text):
         yield "fenced", block.strip()
 
 
 def _decode(text: str) -> Any:
-    _refuse_depth(text)
+    """Decode one JSON value; raise ValueError when it is broken or nested too deeply."""
+    if text.count("[") + text.count("{") > _DEEPEST:
+        depth = 0
+        for match in _BRACKET_OR_STRING.finditer(text):
+            depth += _STEPS.get(match[0], 0)
+            if depth > _DEEPEST:
+                raise ValueError("nested too deeply")
     return _DECODER.decode(text)
 
 
-def _refuse_depth(text: str) -> None:
-    if text.count("[") + text.count("{") <= _DEEPEST:
-        return
-    depth = 0
-    for match in _BRACKET_OR_STRING.finditer(text):
-        depth += _step(match[0])
-        if depth > _DEEPEST:
-            raise ValueError("nested too deeply")
-
-
-def _step(piece: str) -> int:
-    return {"{": 1, "[": 1, "}": -1, "]": -1}.get(piece, 0)
-
-
-_DECODER = json.JSONDecoder(parse_constant=refuse_constant, parse_float=finite_float)
-
-
-def _embedded(text: str) -> Parsed | None:
-    """The longest object or array in the text; never a part of one that is broken or cut off.
+def _longest_embedded(text: str) -> Parsed | None:
+    """Return the longest object or array in the text; never a part of one that is broken or cut off.
 
     Where decoding fails, the search goes on behind the bracket that closes the broken value, if there is one.
     """
@@ -83,7 +74,7 @@ def _embedded(text: str) -> Parsed | None:
         opening = _OPENING.search(text, position)
         if opening is None:
             break
-        position = _closing(text, opening.start())
+        position = _find_end(text, opening.start())
         candidate = text[opening.start() : position]
         try:
             value = _decode(candidate)
@@ -94,11 +85,11 @@ def _embedded(text: str) -> Parsed | None:
     return Parsed(value=best[1], found="embedded") if best else None
 
 
-def _closing(text: str, opening: int) -> int:
-    """Where the value that opens there ends: behind its closing bracket, or at the end of a text that lacks one."""
+def _find_end(text: str, opening: int) -> int:
+    """Find where the value that opens there ends: behind its closing bracket, or at the end of a text without one."""
     depth = 0
     for match in _BRACKET_OR_STRING.finditer(text, opening):
-        depth += _step(match[0])
+        depth += _STEPS.get(match[0], 0)
         if not depth:
             return match.end()
     return len(text)

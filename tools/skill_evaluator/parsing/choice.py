@@ -1,11 +1,7 @@
-"""What an answer says in so many words: «The answer is C», «I choose C», «C is the best option», and weaker, «so C.».
+"""Free text → the letter of one option, by a ladder of rules from the strongest evidence to the weakest.
 
-A plain text in, the options it settles on out. Questions, conditions and denials state nothing.
-
-Free text → the letter of one option: a ladder from the strongest evidence to the weakest.
-
-The first rung that names an option decides; if it names two, the answer is ambiguous. docs/metrics.md has the rungs
-with an example each.
+`read_choice` holds the ladder, and the rules stand below it in its order. A rule takes a plain text and the options and
+returns the letters it names; docs/metrics.md has an example of each.
 """
 
 import functools
@@ -15,7 +11,89 @@ from collections.abc import Callable, Iterator, Sequence
 from skill_evaluator.parsing import Found, Parsed
 from skill_evaluator.parsing.options import OptionTexts, folded, letters_at, named_at, plain
 
+_END = 12_000
+
+
+def read_choice(text: str, options: Sequence[str]) -> Parsed:
+    """Return the option that an answer settles on; never raises.
+
+    The first rule that names any option decides; if it names two, the answer is ambiguous.
+
+    >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
+    Parsed(value='C', found='stated', problem=None)
+    """
+    ladder: Sequence[tuple[Found, Callable[[str, OptionTexts], set[str]]]] = (
+        ("whole", _whole_answer),  # «C», «(c)», «C) Paris», «Paris»
+        ("boxed", _last_box),  # «\boxed{C}»
+        ("stated", _last_statement),  # «The answer is C», «I choose C», «C is the best option»
+        ("line", _letter_on_a_line),  # a line that is «(C)», or the only one that begins «C. »
+        ("stated", _conclusions),  # «A is tempting, but C.», «C is correct.»
+        ("option_text", _option_words),  # «It is Paris, of course.»
+    )
+    if "</think>" in text:
+        text = text.rpartition("</think>")[2].strip() or text
+    if len(text) > 2 * _END:  # a model in a loop writes for ever; a choice is made at one of the ends
+        text = f"{text[:_END]} … {text[-_END:]}"
+    answer, option_texts = plain(text), _fold_options(tuple(options))
+    for found_by, rule in ladder:
+        letters = rule(answer, option_texts)
+        if len(letters) > 1:
+            return Parsed(problem="ambiguous")
+        if letters:
+            (letter,) = letters
+            if letter not in option_texts.letters:
+                break
+            return Parsed(value=letter, found=found_by)
+    return Parsed(problem="no_option")
+
+
+@functools.lru_cache(maxsize=1024)  # a question is answered many times
+def _fold_options(options: tuple[str, ...]) -> OptionTexts:
+    return OptionTexts.of(options)
+
+
+_BEFORE = r"[\s(\"'“‘\[{«>#–—→•✓✔✅👉-]*"
+_AFTER = r"[\s.,:;!?)\"'”’\]}»✓✔✅–—-]*"
+_MARKS_BEFORE = re.compile(rf"{_BEFORE}(?:(?:option|choice|letter)\b[\s:(\"'“‘\[{{«-]*)?", re.IGNORECASE)
+_MARKS_AFTER = re.compile(rf"{_AFTER}\Z")
+_TEXT_FOLLOWS = re.compile(r"[\s.,:;)–—-]+")
+
+
+def _whole_answer(text: str, options: OptionTexts) -> set[str]:
+    """Return the options that a text names, if it says nothing else."""
+    if len(text) > options.longest + 100:
+        return set()
+    option = options.exactly(text)
+    if option:
+        return {option}
+    before = _MARKS_BEFORE.match(text)
+    start = before.end() if before else 0
+    letters, end = letters_at(text, start, options)
+    if not letters and len(text) > start and _MARKS_AFTER.match(text, start + 1):
+        letters, end = {text[start].upper()} & set(options.letters), start + 1
+    if not letters or _MARKS_AFTER.match(text, end):
+        return letters
+    follows = _TEXT_FOLLOWS.match(text, end)
+    return letters if follows and options.exactly(text[follows.end() :]) in letters else set()
+
+
+_BOX = "\\boxed"
+_LONGEST_BOX = 1000
+
+
+def _last_box(text: str, options: OptionTexts) -> set[str]:
+    """Return the options that the last LaTeX box holds."""
+    _, box, content = text.rpartition(_BOX)
+    depth = 0
+    for place, mark in enumerate(content[:_LONGEST_BOX] if box else ""):
+        depth += {"{": 1, "}": -1}.get(mark, 0)
+        if place and depth < 1:
+            return _whole_answer(content[:place].strip(" {"), options)
+    return set()
+
+
 _MOST_STATEMENTS = 200
+_CONTEXT = 60
 _BEST = (
     "final|correct|right|best|chosen|selected|(?:most )?(?:appropriate|likely|accurate|suitable|plausible|reasonable)"
 )
@@ -47,6 +125,108 @@ _SUPPOSED = re.compile(
     r"|alternative|alternate|second(?:[ -]best)?|runner-up|initial|previous|earlier|original)[ _]\Z",
     re.IGNORECASE,
 )
+_LIST = re.compile(r" ?\n\(?([A-Z])[).:] [^\n]*\n\(?(?!\1)[A-Z][).:] ")
+_CLAUSE_BEGINS = re.compile(
+    r"(?:\A|[^\w ] ?|\b(?:so|thus|hence|therefore|but|and|that|think|believe|say|conclude|option|choice|answer|letter"
+    r"|because|since|then|only|clearly) )\Z",
+    re.IGNORECASE,
+)
+
+
+def _last_statement(text: str, options: OptionTexts) -> set[str]:
+    """Return the options of the last statement that names any; questions, conditions and denials state nothing."""
+    places = sorted(_find_statements(text))[-_MOST_STATEMENTS:]
+    for start, value in reversed(places):
+        if _is_supposed(text, start) or _is_conditional(text, start, value) or _LIST.match(text, value):
+            continue
+        letters = named_at(text, value, options)
+        if letters:
+            return letters
+    return set()
+
+
+def _find_statements(text: str) -> Iterator[tuple[int, int]]:
+    """Find where each statement begins, and where the option that it states does."""
+    for pattern in (_ANSWER_IS, _I_CHOOSE, _SHOULD_BE):
+        yield from ((match.start(), match.end()) for match in pattern.finditer(text))
+    for match in _IS_THE_ANSWER.finditer(text):
+        if _begins_a_clause(text, match.start()):
+            yield match.start(), match.start(1)
+
+
+def _is_supposed(text: str, start: int) -> bool:
+    """Return whether a condition, a doubt or a denial stands right before a statement."""
+    return _SUPPOSED.search(text[max(start - _CONTEXT, 0) : start]) is not None
+
+
+def _is_conditional(text: str, start: int, value: int) -> bool:
+    """Return whether a sentence says what the answer would be if something else were so."""
+    if not _MODAL.search(text, start, value):
+        return False
+    before = re.split(r"[.!?\n]", text[max(start - 3 * _CONTEXT, 0) : start])[-1]
+    after = re.split(r"[.!?\n]", text[value : value + 3 * _CONTEXT])[0]
+    return _IF.search(before) is not None or _IF.search(after) is not None
+
+
+def _begins_a_clause(text: str, start: int) -> bool:
+    """Return whether a letter is a subject by itself, unlike that of «Vitamin C is correct»."""
+    return _CLAUSE_BEGINS.search(text[max(start - _CONTEXT, 0) : start]) is not None
+
+
+_NEAR = 20
+_ALONE = re.compile(rf"{_BEFORE}(?:(?i:option|choice|letter|answer)\b[\s:(\"'“‘\[{{«-]*)?([A-Za-z]){_AFTER}")
+_LETTERED = re.compile(
+    r"[>#•\s-]*(?:(?i:option|choice) )?[(\[]?"
+    r"(?:([A-Z])(?:[)\].:,]| [–—-]|(?= (?:because|since|as)\b))|([a-z])[)\]]) ?(.*)"
+)
+_NO_ANSWER = re.compile(r"\b(?:wrong|incorrect|false|not|tempting)\b|n['’]t\b", re.IGNORECASE)
+_OTHER_LETTER = re.compile(r"(?<![\w'’.-])(?:[B-HJ-Z](?![\w'’+#-])|A[).:])")
+
+
+def _letter_on_a_line(text: str, options: OptionTexts) -> set[str]:
+    """Return the last letter with a line to itself, else the letter of the only line that begins with one.
+
+    Lines with a letter each that follow upon each other are a list; one of all options is no answer.
+    """
+    lines = text.split("\n")
+    letters: set[str] = set()
+    for line in reversed(lines):
+        letter = _letter_alone(line, options)
+        if letters and (letter is None or letter in letters):
+            break
+        if letter:
+            letters.add(letter)
+    if letters:
+        return set() if letters == set(options.letters) else letters
+    return _lettered_line(lines, options)
+
+
+def _letter_alone(line: str, options: OptionTexts) -> str | None:
+    match = _ALONE.fullmatch(line)
+    return match[1].upper() if match and match[1].upper() in options.letters else None
+
+
+def _lettered_line(lines: Sequence[str], options: OptionTexts) -> set[str]:
+    """Return the letter that the only lettered line begins with, unless the line speaks of another or against it."""
+    rests: dict[str, str] = {}
+    for match in filter(None, map(_LETTERED.match, lines)):
+        letter = (match[1] or match[2]).upper()
+        if letter in options.letters:
+            rests[letter] = match[3]
+        if len(rests) > 1:
+            return set()
+    return {letter for letter, rest in rests.items() if _may_explain(letter, rest, options)}
+
+
+def _may_explain(letter: str, rest: str, options: OptionTexts) -> bool:
+    """Return whether a line goes on with the letter's own option, or names no other and denies nothing."""
+    words = folded(rest)
+    start = options.at_start(words)
+    if start and start[0] == letter and not _NO_ANSWER.search(words, start[1], start[1] + _NEAR):
+        return True
+    return not (_NO_ANSWER.search(rest) or _OTHER_LETTER.search(rest) or options.within(words) - {letter})
+
+
 _CONCLUSION = re.compile(
     r"\b(?:so|thus|hence|therefore|but|it['’]s|it is|it must be|must be|that leaves|leaving|which leaves)"
     r"(?: (?:it is|it['’]s|it must be|only|just|rather|us with|with|option|choice|clearly|definitely|probably|likely))*"
@@ -57,213 +237,31 @@ _IS_CORRECT = re.compile(
     r"(?<![\w'’])(?=([A-Z])[)\"'”’\]}]{0,2} is (?:\w{2,20}ly )?(?:correct|right|true)"
     r"(?:[.,;:!]|\n|\Z| (?:because|since|as)\b))"
 )
-_CLAUSE_BEGINS = re.compile(
-    r"(?:\A|[^\w ] ?|\b(?:so|thus|hence|therefore|but|and|that|think|believe|say|conclude|option|choice|answer|letter"
-    r"|because|since|then|only|clearly) )\Z",
-    re.IGNORECASE,
-)
-_LIST = re.compile(r" ?\n\(?([A-Z])[).:] [^\n]*\n\(?(?!\1)[A-Z][).:] ")
 _SENTENCE_ENDS = re.compile(r"[)\"'”’\]}]*(?:[.!](?:\s|\Z)|\n|\Z)")
-_CONTEXT = 60
 
 
-def last_statement(text: str, options: OptionTexts) -> set[str]:
-    """The options named by the last statement that names any; of a text with very many, by one of the last."""
-    places = sorted(_places(text))[-_MOST_STATEMENTS:]
-    for start, value in reversed(places):
-        if _is_supposed(text, start) or _depends(text, start, value) or _LIST.match(text, value):
-            continue
-        named = named_at(text, value, options)
-        if named:
-            return named
-    return set()
-
-
-def _places(text: str) -> Iterator[tuple[int, int]]:
-    """Where each statement begins, and where what it states does."""
-    for pattern in (_ANSWER_IS, _I_CHOOSE, _SHOULD_BE):
-        yield from ((match.start(), match.end()) for match in pattern.finditer(text))
-    for match in _IS_THE_ANSWER.finditer(text):
-        if _begins_a_clause(text, match.start()):
-            yield match.start(), match.start(1)
-
-
-def conclusions(text: str, options: OptionTexts) -> set[str]:
-    """The options that sentences end on («…, so C.») or call correct."""
-    named: set[str] = set()
+def _conclusions(text: str, options: OptionTexts) -> set[str]:
+    """Return the options that sentences end on («…, so C.») or call correct."""
+    letters: set[str] = set()
     for match in _CONCLUSION.finditer(text):
-        letters, end = letters_at(text, match.end(), options)
-        if letters and _SENTENCE_ENDS.match(text, end):
-            named |= letters
+        concluded, end = letters_at(text, match.end(), options)
+        if concluded and _SENTENCE_ENDS.match(text, end):
+            letters |= concluded
     for match in _IS_CORRECT.finditer(text):
         start = match.start()
         if match[1] in options.letters and _begins_a_clause(text, start) and not _is_supposed(text, start):
-            named.add(match[1])
-    return named
+            letters.add(match[1])
+    return letters
 
 
-def _is_supposed(text: str, start: int) -> bool:
-    """Whether a condition, a doubt or a denial comes before."""
-    return _SUPPOSED.search(text[max(start - _CONTEXT, 0) : start]) is not None
-
-
-def _depends(text: str, start: int, value: int) -> bool:
-    """Whether a sentence says what the answer would be if something else were so."""
-    if not _MODAL.search(text, start, value):
-        return False
-    before = re.split(r"[.!?\n]", text[max(start - 3 * _CONTEXT, 0) : start])[-1]
-    after = re.split(r"[.!?\n]", text[value : value + 3 * _CONTEXT])[0]
-    return _IF.search(before) is not None or _IF.search(after) is not None
-
-
-def _begins_a_clause(text: str, start: int) -> bool:
-    """Whether a letter is a subject by itself, unlike that of «Vitamin C is correct»."""
-    return _CLAUSE_BEGINS.search(text[max(start - _CONTEXT, 0) : start]) is not None
-
-
-_BOX = "\\boxed"
-_LONGEST_BOX = 1000
-_END = 12_000
-_NEAR = 20
-_BEFORE = r"[\s(\"'“‘\[{«>#–—→•✓✔✅👉-]*"
-_AFTER = r"[\s.,:;!?)\"'”’\]}»✓✔✅–—-]*"
-_MARKS_BEFORE = re.compile(rf"{_BEFORE}(?:(?:option|choice|letter)\b[\s:(\"'“‘\[{{«-]*)?", re.IGNORECASE)
-_MARKS_AFTER = re.compile(rf"{_AFTER}\Z")
-_TEXT_FOLLOWS = re.compile(r"[\s.,:;)–—-]+")
-_ALONE = re.compile(rf"{_BEFORE}(?:(?i:option|choice|letter|answer)\b[\s:(\"'“‘\[{{«-]*)?([A-Za-z]){_AFTER}")
-_LETTERED = re.compile(
-    r"[>#•\s-]*(?:(?i:option|choice) )?[(\[]?"
-    r"(?:([A-Z])(?:[)\].:,]| [–—-]|(?= (?:because|since|as)\b))|([a-z])[)\]]) ?(.*)"
-)
-_NO_ANSWER = re.compile(r"\b(?:wrong|incorrect|false|not|tempting)\b|n['’]t\b", re.IGNORECASE)
 _DENIAL = re.compile(r"\b(?:not|never|wrong|incorrect|untrue|cannot)\b|n['’]t\b")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s")
-_OTHER_LETTER = re.compile(r"(?<![\w'’.-])(?:[B-HJ-Z](?![\w'’+#-])|A[).:])")
 
 
-def read_choice(text: str, options: Sequence[str]) -> Parsed:
-    """The option that an answer settles on; never raises.
-
-    >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
-    Parsed(value='C', found='stated', problem=None)
-    """
-    if "</think>" in text:
-        text = text.rpartition("</think>")[2].strip() or text
-    known, answer = _texts_of(tuple(options)), plain(_ends_of(text))
-    for found, rung in _LADDER:
-        named = rung(answer, known)
-        if named:
-            return _settled(named, found, known)
-    return Parsed(problem="no_option")
-
-
-@functools.lru_cache(maxsize=1024)  # a question is answered many times
-def _texts_of(options: tuple[str, ...]) -> OptionTexts:
-    return OptionTexts.of(options)
-
-
-def _ends_of(text: str) -> str:
-    """A text without the middle of what a model in a loop writes: a choice is made at one of its ends."""
-    return text if len(text) <= 2 * _END else f"{text[:_END]} … {text[-_END:]}"
-
-
-def _settled(named: set[str], found: Found, options: OptionTexts) -> Parsed:
-    if len(named) > 1:
-        return Parsed(problem="ambiguous")
-    (letter,) = named
-    if letter not in options.letters:
-        return Parsed(problem="no_option")
-    return Parsed(value=letter, found=found)
-
-
-def _whole(text: str, options: OptionTexts) -> set[str]:
-    """The options that a text names and says nothing else."""
-    if len(text) > options.longest + 100:
-        return set()
-    own = options.exactly(text)
-    if own:
-        return {own}
-    before = _MARKS_BEFORE.match(text)
-    start = before.end() if before else 0
-    named, end = letters_at(text, start, options)
-    if not named and len(text) > start and _MARKS_AFTER.match(text, start + 1):
-        named, end = {text[start].upper()} & set(options.letters), start + 1
-    if not named or _MARKS_AFTER.match(text, end):
-        return named
-    follows = _TEXT_FOLLOWS.match(text, end)
-    return named if follows and options.exactly(text[follows.end() :]) in named else set()
-
-
-def _boxed(text: str, options: OptionTexts) -> set[str]:
-    """What the last box holds."""
-    _, box, content = text.rpartition(_BOX)
-    depth = 0
-    for place, mark in enumerate(content[:_LONGEST_BOX] if box else ""):
-        depth += {"{": 1, "}": -1}.get(mark, 0)
-        if place and depth < 1:
-            return _whole(content[:place].strip(" {"), options)
-    return set()
-
-
-def _on_a_line(text: str, options: OptionTexts) -> set[str]:
-    """A letter that is the last to have a line to itself, else that of the only line that begins with one."""
-    lines = text.split("\n")
-    for place in range(len(lines) - 1, -1, -1):
-        if _alone(lines[place], options):
-            return _listed(lines, place, options)
-    return _lettered(lines, options)
-
-
-def _alone(line: str, options: OptionTexts) -> str | None:
-    match = _ALONE.fullmatch(line)
-    return match[1].upper() if match and match[1].upper() in options.letters else None
-
-
-def _listed(lines: Sequence[str], last: int, options: OptionTexts) -> set[str]:
-    """The letters on the lines up to this one that each hold nothing else; all options make a list, no answer."""
-    letters: set[str] = set()
-    for line in reversed(lines[: last + 1]):
-        letter = _alone(line, options)
-        if letter is None or letter in letters:
-            break
-        letters.add(letter)
-    return set() if letters == set(options.letters) else letters
-
-
-def _lettered(lines: Sequence[str], options: OptionTexts) -> set[str]:
-    found: dict[str, str] = {}
-    for match in filter(None, map(_LETTERED.match, lines)):
-        letter = (match[1] or match[2]).upper()
-        if letter in options.letters:
-            found[letter] = match[3]
-        if len(found) > 1:
-            return set()
-    return {letter for letter, rest in found.items() if _may_explain(letter, rest, options)}
-
-
-def _may_explain(letter: str, rest: str, options: OptionTexts) -> bool:
-    """Whether what stands behind the letter is its option, or says nothing of another or against it."""
-    words = folded(rest)
-    start = options.at_start(words)
-    if start and start[0] == letter and not _NO_ANSWER.search(words, start[1], start[1] + _NEAR):
-        return True
-    return not (_NO_ANSWER.search(rest) or _OTHER_LETTER.search(rest) or options.within(words) - {letter})
-
-
-def _by_words(text: str, options: OptionTexts) -> set[str]:
-    """The options whose words stand in the text; a sentence that denies something names none, unless an option does."""
+def _option_words(text: str, options: OptionTexts) -> set[str]:
+    """Return the options whose words stand in the text, but for sentences that deny, unless an option denies too."""
     words = folded(text)
     if not _DENIAL.search(words) or any(_DENIAL.search(option) for option in options.by_text):
         return options.within(words)
     sentences = _SENTENCE.split(words)
     return options.within("\0".join(sentence for sentence in sentences if not _DENIAL.search(sentence)))
-
-
-_LADDER: Sequence[tuple[Found, Callable[[str, OptionTexts], set[str]]]] = (
-    ("whole", _whole),
-    ("boxed", _boxed),
-    ("stated", last_statement),
-    ("line", _on_a_line),
-    ("stated", conclusions),
-    ("option_text", _by_words),
-)

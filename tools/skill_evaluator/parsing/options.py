@@ -1,11 +1,7 @@
-"""An answer and the options in one spelling, and which options' own words stand in a text.
+"""How a text names options: by their letters, as people write them, or by their own words.
 
-Text in, letters out. Its own module because letters and words of options are read by different rules.
-
-Letters of options as people write them: in brackets, with their text, several of them; and never the article «A».
-
-A plain text and a place in it in, the options named there out. Its own module because every rung of the ladder in
-`choices` reads letters by these rules.
+A plain text and a place in it in, the letters of the options named there out. Its own module because every rule of
+`choice` reads options in the same way.
 """
 
 import re
@@ -31,7 +27,7 @@ _END_MARKS = ".,;:!"
 
 
 def plain(text: str) -> str:
-    """One spelling: NFKC, no mark-up, no empty lines, one space where there is white space within a line.
+    """Bring a text into one spelling: NFKC, no mark-up, no empty lines, single spaces within a line.
 
     >>> plain("**Answer:**\\n\\n\\t<b>\\uff23</b>")
     'Answer:\\nC'
@@ -56,7 +52,7 @@ def plain(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """A plain text as options are looked for in it."""
+    """Fold case and white space of a plain text, to look for options in it."""
     return " ".join(text.casefold().split())
 
 
@@ -64,7 +60,7 @@ def folded(text: str) -> str:
 class OptionTexts:
     """The letters of the options, and the letter of each folded text, the longest text first.
 
-    A text that is another option's letter is that letter, and two texts in one spelling tell nothing: neither is here.
+    A text that is another option's letter is left out, and so are two texts that are alike: they tell nothing.
     """
 
     letters: str
@@ -72,15 +68,15 @@ class OptionTexts:
 
     @classmethod
     def of(cls, options: Sequence[str]) -> "OptionTexts":
-        """Those of a question."""
+        """Fold the options of a question."""
         letters = letters_of(options)
         texts = [_without_end_marks(folded(plain(option))) for option in options]
-        known = {
+        by_text = {
             text: letter
             for text, letter in zip(texts, letters, strict=False)
             if text and texts.count(text) == 1 and text.upper() not in tuple(letters)
         }
-        return cls(letters=letters, by_text={text: known[text] for text in sorted(known, key=len, reverse=True)})
+        return cls(letters=letters, by_text={text: by_text[text] for text in sorted(by_text, key=len, reverse=True)})
 
     @property
     def longest(self) -> int:
@@ -88,36 +84,36 @@ class OptionTexts:
         return max(map(len, self.by_text), default=0)
 
     def exactly(self, text: str) -> str | None:
-        """The option whose text this is, whatever stands around it."""
-        found = folded(text)
-        return self.by_text.get(found) or self.by_text.get(_without_end_marks(found.strip("\"'“”‘’()[]{} ")))
+        """Return the option whose text this is, in whatever quotes and brackets."""
+        words = folded(text)
+        return self.by_text.get(words) or self.by_text.get(_without_end_marks(words.strip("\"'“”‘’()[]{} ")))
 
     def at_start(self, text: str) -> tuple[str, int] | None:
-        """The option whose text a folded text begins with, and where that ends."""
-        for known, letter in self.by_text.items():
-            if text.startswith(known) and stands_alone(text, 0, len(known)):
-                return letter, len(known)
+        """Return the option that a folded text begins with, and where its words end."""
+        for option, letter in self.by_text.items():
+            if text.startswith(option) and stands_alone(text, 0, len(option)):
+                return letter, len(option)
         return None
 
     def within(self, text: str) -> set[str]:
-        """The options whose text stands in a folded text as whole words, up to two of them.
+        """Return the options whose text stands in a folded text as whole words, up to two of them.
 
-        One that stands only inside a longer one of them does not count, nor does a text of one letter.
+        A text of one letter does not count, nor one that stands only inside a longer one.
         """
-        found: set[str] = set()
-        for known, letter in self.by_text.items():
-            if known not in text or (len(known) == 1 and known.isalpha()):
+        letters: set[str] = set()
+        for option, letter in self.by_text.items():
+            if len(option) == 1 and option.isalpha():
                 continue
-            if _occurs(known, text):
-                found.add(letter)
-                text = text.replace(known, "\0")
-            if len(found) > 1:
+            if _occurs(option, text):
+                letters.add(letter)
+                text = text.replace(option, "\0")
+            if len(letters) > 1:
                 break
-        return found
+        return letters
 
 
 def stands_alone(text: str, start: int, end: int) -> bool:
-    """Whether a part of a text is no part of a longer word or number.
+    """Return whether a part of a text is not part of a longer word or number.
 
     >>> stands_alone("in Paris.", 3, 8), stands_alone("Parisian", 0, 5), stands_alone("1.5", 0, 1)
     (True, False, False)
@@ -130,12 +126,12 @@ def stands_alone(text: str, start: int, end: int) -> bool:
     return not _GLUED_BEFORE.search(before) and not _GLUED_AFTER.match(after)
 
 
-def _occurs(known: str, text: str) -> bool:
-    at = text.find(known)
-    while at >= 0:
-        if stands_alone(text, at, at + len(known)):
+def _occurs(option: str, text: str) -> bool:
+    start = text.find(option)
+    while start >= 0:
+        if stands_alone(text, start, start + len(option)):
             return True
-        at = text.find(known, at + 1)
+        start = text.find(option, start + 1)
     return False
 
 
@@ -175,9 +171,9 @@ _AHEAD = 80
 
 
 def letters_at(text: str, start: int, options: OptionTexts) -> tuple[set[str], int]:
-    """The options named by letter from a place on, and where the last letter ends; none if there is no letter.
+    """Return the options named by letter from a place on, and where the last letter ends.
 
-    A letter beyond those of the options is among them: somebody chose what there is not.
+    A letter beyond those of the options is returned too: it chooses an option that does not exist.
 
     >>> letters_at("C) or D, I think", 0, OptionTexts.of("wxyz"))[0] == {"C", "D"}
     True
@@ -187,83 +183,79 @@ def letters_at(text: str, start: int, options: OptionTexts) -> tuple[set[str], i
     first = _LETTER.match(text, start)
     if first is None or not _names_an_option(text, first, options):
         return set(), start
-    named, end = {first[1].upper()}, first.end()
+    letters, end = {first[1].upper()}, first.end()
     while first[1].isupper():
         link = _LINK.match(text, end)
         further = link and _LETTER.match(text, link.end())
-        if not link or not further or not _goes_on(text, further, link[1], options):
+        if not link or not further or not _continues_a_list(text, further, link[1], options):
             break
-        named.add(further[1])
+        letters.add(further[1])
         end = further.end()
-    if len(named) == 1:
-        named |= _contradicted(text, end, named, options)
-    return named, end
+    if len(letters) == 1:
+        letters |= _option_behind(text, end, options)
+    return letters, end
 
 
 def named_at(text: str, start: int, options: OptionTexts) -> set[str]:
-    """The options a statement names from a place on, by their words or their letters."""
+    """Return the options that a statement names from a place on, by their words or their letters."""
     after_marks, after_fillers = (pattern.match(text, start) for pattern in (_OPENING, _FILLERS))
     ends = dict.fromkeys(match.end() for match in (after_marks, after_fillers) if match)
     for end in ends:
-        named = _texts_at(text, end, options)
-        if named:
-            return named
+        letters = _words_at(text, end, options)
+        if letters:
+            return letters
     for end in ends:
-        named = letters_at(text, end, options)[0]
-        if named:
-            return named
+        letters = letters_at(text, end, options)[0]
+        if letters:
+            return letters
     return set()
 
 
-def _texts_at(text: str, start: int, options: OptionTexts) -> set[str]:
+def _words_at(text: str, start: int, options: OptionTexts) -> set[str]:
+    """Return the options named by their words from a place on, with letters in brackets behind; a question has none."""
     rest = folded(text[start : start + 2 * options.longest + _AHEAD])
-    named: set[str] = set()
-    while found := options.at_start(rest):
-        letter, end = found
+    letters: set[str] = set()
+    while option := options.at_start(rest):
+        letter, end = option
         rest = rest[end:]
         if _ASKED.match(rest):
             return set()
-        named.add(letter)
+        letters.add(letter)
         given = _GIVEN.match(rest)
         if given and given[1].upper() in options.letters:
-            named.add(given[1].upper())
+            letters.add(given[1].upper())
         link = _TEXT_LINK.match(rest)
         if not link:
             break
         rest = rest[link.end() :]
-    return named
+    return letters
 
 
 def _names_an_option(text: str, match: re.Match[str], options: OptionTexts) -> bool:
+    """Return whether a letter names an option: not an article, a part of a formula, nor one that is asked or denied."""
     letter, closed = match[1], match[2]
     rest = text[match.end() : match.end() + _AHEAD]
     if _is_glued(rest, closed) or _ASKED.match(rest) or _DENIED.match(rest):
         return False
     if letter.islower():
         return letter.upper() in options.letters and (bool(closed) or _ENDS.match(rest) is not None)
-    if closed or _stands_without_a_word(text, match, options):
+    if closed or _NO_WORD_FOLLOWS.match(rest):
+        return True
+    own = options.at_start(folded(text[match.end() : match.end() + options.longest + _AHEAD]))
+    if own is not None and own[0] == letter:
         return True
     return letter != "I" and _OTHER_WORD_FOLLOWS.match(rest) is not None
 
 
 def _is_glued(rest: str, closed: str) -> bool:
-    """Whether a letter goes on as something else; behind a bracket anything may stand."""
+    """Return whether a letter goes on as something else; behind a bracket anything may stand."""
     if not closed:
         return _GLUED.match(rest) is not None
     return closed[-1] in "\"'”’" and rest[:1].isalnum()
 
 
-def _stands_without_a_word(text: str, match: re.Match[str], options: OptionTexts) -> bool:
-    """Whether no word follows that would make an article of the letter, or only the option's own."""
-    rest = text[match.end() : match.end() + options.longest + _AHEAD]
-    if _NO_WORD_FOLLOWS.match(rest):
-        return True
-    found = options.at_start(folded(rest))
-    return found is not None and found[0] == match[1]
-
-
-def _goes_on(text: str, match: re.Match[str], link: str, options: OptionTexts) -> bool:
-    """Whether a letter behind a comma, an «and» or an «or» is one more of a list."""
+def _continues_a_list(text: str, match: re.Match[str], link: str, options: OptionTexts) -> bool:
+    """Return whether a letter behind a comma, an «and» or an «or» is one more of a list."""
     rest = text[match.end() : match.end() + _AHEAD]
     if match[1] not in options.letters or _is_glued(rest, match[2]):
         return False
@@ -276,9 +268,9 @@ def _goes_on(text: str, match: re.Match[str], link: str, options: OptionTexts) -
     return re.match(r" (?!and\b|or\b)\w", rest) is None
 
 
-def _contradicted(text: str, end: int, named: set[str], options: OptionTexts) -> set[str]:
-    """The other option whose words, and no more, stand behind a letter on its line."""
+def _option_behind(text: str, end: int, options: OptionTexts) -> set[str]:
+    """Return the option whose words, and no more, stand behind a letter on its line."""
     line_end = text.find("\n", end, end + options.longest + _AHEAD)
     rest = text[end : line_end if line_end >= 0 else end + options.longest + _AHEAD]
-    other = options.exactly(rest[_BEFORE_TEXT.match(rest).end() :])  # type: ignore[union-attr]
-    return {other} - named if other else set()
+    option = options.exactly(rest[_BEFORE_TEXT.match(rest).end() :])  # type: ignore[union-attr]
+    return {option} if option else set()

@@ -8,9 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from skill_evaluator.display import probability
 from skill_evaluator.records.record import Record
-from skill_evaluator.reports.comparison import comparison_markdown, print_comparison
+from skill_evaluator.reports.comparison import comparison_markdown, print_comparison, signed
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
-from skill_evaluator.reports.verdict_tables import signed
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.history import history_of

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.records.record import Record
-from skill_evaluator.reports.calibration import calibration_markdown, print_calibration
+from skill_evaluator.reports.sensitivity import calibration_markdown, print_calibration
 from skill_evaluator.verdicts.calibration import Calibration, calibrate
 from skill_evaluator.verdicts.rules import Waiver
 
+from tests.support.markdown import read_page
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules
 
@@ -119,7 +120,7 @@ def test_the_page_shows_measured_beside_nominal(found: Calibration, capsys: pyte
     for shown in (text, page):
         assert f"false alarms {found.false_alarms:.1%} of 100, nominal at most 5.0%" in shown
         assert "halves of 4 replicates in 12 cases, 3 measures" in shown
-    assert page.count("\n| ") == 8
+    assert len(read_page(page).tables[0]) == 8
     print_calibration(found, "json")
     assert Calibration.model_validate_json(capsys.readouterr().out) == found
 

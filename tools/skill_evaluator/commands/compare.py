@@ -16,8 +16,8 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Settings, VerdictName, load_settings
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.selection import choose, choose_candidate, entry_of, of_models, read_entries, record_of
-from skill_evaluator.reports.calibration import print_calibration
 from skill_evaluator.reports.comparison import print_comparison
+from skill_evaluator.reports.sensitivity import print_calibration
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.calibration import calibrate as measured
 from skill_evaluator.verdicts.comparability import Pair

@@ -26,7 +26,7 @@ from skill_evaluator.library.versions import Problem, read_versions
 from skill_evaluator.providers import Kinds, kinds_of
 from skill_evaluator.records.selection import newest_of_versions, of_models, read_entries, record_of
 from skill_evaluator.reports.plan import plan_markdown, print_plan
-from skill_evaluator.reports.sizing import print_sizing
+from skill_evaluator.reports.sensitivity import print_sizing
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.asking import refuse_amounts
 from skill_evaluator.runner.prices import input_sizes

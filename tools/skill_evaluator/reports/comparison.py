@@ -1,25 +1,29 @@
-"""A comparison for people: the verdict first, then why, where, and how sure; text, Markdown or JSON."""
+"""A comparison for people: the verdict, then the reasons, the tables, and how to read them.
 
-from collections.abc import Iterator
+A decided `ComparisonResult` comes in; text, Markdown or JSON goes out. A terminal gets the columns that fit it.
+"""
+
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from skill_evaluator.display import number, probability
 from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Format, Sheet, markdown_table, print_result
-from skill_evaluator.reports.verdict_tables import (
-    MARKS,
-    MOST_CASES,
-    MOST_FIELDS,
-    STYLES,
-    case_sheet,
-    field_sheet,
-    measure_sheet,
-    moved,
-    run_sheet,
-)
-from skill_evaluator.verdicts.results import ComparisonResult, MeasureResult, ModelVerdict
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.verdicts.results import CaseChange, ComparisonResult, MeasureResult, ModelVerdict, Scope
 from skill_evaluator.verdicts.rules import WORST_FIRST
 
+STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
+MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
+_MOST_CASES, _MOST_FIELDS, _MOST_FIELDS_OF_A_CASE = 10, 10, 4
+_STANDINGS = {
+    "stable_right": "right",
+    "stable_wrong": "wrong",
+    "flaky": "flaky",
+    "stable": "stable",
+    "unscored": "unscored",
+}
+_NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "q", "detects", "n"})
 _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
     "scope: on these fixtures, where n counts answers; beyond them, on cases not seen, where n counts cases",
@@ -27,7 +31,7 @@ _LEGEND = (
 
 
 def print_comparison(result: ComparisonResult, form: Format) -> None:
-    """Write it to stdout."""
+    """Print a comparison to stdout."""
     print_result(
         form,
         json=lambda: result.model_dump(mode="json"),
@@ -39,9 +43,10 @@ def print_comparison(result: ComparisonResult, form: Format) -> None:
 def _text(result: ComparisonResult) -> Iterator[Sheet | Text]:
     yield _headline(result.verdict, f"{result.skill}: {result.verdict} {_scope(result)}")
     for model in _worst_first(result):
+        versions = " → ".join(_versions(model))
         yield Text()
-        yield _headline(model.verdict, f"{MARKS[model.verdict]} {model.model_id}: {model.verdict} · {_steps(model)}")
-        yield Text(visible(_beside(model, result.gate)))
+        yield _headline(model.verdict, f"{MARKS[model.verdict]} {model.model_id}: {model.verdict} · {versions}")
+        yield Text(visible(_other_verdicts(model, result.gate)))
         yield from (Text(visible(f"  {reason}")) for reason in (*model.reasons, *_waivers(model)))
         for sheet, more in _sheets(model, narrow=True):
             yield Text()
@@ -55,21 +60,22 @@ def _text(result: ComparisonResult) -> Iterator[Sheet | Text]:
 
 
 def comparison_markdown(result: ComparisonResult) -> str:
-    """The page: nothing in it that came from outside is taken for mark-up."""
+    """Return the page. Text from outside stands in code spans, so that none of it is taken for mark-up."""
     lines = [f"## {code_span(result.skill)}: {result.verdict} {_scope(result)}", ""]
     for model in _worst_first(result):
+        versions = " → ".join(map(code_span, _versions(model)))
         lines += [f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {model.verdict}", ""]
-        lines += [f"{_code_steps(model)} · {_beside(model, result.gate)}", ""]
+        lines += [f"{versions} · {_other_verdicts(model, result.gate)}", ""]
         lines += [f"- {code_span(reason)}" for reason in (*model.reasons, *_waivers(model))]
-        lines += _unfolding(model)
+        lines += _folded_tables(model)
     lines += [f"- {code_span(line)}" for line in _left_out(result)]
     legend = [line.replace("*", "\\*") for line in _LEGEND]
     lines += ["", " · ".join([*legend, f"q: p adjusted over {result.family}; α {result.alpha:g}"])]
     return "\n".join(lines) + "\n"
 
 
-def _unfolding(model: ModelVerdict) -> Iterator[str]:
-    """The tables of a model, folded up unless it is worse: a page of many models is to be taken in at a glance."""
+def _folded_tables(model: ModelVerdict) -> Iterator[str]:
+    """Yield the tables of a model, folded up unless it regressed: a page of many models stays short."""
     folded = model.verdict != "regressed"
     if folded:
         yield from ("", "<details><summary>The figures</summary>")
@@ -90,56 +96,192 @@ def _headline(verdict: str, words: str) -> Text:
     return Text(visible(words), style=STYLES.get(verdict, "bold"))
 
 
-def _sheets(model: ModelVerdict, *, narrow: bool) -> Iterator[tuple[Sheet, str]]:
-    """Every table that has a row, and what is left out of it."""
-    if model.metrics:
-        yield measure_sheet(model.metrics, narrow=narrow), ""
-    fields = field_sheet(model.fields, narrow=narrow)
-    if fields.rows:
-        yield fields, _more(len(moved(model.fields)) - MOST_FIELDS, " fields")
-    for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
-        if changes:
-            yield case_sheet(f"{title}: {len(changes)}", changes), _more(len(changes) - MOST_CASES)
-    yield run_sheet(model), ""
-
-
-def _more(count: int, of: str = "") -> str:
-    return f"… and {count} more{of}" if count > 0 else ""
-
-
 def _scope(result: ComparisonResult) -> str:
     if result.gate == "fixtures":
         return f"on these fixtures; beyond them {result.generalises}"
     return "beyond these fixtures"
 
 
-def _steps(model: ModelVerdict) -> str:
-    before = "" if model.baseline is None else f"{model.baseline.skill_version} → "
-    return f"{before}{model.candidate.skill_version}"
+def _versions(model: ModelVerdict) -> list[str]:
+    return [run.skill_version for run in (model.baseline, model.candidate) if run is not None]
 
 
-def _code_steps(model: ModelVerdict) -> str:
-    before = "" if model.baseline is None else f"{code_span(model.baseline.skill_version)} → "
-    return f"{before}{code_span(model.candidate.skill_version)}"
-
-
-def _beside(model: ModelVerdict, gate: str) -> str:
-    """What the verdict leaves open: the other question, agreement between replicates, and how much was measured."""
+def _other_verdicts(model: ModelVerdict, gate: str) -> str:
+    """Word the verdicts that do not decide, and how much was measured."""
     beyond = [f"beyond these fixtures: {model.generalises}"] if gate == "fixtures" else []
     return " · ".join([*beyond, f"agreement between replicates: {model.stability}", f"coverage {model.coverage:.2f}"])
 
 
 def _waivers(model: ModelVerdict) -> Iterator[str]:
-    for one in (*model.metrics, *model.fields):
-        if one.waived is not None:
-            yield _waiver(one)
-
-
-def _waiver(one: MeasureResult) -> str:
-    assert one.waived is not None  # noqa: S101 (for the type checker)
-    how = "waived until" if one.waived.in_force else "its waiver expired on"
-    return f"{one.metric}: {how} {one.waived.expires}: {one.waived.reason}"
+    for result in (*model.metrics, *model.fields):
+        if result.waived is not None:
+            state = "waived until" if result.is_waived else "its waiver expired on"
+            yield f"{result.metric}: {state} {result.waived.expires}: {result.waived.reason}"
 
 
 def _left_out(result: ComparisonResult) -> list[str]:
     return [f"{model_id} is left out: {why}" for model_id, why in result.left_out.items()]
+
+
+def _sheets(model: ModelVerdict, *, narrow: bool) -> Iterator[tuple[Sheet, str]]:
+    """Yield every table that has a row, and a line on the rows that were cut off."""
+    if model.metrics:
+        yield _measure_sheet(model.metrics, narrow=narrow), ""
+    fields = _fields_worth_showing(model.fields)
+    if fields:
+        yield _field_sheet(fields[:_MOST_FIELDS], narrow=narrow), _more(len(fields) - _MOST_FIELDS, " fields")
+    for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
+        if changes:
+            yield _case_sheet(f"{title}: {len(changes)}", changes), _more(len(changes) - _MOST_CASES)
+    yield _run_sheet(model), ""
+
+
+def _more(count: int, of: str = "") -> str:
+    return f"… and {count} more{of}" if count > 0 else ""
+
+
+def _measure_sheet(metrics: Sequence[MeasureResult], *, narrow: bool) -> Sheet:
+    """Return the table of metrics: a row on these fixtures, and below it a row beyond them."""
+    figures = ("95 % interval", *(() if narrow else ("p",)), "q", "detects", "n")
+    rows = [row for result in metrics for row in _measure_rows(result, figures)]
+    columns = ("metric", "before → after", "change", "scope", *figures, "verdict")
+    return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}))
+
+
+def _measure_rows(result: MeasureResult, columns: Sequence[str]) -> Iterator[list[Cell]]:
+    mark = {"critical": " *", "supporting": "", "advisory": " (advisory)"}[result.tier]
+    first = [
+        Cell(result.metric + mark, code=True),
+        Cell(arrow(result.baseline, result.candidate)),
+        Cell(signed(result.difference)),
+    ]
+    verdict = _verdict_cell(result.fixtures.verdict, result)
+    if result.kind == "reproducibility" and result.fixtures.verdict == result.generalises.verdict:
+        yield [*first, Cell("both"), *_scope_cells(result.fixtures, columns), verdict]
+        return
+    yield [*first, Cell("fixtures"), *_scope_cells(result.fixtures, columns), verdict]
+    beyond = [Cell(""), Cell(""), Cell(""), Cell("beyond"), *_scope_cells(result.generalises, columns)]
+    yield [*beyond, _verdict_cell(result.generalises.verdict)]
+
+
+def _scope_cells(scope: Scope, columns: Sequence[str]) -> list[Cell]:
+    figures = {
+        "95 % interval": _interval(scope),
+        "p": probability(scope.p),
+        "q": probability(scope.q),
+        "detects": number(scope.detectable_drop),
+        "n": f"{scope.n:,}" if scope.n else "–",
+    }
+    return [Cell(figures[column]) for column in columns]
+
+
+def _verdict_cell(verdict: str, result: MeasureResult | None = None) -> Cell:
+    """Return the cell of a verdict. With the result it belongs to, it says whether a waiver accepts it."""
+    if result is None or result.waived is None:
+        return Cell(verdict, STYLES.get(verdict, ""))
+    return Cell(verdict + (", waived" if result.is_waived else ", waiver expired"), STYLES.get(verdict, ""))
+
+
+def _fields_worth_showing(fields: Sequence[MeasureResult]) -> list[MeasureResult]:
+    """Return the fields that moved or weigh: those beyond chance first, then by weight and by difference."""
+
+    def interest(field: MeasureResult) -> tuple[bool, bool, float, str]:
+        certain = field.verdict in ("regressed", "improved")
+        return not certain, field.tier == "advisory", -abs(field.difference or 0.0), field.metric
+
+    return sorted((field for field in fields if field.difference or field.tier != "advisory"), key=interest)
+
+
+def _field_sheet(fields: Sequence[MeasureResult], *, narrow: bool) -> Sheet:
+    """Return the table of fields, with how each stands in the cases before and after."""
+    figures = ("before → after", "change", *(() if narrow else ("95 % interval",)), "q")
+    columns = ("field", *figures, "verdict", "cases in which it is")
+    rows = [_field_row(field, figures) for field in fields]
+    return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))
+
+
+def _field_row(field: MeasureResult, columns: Sequence[str]) -> list[Cell]:
+    mark = {"critical": " *", "supporting": " (supporting)", "advisory": ""}[field.tier]
+    figures = {
+        "before → after": arrow(field.baseline, field.candidate),
+        "change": signed(field.difference),
+        "95 % interval": _interval(field),
+        "q": probability(field.q),
+    }
+    return [
+        Cell(field.metric + mark, code=True),
+        *(Cell(figures[column]) for column in columns),
+        _verdict_cell(field.verdict, field),
+        Cell(_standings(field)),
+    ]
+
+
+def _standings(field: MeasureResult) -> str:
+    """Word the number of cases by standing, where it changed: `right 12 → 5, wrong 0 → 6`."""
+    before, after = field.profile_before or {}, field.profile_after or {}
+    changed = [name for name in _STANDINGS if before.get(name, 0) != after.get(name, 0)]
+    counts = (f"{_STANDINGS[name]} {before.get(name, 0)} → {after.get(name, 0)}" for name in changed)
+    return ", ".join(counts) or "as before"
+
+
+def _case_sheet(title: str, changes: Sequence[CaseChange]) -> Sheet:
+    """Return the table of cases that broke or were fixed, with the right answers to each field that changed."""
+    rows = []
+    for change in changes[:_MOST_CASES]:
+        counts = [f"{path} {count}" for path, count in change.fields.items()]
+        shown, more = ", ".join(counts[:_MOST_FIELDS_OF_A_CASE]), len(counts) - _MOST_FIELDS_OF_A_CASE
+        fields = Cell(shown + (f" and {more} more" if more > 0 else ""), code=True) if counts else Cell("–")
+        rows.append([Cell(change.case_id, code=True), Cell(arrow(change.before, change.after)), fields])
+    columns = (title, "before → after", "right answers by field, before → after")
+    return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({title}))
+
+
+def _run_sheet(model: ModelVerdict) -> Sheet:
+    """Return the table of the two runs: how they went, what they took, and the failures by kind."""
+    runs = [run for run in (model.baseline, model.candidate) if run is not None]
+    failures = sorted({kind for run in runs for kind, count in run.failures.items() if count})
+    rows = [
+        _facts("run", [run.run_id for run in runs], code=True),
+        _facts("served model", [run.served_model or "–" for run in runs], code=True),
+        _facts("replicates", [str(run.replicates) for run in runs]),
+        _facts("answered", [f"{run.coverage * 100:.4g} %" for run in runs]),
+        *(_amounts(kind, [run.failures.get(kind, 0) for run in runs], "{:,.0f}", code=True) for kind in failures),
+        _amounts("input tokens", [run.input_tokens for run in runs], "{:,.0f}"),
+        _amounts("output tokens", [run.output_tokens for run in runs], "{:,.0f}"),
+        _amounts("cost", [run.cost_usd for run in runs], "${:,.4f}"),
+        _amounts("latency, median", [run.latency_p50_s for run in runs], "{:.2f} s"),
+        _amounts("latency, 95 % below", [run.latency_p95_s for run in runs], "{:.2f} s"),
+    ]
+    columns = ("the run", "candidate", "change") if len(runs) == 1 else ("the runs", "before", "after", "change")
+    return Sheet(columns=columns, rows=rows, numbers=frozenset({"change"}))
+
+
+def _facts(name: str, values: Sequence[str], *, code: bool = False) -> list[Cell]:
+    return [Cell(name), *(Cell(value, code=code) for value in values), Cell("")]
+
+
+def _amounts(name: str, amounts: Sequence[float | None], form: str, *, code: bool = False) -> list[Cell]:
+    measured = [amount for amount in amounts if amount is not None]
+    cells = [Cell("–" if amount is None else form.format(amount)) for amount in amounts]
+    return [Cell(name, code=code), *cells, Cell(_relative_change(*measured) if len(measured) == 2 else "")]
+
+
+def _relative_change(before: float, after: float) -> str:
+    share = round((after / before - 1) * 100) if before else None
+    if before == after or share == 0:
+        return "="
+    return f"{after:+g}" if share is None else f"{share:+} %"
+
+
+def arrow(before: float | None, after: float | None) -> str:
+    """Write two scores, the earlier first."""
+    return f"{number(before)} → {number(after)}"
+
+
+def signed(value: float | None) -> str:
+    """Write a difference of scores; one that rounds to zero has no sign."""
+    return "–" if value is None else f"{value:+.3f}" if round(value, 3) else "0.000"
+
+
+def _interval(scope: Scope | MeasureResult) -> str:
+    return "–" if scope.ci95 is None else f"{signed(scope.ci95[0])} to {signed(scope.ci95[1])}"

@@ -1,11 +1,12 @@
-"""A history for other programs: CSV, one line a run and metric; JUnit XML, one test case a model and step.
+"""A component's history: versions beside models for people; CSV and JUnit XML for other programs.
 
-A history for people: which version made it worse, then versions beside models; text, Markdown or JSON.
+Rows of a leaderboard or a finished `History` come in. CSV has a line for each run and metric, JUnit XML a test case for
+each model and step.
 """
 
 import csv
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,9 +17,10 @@ from skill_evaluator.display import number, probability
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result, write
 from skill_evaluator.records.record import Row, Summary
-from skill_evaluator.reports.verdict_tables import MARKS, STYLES, arrow
-from skill_evaluator.verdicts.history import Change, History, ModelHistory, Point, Step
+from skill_evaluator.reports.comparison import MARKS, STYLES, arrow
+from skill_evaluator.verdicts.history import Change, History, ModelHistory, Point
 
+_LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
 _COLUMNS = (
     "skill",
     "version",
@@ -40,81 +42,11 @@ _COLUMNS = (
     "n",
 )
 _FORMULA = ("=", "+", "-", "@")
-
-
-def print_csv(rows: Iterable[Row]) -> None:
-    """Write every run to stdout, the oldest first; incomplete ones and those under a scenario say so."""
-    write("")  # where stdout's encoding lacks a character, its escape is printed
-    sheet = csv.writer(sys.stdout, lineterminator="\n")
-    sheet.writerow(_COLUMNS)
-    for row in sorted(rows, key=lambda one: (one.timestamp, one.run_id)):
-        for kind, summaries in (("accuracy", row.accuracy), ("reproducibility", row.reproducibility)):
-            for metric, summary in summaries.items():
-                sheet.writerow(map(_csv_cell, _line(row, kind, metric, summary)))
-
-
-def _line(row: Row, kind: str, metric: str, summary: Summary) -> Iterator[Any]:
-    yield from (row.skill, row.skill_version, row.model_id, row.served_model, row.run_id, row.timestamp, row.scenario)
-    yield from (row.complete, row.coverage, row.replicates, row.n_cases, kind, metric, summary.strict_mean)
-    yield from (summary.ci95 or (None, None))
-    yield from (summary.mean, summary.n)
-
-
-def _csv_cell(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula is given an apostrophe, as OWASP advises («CSV injection»)."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str):
-        return value
-    text = visible(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def print_junit(history: History) -> None:
-    """Write the steps to stdout: regressed fails, what says nothing either way is skipped."""
-    root = ElementTree.Element("testsuites", name=visible(history.skill))
-    for model in history.models:
-        _suite(root, history, model)
-    for count in ("tests", "failures", "errors", "skipped"):
-        root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
-    ElementTree.indent(root)
-    write('<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n")
-
-
-def _suite(root: ElementTree.Element, history: History, model: ModelHistory) -> None:
-    suite = ElementTree.SubElement(root, "testsuite", name=visible(f"{history.skill}.{model.model_id}"))
-    steps = [(point, point.step) for point in model.points if point.step is not None]
-    for point, step in steps:
-        _test(suite, history, model, point, step)
-    verdicts = [step.verdict for _, step in steps]
-    suite.set("tests", str(len(verdicts)))
-    suite.set("failures", str(verdicts.count("regressed")))
-    suite.set("errors", "0")
-    suite.set("skipped", str(verdicts.count("inconclusive") + verdicts.count("incomparable")))
-
-
-def _test(suite: ElementTree.Element, history: History, model: ModelHistory, point: Point, step: Step) -> None:
-    test = ElementTree.SubElement(
-        suite,
-        "testcase",
-        classname=visible(f"{history.skill}.{model.model_id}"),
-        name=visible(f"{step.before} → {point.version}"),
-        time="0",
-    )
-    reasons = [visible(reason) for reason in step.reasons]
-    said = f"{step.verdict}: {reasons[0]}" if reasons else step.verdict
-    if step.verdict == "regressed":
-        failure = ElementTree.SubElement(test, "failure", message=said, type=step.verdict)
-        failure.text = "\n".join(reasons)
-    elif step.verdict in ("inconclusive", "incomparable"):
-        ElementTree.SubElement(test, "skipped", message=said)
-
-
-_LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
+_NO_CHANGE = "no change beyond chance"
 
 
 def print_history(history: History, form: Format) -> None:
-    """Write it to stdout."""
+    """Print a history to stdout."""
     print_result(
         form,
         json=lambda: history.model_dump(mode="json"),
@@ -124,71 +56,58 @@ def print_history(history: History, form: Format) -> None:
 
 
 def _text(history: History) -> Iterator[Sheet | Text]:
-    yield Text(visible(f"{history.skill}: {_title(history)}"), style="bold")
+    yield Text(visible(f"{history.skill}: {_title(history.metric)}"), style="bold")
     for model in history.models:
         for change in model.changes:
-            yield Text(visible(f"{model.model_id}: {_said(change)}"), style=_style(change))
+            yield Text(visible(f"{model.model_id}: {_worded(change)}"), style=STYLES[_verdict(change)])
         yield from (Text(visible(f"{model.model_id}: {remark}"), style="yellow") for remark in model.remarks)
     if not any(model.changes for model in history.models):
-        yield Text("no change beyond chance")
+        yield Text(_NO_CHANGE)
     yield Text()
-    yield _sheet(history, _names(history))
+    yield _sheet(history, *(model.model_id for model in history.models))
     yield Text()
     yield Text(_LEGEND, style="dim")
-    yield Text(_explained(history), style="dim")
+    yield Text(_explanation(history), style="dim")
 
 
 def _markdown(history: History) -> str:
-    title = _title(history.model_copy(update={"metric": code_span(history.metric)}))
-    lines = [f"## {code_span(history.skill)}: {title}", ""]
+    lines = [f"## {code_span(history.skill)}: {_title(code_span(history.metric))}", ""]
     for model in history.models:
-        said = [*map(_said, model.changes), *model.remarks]
-        lines += [f"- {code_span(model.model_id)}: {code_span(one)}" for one in said]
+        findings = [*map(_worded, model.changes), *model.remarks]
+        lines += [f"- {code_span(model.model_id)}: {code_span(finding)}" for finding in findings]
     if not any(model.changes for model in history.models):
-        lines.append("- no change beyond chance")
-    table = markdown_table(_sheet(history, [code_span(name) for name in _names(history)]))
-    return "\n".join([*lines, "", table, f"{_LEGEND} · {_explained(history)}"]) + "\n"
+        lines.append(f"- {_NO_CHANGE}")
+    table = markdown_table(_sheet(history, *(code_span(model.model_id) for model in history.models)))
+    return "\n".join([*lines, "", table, f"{_LEGEND} · {_explanation(history)}"]) + "\n"
 
 
-def _title(history: History) -> str:
-    return f"{history.metric} by version, each against the one before"
+def _title(metric: str) -> str:
+    return f"{metric} by version, each against the one before"
 
 
-def _explained(history: History) -> str:
+def _explanation(history: History) -> str:
     where = "on these fixtures" if history.gate == "fixtures" else "beyond these fixtures"
     return f"strict means, verdicts {where}; changes: best split of a model's versions, α {history.alpha:g}"
 
 
-def _style(change: Change) -> str:
-    return STYLES["regressed" if change.direction == "worse" else "improved"]
+def _verdict(change: Change) -> str:
+    return "regressed" if change.direction == "worse" else "improved"
 
 
-def _said(change: Change) -> str:
-    mark = MARKS["regressed" if change.direction == "worse" else "improved"]
+def _worded(change: Change) -> str:
     also = f"; at the same time {'; '.join(change.remarks)}" if change.remarks else ""
     return (
-        f"{mark} {change.direction} from {change.version} on: {arrow(change.before, change.after)} "
+        f"{MARKS[_verdict(change)]} {change.direction} from {change.version} on: {arrow(change.before, change.after)} "
         f"(q {probability(change.q)}, {change.n_cases} cases){also}"
     )
 
 
-def _sheet(history: History, names: Sequence[str]) -> Sheet:
-    """Versions beside models; a version that a model was not evaluated at is left empty."""
+def _sheet(history: History, *names: str) -> Sheet:
+    """Return versions beside models, the lowest first. A cell is empty where a model was not evaluated."""
     by_model = [{point.version: point for point in model.points} for model in history.models]
-    rows = [
-        [Cell(version, code=True), *(_cell(points.get(version)) for points in by_model)]
-        for version in _versions(history.models)
-    ]
+    versions = sorted({version for points in by_model for version in points}, key=semver.Version.parse)
+    rows = [[Cell(version, code=True), *(_cell(points.get(version)) for points in by_model)] for version in versions]
     return Sheet(columns=("version", *names), rows=rows)
-
-
-def _names(history: History) -> list[str]:
-    return [model.model_id for model in history.models]
-
-
-def _versions(models: list[ModelHistory]) -> list[str]:
-    """Every version, the lowest first."""
-    return sorted({point.version for model in models for point in model.points}, key=semver.Version.parse)
 
 
 def _cell(point: Point | None) -> Cell:
@@ -197,3 +116,67 @@ def _cell(point: Point | None) -> Cell:
     if point.step is None:
         return Cell(number(point.strict_mean))
     return Cell(f"{number(point.strict_mean)} {MARKS[point.step.verdict]}", STYLES.get(point.step.verdict, ""))
+
+
+def print_csv(rows: Iterable[Row]) -> None:
+    """Print every run to stdout, the oldest first, also incomplete runs and those under a scenario."""
+    write("")  # where stdout's encoding lacks a character, its escape is printed
+    sheet = csv.writer(sys.stdout, lineterminator="\n")
+    sheet.writerow(_COLUMNS)
+    for row in sorted(rows, key=lambda row: (row.timestamp, row.run_id)):
+        for kind, summaries in (("accuracy", row.accuracy), ("reproducibility", row.reproducibility)):
+            for metric, summary in summaries.items():
+                sheet.writerow(map(_csv_cell, _csv_line(row, kind, metric, summary)))
+
+
+def _csv_line(row: Row, kind: str, metric: str, summary: Summary) -> Iterator[Any]:
+    yield from (row.skill, row.skill_version, row.model_id, row.served_model, row.run_id, row.timestamp, row.scenario)
+    yield from (row.complete, row.coverage, row.replicates, row.n_cases, kind, metric, summary.strict_mean)
+    yield from (summary.ci95 or (None, None))
+    yield from (summary.mean, summary.n)
+
+
+def _csv_cell(value: Any) -> Any:
+    """Write a value so that no spreadsheet takes it for a formula: OWASP advises an apostrophe («CSV injection»)."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def print_junit(history: History) -> None:
+    """Print the steps to stdout as tests: regressed is a failure, inconclusive and incomparable are skipped."""
+    suites = ElementTree.Element("testsuites", name=visible(history.skill))
+    for model in history.models:
+        _add_suite(suites, f"{history.skill}.{model.model_id}", model)
+    for count in ("tests", "failures", "errors", "skipped"):
+        suites.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
+    ElementTree.indent(suites)
+    write('<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n")
+
+
+def _add_suite(suites: ElementTree.Element, name: str, model: ModelHistory) -> None:
+    suite = ElementTree.SubElement(suites, "testsuite", name=visible(name))
+    verdicts = []
+    for point in model.points:
+        if point.step is None:
+            continue
+        step = f"{point.step.before} → {point.version}"
+        test = ElementTree.SubElement(suite, "testcase", classname=visible(name), name=visible(step), time="0")
+        _add_outcome(test, point.step.verdict, [visible(reason) for reason in point.step.reasons])
+        verdicts.append(point.step.verdict)
+    suite.set("tests", str(len(verdicts)))
+    suite.set("failures", str(verdicts.count("regressed")))
+    suite.set("errors", "0")
+    suite.set("skipped", str(verdicts.count("inconclusive") + verdicts.count("incomparable")))
+
+
+def _add_outcome(test: ElementTree.Element, verdict: str, reasons: list[str]) -> None:
+    message = ": ".join([verdict, *reasons[:1]])
+    if verdict == "regressed":
+        failure = ElementTree.SubElement(test, "failure", message=message, type=verdict)
+        failure.text = "\n".join(reasons)
+    elif verdict in ("inconclusive", "incomparable"):
+        ElementTree.SubElement(test, "skipped", message=message)

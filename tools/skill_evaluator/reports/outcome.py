@@ -8,8 +8,7 @@ from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import abridged, code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
-from skill_evaluator.reports.comparison import comparison_markdown
-from skill_evaluator.reports.verdict_tables import MARKS
+from skill_evaluator.reports.comparison import MARKS, comparison_markdown
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.rules import WORST_FIRST
 

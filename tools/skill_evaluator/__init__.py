@@ -28,7 +28,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The names of `__all__`, imported when first asked for, so that `import skill_evaluator` stays cheap."""
+    """Import a name of `__all__` at its first use, so that `import skill_evaluator` stays cheap."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from skill_evaluator import api

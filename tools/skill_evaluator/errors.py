@@ -1,6 +1,6 @@
 """The exceptions a user can meet, and the exit codes of every command.
 
-Each says in one line what is wrong, where, and what to do; anything else that escapes is a bug (exit 1).
+An error says in one line what is wrong, where, and what to do; any other exception that escapes is a bug (exit 1).
 """
 
 EXIT_OK = 0
@@ -40,7 +40,7 @@ class LeaderboardError(SkillEvaluatorError):
 
 
 class PlanError(SkillEvaluatorError):
-    """A plan of evaluations cannot be made, or what was brought does not belong to it."""
+    """A plan of evaluations cannot be made, or an artifact does not belong to it."""
 
 
 class AuditError(SkillEvaluatorError):
@@ -48,7 +48,7 @@ class AuditError(SkillEvaluatorError):
 
 
 class GitError(SkillEvaluatorError):
-    """git is missing, refuses, or does not know a commit. Of a failed command: what it printed, its exit code."""
+    """git is missing, refuses, or does not know a commit; `output` and `code` are those of a failed command."""
 
     def __init__(self, message: str, output: str = "", code: int | None = None) -> None:
         super().__init__(message)

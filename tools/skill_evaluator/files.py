@@ -1,6 +1,6 @@
-"""Files in and out: YAML and JSON that name their place when broken, atomic replacement, locks, JSON Lines.
+"""Files in and out: YAML and JSON whose errors name the place, atomic replacement, locks, JSON Lines.
 
-The only importer of yaml. A reader of a file written here sees the old content or the new, never a part.
+The only importer of yaml. A reader of a file that is written here sees the old content or the new, never a part.
 """
 
 import contextlib
@@ -14,7 +14,6 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
 from skill_evaluator.text import finite_float, key_path, refuse_constant
@@ -24,11 +23,13 @@ if TYPE_CHECKING:  # a dry run takes no lock and need not wait for the library
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
+_UMASK = os.umask(0o022)  # it can be read only by setting it
+os.umask(_UMASK)
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class FrozenModel(BaseModel):
-    """A part of a file that this program writes; keys of a later version are left aside."""
+    """A part of a file that this program writes; keys of a later version are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -81,7 +82,7 @@ def read_yaml(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any
 def parse_front_matter(
     text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError
 ) -> tuple[dict[str, Any], str]:
-    """The YAML mapping at the head of a Markdown file, and the rest; raise `error` when there is none."""
+    """Split a Markdown file into the YAML mapping at its head and the rest; raise `error` when there is none."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
         raise error(f"{where}:1: no front matter; begin the file with ---, name: and version: lines, ---")
@@ -105,7 +106,7 @@ def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any
 
 
 def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> ModelT:
-    """Type a value read from `where`; raise `error` with the key path of the first thing wrong."""
+    """Check a value read from `where` against a model; raise `error` with the key path of the first thing wrong."""
     try:
         return model.model_validate(value)
     except ValidationError as problem:
@@ -113,27 +114,10 @@ def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEva
 
 
 def first_problem(problem: ValidationError) -> str:
-    """The first thing that pydantic found wrong, with its key path."""
+    """Say the first thing that pydantic finds wrong, with its key path and without its vocabulary."""
     first = problem.errors(include_url=False)[0]
-    place = key_path(first["loc"])
-    return f"{_in_words(first)}{f' at {place}' if place else ''}"
-
-
-def read_versioned(
-    model: type[ModelT], path: Path, key: str, newest: int, error: type[SkillEvaluatorError] = ConfigError
-) -> ModelT:
-    """Read a JSON file that says its version under `key`; raise `error` when it is broken or of a newer one."""
-    value = read_json(path, error)
-    version = value.get(key) if isinstance(value, dict) else None
-    if isinstance(version, int) and version > newest:
-        raise error(f"{path} has {key} {version}, this evaluator knows {newest}; upgrade it")
-    return validated(model, value, path, error)
-
-
-def _in_words(problem: ErrorDetails) -> str:
-    """pydantic's message, or one without its vocabulary where that would not help a user."""
-    context = problem.get("ctx", {})
-    return {
+    context = first.get("ctx", {})
+    message = {
         "model_type": "a mapping of keys to values is expected",
         "dict_type": "a mapping of keys to values is expected",
         "dataclass_type": "a mapping of keys to values is expected",
@@ -144,15 +128,28 @@ def _in_words(problem: ErrorDetails) -> str:
         "too_short": f"at least {_entries(context.get('min_length', 1))} expected",
         "too_long": f"at most {_entries(context.get('max_length', 1))} expected",
         "value_error": str(context.get("error", "")),
-    }.get(problem["type"]) or problem["msg"]
+    }.get(first["type"]) or first["msg"]
+    place = key_path(first["loc"])
+    return f"{message}{f' at {place}' if place else ''}"
 
 
 def _entries(count: int) -> str:
     return "one entry is" if count == 1 else f"{count} entries are"
 
 
+def read_versioned(
+    model: type[ModelT], path: Path, key: str, newest: int, error: type[SkillEvaluatorError] = ConfigError
+) -> ModelT:
+    """Read a JSON file with a version under `key`; raise `error` when it is broken or of a newer version."""
+    value = read_json(path, error)
+    version = value.get(key) if isinstance(value, dict) else None
+    if isinstance(version, int) and version > newest:
+        raise error(f"{path} has {key} {version}, this evaluator knows {newest}; upgrade it")
+    return validated(model, value, path, error)
+
+
 def json_text(value: Any) -> str:
-    """JSON as this project writes it to files: two spaces, UTF-8, a newline at the end."""
+    """Format a value as the JSON of this project's files: two spaces, UTF-8, a newline at the end."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -165,7 +162,7 @@ def replace_text(path: Path, content: str) -> None:
 
 
 def replace_blocks(path: Path, blocks: Iterable[str]) -> None:
-    """Write a text that comes in blocks, as `replace_text` does one that is whole."""
+    """Write a text that comes in blocks as `replace_text` writes a whole one."""
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -182,15 +179,6 @@ def replace_blocks(path: Path, blocks: Iterable[str]) -> None:
             raise
 
 
-def _current_umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
-_UMASK = _current_umask()
-
-
 @contextlib.contextmanager
 def storing(path: Path) -> Iterator[None]:
     """Turn the system's refusal to write `path` into a StorageError that names it."""
@@ -202,7 +190,7 @@ def storing(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """Hold a lock against every other process of this machine; raises StorageError when it is not to be had."""
+    """Hold a lock against every other process of this machine; raise StorageError when another keeps it."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):
@@ -219,7 +207,7 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
 
 
 def try_lock(lock_path: Path) -> "FileLock | None":
-    """Take a lock if it is free, to be released by the caller; None when another process has it."""
+    """Take a lock if it is free, for the caller to release; None when another process has it."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):
@@ -232,9 +220,9 @@ def try_lock(lock_path: Path) -> "FileLock | None":
 
 
 class LinesWriter:
-    """Appends JSON Lines; a line is handed to the system before `append` returns, so a killed process loses none.
+    """A JSON Lines file to append to; `append` hands a line to the system, so a killed process loses none.
 
-    A torn last line left by an earlier crash is closed off first, so that it cannot swallow the next one.
+    A torn last line of an earlier crash is closed off first, so that it cannot swallow the next one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -246,7 +234,7 @@ class LinesWriter:
                 self._write(b"\n")
 
     def append(self, value: Any) -> None:
-        """Write one value as a line; raises StorageError (and leaves a whole number of lines) when refused."""
+        """Write one value as a line; raise StorageError when refused, with no part of the line left behind."""
         line = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
         with storing(self.path):
             self._write(line.encode("utf-8", "backslashreplace"))
@@ -261,7 +249,7 @@ class LinesWriter:
                 raise
 
     def close(self) -> None:
-        """Bring what was appended to the disk itself and close; raises StorageError."""
+        """Bring the lines to the disk itself and close; raise StorageError."""
         with storing(self.path):
             os.fsync(self._handle.fileno())
             self._handle.close()
@@ -279,10 +267,10 @@ def _ends_torn(path: Path) -> bool:
 def read_lines(
     path: Path, error: type[SkillEvaluatorError] = ConfigError, *, torn_lines: bool = False
 ) -> Iterator[tuple[int, Any]]:
-    """Yield (line number, value) of a JSON Lines file; a line that is not JSON raises `error` with its number.
+    """Yield line number and value of each line of a JSON Lines file; raise `error` for a line that is not JSON.
 
-    With `torn_lines` such a line is passed over: a crash in mid-write leaves one at the end, or, once a
-    writer came after it, closed off in the middle.
+    With `torn_lines` such a line is skipped: a crash in mid-write leaves one at the end, or in the middle once
+    another writer has closed it off.
     """
     try:
         with path.open("rb") as handle:

@@ -1,6 +1,6 @@
-"""A git repository, read and written by its plumbing: no work tree and no index of anybody's is touched.
+"""A git repository, read and written by git's plumbing, which leaves the user's work tree and index alone.
 
-The only importer of git, late: most commands never ask it anything.
+The only importer of git, which is imported late since most commands need none of it.
 """
 
 import os
@@ -25,14 +25,14 @@ _IDENTITY = {
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _REJECTED = re.compile(r"^!\t.*\[(?:remote )?rejected\] \((.*)\)", re.MULTILINE)
 _MOVED = re.compile(r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value")
-_NO = 1  # how git ends that was asked a question; when it cannot or will not answer, it ends otherwise
+_NO = 1  # git's exit code when the answer to a question is no; when it cannot answer, the code is another
 
 
 class Repository:
-    """The repository that a path is in. Paths of files in it are relative to its `root`, with `/` between."""
+    """The repository that a path is in; the paths of its files are relative to its `root`, with `/` between."""
 
     def __init__(self, path: Path) -> None:
-        """Open it; raises GitError where there is none, or git refuses it."""
+        """Open the repository; raise GitError when there is none, or git refuses it."""
         git = _git()
         if not git.GIT_OK:
             raise GitError("git is not installed, or not in PATH")
@@ -45,7 +45,7 @@ class Repository:
         self.root = Path(self._repo.working_tree_dir)
 
     def commit(self, ref: str) -> str | None:
-        """The commit a name stands for; None for one that is empty, all zeros or not here (a force push lost it).
+        """Return the commit of a name; None when the name is empty, all zeros or not here (a force push lost it).
 
         Raises GitError when git refuses the repository (it belongs to another user).
         """
@@ -59,51 +59,51 @@ class Repository:
             return None
 
     def main_branch(self) -> str:
-        """The branch that others start from: as the remote calls it, else `main` if there is one, else the current."""
-        named = self._symbolic("refs/remotes/origin/HEAD")
-        if named is not None:
-            return named.removeprefix("origin/")
+        """Return the branch that others start from: the remote's default, else `main` if any, else the current."""
+        default = self._resolve_symbolic("refs/remotes/origin/HEAD")
+        if default is not None:
+            return default.removeprefix("origin/")
         if self._text("for-each-ref", "refs/heads/main", "refs/remotes/origin/main"):
             return "main"
-        return self._symbolic("HEAD") or "main"
+        return self._resolve_symbolic("HEAD") or "main"
 
-    def _symbolic(self, name: str) -> str | None:
-        """The branch that a name points to; None where it points to none."""
+    def _resolve_symbolic(self, name: str) -> str | None:
+        """Return the branch that a name points to, if any."""
         try:
             return self._text("symbolic-ref", "--quiet", "--short", name).strip()
         except GitError:
             return None
 
     def place(self, path: Path) -> str:
-        """A path as git names it; raises GitError for one outside of the repository."""
+        """Return a path as git names it; raise GitError when it is outside of the repository."""
         try:
             return path.resolve().relative_to(self.root.resolve()).as_posix()
         except ValueError:
             raise GitError(f"{path} is outside of the repository {self.root}") from None
 
     def files(self, commit: str, folder: str) -> dict[str, str]:
-        """Every file below a folder at a commit: path → blob."""
+        """List every file below a folder at a commit: path → blob."""
         below = [] if folder in ("", ".") else ["--", f"{folder}/"]
         listed = self._text("ls-tree", "-r", "-z", "--full-tree", commit, *below)
         entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
         return {path: mode.split()[2] for mode, _, path in entries if mode.split()[1] == "blob"}
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """What is in each blob."""
+        """Read what each blob holds."""
         wanted = list(dict.fromkeys(blobs))
         if not wanted:
             return {}
         stream: bytes = self._run("cat-file", "--batch", given="".join(f"{blob}\n" for blob in wanted).encode())
-        found, at = {}, 0
+        contents, at = {}, 0
         for blob in wanted:
             end = stream.index(b"\n", at)
             size = int(stream[at:end].split()[2])
-            found[blob] = stream[end + 1 : end + 1 + size]
+            contents[blob] = stream[end + 1 : end + 1 + size]
             at = end + size + 2
-        return found
+        return contents
 
     def fetch(self, remote: str, branch: str) -> str | None:
-        """The commit a remote's branch is at now, brought here; None when it has no such branch."""
+        """Fetch a remote's branch and return its commit; None when the remote has no such branch."""
         here = f"refs/remotes/{remote}/{branch}"
         how = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force")
         try:
@@ -115,7 +115,7 @@ class Repository:
         return self.commit(here)
 
     def is_ancestor(self, commit: str, other: str) -> bool:
-        """Whether `other` has `commit` in its history (or is it)."""
+        """Return whether `commit` is `other` or in its history."""
         try:
             self._run("merge-base", "--is-ancestor", commit, other)
         except GitError as problem:
@@ -125,16 +125,16 @@ class Repository:
         return True
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes], message: str) -> str | None:
-        """A commit: the tree of its last parent (none: a first commit) with files added or replaced.
+        """Write a commit: the tree of its last parent, or an empty one, with files added or replaced.
 
-        None when that changes nothing of that parent.
+        Returns None, and writes none, when that parent has all files already.
         """
         base = parents[-1] if parents else None
         with tempfile.TemporaryDirectory(prefix="skill-evaluator-") as folder:
             index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
             if base is not None:
                 self._run("read-tree", base, env=index)
-            blobs = self._stored(files.values(), Path(folder))
+            blobs = self._write_blobs(files.values(), Path(folder))
             lines = [f"100644 {blob}\t{path}\0" for path, blob in zip(files, blobs, strict=True)]
             self._run("update-index", "-z", "--index-info", given="".join(lines).encode(), env=index)
             tree = self._text("write-tree", env=index).strip()
@@ -143,8 +143,8 @@ class Repository:
         onto = [word for parent in parents for word in ("-p", parent)]
         return self._text("commit-tree", tree, *onto, "-m", message, env=_IDENTITY).strip()
 
-    def _stored(self, contents: Iterable[bytes], folder: Path) -> list[str]:
-        """The blobs of some contents, by one command however many they are; `folder` takes them meanwhile."""
+    def _write_blobs(self, contents: Iterable[bytes], folder: Path) -> list[str]:
+        """Write all contents as blobs by one command, out of files in a temporary `folder`."""
         names = []
         for number, content in enumerate(contents):
             names.append(str(folder / f"{number}"))
@@ -153,7 +153,7 @@ class Repository:
         return written.decode().split()
 
     def push(self, remote: str, commit: str, branch: str) -> bool:
-        """Move a remote's branch forward to a commit; False when somebody else moved it since it was fetched.
+        """Move a remote's branch forward to a commit; return False when somebody else moved it after the fetch.
 
         Raises GitError when the remote refuses for another reason (no permission, a protected branch).
         """
@@ -173,12 +173,12 @@ class Repository:
         return self._run(*arguments, env=env).decode("utf-8", "surrogateescape")
 
     def _run(self, *arguments: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-        """What one git command printed; raises GitError."""
+        """Run one git command and return what it printed; raise GitError."""
         with tempfile.TemporaryFile() as stdin:
             stdin.write(given)
             stdin.seek(0)
             options: dict[str, Any] = {"with_extended_output": True, "with_exceptions": False}
-            code, printed, said = self._repo.git.execute(
+            code, printed, errors = self._repo.git.execute(
                 ["git", *arguments],
                 istream=stdin,
                 stdout_as_string=False,
@@ -187,14 +187,14 @@ class Repository:
                 **options,
             )
         if code:
-            complaint = _CREDENTIALS.sub("", said if isinstance(said, str) else said.decode("utf-8", "replace"))
+            complaint = _CREDENTIALS.sub("", errors if isinstance(errors, str) else errors.decode("utf-8", "replace"))
             output = printed.decode("utf-8", "replace")
             raise GitError(f"git {arguments[0]} failed: {complaint}", output=output, code=code)
         return bytes(printed)
 
 
 def within(folder: str, name: str) -> str:
-    """The path of what is in a folder, as git names it.
+    """Join a folder and a name, as git names paths.
 
     >>> within("components", "a"), within(".", "a")
     ('components/a', 'a')
@@ -203,10 +203,10 @@ def within(folder: str, name: str) -> str:
 
 
 def commit_of(path: Path) -> str | None:
-    """The last commit that touched a path, `-dirty` when it was changed since; None outside git or never committed.
+    """Return the last commit that touched a path, with `-dirty` when the path was changed since.
 
-    None also where git is not installed or refuses the repository (it belongs to another user): a paid run must not
-    be lost over it.
+    None outside git and when never committed; also when git is not installed or refuses the repository (it belongs to
+    another user), since a paid run must not be lost over that.
     """
     git = _git()
     path = path.resolve()

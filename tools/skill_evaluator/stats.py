@@ -12,12 +12,12 @@ Interval = tuple[float, float]
 
 
 def mean_or_none(values: Sequence[float]) -> float | None:
-    """Arithmetic mean; None of nothing."""
+    """Return the arithmetic mean; None without values."""
     return fmean(values) if values else None
 
 
 def total_or_none(values: Iterable[float | None]) -> float | None:
-    """Sum; None where a value is not known.
+    """Return the sum; None when a value is None.
 
     >>> total_or_none([1.0, 2.5]), total_or_none([1.0, None]), total_or_none([])
     (3.5, None, 0.0)
@@ -31,16 +31,17 @@ def total_or_none(values: Iterable[float | None]) -> float | None:
 
 
 def stdev_or_none(values: Sequence[float]) -> float | None:
-    """Sample standard deviation (n − 1); None for fewer than two values."""
+    """Return the sample standard deviation (n − 1); None for fewer than two values."""
     return stdev(values) if len(values) > 1 else None
 
 
 def unit_interval(values: Sequence[float]) -> Interval | None:
-    """95 % interval of the mean of n independent values in [0, 1]; None for fewer than two.
+    """Return the 95 % interval of the mean of n independent values in [0, 1]; None for fewer than two.
 
-    All values 0 or 1: `rate_interval`. Otherwise Student's t on the log-odds of the mean (delta method), which widens
-    towards the middle as skewed scores near an edge need, with the variance of one value more, half the range away.
-    Nothing varied: a value unseen in n trials has probability at most 1 − 0.05^(1/n), and may lie anywhere in [0, 1].
+    Values that are all 0 or 1 have their `rate_interval`. Others have Student's t on the log-odds of the mean (delta
+    method), which widens towards the middle as skewed scores near an edge need; its variance counts one value more,
+    half the range away.
+    Where nothing varies, a value unseen in n trials has probability at most 1 − 0.05^(1/n) and may be any in [0, 1].
 
     >>> low, high = unit_interval([1.0] * 10)
     >>> round(low, 3), high
@@ -61,9 +62,10 @@ def unit_interval(values: Sequence[float]) -> Interval | None:
 
 
 def rate_interval(successes: int, n: int) -> Interval:
-    """95 % interval of a rate: Clopper and Pearson's with half of the observed outcome's probability in either tail.
+    """Return the 95 % mid-P interval of a rate: half of the observed outcome's probability is in either tail.
 
-    Mid-P, Berry and Armitage 1995 (doi:10.2307/2348891): covers no less than 92 %, where Wilson's falls to 86 %.
+    That is Clopper and Pearson's, amended by Berry and Armitage 1995 (doi:10.2307/2348891): it covers no less than
+    92 %, where Wilson's falls to 86 %.
 
     >>> [round(bound, 4) for bound in rate_interval(8, 10)]
     [0.4805, 0.965]
@@ -71,17 +73,17 @@ def rate_interval(successes: int, n: int) -> Interval:
     from scipy.special import bdtr
 
     def below(rate: float) -> float:
-        """The probability of fewer successes, with half of that of as many."""
+        """Return the probability of fewer successes, with half of that of as many."""
         fewer = float(bdtr(successes - 1, n, rate)) if successes else 0.0
         return (fewer + float(bdtr(successes, n, rate))) / 2
 
     tail = (1 - CONFIDENCE) / 2
-    low = 0.0 if successes == 0 else _falls_to(below, 1 - tail)
-    return low, 1.0 if successes == n else _falls_to(below, tail)
+    low = 0.0 if successes == 0 else _find_crossing(below, 1 - tail)
+    return low, 1.0 if successes == n else _find_crossing(below, tail)
 
 
-def _falls_to(falling: Callable[[float], float], level: float) -> float:
-    """Where in [0, 1] a falling function crosses a level, by bisection."""
+def _find_crossing(falling: Callable[[float], float], level: float) -> float:
+    """Find where in [0, 1] a falling function crosses a level, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -94,24 +96,24 @@ def _exp(step: float) -> float:
 
 
 def load_quantiles() -> None:
-    """Import what `t_quantile` needs, so that it is there when it is asked (0.2 s)."""
+    """Import what `t_quantile` needs ahead of its first call (0.2 s)."""
     import scipy.special  # noqa: F401
 
 
 def t_quantile(degrees: int) -> float:
-    """The 97.5 % quantile of Student's t."""
+    """Return the 97.5 % quantile of Student's t."""
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, 0.5 + CONFIDENCE / 2))
 
 
 def rounded(value: float | None, digits: int = 6) -> float | None:
-    """A number as records keep it; None stays None."""
+    """Round a number as records keep it; None stays None."""
     return None if value is None else round(value, digits)
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """Quantile by linear interpolation between order statistics (Hyndman and Fan 1996, type 7); None of nothing."""
+    """Return a quantile by linear interpolation of order statistics (Hyndman and Fan 1996, type 7); None of nothing."""
     if not values:
         return None
     ordered = sorted(values)

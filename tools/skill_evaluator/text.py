@@ -1,6 +1,6 @@
-"""Text in, text out: normalisation, tokens, canonical JSON, key paths, digests and the nearest known name.
+"""Text in, text out: normalisation, words, canonical JSON, key paths, digests and the nearest of some names.
 
-Its own module because scoring, configuration and error messages must agree on what «the same text» is.
+Its own module because scoring, configuration and error messages must agree on which texts and values are the same.
 """
 
 import difflib
@@ -17,7 +17,7 @@ _WORD = re.compile(r"\w+", re.UNICODE)
 
 
 def normalise(text: str) -> str:
-    """NFC text with runs of white space folded to one space and none at the ends."""
+    """Bring text to NFC, with single spaces and none at the ends."""
     return " ".join((text if text.isascii() else unicodedata.normalize("NFC", text)).split())
 
 
@@ -27,50 +27,50 @@ def without_punctuation(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Case-folded words of a text, in order: what token F1 and ROUGE-L count."""
+    """Split a text into its case-folded words, which token F1 and ROUGE-L count."""
     return _WORD.findall(normalise(text).casefold())
 
 
 def canonical_json(value: Any) -> str:
-    """The one JSON text of equal values: keys sorted, null members dropped, whole floats as integers, text as NFC.
+    """Write all equal values as the same JSON: keys sorted, no null members, whole floats as integers, text in NFC.
 
     >>> canonical_json({"b": 1.0, "a": None}) == canonical_json({"b": 1})
     True
     """
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
-    """One frame per level of nesting (a comprehension has its own): values may be hundreds of levels deep."""
+def _canonical(value: Any) -> Any:
+    # Loops, since a comprehension takes a second frame for each level of nesting: there may be hundreds of levels.
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     if isinstance(value, dict):
         members = {}
         for key, child in _members(value).items():
-            members[key] = _plain(child)
+            members[key] = _canonical(child)
         return members
     if isinstance(value, list):
         items = []
         for child in value:
-            items.append(_plain(child))
+            items.append(_canonical(child))
         return items
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _members(value: dict[str, Any]) -> dict[str, Any]:
-    """An object's members that are not null, by the names of their keys."""
+    """Return an object's members that are not null, with their keys in NFC."""
     if None in value.values():
         value = {key: child for key, child in value.items() if child is not None}
     return with_nfc_keys(value)
 
 
 def with_nfc_keys(value: dict[str, Any]) -> dict[str, Any]:
-    """An object by the names of its keys in NFC; the object itself where its keys are these names."""
+    """Return an object with its keys in NFC, unless that would make two keys one."""
     return value if "".join(value).isascii() else rename_keys(value, keys_by_nfc_name(value))
 
 
 def keys_by_nfc_name(value: dict[str, Any]) -> dict[str, str]:
-    """The keys of an object that are not NFC, by their name in NFC; none where that would make two keys one."""
+    """Map the keys of an object that are not NFC: NFC → key; none when that would make two keys one."""
     if "".join(value).isascii():
         return {}
     names = {unicodedata.normalize("NFC", key): key for key in value}
@@ -78,7 +78,7 @@ def keys_by_nfc_name(value: dict[str, Any]) -> dict[str, str]:
 
 
 def rename_keys(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """An object with its keys renamed; `names` are new name → key."""
+    """Return an object with some keys renamed; `names` maps new name → key."""
     if not names:
         return value
     new = {key: name for name, key in names.items()}
@@ -86,7 +86,7 @@ def rename_keys(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, An
 
 
 def frozen(value: Any) -> Hashable:
-    """One hashable form of all equal JSON values (of nested tuples, so that it is made and compared quickly).
+    """Turn all equal JSON values into the same hashable one: nested tuples, which are made and compared quickly.
 
     >>> frozen({"b": 1.0, "a": None}) == frozen({"b": 1}), frozen([1]) == frozen([True])
     (True, False)
@@ -109,39 +109,39 @@ def frozen(value: Any) -> Hashable:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def same_json(one: Any, other: Any) -> bool:
-    """Whether two values have the same canonical text; quicker than making both.
+def same_json(value: Any, other: Any) -> bool:
+    """Return whether two values have the same canonical JSON; quicker than writing both.
 
     >>> same_json({"b": 1.0, "a": None}, {"b": 1}), same_json([1], [True])
     (True, False)
     """
-    if isinstance(one, dict) and isinstance(other, dict):
-        one, other = _members(one), _members(other)
-        if one.keys() != other.keys():
+    if isinstance(value, dict) and isinstance(other, dict):
+        value, other = _members(value), _members(other)
+        if value.keys() != other.keys():
             return False
-        for key, child in one.items():  # noqa: SIM110 (a generator is one more frame per level of nesting)
+        for key, child in value.items():  # noqa: SIM110 (a generator is one more frame per level of nesting)
             if not same_json(child, other[key]):
                 return False
         return True
-    if isinstance(one, list) and isinstance(other, list):
-        if len(one) != len(other):
+    if isinstance(value, list) and isinstance(other, list):
+        if len(value) != len(other):
             return False
-        for left, right in zip(one, other, strict=True):  # noqa: SIM110
+        for left, right in zip(value, other, strict=True):  # noqa: SIM110
             if not same_json(left, right):
                 return False
         return True
-    if isinstance(one, str) and isinstance(other, str):
-        return one == other or unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+    if isinstance(value, str) and isinstance(other, str):
+        return value == other or unicodedata.normalize("NFC", value) == unicodedata.normalize("NFC", other)
+    return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
 
 
 def refuse_constant(name: str) -> Any:
-    """For `parse_constant`: NaN and Infinity are not JSON."""
+    """Refuse NaN and Infinity, which are not JSON; made for `parse_constant`."""
     raise ValueError(f"{name} is not a JSON value")
 
 
 def finite_float(text: str) -> float:
-    """For `parse_float`: a number that no float can hold is none that could be compared."""
+    """Read a number; refuse one that no float can hold. Made for `parse_float`."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text} is more than a number may be")
@@ -149,7 +149,7 @@ def finite_float(text: str) -> float:
 
 
 def key_path(location: tuple[int | str, ...]) -> str:
-    """`("models", 2, "provider")` → `models[2].provider`."""
+    """Write a location as a path: `("models", 2, "provider")` → `models[2].provider`."""
     path = ""
     for part in location:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
@@ -163,7 +163,7 @@ def digest(content: str | bytes) -> str:
 
 
 def letters_of(options: Sequence[str]) -> str:
-    """The letters that stand for so many options.
+    """Return the letters of options.
 
     >>> letters_of(("Paris", "Lyon", "Nice"))
     'ABC'
@@ -172,7 +172,7 @@ def letters_of(options: Sequence[str]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things.
+    """Write a number of things.
 
     >>> counted(1, "case"), counted(2, "case")
     ('1 case', '2 cases')
@@ -181,7 +181,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
-    """The first names of a list, and how many more there are.
+    """Write the first names of a list, and how many more there are.
 
     >>> listed(["a", "b", "c"], most=2)
     'a, b and 1 more'
@@ -189,26 +189,26 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`(did you mean 'x'?)` when a known name is close, else the list of known names."""
-    names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Write `(did you mean 'x'?)` when one of the names is close, else list them all."""
+    choices = sorted(names)
+    close = difflib.get_close_matches(name, choices, n=1, cutoff=0.6)
     if close:
         return f"(did you mean '{close[0]}'?)"
-    return f"(known: {', '.join(names)})" if names else "(none is known)"
+    return f"(known: {', '.join(choices)})" if choices else "(none is known)"
 
 
-def nearest_path(path: str, known: Collection[str]) -> str:
-    """`nearest` among paths: those below it, else a close one, else those that end in the nearest name, else all.
+def nearest_path(path: str, paths: Collection[str]) -> str:
+    """Write the paths below this one, else the nearest, else those that end in the nearest name, else all.
 
     >>> nearest_path("price", ["total", "lines[].price"]), nearest_path("lines", ["line", "lines[].price"])
     ('(known: lines[].price)', '(known: lines[].price)')
     """
-    inside = [other for other in known if path and other.startswith((f"{path}.", f"{path}[]"))]
+    inside = [other for other in paths if path and other.startswith((f"{path}.", f"{path}[]"))]
     if inside:
         return f"(known: {', '.join(sorted(inside))})"
-    names = {other: other.rpartition(".")[2] for other in known}
+    names = {other: other.rpartition(".")[2] for other in paths}
     close = difflib.get_close_matches(path.rpartition(".")[2], names.values(), n=1)
-    if difflib.get_close_matches(path, known) or not close:
-        return nearest(path, known)
+    if difflib.get_close_matches(path, paths) or not close:
+        return nearest(path, paths)
     return nearest(path, [other for other, name in names.items() if name in close])

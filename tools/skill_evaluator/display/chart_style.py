@@ -1,4 +1,4 @@
-"""How charts look: colours that the colour-blind tell apart, white paper under any theme, and no font but the generic.
+"""The look of charts: colours that the colour-blind tell apart, a white ground under any theme, a generic font.
 
 A finished altair chart in, SVG out.
 """
@@ -26,7 +26,7 @@ _WIDE, _NARROW = 1.0, 0.56  # of the font size
 
 
 def grade_scales(grades: Sequence[str]) -> tuple[alt.Scale, alt.Scale]:
-    """Colour and shape of each grade, the best first."""
+    """Return the scales of colour and shape for grades, the best first."""
     shapes = [_SHAPES[at % len(_SHAPES)] for at in range(len(grades))]
     if len(grades) <= len(_FEW):
         return alt.Scale(domain=grades, range=_FEW[: len(grades)]), alt.Scale(domain=grades, range=shapes)
@@ -35,34 +35,34 @@ def grade_scales(grades: Sequence[str]) -> tuple[alt.Scale, alt.Scale]:
 
 
 def grade_legend() -> alt.Legend:
-    """Above the chart, in one line, in the colours of the points."""
+    """Return the legend of the grades: one line above the chart, in the colours of the points."""
     return alt.Legend(title="grade", orient="top", direction="horizontal", symbolOpacity=1)
 
 
 def short_name(name: str) -> str:
-    """A name as a label beside a point; the table has it in full."""
+    """Cut a name to the length of a label beside a point; the table has it in full."""
     text = name_text(name)
     return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
 
 
 def text_width(text: str) -> float:
-    """About how many pixels a label takes, on the safe side."""
+    """Estimate how many pixels a label takes, rather too many than too few."""
     return FONT_SIZE * sum(_WIDE if unicodedata.east_asian_width(mark) in "WF" else _NARROW for mark in text)
 
 
 def title(text: str, *remarks: str, width: float = 800) -> alt.TitleParams:
-    """A heading with remarks below it, broken where the chart ends."""
+    """Return a heading with remarks below it, broken where the chart ends."""
     lines = [line for remark in remarks for line in textwrap.wrap(remark, max(_SHORTEST_LINE, int(width / 5.6)))]
     return alt.TitleParams(text=text, subtitle=lines, anchor="start", frame="group", offset=12)
 
 
 def drawn_from(values: Sequence[Any]) -> alt.Chart:
-    """A layer with its values in it: a chart reads no file."""
+    """Return a layer that holds its values, since a chart reads no file."""
     return alt.Chart(alt.InlineData(values=list(values)))
 
 
 def svg(chart: Any) -> str:
-    """The chart drawn; it asks for nothing from anywhere."""
+    """Draw a chart as SVG, which loads nothing from elsewhere."""
     spec = chart.configure(
         background="white",
         font="sans-serif",

@@ -1,4 +1,4 @@
-"""Tables that are drawn twice: fitted and coloured on a terminal (one line a row through a pipe), and as Markdown."""
+"""Tables, shown fitted and coloured on a terminal, plainly through a pipe (a line for each row), or as Markdown."""
 
 import io
 import sys
@@ -28,7 +28,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """A table; columns named in `numbers` are set to the right, those in `whole` broken only if very long."""
+    """A table; columns in `numbers` are aligned right, those in `whole` are broken only if very long."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -52,7 +52,7 @@ def _terminal_table(sheet: Sheet, width: int) -> Table:
 
 
 def markdown_table(sheet: Sheet) -> str:
-    """The table as GitHub reads it."""
+    """Write a table as GitHub's Markdown."""
     lines = [" | ".join(sheet.columns), "|".join("---:" if name in sheet.numbers else "---" for name in sheet.columns)]
     lines += [" | ".join(code_span(cell.text) if cell.code else cell.text for cell in row) for row in sheet.rows]
     return "".join(f"| {line} |\n" for line in lines)
@@ -101,7 +101,7 @@ def write(page: str) -> None:
 
 
 def _accept_everything() -> None:
-    """Where stdout's encoding lacks a character, its escape is printed."""
-    reconfigure = getattr(sys.stdout, "reconfigure", None)  # which a stream of a test may lack
+    """Print the escape of a character that stdout's encoding lacks."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)  # a test's stream may lack it
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")

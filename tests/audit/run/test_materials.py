@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest, read_manifest, write_manifest
-from skill_evaluator.audit.run.materials import Size, default_scenarios, draw_audit, drawn, read_materials
+from skill_evaluator.audit.run.materials import Size, default_scenarios, draw_audit, draw_questions, read_materials
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.schedule import Shard
@@ -47,14 +47,14 @@ SIZES = st.lists(st.integers(1, 8), min_size=1, max_size=3)
 
 @given(st.permutations(IDS), st.integers(1, 40), st.integers(0, 99))
 def test_the_draw_is_by_seed_and_benchmark_alone(names: list[str], questions: int, seed: int) -> None:
-    chosen = drawn(names, questions, seed, "b")
-    assert chosen == drawn(IDS, questions, seed, "b")
+    chosen = draw_questions(names, questions, seed, "b")
+    assert chosen == draw_questions(IDS, questions, seed, "b")
     assert chosen == sorted(set(chosen))
     assert len(chosen) == min(questions, len(IDS))
 
 
 def test_another_seed_and_another_benchmark_draw_others() -> None:
-    assert len({tuple(drawn(IDS, 10, seed, name)) for seed in range(5) for name in ("a", "b")}) == 10
+    assert len({tuple(draw_questions(IDS, 10, seed, name)) for seed in range(5) for name in ("a", "b")}) == 10
 
 
 @given(SIZES, st.integers(1, 4), st.integers(1, 5))

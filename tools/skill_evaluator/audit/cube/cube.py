@@ -1,10 +1,7 @@
-"""The cube: what every model scored in every scenario on every benchmark, and, where it is known, on every question.
+"""The cube: what every model scored in every scenario on every benchmark and, where it is known, on every question.
 
-The one value that reading tables, reading runs and all statistics of an audit share.
-
-What a cube lacks: named, and refused, or treated as the user says. Never filled in, never averaged over in silence.
-
-A table may lack cells, runs may lack answers to questions; whatever is left out is left out for every model.
+The one value that tables, runs and all statistics of an audit share. What a cube lacks is refused, or left out as the
+user says, and then for every model; it is never filled in and never averaged over in silence.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +22,7 @@ Floats = NDArray[np.float64]
 class Outcomes:
     """One benchmark, question by question. `scores`: float32 [models, scenarios, questions, replicates] in [0, 1].
 
-    NaN is «not measured»: a provider's failure or a call that was not made, never a wrong answer.
+    NaN is "not measured": a provider's failure or a call that was not made, never a wrong answer.
     """
 
     questions: tuple[str, ...]
@@ -33,12 +30,12 @@ class Outcomes:
 
     @property
     def replicates(self) -> int:
-        """Answers a question was asked for."""
+        """The number of answers that each question was asked for."""
         return int(self.scores.shape[3])
 
     @cached_property
     def means(self) -> Floats:
-        """Over the replicates that were measured, [models, scenarios, questions] in [0, 1]; NaN where none was."""
+        """The means over measured replicates, [models, scenarios, questions] in [0, 1]; NaN where none was measured."""
         scores = self.scores
         if self.replicates == 1:
             return scores[..., 0].astype(np.float64)
@@ -50,7 +47,7 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCost:
-    """What a model took in the audit: USD a call (None: unknown) and the median seconds an answer took."""
+    """The cost of a model in the audit: USD a call (None: unknown) and the median seconds of an answer."""
 
     usd_per_call: float | None
     latency_s: float | None
@@ -61,7 +58,8 @@ class Cube:
     """`scores`: [models, scenarios, benchmarks], per cent right, without holes. `weights` of the benchmarks sum to 1.
 
     `outcomes` by benchmark, where single answers are known; `questions` by benchmark, where at least their number is.
-    `spending` and `answers` (how many became what: scored, unparseable, …) by model, where runs tell.
+    `spending` and `answers` (how many were scored, unparseable, …) by model, where runs tell.
+    `treatment`: what was left out, in words.
     """
 
     models: tuple[str, ...]
@@ -82,12 +80,12 @@ class Cube:
 
     @property
     def replicates(self) -> int | None:
-        """Answers a question, where they are known (the fewest over the benchmarks)."""
-        return None if self.outcomes is None else min(one.replicates for one in self.outcomes.values())
+        """The number of answers a question, the fewest over the benchmarks; None where single answers are not known."""
+        return None if self.outcomes is None else min(outcomes.replicates for outcomes in self.outcomes.values())
 
 
 def equal_or_given(benchmarks: Sequence[str], weights: Mapping[str, float]) -> Floats:
-    """Weights of the benchmarks that sum to 1; 1 each unless given."""
+    """Return weights of the benchmarks that sum to 1, in proportion to those given; a benchmark not named weighs 1."""
     raw = np.array([weights.get(name, 1.0) for name in benchmarks], dtype=np.float64)
     return np.asarray(raw / raw.sum(), dtype=np.float64)
 
@@ -106,9 +104,12 @@ def cube_of_scores(
     missing: Missing = "refuse",
     where: str = "the table",
 ) -> Cube:
-    """A cube of scores in per cent, [models, scenarios, benchmarks], NaN where a cell is missing; raises AuditError."""
+    """Make a cube of scores in per cent, [models, scenarios, benchmarks], with NaN where a cell is missing.
+
+    Raise AuditError for missing cells, unless `missing` says what to leave out.
+    """
     holes: NDArray[np.bool_] = np.asarray(np.isnan(scores).any(axis=2))
-    kept_models, kept_scenarios = _kept(models, scenarios, holes, missing, where, "cell")
+    kept_models, kept_scenarios = _keep_complete(models, scenarios, holes, missing, where, "cell")
     return Cube(
         models=tuple(models[index] for index in kept_models),
         scenarios=tuple(scenarios[index] for index in kept_scenarios),
@@ -130,30 +131,30 @@ def cube_of_outcomes(
     answers: Mapping[str, Mapping[str, int]] | None = None,
     where: str = "the audit",
 ) -> Cube:
-    """A cube of single answers. A question that some replicate of a cell answered counts as answered there.
+    """Make a cube of single answers; a question that some replicate of a cell answered counts as answered there.
 
-    Raises AuditError where a question has no answer at all in some cell, unless `missing` says what to leave out.
+    Raise AuditError where a question has no answer at all in some cell, unless `missing` says what to leave out.
     """
     treatment = None
     if missing == "questions":
-        outcomes, treatment = _answered_everywhere(outcomes, where)
+        outcomes, treatment = _keep_answered(outcomes, where)
     holes = np.zeros((len(models), len(scenarios)), dtype=bool)
-    for one in outcomes.values():
-        holes |= _unanswered(one).any(axis=2)
-    kept_models, kept_scenarios = _kept(models, scenarios, holes, missing, where, "answer")
+    for benchmark in outcomes.values():
+        holes |= _unanswered(benchmark).any(axis=2)
+    kept_models, kept_scenarios = _keep_complete(models, scenarios, holes, missing, where, "answer")
     kept = {
-        name: Outcomes(questions=one.questions, scores=one.scores[np.ix_(kept_models, kept_scenarios)])
-        for name, one in outcomes.items()
+        name: Outcomes(questions=benchmark.questions, scores=benchmark.scores[np.ix_(kept_models, kept_scenarios)])
+        for name, benchmark in outcomes.items()
     }
     names = tuple(models[index] for index in kept_models)
     return Cube(
         models=names,
         scenarios=tuple(scenarios[index] for index in kept_scenarios),
         benchmarks=tuple(kept),
-        scores=np.stack([100.0 * one.means.mean(axis=2) for one in kept.values()], axis=2),
+        scores=np.stack([100.0 * benchmark.means.mean(axis=2) for benchmark in kept.values()], axis=2),
         weights=equal_or_given(tuple(kept), weights),
         outcomes=kept,
-        questions={name: len(one.questions) for name, one in kept.items()},
+        questions={name: len(benchmark.questions) for name, benchmark in kept.items()},
         spending={name: spent for name, spent in (spending or {}).items() if name in names},
         answers={name: counts for name, counts in (answers or {}).items() if name in names},
         treatment=treatment or _left_out(models, scenarios, kept_models, kept_scenarios),
@@ -161,26 +162,27 @@ def cube_of_outcomes(
 
 
 def _unanswered(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """[models, scenarios, questions]: not one replicate was measured."""
+    """Return where not one replicate was measured, [models, scenarios, questions]."""
     return np.asarray(np.isnan(outcomes.scores).all(axis=3))
 
 
-def _answered_everywhere(outcomes: Mapping[str, Outcomes], where: str) -> tuple[dict[str, Outcomes], str | None]:
-    """The questions that every model answered in every scenario, and which were left out for it."""
+def _keep_answered(outcomes: Mapping[str, Outcomes], where: str) -> tuple[dict[str, Outcomes], str | None]:
+    """Keep the questions that every model answered in every scenario; return also which were left out, in words."""
     kept, dropped = {}, []
-    for name, one in outcomes.items():
-        complete = ~np.asarray(_unanswered(one).any(axis=(0, 1)))
+    for name, benchmark in outcomes.items():
+        complete = ~np.asarray(_unanswered(benchmark).any(axis=(0, 1)))
         if not complete.any():
             raise AuditError(f"{where}: no question of '{name}' has an answer from every model in every scenario")
+        questions = list(zip(benchmark.questions, complete, strict=True))
         kept[name] = Outcomes(
-            questions=tuple(question for question, keeps in zip(one.questions, complete, strict=True) if keeps),
-            scores=one.scores[:, :, complete],
+            questions=tuple(question for question, keeps in questions if keeps),
+            scores=benchmark.scores[:, :, complete],
         )
-        dropped += [f"{name}/{question}" for question, keeps in zip(one.questions, complete, strict=True) if not keeps]
+        dropped += [f"{name}/{question}" for question, keeps in questions if not keeps]
     return kept, f"left out {listed(dropped)}: some model has no answer to them" if dropped else None
 
 
-def _kept(
+def _keep_complete(
     models: Sequence[str],
     scenarios: Sequence[str],
     holes: NDArray[np.bool_],
@@ -188,7 +190,7 @@ def _kept(
     where: str,
     what: str,
 ) -> tuple[list[int], list[int]]:
-    """The models and scenarios that are kept, by index; raises AuditError for holes nobody decided about."""
+    """Return the models and scenarios to keep, by index; raise AuditError for holes that nobody decided about."""
     if not holes.any():
         return list(range(len(models))), list(range(len(scenarios)))
     if missing in ("refuse", "questions"):

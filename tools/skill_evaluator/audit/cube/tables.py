@@ -1,9 +1,14 @@
-"""A cube in files: tables of scores or of single answers, read and written."""
+"""A cube in files: tables of scores or of single answers are read, and both are written.
+
+A table of scores has one row a model and scenario: `model,template,<benchmark>,…`, per cent right. A table of single
+answers has one row an answer: `model,scenario,benchmark,question,replicate,score`. It may have millions of rows, so it
+is read and written in blocks, and only numbers are kept. Tables come from anywhere: an error names the line.
+"""
 
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,26 +23,35 @@ from skill_evaluator.files import json_text, read_text, replace_blocks, replace_
 
 _SCENARIO = ("template", "scenario")
 _EMPTY = {"", "na", "n/a", "nan", "null", "none", "-", "–"}
-OUTCOME_COLUMNS = ("model", "scenario", "benchmark", "question", "replicate", "score")
+_OUTCOME_COLUMNS = ("model", "scenario", "benchmark", "question", "replicate", "score")
+_LABELS = _OUTCOME_COLUMNS[:5]
+_BLOCK = 200_000  # rows
+_MOST_REPLICATES = 1000
+Indices = NDArray[np.int32]
 
 
-def header_of(path: Path) -> tuple[str, ...]:
-    """The names of a table's columns; raises AuditError."""
+def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
+    """Read a table of scores or of single answers, by its header; raise AuditError with the line of what is wrong."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
-            return tuple(cell.strip() for cell in next(csv.reader(lines), []))
+            header = tuple(cell.strip() for cell in next(csv.reader(lines), []))
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        raise AuditError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}") from None
+        raise _unreadable(path, problem) from None
+    read = _read_outcomes if header == _OUTCOME_COLUMNS else _read_scores
+    return read(path, weights=weights, missing=missing)
 
 
-def read_scores(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
-    """Read a table of scores; raises AuditError with line and column for what is wrong in it."""
+def _unreadable(path: Path, problem: Exception) -> AuditError:
+    return AuditError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}")
+
+
+def _read_scores(path: Path, *, weights: Mapping[str, float], missing: Missing) -> Cube:
     try:
         reader = csv.reader(io.StringIO(read_text(path, AuditError), newline=""), strict=True)
         rows = [(reader.line_num, row) for row in reader]
     except csv.Error as problem:
         raise AuditError(f"{path} is no CSV: {problem}") from None
-    columns = _columns(rows[0][1] if rows else [], path)
+    columns = _check_columns(rows[0][1] if rows else [], path)
     cells: dict[tuple[str, str], tuple[int, list[float]]] = {}
     for line, row in rows[1:]:
         if not any(cell.strip() for cell in row):
@@ -49,44 +63,37 @@ def read_scores(path: Path, *, weights: Mapping[str, float], missing: Missing = 
             raise AuditError(f"{path}:{line} has no {columns[0] if not key[0] else columns[1]}")
         if key in cells:
             raise AuditError(f"{path}:{line} repeats {key[0]} in {key[1]}, which line {cells[key][0]} has already")
-        cells[key] = (
-            line,
-            [_score(cell, f"{path}:{line}", name) for name, cell in zip(columns[2:], row[2:], strict=True)],
-        )
+        named = zip(columns[2:], row[2:], strict=True)
+        cells[key] = line, [_parse_score(cell, f"{path}:{line}", column) for column, cell in named]
     if not cells:
         raise AuditError(f"{path} has no row below its header")
-    _refuse_shares(cells.values(), path)
     models = tuple(dict.fromkeys(model for model, _ in cells))
     scenarios = tuple(dict.fromkeys(scenario for _, scenario in cells))
     scores = np.full((len(models), len(scenarios), len(columns) - 2), np.nan)
     for (model, scenario), (_, values) in cells.items():
         scores[models.index(model), scenarios.index(scenario)] = values
+    if 0 < np.max(scores, initial=0.0, where=~np.isnan(scores)) <= 1:
+        raise AuditError(f"{path}: no score is above 1, so that they look like shares; give them in per cent, 0 to 100")
     return cube_of_scores(models, scenarios, columns[2:], scores, weights=weights, missing=missing, where=str(path))
 
 
-def _refuse_shares(cells: Iterable[tuple[int, list[float]]], path: Path) -> None:
-    known = [score for _, scores in cells for score in scores if not math.isnan(score)]
-    if known and 0 < max(known) <= 1:
-        raise AuditError(f"{path}: no score is above 1, so that they look like shares; give them in per cent, 0 to 100")
-
-
-def _columns(header: Sequence[str], path: Path) -> tuple[str, ...]:
+def _check_columns(header: Sequence[str], path: Path) -> tuple[str, ...]:
     columns = tuple(cell.strip() for cell in header)
     named = len(columns) >= 3 and columns[0] == "model" and columns[1] in _SCENARIO
     if not named or not all(columns) or len(set(columns)) != len(columns):
         raise AuditError(
             f"{path}:1 must name its columns: model,template,<benchmark>,… (a name for every one, none twice), "
-            f"or {','.join(OUTCOME_COLUMNS)}; it has: {','.join(columns) or 'nothing'}"
+            f"or {','.join(_OUTCOME_COLUMNS)}; it has: {','.join(columns) or 'nothing'}"
         )
     return columns
 
 
-def _score(cell: str, where: str, column: str) -> float:
+def _parse_score(cell: str, where: str, column: str) -> float:
     text = cell.strip()
     if text.casefold() in _EMPTY:
-        return float("nan")
+        return math.nan
     try:
-        score = float(text.replace("_", "?"))
+        score = float(text.replace("_", "?"))  # float() would take 1_0 for 10
     except ValueError:
         raise AuditError(f"{where}: '{text}' in column {column} is no number") from None
     if not 0 <= score <= 100:
@@ -94,19 +101,17 @@ def _score(cell: str, where: str, column: str) -> float:
     return score
 
 
-_BLOCK = 200_000  # rows
-_MOST_REPLICATES = 1000
-_LABELS = OUTCOME_COLUMNS[:5]
-Indices = NDArray[np.int32]
-
-
 class _Names(dict[str, int]):
-    """Names in the order they occur; asking for a new one gives it the next number."""
+    """Names in the order they occur; a name that is looked up for the first time gets the next number."""
 
     def __missing__(self, name: str) -> int:
         number = len(self)
         self[name] = number
         return number
+
+    def of(self, column: Sequence[str]) -> Indices:
+        """Return the number of each name in a column."""
+        return np.fromiter(map(self.__getitem__, column), np.int32, len(column))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,24 +123,17 @@ class _Rows:
     scores: NDArray[np.float32]
 
 
-def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
-    """Read a table of scores or of single answers, by its header; raises AuditError."""
-    read = read_outcomes if header_of(path) == OUTCOME_COLUMNS else read_scores
-    return read(path, weights=weights, missing=missing)
-
-
-def read_outcomes(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
-    """Read a table of single answers, scores in [0, 1]; raises AuditError with the line of what is wrong."""
-    rows = _read(path)
+def _read_outcomes(path: Path, *, weights: Mapping[str, float], missing: Missing) -> Cube:
+    rows = _read_rows(path)
     models, scenarios = tuple(rows.names["model"]), tuple(rows.names["scenario"])
     outcomes = {
-        name: _benchmark(rows, number, len(models), len(scenarios), path)
+        name: _lay_out(rows, number, len(models), len(scenarios), path)
         for name, number in rows.names["benchmark"].items()
     }
     return cube_of_outcomes(models, scenarios, outcomes, weights=weights, missing=missing, where=str(path))
 
 
-def _read(path: Path) -> _Rows:
+def _read_rows(path: Path) -> _Rows:
     names = {label: _Names() for label in _LABELS}
     labels: list[Indices] = []
     scores: list[NDArray[np.float32]] = []
@@ -143,18 +141,17 @@ def _read(path: Path) -> _Rows:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             for block in _blocks(file):
-                if not block:
-                    continue
-                columns = _transpose(block, path, line)
-                labels.append(np.stack([_numbers(names[label], columns[k]) for k, label in enumerate(_LABELS)]))
-                scores.append(_scores(columns[5], path, line))
+                *texts, cells = _transpose(block, path, line)
+                named = zip(names.values(), texts, strict=True)
+                labels.append(np.stack([numbers.of(column) for numbers, column in named]))
+                scores.append(_parse_scores(cells, path, line))
                 line += len(block)
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        raise AuditError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}") from None
+        raise _unreadable(path, problem) from None
     if not scores:
         raise AuditError(f"{path} has no row below its header")
-    for label, known in names.items():
-        wrong = next((name for name in known if not name or name != name.strip()), None)
+    for label, occurring in names.items():
+        wrong = next((name for name in occurring if not name or name != name.strip()), None)
         if wrong is not None:
             raise AuditError(f"{path} has a {label} that is empty or has spaces around it: '{wrong}'")
     if len(names["replicate"]) > _MOST_REPLICATES:
@@ -165,12 +162,14 @@ def _read(path: Path) -> _Rows:
 
 
 def _blocks(file: Iterator[str]) -> Iterator[list[list[str]]]:
+    """Read the rows below the header in blocks, without empty lines at the end of one."""
     reader = csv.reader(file, strict=True)
     next(reader)
     while block := list(islice(reader, _BLOCK)):
         while block and not block[-1]:
-            block.pop()  # an empty line at the end
-        yield block
+            block.pop()
+        if block:
+            yield block
 
 
 def _transpose(block: Sequence[Sequence[str]], path: Path, line: int) -> list[tuple[str, ...]]:
@@ -178,17 +177,13 @@ def _transpose(block: Sequence[Sequence[str]], path: Path, line: int) -> list[tu
         columns = list(zip(*block, strict=True))
     except ValueError:
         columns = []
-    if len(columns) != len(OUTCOME_COLUMNS):
-        wrong = next(place for place, row in enumerate(block) if len(row) != len(OUTCOME_COLUMNS))
-        raise AuditError(f"{path}:{line + wrong} has {len(block[wrong])} cells; the header has {len(OUTCOME_COLUMNS)}")
+    if len(columns) != len(_OUTCOME_COLUMNS):
+        wrong = next(place for place, row in enumerate(block) if len(row) != len(_OUTCOME_COLUMNS))
+        raise AuditError(f"{path}:{line + wrong} has {len(block[wrong])} cells; the header has {len(_OUTCOME_COLUMNS)}")
     return columns
 
 
-def _numbers(names: _Names, column: Sequence[str]) -> Indices:
-    return np.fromiter(map(names.__getitem__, column), np.int32, len(column))
-
-
-def _scores(column: Sequence[str], path: Path, line: int) -> NDArray[np.float32]:
+def _parse_scores(column: Sequence[str], path: Path, line: int) -> NDArray[np.float32]:
     try:
         scores = np.fromiter(map(float, column), np.float32, len(column))
     except ValueError:
@@ -209,13 +204,12 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _benchmark(rows: _Rows, number: int, models: int, scenarios: int, path: Path) -> Outcomes:
-    """One benchmark's answers, laid out; raises AuditError where one occurs twice."""
-    mine = np.flatnonzero(rows.labels[2] == number)
+def _lay_out(rows: _Rows, benchmark: int, models: int, scenarios: int, path: Path) -> Outcomes:
+    """Put the answers of one benchmark in their places; raise AuditError where one occurs twice."""
+    mine = np.flatnonzero(rows.labels[2] == benchmark)
     m, t, _, question, replicate = rows.labels[:, mine]
-    known, question = np.unique(question, return_inverse=True)
-    replicates = int(replicate.max()) + 1
-    shape = (models, scenarios, len(known), replicates)
+    questions, question = np.unique(question, return_inverse=True)
+    shape = (models, scenarios, len(questions), int(replicate.max()) + 1)
     place = np.ravel_multi_index((m, t, question, replicate), shape)
     times = np.bincount(place, minlength=1)
     if times.max() > 1:
@@ -224,61 +218,49 @@ def _benchmark(rows: _Rows, number: int, models: int, scenarios: int, path: Path
     scores = np.full(shape, np.nan, dtype=np.float32)
     scores.ravel()[place] = rows.scores[mine]
     names = tuple(rows.names["question"])
-    return Outcomes(questions=tuple(names[one] for one in known), scores=scores)
+    return Outcomes(questions=tuple(names[number] for number in questions), scores=scores)
 
 
 def write_cube(cube: Cube, folder: Path) -> list[Path]:
-    """Write cube.csv, cube.json and, where single answers are known, outcomes.csv; raises StorageError."""
+    """Write cube.csv, cube.json and, where single answers are known, outcomes.csv; raise StorageError.
+
+    Names stand as they are, so that a table read again is the same table.
+    """
     table, nested, answers = (folder / name for name in ("cube.csv", "cube.json", "outcomes.csv"))
-    replace_text(table, "".join(_table(cube)))
-    replace_text(nested, json_text(_nested(cube)))
+    replace_text(table, "".join(_score_lines(cube)))
+    axes = {"models": list(cube.models), "scenarios": list(cube.scenarios), "benchmarks": list(cube.benchmarks)}
+    replace_text(nested, json_text({**axes, "weights": cube.weights.tolist(), "scores": cube.scores.tolist()}))
     if cube.outcomes is None:
         return [table, nested]
-    replace_blocks(answers, _answers(cube, cube.outcomes))
+    replace_blocks(answers, _answer_blocks(cube, cube.outcomes))
     return [table, nested, answers]
 
 
-def _table(cube: Cube) -> Iterator[str]:
-    """One line a model and scenario, a column a benchmark."""
+def _score_lines(cube: Cube) -> Iterator[str]:
+    """Write one line a model and scenario, a column a benchmark."""
     yield _line("model", "template", *cube.benchmarks)
     for model, rows in zip(cube.models, cube.scores.tolist(), strict=True):
         for scenario, scores in zip(cube.scenarios, rows, strict=True):
             yield _line(model, scenario, *scores)
 
 
-def _nested(cube: Cube) -> dict[str, Any]:
-    return {
-        "models": list(cube.models),
-        "scenarios": list(cube.scenarios),
-        "benchmarks": list(cube.benchmarks),
-        "weights": cube.weights.tolist(),
-        "scores": cube.scores.tolist(),
+def _answer_blocks(cube: Cube, outcomes: Mapping[str, Outcomes]) -> Iterator[str]:
+    """Write the header, then a block a cell; an answer that was not measured has no line."""
+    yield _line(*_OUTCOME_COLUMNS)
+    ends = {
+        name: [f"{_cells(question)},{r}" for question in benchmark.questions for r in range(benchmark.replicates)]
+        for name, benchmark in outcomes.items()
     }
-
-
-def _answers(cube: Cube, outcomes: Mapping[str, Outcomes]) -> Iterator[str]:
-    """The header, then a block a cell; an answer that was not measured has no line."""
-    yield _line(*OUTCOME_COLUMNS)
-    ends = {name: _ends(one) for name, one in outcomes.items()}
-    shown: dict[float, str] = {}
-    for place, model in enumerate(cube.models):
-        for at, scenario in enumerate(cube.scenarios):
-            for name, one in outcomes.items():
+    texts: dict[float, str] = {}  # of float32, in as few digits as tell it from every other
+    for m, model in enumerate(cube.models):
+        for t, scenario in enumerate(cube.scenarios):
+            for name, benchmark in outcomes.items():
                 start = _cells(model, scenario, name)
-                scores = one.scores[place, at].ravel().tolist()
-                shown.update({value: _shortest(value) for value in set(scores) - shown.keys() if value == value})
+                scores = benchmark.scores[m, t].ravel().tolist()
+                new = {value for value in scores if value == value} - texts.keys()  # NaN is not equal to itself
+                texts |= {value: np.format_float_positional(np.float32(value), trim="-") for value in new}
                 pairs = zip(ends[name], scores, strict=True)
-                yield "".join([f"{start},{end},{shown[value]}\n" for end, value in pairs if value == value])
-
-
-def _ends(one: Outcomes) -> list[str]:
-    """`question,replicate` of every answer of a cell, in the order of its scores."""
-    return [f"{_cells(question)},{replicate}" for question in one.questions for replicate in range(one.replicates)]
-
-
-def _shortest(score: float) -> str:
-    """A float32 in as few digits as tell it from every other."""
-    return np.format_float_positional(np.float32(score), trim="-")
+                yield "".join([f"{start},{end},{texts[value]}\n" for end, value in pairs if value == value])
 
 
 def _line(*values: Any) -> str:

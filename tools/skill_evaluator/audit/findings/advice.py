@@ -1,7 +1,11 @@
-"""The advice of an audit in sentences: which model to take under which regime, and what to beware of."""
+"""The advice of an audit in sentences: which model to take under which regime, and what to beware of.
+
+Agentic: a step that fails spoils the steps after it, so stability comes first. Single-shot: each answer stands alone,
+so ability does. Cost-sensitive: what a right answer costs, and how long it takes.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -25,44 +29,43 @@ from skill_evaluator.verdicts.effects import ALPHA, adjusted
 SETTLED = 0.7  # what is less probable than this is said to be uncertain
 _DEEP = 5.0  # points below its ability in its worst scenario
 _LEAST_ABLE = 0.9  # of the best ability: a model that is cheap and mostly wrong is no bargain
+_MOST_UNREAD = 0.1  # of a model's answers
+_MOST_OF_ONE = 0.8  # share of σ² that one benchmark may carry
 
 
 def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
-    """The three regimes by their names."""
+    """Return the three regimes by their names."""
     return {"agentic": _agentic(models), "single-shot": _single_shot(models), "cost-sensitive": _cheap(models)}
 
 
 def is_settled(model: ModelAudit) -> bool:
-    """Whether a model's printed grade is clearly its own; also when nobody knows the odds."""
+    """Return whether a model's printed grade is clearly its own; also where the odds are not known."""
     return model.odds is None or model.odds >= SETTLED
 
 
 def _agentic(models: Sequence[ModelAudit]) -> Regime:
-    order = sorted(models, key=lambda one: (BEST_FIRST[one.grade] if one.grade else 0, -one.ability))
+    order = sorted(models, key=lambda model: (BEST_FIRST[model.grade] if model.grade else 0, -model.ability))
     return Regime(
         title="Agentic: many steps, each on the one before",
         note="by grade, and within a grade by ability",
-        ranked=[Ranked(model=one.model, reason=_why_stable(one)) for one in order],
+        ranked=[Ranked(model=model.model, reason=_why_stable(model)) for model in order],
     )
 
 
 def _why_stable(model: ModelAudit) -> str:
-    words = f"{_graded(model)} moves by {model.fluctuation:.2f} points at an ability of {model.ability:.1f}"
+    grade = model.grade or "ungraded"
+    if model.grade and model.odds is not None:
+        grade += f" (probability {model.odds:.2f})"
+    words = f"{grade}, moves by {model.fluctuation:.2f} points at an ability of {model.ability:.1f}"
     return f"{words}; at its worst {model.worst.score:.1f} ({model.worst.scenario})"
 
 
-def _graded(model: ModelAudit) -> str:
-    if model.grade is None:
-        return "ungraded,"
-    return f"{model.grade}," if model.odds is None else f"{model.grade} (probability {model.odds:.2f}),"
-
-
 def _single_shot(models: Sequence[ModelAudit]) -> Regime:
-    order = sorted(models, key=lambda one: -one.ability)
+    order = sorted(models, key=lambda model: -model.ability)
     return Regime(
         title="Single-shot: every answer stands alone",
         note="by ability, with a warning where the prompt moves a model much",
-        ranked=[Ranked(model=one.model, reason=_why_able(one)) for one in order],
+        ranked=[Ranked(model=model.model, reason=_why_able(model)) for model in order],
     )
 
 
@@ -70,32 +73,35 @@ def _why_able(model: ModelAudit) -> str:
     words = f"ability {model.ability:.1f}"
     if model.ability_ci95 is not None:
         words += f" ({model.ability_ci95[0]:.1f} to {model.ability_ci95[1]:.1f})"
-    cautions = []
+    risks = []
     if model.quadrant == "strong but scenario-fragile":
-        cautions.append("scenario-fragile")
+        risks.append("scenario-fragile")
     if model.worst.drop >= _DEEP:
-        cautions.append(f"{model.worst.drop:.1f} points lower in {model.worst.scenario}")
-    return f"{words}; beware: {', '.join(cautions)}" if cautions else words
+        risks.append(f"{model.worst.drop:.1f} points lower in {model.worst.scenario}")
+    return f"{words}; beware: {', '.join(risks)}" if risks else words
 
 
 def _cheap(models: Sequence[ModelAudit]) -> Regime:
     title = "Cost-sensitive: many answers on a budget"
-    priced = [one for one in models if one.usd_per_1000_right is not None]
+    priced = [model for model in models if model.usd_per_1000_right is not None]
     if not priced:
         return Regime(title=title, note="no order: what a right answer costs is not known of any model", ranked=[])
-    least = _LEAST_ABLE * max(one.ability for one in models)
-    order = sorted(priced, key=lambda one: (one.ability < least, one.usd_per_1000_right, _or_last(one.latency_s)))
-    unknown = [one.model for one in models if one.usd_per_1000_right is None]
+    least = _LEAST_ABLE * max(model.ability for model in models)
+    slowest = math.inf  # for a latency that is not known
+    priced.sort(
+        key=lambda model: (
+            model.ability < least,
+            model.usd_per_1000_right,
+            slowest if model.latency_s is None else model.latency_s,
+        )
+    )
     note = f"by the cost of 1,000 right answers, then latency; models below 90 % of the best ability ({least:.1f}) last"
+    unpriced = [model.model for model in models if model.usd_per_1000_right is None]
     return Regime(
         title=title,
-        note=f"{note}; not known of {', '.join(unknown)}" if unknown else note,
-        ranked=[Ranked(model=one.model, reason=_why_cheap(one, one.ability < least)) for one in order],
+        note=f"{note}; not known of {', '.join(unpriced)}" if unpriced else note,
+        ranked=[Ranked(model=model.model, reason=_why_cheap(model, model.ability < least)) for model in priced],
     )
-
-
-def _or_last(latency_s: float | None) -> float:
-    return math.inf if latency_s is None else latency_s
 
 
 def _why_cheap(model: ModelAudit, weak: bool) -> str:
@@ -106,16 +112,12 @@ def _why_cheap(model: ModelAudit, weak: bool) -> str:
     return f"{words}: too weak to be a bargain" if weak else words
 
 
-_MOST_UNREAD = 0.1  # of a model's answers
-_MOST_OF_ONE = 0.8  # share of σ² that one benchmark may carry
-
-
 def cautions(cube: Cube, models: Sequence[ModelAudit], steadiest: tuple[str, float] | None) -> list[str]:
-    """Warnings about the sample, the grades and what carries the fluctuation.
+    """Return what a reader must be told before the figures are used: one sentence each, the weightiest first.
 
     `steadiest`: the model that moved least, and how probable it is that it does.
     """
-    found = [
+    return [
         *_about_size(cube),
         *_about_answers(models),
         *_about_missing(cube),
@@ -123,14 +125,12 @@ def cautions(cube: Cube, models: Sequence[ModelAudit], steadiest: tuple[str, flo
         *_about_noise(models),
         *_about_grades(models, steadiest),
         *_about_shares(models),
+        *([] if cube.treatment is None else [f"{cube.treatment}; all figures are of what is left"]),
     ]
-    if cube.treatment is not None:
-        found.append(f"{cube.treatment}; all figures are of what is left")
-    return found
 
 
 def cohort_changes(cohort: Sequence[str], previous: AuditResult) -> list[str]:
-    """A warning where the models are not those of the last audit: grades are relative to the cohort."""
+    """Warn where the models are not those of the last audit: grades are relative to the cohort."""
     came = [name for name in cohort if name not in previous.cohort]
     went = [name for name in previous.cohort if name not in cohort]
     if not came and not went:
@@ -141,102 +141,79 @@ def cohort_changes(cohort: Sequence[str], previous: AuditResult) -> list[str]:
     ]
 
 
-def _about_size(cube: Cube) -> list[str]:
-    found = []
+def _about_size(cube: Cube) -> Iterator[str]:
     models, scenarios = cube.overall.shape
-    if models < FEWEST_MODELS:
-        known = (
-            "a grade needs others to compare with"
-            if models == 1
-            else "quartiles of so few are hardly more than an order"
-        )
-        found.append(f"{counted(models, 'model')}, fewer than {FEWEST_MODELS}: {known}")
+    if models == 1:
+        yield f"1 model, fewer than {FEWEST_MODELS}: a grade needs others to compare with"
+    elif models < FEWEST_MODELS:
+        yield f"{models} models, fewer than {FEWEST_MODELS}: quartiles of so few are hardly more than an order"
     if scenarios < FEWEST_SCENARIOS:
-        found.append(
-            f"{counted(scenarios, 'scenario')}, fewer than {FEWEST_SCENARIOS}: a fluctuation of so few is a guess"
-        )
-    few = {name: count for name, count in cube.questions.items() if count < FEWEST_QUESTIONS}
+        yield f"{counted(scenarios, 'scenario')}, fewer than {FEWEST_SCENARIOS}: a fluctuation of so few is a guess"
+    few = [f"{name} {count}" for name, count in cube.questions.items() if count < FEWEST_QUESTIONS]
     if few:
-        counts = ", ".join(f"{name} {count}" for name, count in few.items())
-        found.append(
-            f"fewer than {FEWEST_QUESTIONS} questions ({counts}): which they are may be much of the fluctuation"
+        yield (
+            f"fewer than {FEWEST_QUESTIONS} questions ({', '.join(few)}): which they are may be much of the fluctuation"
         )
     if cube.outcomes is not None and cube.replicates == 1:
-        found.append("one answer a question: how a model varies by itself is not told from what suits a question")
-    return found
+        yield "one answer a question: how a model varies by itself is not told from what suits a question"
 
 
-def _about_missing(cube: Cube) -> list[str]:
-    """Replicates that nobody has, where another of the same question stands for them."""
-    outcomes = list((cube.outcomes or {}).values())
-    missing = sum((np.isnan(one.scores).sum(axis=(1, 2, 3)) for one in outcomes), np.zeros(len(cube.models), dtype=int))
-    planned = sum(one.scores[0].size for one in outcomes)
+def _about_answers(models: Sequence[ModelAudit]) -> Iterator[str]:
+    """Warn of models whose score says as much of the form of their answers as of what they know."""
+    unread = []
+    for model in models:
+        answers = model.answers or {}
+        answered = sum(answers.get(kind, 0) for kind in ANSWERED)
+        share = 1 - answers.get(SCORED, 0) / answered if answered else 0.0
+        if share > _MOST_UNREAD:
+            unread.append(f"{model.model} {share:.0%}")
+    if unread:
+        yield f"answers that are unparseable, refused or cut off count as wrong, and are many of {listed(unread)}"
+
+
+def _about_missing(cube: Cube) -> Iterator[str]:
+    """Warn of missing replicates, for which the others of the same question stand."""
+    benchmarks = [outcomes.scores for outcomes in (cube.outcomes or {}).values()]
+    missing = sum((np.isnan(scores).sum(axis=(1, 2, 3)) for scores in benchmarks), np.zeros(len(cube.models), int))
+    planned = sum(scores[0].size for scores in benchmarks)
     holes = [f"{name} {count:,}" for name, count in zip(cube.models, missing, strict=True) if count]
-    if not holes:
-        return []
-    return [f"answers are missing, of {planned:,} a model, and means are of the replicates there are: {listed(holes)}"]
+    if holes:
+        yield f"answers are missing, of {planned:,} a model, and means are of the replicates there are: {listed(holes)}"
 
 
-def _about_answers(models: Sequence[ModelAudit]) -> list[str]:
-    """Models whose score says as much of the form of their answers as of what they know."""
-    lost = [
-        f"{one.model} {share:.0%}"
-        for one in models
-        if (share := _unread_share(one)) is not None and share > _MOST_UNREAD
-    ]
-    if not lost:
-        return []
-    return [f"answers that are unparseable, refused or cut off count as wrong, and are many of {listed(lost)}"]
-
-
-def _unread_share(model: ModelAudit) -> float | None:
-    """Of a model's answers, those that could not be scored and count as wrong; None where it is not known."""
-    if model.answers is None:
-        return None
-    answered = sum(model.answers.get(kind, 0) for kind in ANSWERED)
-    return 1 - model.answers.get(SCORED, 0) / answered if answered else None
-
-
-def _about_likeness(cube: Cube) -> list[str]:
-    """All fluctuations alike: no pair of models differs, after correction for the number of pairs."""
+def _about_likeness(cube: Cube) -> Iterator[str]:
+    """Warn where all fluctuations are alike: no pair of models differs, after correction for the number of pairs."""
     overall = cube.overall
     if len(overall) < 2 or overall.shape[1] < 3:
-        return []
+        return
     if np.ptp(overall, axis=1).max() == 0:
-        return ["no model moved at all: every score is the same in every scenario"]
-    p_values = [spread_p(one, other) for one, other in combinations(overall, 2)]
+        yield "no model moved at all: every score is the same in every scenario"
+        return
+    p_values = [spread_p(first, second) for first, second in combinations(overall, 2)]
     least = min(adjusted([1.0 if p is None else p for p in p_values]))
-    if least <= ALPHA:
-        return []
-    return [f"no two fluctuations differ beyond chance (q = {least:.2f} at best): the grades may rank noise"]
+    if least > ALPHA:
+        yield f"no two fluctuations differ beyond chance (q = {least:.2f} at best): the grades may rank noise"
 
 
-def _about_noise(models: Sequence[ModelAudit]) -> list[str]:
-    """Models that chance alone would move as much."""
-    still = [one.model for one in models if one.corrected == 0 and one.fluctuation > 0]
-    if not still:
-        return []
-    return [f"nothing is left of {counted(len(still), 'fluctuation')} once its noise is taken off: {listed(still)}"]
+def _about_noise(models: Sequence[ModelAudit]) -> Iterator[str]:
+    """Warn of models that chance alone would move as much."""
+    still = [model.model for model in models if model.corrected == 0 and model.fluctuation > 0]
+    if still:
+        yield f"nothing is left of {counted(len(still), 'fluctuation')} once its noise is taken off: {listed(still)}"
 
 
-def _about_grades(models: Sequence[ModelAudit], steadiest: tuple[str, float] | None) -> list[str]:
-    found = []
-    unsettled = [one for one in models if not is_settled(one)]
+def _about_grades(models: Sequence[ModelAudit], steadiest: tuple[str, float] | None) -> Iterator[str]:
+    unsettled = [f"{model.model} {model.grade} {model.odds:.2f}" for model in models if not is_settled(model)]
     if unsettled:
-        names = [f"{one.model} {one.grade} {one.odds:.2f}" for one in unsettled]
-        found.append(
-            f"{len(unsettled)} of {counted(len(models), 'grade')} are not settled (the odds of each): {listed(names)}"
-        )
+        grades = f"{len(unsettled)} of {counted(len(models), 'grade')}"
+        yield f"{grades} are not settled (the odds of each): {listed(unsettled)}"
     if steadiest is not None and steadiest[1] < SETTLED:
-        found.append(f"which model moves least is not settled: {steadiest[0]} does with probability {steadiest[1]:.2f}")
-    return found
+        yield f"which model moves least is not settled: {steadiest[0]} does with probability {steadiest[1]:.2f}"
 
 
-def _about_shares(models: Sequence[ModelAudit]) -> list[str]:
-    return [
-        f"{'all' if share >= 1 else f'{share:.0%}'} of the variance of {one.model} is from {benchmark} alone"
-        for one in models
-        if len(one.shares) > 1
-        for benchmark, share in one.shares.items()
-        if share > _MOST_OF_ONE
-    ]
+def _about_shares(models: Sequence[ModelAudit]) -> Iterator[str]:
+    for model in models:
+        for benchmark, share in model.shares.items():
+            if len(model.shares) > 1 and share > _MOST_OF_ONE:
+                part = "all" if share >= 1 else f"{share:.0%}"
+                yield f"{part} of the variance of {model.model} is from {benchmark} alone"

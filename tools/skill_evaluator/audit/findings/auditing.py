@@ -1,4 +1,4 @@
-"""A cube → everything an audit finds. The one place where its parts meet; each is computed in a module of its own."""
+"""A cube → everything an audit finds: the statistics, each computed in a module of its own, put together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ from skill_evaluator.errors import AuditError
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _CohortFigures:
-    """What is computed for all models at once."""
+    """The statistics that are computed for all models at once."""
 
     abilities: Floats
     fluctuations: Floats
@@ -60,9 +60,10 @@ def audit(
     bins: int = len(QUARTERS),
     previous: AuditResult | None = None,
 ) -> AuditResult:
-    """Audit a cube of at least two scenarios; raises AuditError.
+    """Audit a cube of at least two scenarios; raise AuditError for fewer, or for what its table cannot tell.
 
-    `resampled`: what the intervals are over; both scenarios and cases where single answers are known, else scenarios.
+    `resampled`: what the intervals are over; by default scenarios and cases where single answers are known, else
+    scenarios.
     """
     if len(cube.scenarios) < 2:
         raise AuditError(f"one scenario ({cube.scenarios[0]}) has no fluctuation; give at least two, better ten")
@@ -73,10 +74,10 @@ def audit(
     scale = scale_of(bins, len(cube.models))
     resampled = resampled or ("scenarios" if cube.outcomes is None else "both")
     measured = _measure(cube, resampled, bins)
-    models = _models(cube, measured, scale)
+    models = _audit_models(cube, measured, scale)
     first = int(measured.fluctuations.argmin())
     steadiest = None if measured.odds is None else (cube.models[first], float(measured.odds.most_stable[first]))
-    found = [*cautions(cube, models, steadiest), *(cohort_changes(cube.models, previous) if previous else [])]
+    warnings = [*cautions(cube, models, steadiest), *(cohort_changes(cube.models, previous) if previous else [])]
     return AuditResult(
         cohort=list(cube.models),
         scenarios=list(cube.scenarios),
@@ -88,17 +89,21 @@ def audit(
         treatment=cube.treatment,
         resampled=resampled,
         draws=DRAWS,
-        models=sorted(models, key=lambda one: (one.fluctuation, -one.ability)),
+        models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
         thresholds=_thresholds(measured.fluctuations, scale),
-        medians=_medians(measured),
+        medians=Medians(
+            ability=float(np.median(measured.abilities)), fluctuation=float(np.median(measured.fluctuations))
+        )
+        if len(models) > 1
+        else None,
         noise_floor=_typical(measured.noise.floor),
         noise_ceiling=_typical(most_noise(cube)),
         neutrality=neutrality_of(cube),
         regimes=regimes_of(models),
         carriers=figures.scenario_carriers(cube),
         cases=figures.case_carriers(cube),
-        separations=separations_of(cube, measured.noise.floor, [one.grade for one in models]),
-        warnings=found,
+        separations=separations_of(cube, measured.noise.floor, [model.grade for model in models]),
+        warnings=warnings,
     )
 
 
@@ -117,12 +122,15 @@ def _measure(cube: Cube, resampled: Resampled, bins: int) -> _CohortFigures:
     )
 
 
-def _models(cube: Cube, measured: _CohortFigures, scale: Sequence[str]) -> list[ModelAudit]:
+def _audit_models(cube: Cube, measured: _CohortFigures, scale: Sequence[str]) -> list[ModelAudit]:
     grades = grades_of(measured.fluctuations, scale)
-    left = measured.corrected
-    corrected = [None] * len(grades) if left is None else _corrected_grades(left, scale)
+    corrected: Sequence[str | None] = [None] * len(grades)
+    if measured.corrected is not None:  # a model of whose fluctuation nothing is left has no grade
+        regraded = zip(grades_of(measured.corrected, scale), measured.corrected, strict=True)
+        corrected = [grade if left > 0 else None for grade, left in regraded]
     quadrants = quadrants_of(measured.abilities, measured.fluctuations)
     adjusted = figures.adjusted(cube, scale)
+    odds = None if measured.odds is None else measured.odds.probabilities
     return [
         ModelAudit(
             model=name,
@@ -132,7 +140,7 @@ def _models(cube: Cube, measured: _CohortFigures, scale: Sequence[str]) -> list[
             fluctuation_ci95=bounds(measured.intervals.fluctuation, m),
             grade=grades[m],
             quadrant=quadrants[m],
-            grade_probability=_odds(measured.odds, m, scale),
+            grade_probability=None if odds is None else dict(zip(scale, odds[m].tolist(), strict=True)),
             noise=None if measured.noise.floor is None else float(np.sqrt(measured.noise.floor[m])),
             corrected=None if measured.corrected is None else float(measured.corrected[m]),
             corrected_ci95=None if measured.intervals.corrected is None else bounds(measured.intervals.corrected, m),
@@ -150,16 +158,6 @@ def _models(cube: Cube, measured: _CohortFigures, scale: Sequence[str]) -> list[
     ]
 
 
-def _corrected_grades(corrected: Floats, scale: Sequence[str]) -> list[str | None]:
-    """Grades by the corrected fluctuation; none for a model of whose fluctuation nothing is left."""
-    grades = grades_of(corrected, scale)
-    return [grade if left > 0 else None for grade, left in zip(grades, corrected, strict=True)]
-
-
-def _odds(odds: GradeOdds | None, model: int, scale: Sequence[str]) -> dict[str, float] | None:
-    return None if odds is None else dict(zip(scale, map(float, odds.probabilities[model]), strict=True))
-
-
 def _usd_per_1000_right(cube: Cube, model: str, ability: float) -> float | None:
     spent = cube.spending.get(model)
     if spent is None or spent.usd_per_call is None or ability == 0:
@@ -175,12 +173,6 @@ def _thresholds(fluctuations: Floats, scale: Sequence[str]) -> Thresholds | None
     return Thresholds(q25=q25, q50=q50, q75=q75, cuts=cuts if len(scale) > len(QUARTERS) else {})
 
 
-def _medians(measured: _CohortFigures) -> Medians | None:
-    if len(measured.abilities) < 2:
-        return None
-    return Medians(ability=float(np.median(measured.abilities)), fluctuation=float(np.median(measured.fluctuations)))
-
-
 def _typical(variances: Floats | None) -> float | None:
-    """The cohort's typical standard deviation: of the median variance."""
+    """Return the cohort's typical standard deviation: the root of the median variance."""
     return None if variances is None else float(np.sqrt(np.median(variances)))

@@ -121,7 +121,7 @@ class _Grid:
     def __post_init__(self) -> None:
         one, audit = self.benchmark, self.manifest
         material = read_material(self.places, one.name)
-        changed = list(changed_cases(one, material))
+        changed = changed_cases(one, material)
         if changed:
             raise AuditError(f"{changed[0]} is not as it was when the audit {audit.id} began; check out its commit")
         if one.metric not in material.component.metrics:

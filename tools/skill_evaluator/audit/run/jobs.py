@@ -20,7 +20,7 @@ PLAN_VERSION = 1
 
 
 class AuditJob(FrozenModel):
-    """One job: a model, or a shard of its questions. `max_cost_usd` is its part of the plan's cap."""
+    """One job: a model, or a shard of its questions. `max_cost_usd`: its part of the plan's cap."""
 
     id: str
     model_id: str
@@ -43,19 +43,19 @@ class AuditPlan(FrozenModel):
 
     def refuse_other_part(self, models: Sequence[str], shard: str | None) -> None:
         """Raise AuditError for a shard that is none of the plan's."""
-        known = {job.shard for job in self.jobs if not models or job.model_id in models}
-        if shard is not None and shard not in known:
+        planned = {job.shard for job in self.jobs if not models or job.model_id in models}
+        if shard is not None and shard not in planned:
             raise AuditError(f"--shard {shard} is no part of the audit {self.audit.id} as it was planned")
 
     def max_cost_of(self, models: Sequence[str], shard: str | None) -> float | None:
-        """What the jobs of these models, or those that have this shard, may cost together; None: without a cap."""
-        parts = [
+        """Return what the jobs of these models, or those of this shard, may cost together; None: without a cap."""
+        caps = [
             job.max_cost_usd
             for job in self.jobs
             if (not models or job.model_id in models) and (shard is None or job.shard == shard)
         ]
-        known = [part for part in parts if part is not None]
-        return sum(known) if known else None
+        given = [cap for cap in caps if cap is not None]
+        return sum(given) if given else None
 
 
 def audit_jobs(
@@ -65,26 +65,25 @@ def audit_jobs(
     sizes: Mapping[str, InputSize],
     jobs: Jobs,
 ) -> list[AuditJob]:
-    """The jobs of an audit; raises AuditError when the models alone are too many. `sizes`: by cell."""
-    asked = list(models)
-    if len(asked) > jobs.max_jobs:
-        raise AuditError(f"{len(asked)} models are more than the {jobs.max_jobs} jobs a run may have; name fewer")
+    """Cut an audit into jobs; raise AuditError when the models alone are too many. `sizes`: by cell."""
+    models = list(models)
+    if len(models) > jobs.max_jobs:
+        raise AuditError(f"{len(models)} models are more than the {jobs.max_jobs} jobs a run may have; name fewer")
     cut = Cut(pieces=audit.questions_in_all, calls_each=len(audit.scenarios) * audit.replicates)
-    counts = shard_counts([cut] * len(asked), jobs)
+    counts = shard_counts([cut] * len(models), jobs)
     return [
         job
-        for model, count in zip(asked, counts, strict=True)
-        for job in _jobs_of(audit, model, kinds[model.provider], sizes, count)
+        for model, count in zip(models, counts, strict=True)
+        for job in _jobs_of_model(audit, model, kinds[model.provider], sizes, count)
     ]
 
 
-def _jobs_of(
+def _jobs_of_model(
     audit: AuditManifest, model: Model, kind: ProviderKind, sizes: Mapping[str, InputSize], count: int
 ) -> Iterator[AuditJob]:
     for index in range(1, count + 1):
         shard = Shard(index, count) if count > 1 else None
-        mine = {cell: sizes[cell] for cell in audit.cells(shard)}
-        size = estimate(mine, model, kind, audit.replicates)
+        size = estimate({cell: sizes[cell] for cell in audit.cells(shard)}, model, kind, audit.replicates)
         yield AuditJob(
             id=f"audit@{slug(model.id)}" + (f"@{index}of{count}" if shard else ""),
             model_id=model.id,
@@ -98,10 +97,10 @@ def _jobs_of(
 
 
 def audit_matrix(jobs: Iterable[AuditJob]) -> dict[str, list[dict[str, str]]]:
-    """The matrix of the workflow; all else a job takes from the plan."""
+    """Return the matrix of the workflow; all else a job takes from the plan."""
     return {"include": [job_words(job) for job in jobs]}
 
 
 def read_audit_plan(path: Path) -> AuditPlan:
-    """Read a plan; raises AuditError when it is broken or of a newer version."""
+    """Read a plan; raise AuditError when it is broken or of a newer version."""
     return read_versioned(AuditPlan, path, "plan_version", PLAN_VERSION, AuditError)

@@ -4,7 +4,6 @@ Its own module because running, planning for CI and gathering go by it. A call's
 `<benchmark>/<scenario>/<case>`.
 """
 
-from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
@@ -37,12 +36,12 @@ class AuditedBenchmark(FrozenModel):
 
     @property
     def shaping(self) -> dict[str, str]:
-        """Those of the digests that shape answers: the declarations only say how they are scored."""
+        """The digests of what shapes the answers: the declarations, left out here, only say how answers are scored."""
         return {name: value for name, value in sorted(self.digests.items()) if name != "datasets"}
 
 
 class AuditManifest(FrozenModel):
-    """The file audit.json. `models`: by id, a digest of what each is told; `scenarios`: by name, of its template.
+    """The file audit.json. `models`: by id, a digest of the model's settings; `scenarios`: by name, of its template.
 
     `questions`: how many were to be drawn of each benchmark; None: all. `commit`: of the components.
     """
@@ -61,35 +60,33 @@ class AuditManifest(FrozenModel):
 
     @property
     def questions_in_all(self) -> int:
-        """Questions of all benchmarks together."""
-        return sum(len(one.cases) for one in self.benchmarks)
+        """The number of questions of all benchmarks together."""
+        return sum(len(benchmark.cases) for benchmark in self.benchmarks)
 
     @property
     def calls_per_model(self) -> int:
-        """How many calls each model is asked for."""
+        """The number of calls that each model is asked for."""
         return self.questions_in_all * len(self.scenarios) * self.replicates
 
     def cells(self, shard: Shard | None = None) -> dict[str, str]:
-        """By cell, the digest of all that shapes its answers, in the order in which they are asked.
+        """Return the digest of all that shapes a cell's answers, by cell, in the order in which cells are asked.
 
         A question is asked in every scenario before the next one is, and a shard has whole questions: wherever an
-        audit is interrupted, the scenarios can be compared.
+        audit is interrupted, the scenarios can be compared. The first question of every benchmark comes first, then
+        the second, and so on.
         """
-        asked = list(self._questions())
-        mine = {f"{one.name}/{case}" for one, case in asked}
-        if shard is not None:
-            mine = set(shard.of([f"{one.name}/{case}" for one, case in asked]))
+        by_place = zip_longest(*([(benchmark, case) for case in benchmark.cases] for benchmark in self.benchmarks))
+        questions = {
+            f"{benchmark.name}/{case}": (benchmark, case)
+            for place in by_place
+            for benchmark, case in filter(None, place)
+        }
         return {
-            f"{one.name}/{scenario}/{case}": _cell_digest(one, case, template)
-            for one, case in asked
-            if f"{one.name}/{case}" in mine
+            f"{benchmark.name}/{scenario}/{case}": _cell_digest(benchmark, case, template)
+            for name in (questions if shard is None else shard.of(list(questions)))
+            for benchmark, case in (questions[name],)
             for scenario, template in self.scenarios.items()
         }
-
-    def _questions(self) -> Iterator[tuple[AuditedBenchmark, str]]:
-        """The first question of every benchmark, then the second, and so on."""
-        for places in zip_longest(*([(one, case) for case in one.cases] for one in self.benchmarks)):
-            yield from filter(None, places)
 
 
 def _cell_digest(benchmark: AuditedBenchmark, case: str, template: str) -> str:
@@ -98,7 +95,7 @@ def _cell_digest(benchmark: AuditedBenchmark, case: str, template: str) -> str:
 
 
 def parts_of(cell: str) -> tuple[str, str, str]:
-    """Benchmark, scenario and case of a cell.
+    """Return benchmark, scenario and case of a cell.
 
     >>> parts_of("geography/bare/q-17")
     ('geography', 'bare', 'q-17')
@@ -108,10 +105,10 @@ def parts_of(cell: str) -> tuple[str, str, str]:
 
 
 def write_manifest(folder: Path, manifest: AuditManifest) -> None:
-    """Keep what an audit asks in its folder; raises StorageError."""
+    """Write what an audit asks into its folder; raise StorageError."""
     replace_text(folder / AUDIT, json_text(manifest.model_dump(mode="json")))
 
 
 def read_manifest(path: Path) -> AuditManifest:
-    """Read an audit.json; raises AuditError when it is broken or of a newer version."""
+    """Read an audit.json; raise AuditError when it is broken or of a newer version."""
     return read_versioned(AuditManifest, path, "manifest_version", MANIFEST_VERSION, AuditError)

@@ -1,7 +1,11 @@
-"""What an audit asks about, read and checked, and the questions drawn from it."""
+"""What an audit is made of: benchmarks (components) with their labelled cases, and scenarios, read and checked.
+
+From them and a size the audit's questions are drawn, and later it is checked that the files still say the same. The
+questions of a benchmark are drawn by the seed alone, so that every model and scenario meets the same ones.
+"""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +26,7 @@ _BENCHMARK_OUTPUT = "choice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """The folders that are read."""
+    """The folders that an audit reads."""
 
     components: Path = Path("components")
     fixtures: Path | None = None
@@ -31,7 +35,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """A benchmark with its cases that have a ground truth, by id; `unlabelled` is how many have none."""
+    """A benchmark with its cases that have a ground truth, by id; `unlabelled`: how many have none."""
 
     component: Component
     cases: Mapping[str, Case]
@@ -40,14 +44,14 @@ class Material:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Materials:
-    """Everything an audit asks about, by name, in the order in which it is asked."""
+    """All benchmarks and scenarios of an audit by name, in the order in which they are asked."""
 
     benchmarks: Mapping[str, Material]
     scenarios: Mapping[str, Scenario]
 
 
 def read_materials(places: Places, benchmarks: Sequence[str], scenarios: Sequence[str]) -> Materials:
-    """Read them; raises ComponentError, FixtureError, ConfigError or AuditError."""
+    """Read benchmarks and scenarios; raise ComponentError, FixtureError, ConfigError or AuditError."""
     return Materials(
         benchmarks={name: read_material(places, name) for name in dict.fromkeys(benchmarks)},
         scenarios={name: load_scenario(places.config, name) for name in dict.fromkeys(scenarios)},
@@ -55,7 +59,7 @@ def read_materials(places: Places, benchmarks: Sequence[str], scenarios: Sequenc
 
 
 def read_material(places: Places, name: str) -> Material:
-    """Read one benchmark; raises ComponentError, FixtureError or, where no case could be scored, AuditError."""
+    """Read one benchmark; raise ComponentError, FixtureError or, where no case could be scored, AuditError."""
     component = load_component(places.components, name)
     cases = load_cases(component, places.fixtures)
     labelled = {case.id: case for case in cases if case.labelled}
@@ -65,25 +69,20 @@ def read_material(places: Places, name: str) -> Material:
 
 
 def default_benchmarks(places: Places) -> tuple[str, ...]:
-    """All components whose answer is a choice among options, by name; raises AuditError when there is none."""
+    """Return all components whose answer is a choice among options, by name; raise AuditError when there is none."""
     paths = sorted(places.components.glob("*/prompt.md"))
-    chosen = (path for path in paths if _output_of(path) == _BENCHMARK_OUTPUT)
-    found = tuple(path.parent.name for path in chosen)
-    if not found:
+    fronts = ((path, parse_prompt(read_text(path, ComponentError), path)[0]) for path in paths)
+    names = tuple(path.parent.name for path, front in fronts if front.output == _BENCHMARK_OUTPUT)
+    if not names:
         raise AuditError(
             f"no component in {places.components} has output: {_BENCHMARK_OUTPUT}; say what to audit on with "
             f"--benchmark NAME, or in {places.config / 'settings.yaml'}: audit: {{benchmarks: [NAME, NAME]}}"
         )
-    return found
-
-
-def _output_of(path: Path) -> str:
-    front, _ = parse_prompt(read_text(path, ComponentError), path)
-    return str(front.output)
+    return names
 
 
 def default_scenarios(places: Places) -> tuple[str, ...]:
-    """All scenarios by name, the bare prompt first; raises AuditError when there is none."""
+    """Return all scenarios by name, the bare prompt first; raise AuditError when there is none."""
     names = sorted(path.stem for path in (places.config / "scenarios").glob("*.md"))
     if not names:
         raise AuditError(f"{places.config / 'scenarios'} holds no scenario; an audit compares two or more")
@@ -92,17 +91,17 @@ def default_scenarios(places: Places) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much is asked of each model; `questions` None: all there are."""
+    """How much is asked of each model. `questions`: of each benchmark; None: all there are."""
 
     questions: int | None
     replicates: int
     seed: int
 
 
-def drawn(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
-    """So many of the names, by the seed and the benchmark alone; sorted.
+def draw_questions(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
+    """Draw questions of a benchmark by the seed and the benchmark's name alone; sorted.
 
-    >>> drawn(["c", "a", "b"], 2, 7, "geography") == drawn(["a", "b", "c"], 2, 7, "geography")
+    >>> draw_questions(["c", "a", "b"], 2, 7, "geography") == draw_questions(["a", "b", "c"], 2, 7, "geography")
     True
     """
     ordered = sorted(names)
@@ -121,7 +120,7 @@ def draw_audit(
     created: str,
     commit: str | None = None,
 ) -> AuditManifest:
-    """What an audit of these models asks."""
+    """Draw what an audit of these models asks."""
     return AuditManifest(
         id=audit_id,
         created=created,
@@ -130,13 +129,15 @@ def draw_audit(
         replicates=size.replicates,
         questions=size.questions,
         models={model.id: settings_digest(model) for model in models},
-        scenarios={name: digest(one.template) for name, one in materials.scenarios.items()},
-        benchmarks=[_benchmark(one, weights.get(name, 1.0), size) for name, one in materials.benchmarks.items()],
+        scenarios={name: digest(scenario.template) for name, scenario in materials.scenarios.items()},
+        benchmarks=[
+            _draw_benchmark(material, weights.get(name, 1.0), size) for name, material in materials.benchmarks.items()
+        ],
         evaluator_version=__version__,
     )
 
 
-def _benchmark(material: Material, weight: float, size: Size) -> AuditedBenchmark:
+def _draw_benchmark(material: Material, weight: float, size: Size) -> AuditedBenchmark:
     component, cases = material.component, material.cases
     return AuditedBenchmark(
         name=component.name,
@@ -145,36 +146,31 @@ def _benchmark(material: Material, weight: float, size: Size) -> AuditedBenchmar
         weight=weight,
         of=len(cases),
         unlabelled=material.unlabelled,
-        cases={name: cases[name].digest for name in drawn(list(cases), size.questions, size.seed, component.name)},
+        cases={
+            name: cases[name].digest for name in draw_questions(list(cases), size.questions, size.seed, component.name)
+        },
         digests=dict(component.digests),
     )
 
 
 def changes_since(manifest: AuditManifest, materials: Materials, models: Sequence[Model]) -> list[str]:
-    """What shapes the answers and is not as it was when the audit was drawn, in words."""
-    return [*_changed_materials(manifest, materials), *_changed_models(manifest, models)]
-
-
-def _changed_models(manifest: AuditManifest, models: Sequence[Model]) -> Iterator[str]:
+    """Name what shapes the answers and has changed since the audit was drawn."""
+    templates = manifest.scenarios.items()
+    changed = [f"scenario '{name}'" for name, drawn in templates if digest(materials.scenarios[name].template) != drawn]
+    for benchmark in manifest.benchmarks:
+        material = materials.benchmarks[benchmark.name]
+        digests = material.component.digests
+        parts = (part for part, drawn in benchmark.shaping.items() if digests.get(part) != drawn)
+        changed += [f"{part} of '{benchmark.name}'" for part in parts]
+        changed += changed_cases(benchmark, material)
     for model in models:
         if manifest.models.get(model.id) != settings_digest(model):
-            yield f"the settings of '{model.id}'"
+            changed.append(f"the settings of '{model.id}'")
+    return changed
 
 
-def _changed_materials(manifest: AuditManifest, materials: Materials) -> Iterator[str]:
-    for name, template in manifest.scenarios.items():
-        if digest(materials.scenarios[name].template) != template:
-            yield f"scenario '{name}'"
-    for one in manifest.benchmarks:
-        material = materials.benchmarks[one.name]
-        for part, known in one.shaping.items():
-            if material.component.digests.get(part) != known:
-                yield f"{part} of '{one.name}'"
-        yield from changed_cases(one, material)
-
-
-def changed_cases(benchmark: AuditedBenchmark, material: Material) -> Iterator[str]:
-    """The cases that are gone, or another document or truth, since they were drawn, in words."""
-    for name, known in benchmark.cases.items():
-        if name not in material.cases or material.cases[name].digest != known:
-            yield f"case '{name}' of '{benchmark.name}'"
+def changed_cases(benchmark: AuditedBenchmark, material: Material) -> list[str]:
+    """Name the cases that are gone, or have another document or truth, since they were drawn."""
+    digests = {name: case.digest for name, case in material.cases.items()}
+    changed = (name for name, drawn in benchmark.cases.items() if digests.get(name) != drawn)
+    return [f"case '{name}' of '{benchmark.name}'" for name in changed]

@@ -1,7 +1,7 @@
 """A cube → ability and fluctuation of every model, over all and by benchmark, its tail, and what carries its spread.
 
-S(m, t) is the weighted mean over benchmarks of the per cent right; ability μ its mean over scenarios, fluctuation σ its
-standard deviation (n − 1). Source: Song et al. 2026 (arXiv 2602.02515), equations of §3.
+S(m, t) is the weighted mean over benchmarks of the per cent right; ability μ is its mean over the scenarios,
+fluctuation σ its standard deviation (n − 1). Source: Song et al. 2026 (arXiv 2602.02515), equations of §3.
 """
 
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ _CASES_SHOWN = 10
 
 
 def abilities(cube: Cube) -> Floats:
-    """μ of each model, per cent."""
+    """Return μ of each model, per cent."""
     return np.asarray(cube.overall.mean(axis=1))
 
 
 def fluctuations(cube: Cube) -> Floats:
-    """σ of each model, in points."""
+    """Return σ of each model, in points."""
     return np.asarray(cube.overall.std(axis=1, ddof=1))
 
 
 def by_benchmark(cube: Cube, model: int) -> dict[str, BenchmarkFigures]:
-    """μ and σ of one model on each benchmark alone."""
+    """Return μ and σ of one model on each benchmark alone."""
     scores = cube.scores[model]
     return {
         name: BenchmarkFigures(ability=float(scores[:, b].mean()), fluctuation=float(scores[:, b].std(ddof=1)))
@@ -35,7 +35,10 @@ def by_benchmark(cube: Cube, model: int) -> dict[str, BenchmarkFigures]:
 
 
 def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
-    """Which part of a model's σ² each benchmark carries: w·cov(S_b, S) ÷ σ², which sum to 1 (0 each if σ is 0)."""
+    """Return the share of a model's σ² that each benchmark carries: w·cov(S_b, S) ÷ σ².
+
+    The shares sum to 1; where σ is 0, each is 0.
+    """
     scores = cube.scores[model] - cube.scores[model].mean(axis=0)
     total = scores @ cube.weights
     variance = float(total @ total)
@@ -46,47 +49,54 @@ def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
 
 
 def worst_of(cube: Cube, model: int) -> Worst:
-    """The scenario a model is weakest in (the first of several)."""
+    """Return the scenario a model is weakest in (the first of several)."""
     scores = cube.overall[model]
     place = int(scores.argmin())
     return Worst(scenario=cube.scenarios[place], score=float(scores[place]), drop=float(scores.mean() - scores[place]))
 
 
 def adjusted(cube: Cube, grades: Sequence[str]) -> list[Adjusted]:
-    """Fluctuation and grade of each model once every scenario's mean over the models is taken out.
+    """Return fluctuation and grade of each model once every scenario's mean over the models is taken out.
 
-    What is left is how a model moves against its cohort, of which it is a part: among few models each has something of
-    the others in it, so fewer than three are not graded.
+    What is left is how a model moves against its cohort. The model is part of that cohort: among few models each has
+    something of the others in it, so fewer than three are not graded.
     """
-    spread = (cube.overall - cube.overall.mean(axis=0)).std(axis=1, ddof=1)
-    known = grades_of(spread, grades) if len(spread) > 2 else [None] * len(spread)
-    return [Adjusted(fluctuation=float(one), grade=grade) for one, grade in zip(spread, known, strict=True)]
+    spreads = (cube.overall - cube.overall.mean(axis=0)).std(axis=1, ddof=1)
+    given = grades_of(spreads, grades) if len(spreads) > 2 else [None] * len(spreads)
+    return [Adjusted(fluctuation=float(spread), grade=grade) for spread, grade in zip(spreads, given, strict=True)]
 
 
 def scenario_carriers(cube: Cube) -> list[Carrier]:
-    """Each scenario's share of Σ (S(m, t) − μ)², mean over the models that fluctuate at all; largest first."""
+    """Return each scenario's share of Σ (S(m, t) − μ)², mean over the models that fluctuate at all; largest first."""
     squares = (cube.overall - cube.overall.mean(axis=1, keepdims=True)) ** 2
     moving = squares.sum(axis=1) > 0
     if not moving.any():
         return []
     shares = (squares[moving] / squares[moving].sum(axis=1, keepdims=True)).mean(axis=0)
-    found = [Carrier(name=name, share=float(share)) for name, share in zip(cube.scenarios, shares, strict=True)]
-    return sorted(found, key=lambda one: -one.share)
+    named = zip(cube.scenarios, shares, strict=True)
+    return _largest_first([Carrier(name=scenario, share=float(share)) for scenario, share in named])
 
 
 def case_carriers(cube: Cube) -> list[Carrier]:
-    """The questions that carry most of σ²: w·cov(y_q, S) ÷ (Q·σ²), mean over the models; [] without single answers."""
+    """Return the questions that carry most of σ²: w·cov(y_q, S) ÷ (Q·σ²), mean over the models.
+
+    Without single answers there are none.
+    """
     total = cube.overall - cube.overall.mean(axis=1, keepdims=True)
     variance = (total**2).sum(axis=1)
     moving = variance > 0
     if cube.outcomes is None or not moving.any():
         return []
-    found: list[Carrier] = []
+    carriers: list[Carrier] = []
     for name, weight in zip(cube.benchmarks, cube.weights, strict=True):
         outcomes = cube.outcomes[name]
         means = outcomes.means[moving]
         parts = np.einsum("mtq,mt->mq", means, total[moving])  # S is centred, so y need not be
         shares = (100.0 * weight / len(outcomes.questions)) * (parts / variance[moving, None]).mean(axis=0)
         top = np.argsort(-shares, kind="stable")[:_CASES_SHOWN]
-        found += [Carrier(name=outcomes.questions[q], benchmark=name, share=float(shares[q])) for q in top]
-    return sorted(found, key=lambda one: -one.share)[:_CASES_SHOWN]
+        carriers += [Carrier(name=outcomes.questions[q], benchmark=name, share=float(shares[q])) for q in top]
+    return _largest_first(carriers)[:_CASES_SHOWN]
+
+
+def _largest_first(carriers: Sequence[Carrier]) -> list[Carrier]:
+    return sorted(carriers, key=lambda carrier: -carrier.share)

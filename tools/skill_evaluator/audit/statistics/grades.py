@@ -1,9 +1,9 @@
-"""Fluctuations and abilities of a cohort → credit grades by quantile, and quadrants by median split.
+"""Fluctuations and abilities of a cohort → credit grades, quadrants, and how probable each grade is.
 
-Source: Song et al. 2026, CreditAudit (arXiv 2602.02515). Grades are relative: they change with the cohort.
+Grades are quantiles of the fluctuation, quadrants a median split: Song et al. 2026, CreditAudit (arXiv 2602.02515).
+Both are relative: they change with the cohort.
 
-How probable each grade is: the cohort's true fluctuations given the measured ones, by a hierarchical Bayes model.
-
+The odds come from a hierarchical Bayes model of the cohort's true fluctuations τ, given the measured variances s²:
 log τ_m ~ N(a, b²) over the cohort, s²_m ~ (τ²_m + noise_m)·χ²_ν ÷ ν; a, b and all τ_m are integrated over on a grid
 (Gelman et al. 2013, Bayesian Data Analysis, §5). Counting grades over resamples instead would count the noise twice.
 """
@@ -25,9 +25,17 @@ BEST_FIRST = {grade: place for place, grade in enumerate(_FINER)}  # of either s
 FINER_NEEDS = 20  # models, so that a bin holds more than two
 _SAME = 1e-9  # points; two fluctuations that differ by less are one
 
+DRAWS = 4000
+_POINTS = 160  # of τ
+_CENTRES = 32  # of a
+_SPREADS = np.geomspace(0.03, 1.5, 20)  # of b: from 3 % between models to factors
+_USUAL_SPREAD = 0.6  # b is half-normal with this scale: models seldom differ by more than a factor of three
+_MOST_SHARED = 0.95
+_FARTHEST = 4.0  # times the smallest and largest fluctuation seen
+
 
 def scale_of(bins: int, models: int) -> tuple[str, ...]:
-    """The grades of a scale, best first; raises AuditError for a scale there is not, or too few models for it."""
+    """Return the grades of a scale, best first; raise AuditError for an unknown scale or too few models for it."""
     if bins not in SCALES:
         raise AuditError(f"--grades {bins}: there are scales of {' and '.join(map(str, SCALES))} grades")
     if bins > len(QUARTERS) and models < FINER_NEEDS:
@@ -36,7 +44,7 @@ def scale_of(bins: int, models: int) -> tuple[str, ...]:
 
 
 def cuts_of(fluctuations: Floats, bins: int = len(QUARTERS)) -> Floats:
-    """Upper bounds of all grades but the last: quantiles by linear interpolation, over the last axis.
+    """Return the upper bounds of all grades but the last: quantiles by linear interpolation, over the last axis.
 
     Hyndman and Fan 1996, type 7 (doi:10.2307/2684934). [..., models] → [bins − 1, ...].
 
@@ -48,7 +56,7 @@ def cuts_of(fluctuations: Floats, bins: int = len(QUARTERS)) -> Floats:
 
 
 def places_of(fluctuations: Floats, cuts: Floats) -> Floats:
-    """By model the place of its grade on the scale, 0 is best; a fluctuation equal to a bound is within it.
+    """Return the place of each model's grade on the scale, 0 is best; a fluctuation equal to a bound is within it.
 
     `fluctuations` [..., models], `cuts` [grades − 1, ...] → integers [..., models].
     """
@@ -56,7 +64,7 @@ def places_of(fluctuations: Floats, cuts: Floats) -> Floats:
 
 
 def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[str | None]:
-    """The grade of each model; None where there is nobody to compare it with.
+    """Return the grade of each model; None for a model alone, which has no cohort to be compared with.
 
     >>> grades_of(np.array([0.63, 1.24, 1.43, 2.63]))
     ['AAA', 'AA', 'A', 'BBB']
@@ -67,7 +75,7 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | None]:
-    """Where each model stands against the cohort's medians; the median itself is able, and stable.
+    """Return each model's quadrant by the cohort's medians; a model at a median is able, or stable.
 
     >>> quadrants_of(np.array([70.0, 80.0, 50.0, 40.0]), np.array([0.6, 2.6, 1.3, 2.1]))
     ['safe default', 'strong but scenario-fragile', 'predictable baseline', 'avoid']
@@ -76,22 +84,13 @@ def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | Non
         return [None] * len(fluctuations)
     able = abilities >= np.median(abilities) - _SAME
     stable = fluctuations <= np.median(fluctuations) + _SAME
-    return [_quadrant(bool(one), bool(other)) for one, other in zip(able, stable, strict=True)]
+    return [_quadrant(bool(is_able), bool(is_stable)) for is_able, is_stable in zip(able, stable, strict=True)]
 
 
 def _quadrant(able: bool, stable: bool) -> Quadrant:
     if able:
         return "safe default" if stable else "strong but scenario-fragile"
     return "predictable baseline" if stable else "avoid"
-
-
-DRAWS = 4000
-_POINTS = 160  # of τ
-_CENTRES = 32  # of a
-_SPREADS = np.geomspace(0.03, 1.5, 20)  # of b: from 3 % between models to factors
-_USUAL_SPREAD = 0.6  # b is half-normal with this scale: models seldom differ by more than a factor of three
-_MOST_SHARED = 0.95
-_FARTHEST = 4.0  # times the smallest and largest fluctuation seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,7 +102,7 @@ class GradeOdds:
 
 
 def degrees_apart(overall: Floats, degrees: float) -> float:
-    """Degrees of freedom with which spreads are known against each other, scores [models, scenarios].
+    """Return the degrees of freedom with which spreads are known against each other, for scores [models, scenarios].
 
     What shifts all models alike moves their variances together (by ρ², for normal effects), and grades go by comparison
     only. ρ²: the mean squared correlation between models, less the 1 ÷ (T − 1) that chance gives it.
@@ -119,11 +118,14 @@ def degrees_apart(overall: Floats, degrees: float) -> float:
 
 
 def grade_odds(variance: Floats, noise: Floats | None, degrees: float, grades: int, seed: int = 0) -> GradeOdds | None:
-    """The odds for variances among scenarios, noise included; None where nothing moved, or of one model."""
+    """Return the odds of the grades for variances among scenarios, noise included; by model.
+
+    None for one model, and where none moved.
+    """
     if len(variance) < 2 or not (variance > 0).any():
         return None
     floor = np.zeros_like(variance) if noise is None else noise
-    draws = _draws(variance, floor, degrees, np.random.default_rng(seed))
+    draws = _draw_fluctuations(variance, floor, degrees, np.random.default_rng(seed))
     places = places_of(draws, cuts_of(draws, grades))
     return GradeOdds(
         probabilities=np.stack([(places == place).mean(axis=0) for place in range(grades)], axis=1),
@@ -131,39 +133,34 @@ def grade_odds(variance: Floats, noise: Floats | None, degrees: float, grades: i
     )
 
 
-def _draws(variance: Floats, noise: Floats, degrees: float, random: np.random.Generator) -> Floats:
-    """True fluctuations, [draws, models], on a logarithmic scale."""
+def _draw_fluctuations(variance: Floats, noise: Floats, degrees: float, random: np.random.Generator) -> Floats:
+    """Draw true fluctuations from their posterior: [draws, models], on a logarithmic scale."""
     moved = np.sqrt(variance[variance > 0])
     low, high = np.log(moved.min() / _FARTHEST / 2), np.log(moved.max() * _FARTHEST)
     grid = np.linspace(low, high, _POINTS)
     likelihood = _likelihood(variance, noise, degrees, grid)
-    centres = np.linspace(low, high, _CENTRES)
-    a, b = (one.ravel() for one in np.meshgrid(centres, _SPREADS, indexing="ij"))
+    a, b = (axis.ravel() for axis in np.meshgrid(np.linspace(low, high, _CENTRES), _SPREADS, indexing="ij"))
     prior = np.exp(-0.5 * ((grid - a[:, None]) / b[:, None]) ** 2)
     prior /= prior.sum(axis=1, keepdims=True)
     width = np.gradient(_SPREADS)
-    weight = np.log(np.tile(width * np.exp(-0.5 * (_SPREADS / _USUAL_SPREAD) ** 2), _CENTRES))
-    weight += np.log(np.maximum(prior @ likelihood.T, 1e-300)).sum(axis=1)
-    chosen = random.multinomial(DRAWS, _normalised(weight))
-    drawn = [_conditional(prior[place] * likelihood, int(times), random) for place, times in enumerate(chosen) if times]
+    log_weight = np.log(np.tile(width * np.exp(-0.5 * (_SPREADS / _USUAL_SPREAD) ** 2), _CENTRES))
+    log_weight += np.log(np.maximum(prior @ likelihood.T, 1e-300)).sum(axis=1)
+    weight = np.exp(log_weight - log_weight.max())
+    chosen = random.multinomial(DRAWS, np.asarray(weight / weight.sum()))
+    drawn = [_draw_places(prior[place] * likelihood, int(times), random) for place, times in enumerate(chosen) if times]
     step = grid[1] - grid[0]
     return np.asarray(grid[np.concatenate(drawn)] + step * (random.random((DRAWS, len(variance))) - 0.5))
 
 
 def _likelihood(variance: Floats, noise: Floats, degrees: float, grid: Floats) -> Floats:
-    """Of each τ on the grid, by model, up to a factor of its own: [models, points]."""
+    """Return the likelihood of each τ on the grid, [models, points]; each model's up to a factor of its own."""
     scale = np.exp(2 * grid) + noise[:, None]
     log = -0.5 * degrees * (np.log(scale) + variance[:, None] / scale)
     return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
 
 
-def _conditional(posterior: Floats, times: int, random: np.random.Generator) -> NDArray[np.int64]:
-    """Draws of all models given a and b, as places on the grid: [times, models]."""
+def _draw_places(posterior: Floats, times: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """Draw places on the grid for all models, given a and b: posterior [models, points] → [times, models]."""
     cumulative = np.cumsum(posterior, axis=1)
     wanted = random.random((times, len(posterior), 1)) * cumulative[None, :, -1:]
     return np.asarray((cumulative[None] < wanted).sum(axis=2))
-
-
-def _normalised(log_weight: Floats) -> Floats:
-    weight = np.exp(log_weight - log_weight.max())
-    return np.asarray(weight / weight.sum())

@@ -18,13 +18,18 @@ from skill_evaluator.audit.cube.cube import Cube, Floats, Outcomes
 from skill_evaluator.audit.findings.results import Interval, Resampled
 
 _MOST_ADDED = 9.0  # beyond, the estimate is so near to nothing that its root says little
+_TAIL = 0.025
+_LEAST_POWER = 0.16
+_STEPS = 60  # of bisection
+_WIDEST = 50.0  # standard deviation of values between 0 and 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Noise:
-    """Variances by model, in points². `floor`: that of S(m, t) around its scenario's true value, by what is resampled.
+    """Variances by model, in points²; None where single answers are not known or do not tell.
 
-    `questions`: that of μ because the questions are a sample, with the degrees of freedom it is known with.
+    `floor`: the variance of S(m, t) around its scenario's true value, by what is resampled. `questions`: that of μ
+    because the questions are a sample; `degrees`: the degrees of freedom it is known with.
     """
 
     floor: Floats | None
@@ -33,20 +38,20 @@ class Noise:
 
 
 def noise_of(cube: Cube, resampled: Resampled) -> Noise:
-    """The noise in a cube's scores; None where single answers are not known or do not tell."""
+    """Estimate the noise in a cube's scores."""
     if cube.outcomes is None:
         return Noise(floor=None, questions=None, degrees=0)
-    by_name = [cube.outcomes[name] for name in cube.benchmarks]
-    of_one = _replicate_noise if resampled == "scenarios" else _interaction_noise
+    benchmarks = [cube.outcomes[name] for name in cube.benchmarks]
+    noise_on = _replicate_noise if resampled == "scenarios" else _interaction_noise
     return Noise(
-        floor=_weighted([of_one(one) for one in by_name], cube.weights),
-        questions=_weighted([_question_variance(one) for one in by_name], cube.weights),
-        degrees=sum(len(one.questions) - 1 for one in by_name),
+        floor=_weighted([noise_on(outcomes) for outcomes in benchmarks], cube.weights),
+        questions=_weighted([_question_variance(outcomes) for outcomes in benchmarks], cube.weights),
+        degrees=sum(len(outcomes.questions) - 1 for outcomes in benchmarks),
     )
 
 
 def corrected_fluctuation(variance: Floats, floor: Floats, degrees: int) -> Floats:
-    """σ without its noise: √(s² − floor), times what the root of an estimate lacks on average, to second order.
+    """Return σ without its noise: √(s² − floor), times what the root of an estimate lacks on average, to second order.
 
     That is 1 + (s² ÷ (s² − floor))² ÷ 4ν, at most 1 + 9 ÷ 4ν; without noise it is the known 1 ÷ c₄ of a standard
     deviation (Kenney and Keeping 1951). 0 where the noise alone explains what was seen.
@@ -57,7 +62,7 @@ def corrected_fluctuation(variance: Floats, floor: Floats, degrees: int) -> Floa
 
 
 def most_noise(cube: Cube) -> Floats | None:
-    """By model, the variance of S(m, t) if every answer were drawn anew: Σ w²·p(1 − p) ÷ Q, in points².
+    """Return the variance of S(m, t) if every answer were drawn anew, by model: Σ w²·p(1 − p) ÷ Q, in points².
 
     Replicates of the same questions vary less, since a question that is always right adds nothing: an upper bound for
     scores of 0 and 1. None where the number of questions is not known.
@@ -70,9 +75,9 @@ def most_noise(cube: Cube) -> Floats | None:
 
 
 def _replicate_noise(outcomes: Outcomes) -> Floats | None:
-    """Var(e) ÷ replicates, summed over the questions: by model, mean over scenarios, in [0, 1]². None for one each.
+    """Return Var(e) ÷ replicates ÷ questions: by model, mean over scenarios, in [0, 1]².
 
-    A question that was measured once in a cell is taken to vary as the others do there.
+    A question that was measured once is taken to vary as the model's others do; None where a model has no others.
     """
     scores = outcomes.scores
     if scores.shape[3] < 2:
@@ -86,15 +91,14 @@ def _replicate_noise(outcomes: Outcomes) -> Floats | None:
         return None
     within = np.divide(squares, counts - 1, out=np.zeros(squares.shape), where=repeated)
     of_mean = np.where(repeated, within / np.maximum(counts, 1), 0.0)
-    known = np.maximum(repeated.sum(axis=(1, 2)), 1)
-    single = within.sum(axis=(1, 2)) / known  # for the variance of an answer that stands alone
+    single = within.sum(axis=(1, 2)) / repeated.sum(axis=(1, 2))  # for the variance of an answer that stands alone
     total = of_mean.sum(axis=(1, 2)) + single * (~repeated).sum(axis=(1, 2))
     cells = means.shape[1] * means.shape[2]
     return np.asarray(total / cells / means.shape[2])
 
 
 def _interaction_noise(outcomes: Outcomes) -> Floats | None:
-    """(Var(ab) + Var(e) ÷ replicates) ÷ questions by model: the residual mean square of scenarios × questions."""
+    """Return (Var(ab) + Var(e) ÷ replicates) ÷ questions by model: the mean square of scenarios × questions."""
     means = outcomes.means
     _, scenarios, questions = means.shape
     if questions < 2 or scenarios < 2:
@@ -106,23 +110,18 @@ def _interaction_noise(outcomes: Outcomes) -> Floats | None:
 
 
 def _question_variance(outcomes: Outcomes) -> Floats | None:
-    """Variance of a benchmark's mean because its questions are a sample, by model."""
+    """Return the variance of a benchmark's mean because its questions are a sample, by model."""
     if len(outcomes.questions) < 2:
         return None
     return np.asarray(outcomes.means.mean(axis=1).var(axis=1, ddof=1) / len(outcomes.questions))
 
 
 def _weighted(by_benchmark: list[Floats | None], weights: Floats) -> Floats | None:
-    known = [one for one in by_benchmark if one is not None]
-    if len(known) < len(by_benchmark):
+    """Return the variance of the weighted mean over benchmarks, in points²; None where one benchmark's is not known."""
+    variances = [variance for variance in by_benchmark if variance is not None]
+    if len(variances) < len(by_benchmark):
         return None
-    return np.asarray(1e4 * (weights**2 @ np.stack(known)))
-
-
-_TAIL = 0.025
-_LEAST_POWER = 0.16
-_STEPS = 60  # of bisection
-_WIDEST = 50.0  # standard deviation of values between 0 and 100
+    return np.asarray(1e4 * (weights**2 @ np.stack(variances)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -135,36 +134,37 @@ class Intervals:
 
 
 def intervals_of(overall: Floats, noise: Noise, resampled: Resampled) -> Intervals:
-    """Intervals for scores S(m, t), [models, scenarios] in per cent; those of corrected σ where the noise is known."""
+    """Return intervals for scores S(m, t), [models, scenarios] in per cent; of corrected σ where the noise is known."""
     variance, floor = overall.var(axis=1, ddof=1), noise.floor
     corrected: Floats | None
     if resampled == "cases":
         if floor is None:
-            return _nothing(len(overall))
+            empty = np.full((len(overall), 2), np.nan)
+            return Intervals(ability=empty, fluctuation=empty, corrected=None)
         degrees = overall.shape[1] - 1
-        corrected = _with_scenarios_fixed(variance, _plausible(variance, floor, degrees), floor, degrees)
+        corrected = _bound_fixed_scenarios(variance, _plausible(variance, floor, degrees), floor, degrees)
         spread = corrected + floor[:, None]
     else:
         matched = matched_degrees(overall)
-        spread, corrected = _spread(variance, variance, matched), None
+        spread, corrected = _bound_spread(variance, variance, matched), None
         if floor is not None:
-            wide = _spread(variance, _plausible(variance, floor, matched), matched)
+            wide = _bound_spread(variance, _plausible(variance, floor, matched), matched)
             corrected = np.maximum(wide - floor[:, None], 0.0)
     return Intervals(
-        ability=_ability(overall, noise, resampled),
+        ability=_bound_ability(overall, noise, resampled),
         fluctuation=np.sqrt(spread),
         corrected=None if corrected is None else np.sqrt(corrected),
     )
 
 
 def bounds(intervals: Floats, model: int) -> Interval | None:
-    """One model's interval; None where there is none."""
+    """Return one model's interval; None where the sample tells nothing."""
     low, high = map(float, intervals[model])
     return None if np.isnan(low) or np.isnan(high) else (low, high)
 
 
 def matched_degrees(overall: Floats) -> float:
-    """Degrees of freedom of the χ² that the cohort's variances follow: T − 1, or fewer if its tails are heavy.
+    """Return degrees of freedom of the χ² that the cohort's variances follow: T − 1, or fewer if its tails are heavy.
 
     Matched to the kurtosis of all models' deviations together: Shoemaker 2003 (doi:10.1198/0003130032198).
     """
@@ -179,35 +179,36 @@ def matched_degrees(overall: Floats) -> float:
 
 
 def _plausible(variance: Floats, noise: Floats, degrees: float) -> Floats:
-    """The variance seen, or the 16 % quantile of what noise alone gives: less is luck, and no proof of stillness.
+    """Return the variance seen, or the 16 % quantile of what noise alone gives: less is luck, no proof of stillness.
 
-    A bound on it is never nothing. Cowan, Cranmer, Gross and Vitells 2011, power-constrained limits (arXiv:1105.3166).
+    So no upper bound is 0. Cowan, Cranmer, Gross and Vitells 2011, power-constrained limits (arXiv:1105.3166).
     """
     return np.asarray(np.maximum(variance, noise * float(chdtri(degrees, 1 - _LEAST_POWER)) / degrees))
 
 
-def _spread(variance: Floats, most: Floats, degrees: float) -> Floats:
-    """Of the variance among scenarios, noise included: s²·ν ÷ χ²; the upper bound is of `most`.
+def _bound_spread(variance: Floats, most: Floats, degrees: float) -> Floats:
+    """Bound the variance among scenarios, noise included: s²·ν ÷ χ², [models, 2]; the upper bound is that of `most`.
 
-    A model that never moved tells nothing.
+    NaN for a model that never moved.
     """
     low, high = degrees / chdtri(degrees, [_TAIL, 1 - _TAIL])
     highest = np.maximum(variance, _WIDEST**2)[:, None]  # a sample's may be more, by n ÷ (n − 1)
-    bounds = np.minimum(np.stack([variance * low, most * high], axis=1), highest)
-    return np.where(variance[:, None] > 0, bounds, np.nan)
+    ends = np.minimum(np.stack([variance * low, most * high], axis=1), highest)
+    return np.where(variance[:, None] > 0, ends, np.nan)
 
 
-def _with_scenarios_fixed(variance: Floats, most: Floats, noise: Floats, degrees: int) -> Floats:
-    """Of the variance among these very scenarios: s²·ν ÷ noise is noncentral χ², solved for its noncentrality."""
+def _bound_fixed_scenarios(variance: Floats, most: Floats, noise: Floats, degrees: int) -> Floats:
+    """Bound the variance among these very scenarios: s²·ν ÷ noise is noncentral χ², solved for its noncentrality."""
     least, largest = (
-        np.divide(one * degrees, noise, out=np.full(len(noise), np.nan), where=noise > 0) for one in (variance, most)
+        np.divide(value * degrees, noise, out=np.full(len(noise), np.nan), where=noise > 0)
+        for value in (variance, most)
     )
-    bounds = np.stack([_noncentrality(least, degrees, 1 - _TAIL), _noncentrality(largest, degrees, _TAIL)], axis=1)
-    return np.asarray(bounds * noise[:, None] / degrees)
+    ends = np.stack([_noncentrality(least, degrees, 1 - _TAIL), _noncentrality(largest, degrees, _TAIL)], axis=1)
+    return np.asarray(ends * noise[:, None] / degrees)
 
 
 def _noncentrality(ratio: Floats, degrees: int, share: float) -> Floats:
-    """The noncentrality under which a share of all values is below the ratio; 0 if even that is too much."""
+    """Return the noncentrality with which a share of all values is below the ratio; 0 if there is none."""
     low, high = np.zeros_like(ratio), 4 * np.nan_to_num(ratio) + 100.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
@@ -216,8 +217,8 @@ def _noncentrality(ratio: Floats, degrees: int, share: float) -> Floats:
     return np.where(np.isnan(ratio), np.nan, low)
 
 
-def _ability(overall: Floats, noise: Noise, resampled: Resampled) -> Floats:
-    """Student's t with the variances that matter added up, and Satterthwaite's degrees of freedom (1946)."""
+def _bound_ability(overall: Floats, noise: Noise, resampled: Resampled) -> Floats:
+    """Bound μ by Student's t: the variances that matter added up, Satterthwaite's degrees of freedom (1946)."""
     scenarios = overall.shape[1]
     over_scenarios = overall.var(axis=1, ddof=1) / scenarios
     questions = np.zeros(len(overall)) if noise.questions is None else noise.questions
@@ -233,8 +234,3 @@ def _ability(overall: Floats, noise: Noise, resampled: Resampled) -> Floats:
     margin = np.where(error > 0, stdtrit(degrees, 1 - _TAIL) * np.sqrt(error), np.nan)
     centre = overall.mean(axis=1)
     return np.stack([np.maximum(centre - margin, 0.0), np.minimum(centre + margin, 100.0)], axis=1)
-
-
-def _nothing(models: int) -> Intervals:
-    empty = np.full((models, 2), np.nan)
-    return Intervals(ability=empty, fluctuation=empty, corrected=None)

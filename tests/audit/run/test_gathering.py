@@ -167,7 +167,7 @@ def test_other_declarations_are_said_and_a_prompt_that_went_on_is_not(library: A
         f"components/{SECOND}/evals/datasets.json", {"datasets": [{"fields": {"title": {"compare": "ignore"}}}]}
     )
     (remark,) = gather([library.audit_folder()], library.places).remarks
-    assert remark == f"'{SECOND}' declares otherwise than then how answers are compared"
+    assert remark == f"'{SECOND}' compares answers otherwise than when the audit began"
 
 
 def test_an_error_that_another_artifact_made_up_for_is_none(library: AuditLibrary) -> None:

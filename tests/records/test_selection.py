@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.records.record import write_record
-from skill_evaluator.records.selection import RecordedRun, choose, entry_of, newest_of_versions, read_entries, record_of
+from skill_evaluator.records.selection import (
+    RecordedRun,
+    choose,
+    entry_of,
+    load_record,
+    newest_of_versions,
+    read_entries,
+)
 
 from tests.support.records import a_record
 
@@ -99,7 +106,7 @@ def test_a_record_must_be_that_of_its_run(tmp_path: Path) -> None:
     write_record(tmp_path / "other.json", record)
     chosen = entry_of(record)
     with pytest.raises(LeaderboardError, match="does not exist"):
-        record_of(chosen, tmp_path)
+        load_record(chosen, tmp_path)
     renamed = RecordedRun(**{name: getattr(chosen, name) for name in RecordedRun.__slots__} | {"run_id": "other"})
     with pytest.raises(LeaderboardError, match="holds the record of another run"):
-        record_of(renamed, tmp_path)
+        load_record(renamed, tmp_path)

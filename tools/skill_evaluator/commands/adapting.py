@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from skill_evaluator.commands.inputs import EvaluateOptions, Inputs
-from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import RecordedRun, next_lower
+from skill_evaluator.records.selection import Archive, RecordedRun, next_lower
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer

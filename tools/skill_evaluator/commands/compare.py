@@ -15,7 +15,14 @@ from skill_evaluator.errors import EXIT_OK, ConfigError, LeaderboardError
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Settings, VerdictName, load_settings
 from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.records.selection import choose, choose_candidate, entry_of, of_models, read_entries, record_of
+from skill_evaluator.records.selection import (
+    choose,
+    choose_candidate,
+    entry_of,
+    load_record,
+    read_entries,
+    runs_of_models,
+)
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.reports.sensitivity import print_calibration
 from skill_evaluator.text import nearest
@@ -79,7 +86,7 @@ def _chosen(options: CompareOptions, component: Component | None) -> _Chosen:
     entries = read_entries(component.leaderboard_path)
     if not entries and candidate is None:
         raise LeaderboardError(f"{component.leaderboard_path} holds no run yet; evaluate '{component.name}' first")
-    entries = of_models(entries, options.models, component.leaderboard_path)
+    entries = runs_of_models(entries, options.models, component.leaderboard_path)
     chosen = choose(
         entries,
         options.candidate if candidate is None else entry_of(candidate),
@@ -87,8 +94,8 @@ def _chosen(options: CompareOptions, component: Component | None) -> _Chosen:
     )
     pairs = [
         Pair(
-            baseline=baseline or (None if one.baseline is None else record_of(one.baseline, component.records_dir)),
-            candidate=candidate or record_of(one.candidate, component.records_dir),
+            baseline=baseline or (None if one.baseline is None else load_record(one.baseline, component.records_dir)),
+            candidate=candidate or load_record(one.candidate, component.records_dir),
             absent=one.absent,
         )
         for one in chosen.choices
@@ -145,7 +152,7 @@ def _record(options: CalibrationOptions) -> Record:
     if len(models) > 1:
         raise LeaderboardError(f"version '{options.run}' was run on {', '.join(models)}; name one with --model")
     fitting = [one for one in entries if one.model_id in models] or entries
-    return record_of(choose_candidate(fitting, options.run), component.records_dir)
+    return load_record(choose_candidate(fitting, options.run), component.records_dir)
 
 
 class _Progress:

@@ -10,9 +10,9 @@ from skill_evaluator.commands.resuming import find, record_path, say_how_to_resu
 from skill_evaluator.comparing.similarity import load_model
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, SkillEvaluatorError
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import write_record
+from skill_evaluator.records.selection import Archive
 from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.asking import assignment, redactor, with_keys

@@ -8,7 +8,7 @@ from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.records.leaderboard import load_leaderboard
-from skill_evaluator.records.selection import newest_of_versions, of_models, read_entries, record_of
+from skill_evaluator.records.selection import load_record, newest_of_versions, read_entries, runs_of_models
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
 from skill_evaluator.verdicts.history import history_of
 from skill_evaluator.verdicts.rules import rules_for
@@ -30,7 +30,7 @@ def history(options: HistoryOptions) -> int:
     settings = load_settings(options.config)
     component = load_component(options.components, options.skill)
     where = component.leaderboard_path
-    entries = of_models(read_entries(where), options.models, where)
+    entries = runs_of_models(read_entries(where), options.models, where)
     if not entries:
         raise LeaderboardError(f"{where} holds no run yet; evaluate '{component.name}' first")
     if options.format == "csv":
@@ -41,7 +41,7 @@ def history(options: HistoryOptions) -> int:
     if not chosen:
         raise LeaderboardError(f"{where} holds no complete run yet; --format csv shows the others")
     by_model = {
-        model_id: [record_of(entry, component.records_dir) for entry in versions]
+        model_id: [load_record(entry, component.records_dir) for entry in versions]
         for model_id, versions in sorted(chosen.items())
     }
     newest = max((records[-1] for records in by_model.values()), key=lambda record: record.timestamp)

@@ -24,7 +24,7 @@ from skill_evaluator.library.config import Model, Settings, load_models, load_se
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario
 from skill_evaluator.library.versions import Problem, read_versions
 from skill_evaluator.providers import Kinds, kinds_of
-from skill_evaluator.records.selection import newest_of_versions, of_models, read_entries, record_of
+from skill_evaluator.records.selection import load_record, newest_of_versions, read_entries, runs_of_models
 from skill_evaluator.reports.plan import plan_markdown, print_plan
 from skill_evaluator.reports.sensitivity import print_sizing
 from skill_evaluator.repository import Repository, within
@@ -248,10 +248,10 @@ def detect(options: SizingOptions) -> int:
         raise ConfigError("--detect takes one component: skill-evaluator plan --detect 0.05 <component>")
     component = load_component(options.components, options.names[0])
     where = component.leaderboard_path
-    entries = newest_of_versions(of_models(read_entries(where), options.models, where))
+    entries = newest_of_versions(runs_of_models(read_entries(where), options.models, where))
     if not entries:
         raise LeaderboardError(f"{where} holds no complete run to plan by; evaluate '{component.name}' first")
-    records = [record_of(versions[-1], component.records_dir) for _, versions in sorted(entries.items())]
+    records = [load_record(versions[-1], component.records_dir) for _, versions in sorted(entries.items())]
     models = [sizing_of(record, record.primary_metric, options.detect) for record in records]
     print_sizing(SizingPlan(skill=component.name, detect=options.detect, models=models), options.format)
     return EXIT_OK

@@ -1,7 +1,7 @@
 """`leaderboard.json`: one row a run, newest first. Rows are added, never edited.
 
-Adding is a set union by run id under a lock, with the file replaced as a whole: writers lose nothing, readers see it
-valid.
+Rows are added under a lock, each run id once, and the file is replaced as a whole: writers that race lose nothing, and
+a reader never sees half a file.
 """
 
 from collections.abc import Iterable
@@ -35,24 +35,21 @@ class Leaderboard(FrozenModel):
 
 
 def load_leaderboard(path: Path, skill: str) -> Leaderboard:
-    """Read a leaderboard, an empty one if there is none; raises LeaderboardError when broken or newer."""
+    """Read a leaderboard, an empty one if there is no file; raise LeaderboardError for a broken or newer one."""
     if not path.exists():
         return Leaderboard(skill=skill)
-    return board_of(read_json(path, LeaderboardError), path, skill)
+    return parse_leaderboard(read_json(path, LeaderboardError), path, skill)
 
 
-def board_of(value: Any, path: Path, skill: str) -> Leaderboard:
-    """The leaderboard a JSON value is; raises LeaderboardError when broken, newer, or of another component."""
+def parse_leaderboard(value: Any, path: Path, skill: str) -> Leaderboard:
+    """Return the leaderboard in a JSON value; raise LeaderboardError for a broken, newer or another component's one."""
     refuse_newer(value, path)
-    board = validated(Leaderboard, _upgraded(value), path, LeaderboardError)
+    if isinstance(value, dict):
+        value = {**value, "schema_version": SCHEMA_VERSION}  # a file from before there were versions has this shape
+    board = validated(Leaderboard, value, path, LeaderboardError)
     if board.skill != skill:
         raise LeaderboardError(f"{path} is the leaderboard of '{board.skill}', not of '{skill}'")
     return board
-
-
-def _upgraded(value: Any) -> Any:
-    """A file written before `schema_version` was kept has the shape of version 1."""
-    return {**value, "schema_version": SCHEMA_VERSION} if isinstance(value, dict) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,41 +61,39 @@ class Recorded:
 
 
 def newest_recorded(content: bytes, where: str) -> dict[str, Recorded]:
-    """By model, what a leaderboard says was measured. Reads no more of it than that; raises LeaderboardError.
+    """Return the highest version measured of each model; raise LeaderboardError for what is no leaderboard.
 
-    Incomplete runs, runs under a scenario, and versions that are none, say nothing.
+    Runs that are incomplete, under a scenario, or of a version that is not semver do not count.
     """
     try:
         rows = from_json(content)["runs"]
-        complete = [row for row in rows if _measures(row)]
-        complete.sort(key=lambda row: semver.Version.parse(row["skill_version"]))
+        measured = [
+            row
+            for row in rows
+            if row["complete"] and row.get("scenario") is None and semver.Version.is_valid(row["skill_version"])
+        ]
+        measured.sort(key=lambda row: semver.Version.parse(row["skill_version"]))
         return {
             row["model_id"]: Recorded(version=row["skill_version"], schema=row["digests"].get("schema"))
-            for row in complete
+            for row in measured
         }
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise LeaderboardError(f"{where} is not a leaderboard: {problem!r}") from None
 
 
-def _measures(row: dict[str, Any]) -> bool:
-    """Whether a row is of a complete run of the component by itself, at a version that is one."""
-    alone = row.get("scenario") is None
-    return bool(row["complete"]) and alone and semver.Version.is_valid(row["skill_version"])
-
-
 def with_rows(board: Leaderboard, rows: Iterable[Row]) -> Leaderboard:
-    """The leaderboard with further rows, newest first; a run id that is there already keeps its row."""
+    """Return the leaderboard with further rows, newest first; a run id that is there already keeps its row."""
     by_id = {row.run_id: row for row in (*rows, *board.runs)}
     return board.model_copy(update={"runs": sorted(by_id.values(), key=order, reverse=True)})
 
 
 def order(row: Row) -> tuple[str, str, bool, int, str]:
-    """By what rows are sorted: the time, then the run; of attempts at one run, the one that came further is newer."""
+    """Return the key that sorts rows by time, then run; of attempts at a run, the one that came further is newer."""
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 
 def append_rows(path: Path, skill: str, rows: Iterable[Row]) -> None:
-    """Add rows to the file; raises LeaderboardError or StorageError, the file then being as it was."""
+    """Add rows to the file; raise LeaderboardError or StorageError, and leave the file as it was."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         before = read_text(path, LeaderboardError) if path.exists() else None
         after = text_with_rows(before, path, skill, rows)
@@ -107,12 +102,12 @@ def append_rows(path: Path, skill: str, rows: Iterable[Row]) -> None:
 
 
 def text_with_rows(text: str | None, path: Path, skill: str, rows: Iterable[Row]) -> str:
-    """What `path` is to hold once rows are added to the text it holds now (None: no file); raises LeaderboardError.
+    """Return the text of a leaderboard (None: no file yet) with rows added; raise LeaderboardError.
 
-    Rows that are in it stay as they are, keys that this version does not know included; nothing new, the same text.
+    Rows in it stay as they are, with keys that this version does not know; without a new row the text is the same.
     """
     value = None if text is None else parse_json(text, path, LeaderboardError)
-    board = Leaderboard(skill=skill) if value is None else board_of(value, path, skill)
+    board = Leaderboard(skill=skill) if value is None else parse_leaderboard(value, path, skill)
     merged = with_rows(board, rows)
     for row in merged.runs:
         if row.skill != skill:

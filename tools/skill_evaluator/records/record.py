@@ -1,4 +1,7 @@
-"""What one run leaves behind: a `Record` (enough to decide again without the raw outputs) and its leaderboard row."""
+"""What one run leaves behind: a `Record`, and the `Row` of it on the leaderboard.
+
+A record holds enough to draw every verdict again without the raw outputs.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -238,28 +241,28 @@ class Record(_Row):
     per_case: list[CaseRecord]
 
     def row(self) -> Row:
-        """The summary for the leaderboard."""
+        """Return the row that sums the run up on the leaderboard."""
         return Row.model_validate(self.model_dump(exclude={"schema_version"}))
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write one record; raises StorageError."""
+    """Write a record; raise StorageError."""
     replace_text(path, json_text(record.model_dump(mode="json")))
 
 
 def read_record(path: Path) -> Record:
-    """Read one record; raises LeaderboardError when it is broken or of a newer version."""
-    return record_of(read_json(path, LeaderboardError), path)
+    """Read a record; raise LeaderboardError for one that is broken or newer."""
+    return parse_record(read_json(path, LeaderboardError), path)
 
 
-def record_of(value: Any, where: Path) -> Record:
-    """The record a JSON value is; raises LeaderboardError when broken or newer."""
+def parse_record(value: Any, where: Path) -> Record:
+    """Return the record in a JSON value; raise LeaderboardError for one that is broken or newer."""
     refuse_newer(value, where)
     return validated(Record, value, where, LeaderboardError)
 
 
 def refuse_newer(value: Any, where: Path) -> None:
-    """Raise LeaderboardError for a file that a newer evaluator wrote; it is not touched."""
+    """Raise LeaderboardError for a file that a newer evaluator wrote."""
     version = value.get("schema_version", 0) if isinstance(value, dict) else 0
     if not isinstance(version, int):
         raise LeaderboardError(f"schema_version in {where} is {version!r}; a whole number is expected")

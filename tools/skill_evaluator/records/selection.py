@@ -1,6 +1,7 @@
-"""Which runs are compared: by default, per model, the newest complete one of the highest version with one of a lower.
+"""The recorded runs of a component, and which of them are compared.
 
-Reads of a leaderboard only what the choice needs; the records themselves are read afterwards.
+By default, for each model, the newest complete run of the highest version meets the newest of a lower version. The
+choice reads little of a leaderboard; the chosen records are read afterwards.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,9 +12,13 @@ import semver
 from pydantic import BaseModel, ValidationError
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import read_text
-from skill_evaluator.records.record import Record, read_record, refuse_newer
+from skill_evaluator.files import parse_json, read_text
+from skill_evaluator.library.components import Component
+from skill_evaluator.records.record import Record, parse_record, read_record, refuse_newer
+from skill_evaluator.repository import Repository
 from skill_evaluator.text import key_path, nearest
+
+_NO_LOWER = "there is no complete record of a lower version to compare with"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +34,12 @@ class RecordedRun:
 
     @property
     def order(self) -> tuple[str, str]:
-        """Older runs first."""
+        """The key that sorts older runs first."""
         return self.timestamp, self.run_id
 
     @property
     def standing(self) -> tuple[semver.Version, str, str]:
-        """Lower versions first, older runs of a version first."""
+        """The key that sorts lower versions first, and older runs of a version first."""
         return semver.Version.parse(self.version), *self.order
 
 
@@ -71,13 +76,45 @@ class _Lines(BaseModel):
     runs: list[_RowLine]
 
 
+class Archive:
+    """The recorded runs of a component that can be a baseline: in the work tree, and at other commits."""
+
+    def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
+        """Read the leaderboards of the work tree and of the refs; a commit that is not here is left out."""
+        self._component = component
+        self._repository = repository
+        self._blobs: dict[str, str] = {}
+        self.entries: list[RecordedRun] = read_entries(component.leaderboard_path)
+        if repository is None:
+            return
+        folder = repository.place(component.folder)
+        for commit in filter(None, map(repository.commit, refs)):
+            files = repository.files(commit, folder)
+            board = files.get(f"{folder}/leaderboard.json")
+            if board is not None:
+                run_ids = {entry.run_id for entry in self.entries}
+                text = repository.contents([board])[board].decode("utf-8", "replace")
+                entries = parse_entries(text, Path(f"{commit}:{folder}/leaderboard.json"))
+                self.entries += [entry for entry in entries if entry.run_id not in run_ids]
+            self._blobs |= {path.removeprefix(f"{folder}/evals/records/"): blob for path, blob in files.items()}
+
+    def record(self, entry: RecordedRun) -> Record:
+        """Read the record of a run; raise LeaderboardError."""
+        path = self._component.records_dir / f"{entry.run_id}.json"
+        blob = self._blobs.get(path.name)
+        if path.exists() or self._repository is None or blob is None:
+            return read_record(path)
+        text = self._repository.contents([blob])[blob].decode("utf-8", "replace")
+        return parse_record(parse_json(text, path, LeaderboardError), path)
+
+
 def read_entries(path: Path) -> list[RecordedRun]:
-    """Every run on a leaderboard, newest first; none where there is no file. Raises LeaderboardError."""
+    """Return the runs on a leaderboard, newest first, none without a file; raise LeaderboardError."""
     return parse_entries(read_text(path, LeaderboardError), path) if path.exists() else []
 
 
 def parse_entries(content: str, path: Path) -> list[RecordedRun]:
-    """The same from the text of the file."""
+    """Return the runs in a leaderboard's text, newest first; raise LeaderboardError."""
     try:
         board = _Lines.model_validate_json(content)
     except ValidationError as problem:
@@ -87,7 +124,7 @@ def parse_entries(content: str, path: Path) -> list[RecordedRun]:
         ) from None
     refuse_newer({"schema_version": board.schema_version}, path)
     versions = set(filter(semver.Version.is_valid, {line.skill_version for line in board.runs}))
-    found = [
+    entries = [
         RecordedRun(
             run_id=line.run_id,
             version=line.skill_version,
@@ -99,11 +136,11 @@ def parse_entries(content: str, path: Path) -> list[RecordedRun]:
         for line in board.runs
         if line.skill_version in versions
     ]
-    return sorted(found, key=lambda entry: entry.order, reverse=True)
+    return sorted(entries, key=lambda entry: entry.order, reverse=True)
 
 
 def entry_of(record: Record) -> RecordedRun:
-    """A record that was named by its file, as if it were on a leaderboard."""
+    """Return what a leaderboard would say of a record that was named by its file."""
     return RecordedRun(
         run_id=record.run_id,
         version=record.skill_version,
@@ -114,48 +151,63 @@ def entry_of(record: Record) -> RecordedRun:
     )
 
 
+def load_record(entry: RecordedRun, records_dir: Path) -> Record:
+    """Read the record of a run from its component; raise LeaderboardError."""
+    path = records_dir / f"{entry.run_id}.json"
+    if path.parent != records_dir:
+        raise LeaderboardError(f"run id '{entry.run_id}' cannot be the name of a record in {records_dir}")
+    record = read_record(path)
+    if record.run_id != entry.run_id:
+        raise LeaderboardError(f"{path} holds the record of another run, '{record.run_id}'")
+    return record
+
+
 def choose(
     entries: Sequence[RecordedRun], candidate: str | RecordedRun | None, baseline: str | RecordedRun | None
 ) -> Selection:
-    """What to compare with what: a version, a run id, the entry of a file, or None for the usual choice.
+    """Choose the runs to compare; candidate and baseline are a version, a run id, a run, or None for the usual choice.
 
     The usual candidate is the newest complete run of the highest version that any model has; the usual baseline the
     newest complete run of the same model of the highest version below. A run under a scenario is a candidate only by
-    its id, and then has a baseline of the same scenario. Raises LeaderboardError where nothing can be judged.
+    its id, and then has a baseline of the same scenario. Raise LeaderboardError where nothing can be judged.
     """
-    candidates, left_out = _candidates(entries, candidate)
-    named = _of_id(entries, baseline)
-    if (
-        named is not None
-        and not isinstance(candidate, RecordedRun)
-        and named.model_id in {one.model_id for one in candidates}
-    ):
-        candidates, left_out = [one for one in candidates if one.model_id == named.model_id], {}
+    candidates, left_out = _choose_candidates(entries, candidate)
+    named = _find_run(entries, baseline)
+    if named is not None and not isinstance(candidate, RecordedRun):
+        of_model = [run for run in candidates if run.model_id == named.model_id]
+        if of_model:
+            candidates, left_out = of_model, {}
     if named is not None or baseline is None:
         choices = [
-            ChosenRuns(candidate=one, baseline=named or next_lower(entries, one), absent=_NO_LOWER)
-            for one in candidates
+            ChosenRuns(candidate=run, baseline=named or next_lower(entries, run), absent=_NO_LOWER)
+            for run in candidates
         ]
     else:
-        choices = [_of_version(entries, one, str(baseline)) for one in candidates]
-        if all(one.baseline is None for one in choices):
-            raise _unknown(entries, str(baseline))
+        version = str(baseline)
+        absent = f"there is no complete record of {version}"
+        choices = [
+            ChosenRuns(
+                candidate=run,
+                baseline=next((entry for entry in _alike(entries, run) if entry.version == version), None),
+                absent=absent,
+            )
+            for run in candidates
+        ]
+        if all(choice.baseline is None for choice in choices):
+            raise _no_such_run(entries, version)
     return Selection(choices=tuple(choices), left_out=left_out)
 
 
 def choose_candidate(entries: Sequence[RecordedRun], wanted: str | None) -> RecordedRun:
-    """The run to judge among those of one model; raises LeaderboardError when there is none."""
+    """Choose the run to judge among those of one model; raise LeaderboardError when there is none."""
     return choose(entries, wanted, None).choices[0].candidate
 
 
-_NO_LOWER = "there is no complete record of a lower version to compare with"
-
-
-def _candidates(
+def _choose_candidates(
     entries: Sequence[RecordedRun], wanted: str | RecordedRun | None
 ) -> tuple[list[RecordedRun], dict[str, str]]:
-    """The run of each model to judge, and the models that have none, with why."""
-    named = _of_id(entries, wanted)
+    """Return the run of each model to judge, and the models that have none, with why."""
+    named = _find_run(entries, wanted)
     if named is not None:
         return [named], {}
     measuring = [entry for entry in entries if entry.complete and entry.scenario is None]
@@ -166,78 +218,59 @@ def _candidates(
         version = highest.version
     else:
         version = str(wanted)
-    found = _newest_by_model(entry for entry in measuring if entry.version == version)
-    if not found:
-        raise _unknown(entries, version)
+    newest: dict[str, RecordedRun] = {}
+    for entry in measuring:
+        if entry.version == version:
+            newest.setdefault(entry.model_id, entry)
+    if not newest:
+        raise _no_such_run(entries, version)
     models = dict.fromkeys(entry.model_id for entry in entries)
-    return list(found.values()), {one: f"no complete run of {version}" for one in models if one not in found}
+    absent = {model_id: f"no complete run of {version}" for model_id in models if model_id not in newest}
+    return list(newest.values()), absent
 
 
 def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """By model, the newest complete run of each version without a scenario, the lowest version first."""
-    found: dict[str, dict[str, RecordedRun]] = {}
-    for entry in sorted(entries, key=lambda one: one.standing):
+    """Return by model the newest complete run of each version without a scenario, the lowest version first."""
+    newest: dict[str, dict[str, RecordedRun]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.standing):
         if entry.complete and entry.scenario is None:
-            found.setdefault(entry.model_id, {})[entry.version] = entry
-    return {model_id: list(by_version.values()) for model_id, by_version in found.items()}
+            newest.setdefault(entry.model_id, {})[entry.version] = entry
+    return {model_id: list(by_version.values()) for model_id, by_version in newest.items()}
 
 
-def _newest_by_model(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
-    found: dict[str, RecordedRun] = {}
-    for entry in entries:
-        found.setdefault(entry.model_id, entry)
-    return found
+def next_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
+    """Return the usual baseline: the newest complete run of the highest version below, of equal model and scenario."""
+    if not semver.Version.is_valid(candidate.version):
+        return None
+    version = semver.Version.parse(candidate.version)
+    lower = (entry for entry in _alike(entries, candidate) if semver.Version.parse(entry.version) < version)
+    return max(lower, key=lambda entry: entry.standing, default=None)
 
 
-def _of_id(entries: Sequence[RecordedRun], wanted: str | RecordedRun | None) -> RecordedRun | None:
+def runs_of_models(entries: Sequence[RecordedRun], wanted: Sequence[str], where: Path) -> list[RecordedRun]:
+    """Return the runs of the models wanted, or all; raise LeaderboardError for a model that has none."""
+    models = {entry.model_id for entry in entries}
+    for model_id in wanted:
+        if model_id not in models:
+            raise LeaderboardError(f"no run of model '{model_id}' in {where} {nearest(model_id, models)}")
+    return [entry for entry in entries if not wanted or entry.model_id in wanted]
+
+
+def _find_run(entries: Sequence[RecordedRun], wanted: str | RecordedRun | None) -> RecordedRun | None:
     if isinstance(wanted, RecordedRun):
         return wanted
     return next((entry for entry in entries if entry.run_id == wanted), None)
 
 
-def _like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """The complete runs that a candidate could be compared with, newest first."""
+def _alike(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
+    """Return the complete runs of a candidate's model and scenario, newest first."""
     kind = candidate.model_id, candidate.scenario
     return [entry for entry in entries if entry.complete and (entry.model_id, entry.scenario) == kind]
 
 
-def next_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """The usual baseline: the newest complete run of the same model and scenario of the highest version below."""
-    if not semver.Version.is_valid(candidate.version):
-        return None
-    version = semver.Version.parse(candidate.version)
-    lower = (entry for entry in _like(entries, candidate) if semver.Version.parse(entry.version) < version)
-    return max(lower, key=lambda entry: entry.standing, default=None)
-
-
-def _of_version(entries: Sequence[RecordedRun], candidate: RecordedRun, version: str) -> ChosenRuns:
-    found = next((entry for entry in _like(entries, candidate) if entry.version == version), None)
-    return ChosenRuns(candidate=candidate, baseline=found, absent=f"there is no complete record of {version}")
-
-
-def _unknown(entries: Sequence[RecordedRun], wanted: str) -> LeaderboardError:
+def _no_such_run(entries: Sequence[RecordedRun], wanted: str) -> LeaderboardError:
     complete = (entry.version for entry in entries if entry.complete and entry.scenario is None)
-    known = dict.fromkeys([*complete, *(entry.run_id for entry in entries)])
+    names = dict.fromkeys([*complete, *(entry.run_id for entry in entries)])
     models = sorted({entry.model_id for entry in entries})
     of_model = f" of '{models[0]}'" if len(models) == 1 else ""
-    return LeaderboardError(f"no complete run{of_model} of version or id '{wanted}' {nearest(wanted, known)}")
-
-
-def of_models(entries: Sequence[RecordedRun], wanted: Sequence[str], where: Path) -> list[RecordedRun]:
-    """The runs of the models named, or all; raises LeaderboardError for a model that has none."""
-    known = {entry.model_id for entry in entries}
-    for model_id in wanted:
-        if model_id not in known:
-            raise LeaderboardError(f"no run of model '{model_id}' in {where} {nearest(model_id, known)}")
-    return [entry for entry in entries if not wanted or entry.model_id in wanted]
-
-
-def record_of(entry: RecordedRun, records_dir: Path) -> Record:
-    """The record of a run; raises LeaderboardError."""
-    path = records_dir / f"{entry.run_id}.json"
-    if path.parent != records_dir:
-        raise LeaderboardError(f"run id '{entry.run_id}' cannot be the name of a record in {records_dir}")
-    record = read_record(path)
-    if record.run_id != entry.run_id:
-        raise LeaderboardError(f"{path} holds the record of another run, '{record.run_id}'")
-    return record
+    return LeaderboardError(f"no complete run{of_model} of version or id '{wanted}' {nearest(wanted, names)}")

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Settings
-from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import entry_of, next_lower
+from skill_evaluator.records.selection import Archive, entry_of, next_lower
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rules import rules_for

@@ -194,10 +194,10 @@ writer.close()
 
 def test_lines_that_no_longer_fit_leave_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    said = limited(path, 200, _APPEND).splitlines()
+    complaints = limited(path, 200, _APPEND).splitlines()
     indices = [value["index"] for _, value in read_lines(path)]
     assert indices == [0, 1, 2, 6]  # the short one still fitted, after three refusals
-    assert said == [f"cannot write {path}: File too large"] * 6
+    assert complaints == [f"cannot write {path}: File too large"] * 6
     assert path.read_bytes().endswith(b"\n")
 
 

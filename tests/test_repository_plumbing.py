@@ -66,9 +66,9 @@ def test_files_are_listed_below_a_folder_whatever_their_names(repository: GitRep
     (repository.root / "c" / "link").symlink_to("a b")
     commit = repository.commit()
     opened = Repository(repository.root)
-    found = opened.files(commit, "c")
-    assert {path for path in found if path != "c/link"} == set(names[:4])
-    assert {path: raw.decode() for path, raw in zip(found, opened.contents(found.values()).values(), strict=True)} == {
+    files = opened.files(commit, "c")
+    assert {path for path in files if path != "c/link"} == set(names[:4])
+    assert {path: raw.decode() for path, raw in zip(files, opened.contents(files.values()).values(), strict=True)} == {
         **{name: name for name in names[:4]},
         "c/link": "a b",
     }
@@ -87,8 +87,8 @@ def test_contents_may_be_anything(repository: GitRepository) -> None:
     commit = repository.commit()
     opened = Repository(repository.root)
     files = opened.files(commit, ".")
-    found = opened.contents(files.values())
-    assert {name: found[blob] for name, blob in files.items()} == raw
+    contents = opened.contents(files.values())
+    assert {name: contents[blob] for name, blob in files.items()} == raw
     assert opened.contents([]) == {}
 
 

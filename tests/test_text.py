@@ -64,7 +64,7 @@ def test_words(text: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("value", "other", "same"),
     [
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
         ({"a": None}, {}, True),
@@ -83,8 +83,8 @@ def test_words(text: str, expected: list[str]) -> None:
         ({"a": {}}, {}, False),
     ],
 )
-def test_equal_values_have_one_canonical_text(one: Any, other: Any, same: bool) -> None:
-    assert (canonical_json(one) == canonical_json(other)) is same
+def test_equal_values_have_one_canonical_text(value: Any, other: Any, same: bool) -> None:
+    assert (canonical_json(value) == canonical_json(other)) is same
 
 
 @thorough
@@ -102,21 +102,25 @@ def test_a_digest_says_its_algorithm_and_takes_any_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "known", "expected"),
+    ("name", "names", "expected"),
     [
         ("antropic", ["openai", "anthropic"], "(did you mean 'anthropic'?)"),
         ("zzz", ["openai", "anthropic"], "(known: anthropic, openai)"),
         ("zzz", [], "(none is known)"),
     ],
 )
-def test_the_nearest_known_name(name: str, known: list[str], expected: str) -> None:
-    assert nearest(name, known) == expected
+def test_the_nearest_known_name(name: str, names: list[str], expected: str) -> None:
+    assert nearest(name, names) == expected
 
 
 @thorough
-@given(one=json_values, other=json_values, seed=st.integers(0, 99))
-def test_frozen_forms_and_same_json_say_what_canonical_texts_say(one: Any, other: Any, seed: int) -> None:
-    for left, right in ((one, other), (one, with_keys_reordered(one, seed)), (one, json.loads(canonical_json(one)))):
+@given(value=json_values, other=json_values, seed=st.integers(0, 99))
+def test_frozen_forms_and_same_json_say_what_canonical_texts_say(value: Any, other: Any, seed: int) -> None:
+    for left, right in (
+        (value, other),
+        (value, with_keys_reordered(value, seed)),
+        (value, json.loads(canonical_json(value))),
+    ):
         same = canonical_json(left) == canonical_json(right)
         assert same_json(left, right) is same_json(right, left) is same
         assert (frozen(left) == frozen(right)) is same
@@ -124,7 +128,7 @@ def test_frozen_forms_and_same_json_say_what_canonical_texts_say(one: Any, other
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("value", "other", "same"),
     [
         ({"\u00e9": 1}, {"e\u0301": 1}, True),
         ({"\u00e9": 1, "e\u0301": 2}, {"e\u0301": 2, "\u00e9": 1}, True),  # two keys, in whatever order
@@ -137,10 +141,10 @@ def test_frozen_forms_and_same_json_say_what_canonical_texts_say(one: Any, other
         ([], ["array"], False),
     ],
 )
-def test_keys_and_kinds_that_might_be_taken_for_each_other(one: Any, other: Any, same: bool) -> None:
-    assert same_json(one, other) is same
-    assert (canonical_json(one) == canonical_json(other)) is same
-    assert (frozen(one) == frozen(other)) is same
+def test_keys_and_kinds_that_might_be_taken_for_each_other(value: Any, other: Any, same: bool) -> None:
+    assert same_json(value, other) is same
+    assert (canonical_json(value) == canonical_json(other)) is same
+    assert (frozen(value) == frozen(other)) is same
 
 
 def test_key_paths() -> None:

@@ -37,9 +37,9 @@ def load(
 
 
 def test_a_case_as_written(skill: Component, tmp_path: Path) -> None:
-    (found,) = load(skill, tmp_path / "f", {"a": {**GOOD, "meta.json": '{"reason": "plain"}'}})
-    assert (found.id, found.document, found.labelled, found.meta) == ("a", "A 9", True, {"reason": "plain"})
-    assert found.truth == {"shop": "A", "total": 9}
+    (case,) = load(skill, tmp_path / "f", {"a": {**GOOD, "meta.json": '{"reason": "plain"}'}})
+    assert (case.id, case.document, case.labelled, case.meta) == ("a", "A 9", True, {"reason": "plain"})
+    assert case.truth == {"shop": "A", "total": 9}
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_a_case_as_written(skill: Component, tmp_path: Path) -> None:
 def test_older_file_names_and_other_ways_to_write_it_are_the_same_case(
     skill: Component, tmp_path: Path, files: Mapping[str, str | bytes]
 ) -> None:
-    (found,) = load(skill, tmp_path / "f", {"a": files})
+    (case,) = load(skill, tmp_path / "f", {"a": files})
     (plain,) = load(skill, tmp_path / "g", {"a": GOOD})
-    assert (found.document, found.truth, found.digest) == (plain.document, plain.truth, plain.digest)
+    assert (case.document, case.truth, case.digest) == (plain.document, plain.truth, plain.digest)
 
 
 def test_the_digest_is_of_document_and_truth(skill: Component, tmp_path: Path) -> None:
@@ -70,14 +70,14 @@ def test_the_digest_is_of_document_and_truth(skill: Component, tmp_path: Path) -
         "d": {**GOOD, "ground_truth.json": '{"shop": "A", "total": 8}'},
         "e": {"document.md": "A 9"},
     }
-    digests = {found.id: found.digest for found in load(skill, tmp_path / "f", cases)}
+    digests = {case.id: case.digest for case in load(skill, tmp_path / "f", cases)}
     assert digests["a"] == digests["b"]
     assert len(set(digests.values())) == 4
 
 
 def test_a_case_without_truth_is_kept(skill: Component, tmp_path: Path) -> None:
-    (found,) = load(skill, tmp_path / "f", {"a": {"document.md": "A 9"}})
-    assert (found.labelled, found.truth, found.meta) == (False, None, {})
+    (case,) = load(skill, tmp_path / "f", {"a": {"document.md": "A 9"}})
+    assert (case.labelled, case.truth, case.meta) == (False, None, {})
 
 
 @pytest.mark.parametrize("name", ["expected.md", "ground_truth.json"])
@@ -85,8 +85,8 @@ def test_the_truth_of_a_text_component(tmp_path: Path, name: str) -> None:
     prompt = "---\nname: receipts\nversion: 1.0.0\noutput: text\n---\nSay.\n"
     skill = component(tmp_path, prompt=prompt, schema=None)
     text = "a receipt" if name.endswith(".md") else '"a receipt"'
-    (found,) = load(skill, tmp_path / "f", {"a": {"document.md": "A 9", name: text}})
-    assert found.truth == "a receipt"
+    (case,) = load(skill, tmp_path / "f", {"a": {"document.md": "A 9", name: text}})
+    assert case.truth == "a receipt"
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_a_case_that_is_refused(
 ) -> None:
     with pytest.raises(FixtureError) as caught:
         load(skill, tmp_path / "f", {"a": files, "b": GOOD})
-    said = str(caught.value).replace(str(tmp_path / "f" / "receipts" / "cases" / "a"), "<case>")
-    assert said.replace(str(skill.folder / "schema.json"), "<schema>").startswith(message)
-    assert "\n" not in said
+    complaint = str(caught.value).replace(str(tmp_path / "f" / "receipts" / "cases" / "a"), "<case>")
+    assert complaint.replace(str(skill.folder / "schema.json"), "<schema>").startswith(message)
+    assert "\n" not in complaint
 
 
 @pytest.mark.parametrize(
@@ -144,19 +144,19 @@ def test_a_case_that_is_refused(
 def test_cases_come_by_id_or_as_named(
     skill: Component, tmp_path: Path, patterns: tuple[str, ...], expected: str
 ) -> None:
-    found = load(skill, tmp_path / "f", dict.fromkeys(("c2", "b", "a", "c1"), GOOD), *patterns)
-    assert " ".join(case.id for case in found) == expected
+    matching = load(skill, tmp_path / "f", dict.fromkeys(("c2", "b", "a", "c1"), GOOD), *patterns)
+    assert " ".join(case.id for case in matching) == expected
 
 
 def test_only_the_cases_named_are_read(skill: Component, tmp_path: Path) -> None:
-    (found,) = load(skill, tmp_path / "f", {"a": GOOD, "broken": {}}, "a")
-    assert found.id == "a"
+    (case,) = load(skill, tmp_path / "f", {"a": GOOD, "broken": {}}, "a")
+    assert case.id == "a"
 
 
 def test_hidden_folders_and_files_beside_the_cases_are_none(skill: Component, tmp_path: Path) -> None:
     write_case(tmp_path / "f" / "receipts" / "cases" / ".cache", {})
     (tmp_path / "f" / "receipts" / "cases" / "README.md").write_text("Cases.")
-    assert [found.id for found in load(skill, tmp_path / "f", {"a": GOOD})] == ["a"]
+    assert [case.id for case in load(skill, tmp_path / "f", {"a": GOOD})] == ["a"]
 
 
 def test_a_pattern_that_matches_nothing_is_named_with_the_nearest(skill: Component, tmp_path: Path) -> None:
@@ -183,15 +183,15 @@ def test_cases_may_sit_in_the_component(skill: Component, tmp_path: Path, monkey
     ):
         find_cases(skill, None)
     write_case(skill.folder / "evals" / "cases" / "inside", GOOD)
-    assert [found.id for found in load_cases(skill, None)] == ["inside"]
+    assert [case.id for case in load_cases(skill, None)] == ["inside"]
     write_case(tmp_path / "fixtures" / "receipts" / "cases" / "beside", GOOD)
-    assert [found.id for found in load_cases(skill, None)] == ["beside"]
+    assert [case.id for case in load_cases(skill, None)] == ["beside"]
 
 
 def test_fixtures_may_be_shared_under_another_name(tmp_path: Path) -> None:
     skill = component(tmp_path, datasets={"fixtures": "shared"})
     write_case(tmp_path / "f" / "shared" / "cases" / "a", GOOD)
-    assert [found.id for found in load_cases(skill, tmp_path / "f")] == ["a"]
+    assert [case.id for case in load_cases(skill, tmp_path / "f")] == ["a"]
 
 
 @pytest.mark.parametrize("name", SHIPPED)

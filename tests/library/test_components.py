@@ -23,16 +23,16 @@ def refused(root: Path, **parts: Any) -> str:
 
 
 def test_a_component_as_written(tmp_path: Path) -> None:
-    found = component(tmp_path)
-    assert (found.name, found.version, found.output) == (NAME, "1.2.0", "json")
-    assert found.prompt == "Read the receipt."
-    assert list(found.metrics) == ["schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity"]
-    assert (found.primary_metric, found.fixtures) == ("field_level_f1", NAME)
-    assert found.conforms({"shop": "A", "total": 9})
-    assert found.schema_errors({"shop": 5, "total": 9}) == ['/shop: 5 is not of types "null", "string"']
-    assert found.leaderboard_path == found.folder / "leaderboard.json"
-    assert found.records_dir == found.folder / "evals" / "records"
-    assert found.results_dir == found.folder / "evals" / "results"
+    loaded = component(tmp_path)
+    assert (loaded.name, loaded.version, loaded.output) == (NAME, "1.2.0", "json")
+    assert loaded.prompt == "Read the receipt."
+    assert list(loaded.metrics) == ["schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity"]
+    assert (loaded.primary_metric, loaded.fixtures) == ("field_level_f1", NAME)
+    assert loaded.conforms({"shop": "A", "total": 9})
+    assert loaded.schema_errors({"shop": 5, "total": 9}) == ['/shop: 5 is not of types "null", "string"']
+    assert loaded.leaderboard_path == loaded.folder / "leaderboard.json"
+    assert loaded.records_dir == loaded.folder / "evals" / "records"
+    assert loaded.results_dir == loaded.folder / "evals" / "results"
 
 
 def front(*lines: str) -> str:
@@ -96,9 +96,9 @@ def test_which_part_of_the_file_is_the_prompt(tmp_path: Path, body: str, prompt:
 def test_only_what_the_model_is_told_is_in_the_prompts_digest(tmp_path: Path) -> None:
     body = "# Title\n{}\n## Prompt\nRead.\n"
     text = f"---\nname: {NAME}\nversion: {{}}\n---\n{body}"
-    one = component(tmp_path, prompt=text.format("1.0.0", "About."))
+    first = component(tmp_path, prompt=text.format("1.0.0", "About."))
     other = component(tmp_path, prompt=text.format("1.0.1", "About it."))
-    assert one.digests["prompt"] == other.digests["prompt"] == digest("Read.")
+    assert first.digests["prompt"] == other.digests["prompt"] == digest("Read.")
 
 
 @pytest.mark.parametrize(
@@ -209,21 +209,21 @@ def test_a_declarations_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
 
 def test_what_a_declaration_changes(tmp_path: Path) -> None:
     fields = {"shop": {"casefold": True}, "items": {"align": "ordered"}}
-    found = component(
+    loaded = component(
         tmp_path, datasets={"metrics": ["exact_match", "jaccard"], "fixtures": "shared", "fields": fields}
     )
-    assert list(found.metrics) == ["exact_match", "jaccard"]
-    assert (found.primary_metric, found.fixtures) == ("exact_match", "shared")
-    assert found.plan.leaves["shop"].casefold
-    assert found.plan.arrays["items"].align == "ordered"
-    assert found.digests["datasets"] != component(tmp_path / "other").digests["datasets"]
+    assert list(loaded.metrics) == ["exact_match", "jaccard"]
+    assert (loaded.primary_metric, loaded.fixtures) == ("exact_match", "shared")
+    assert loaded.plan.leaves["shop"].casefold
+    assert loaded.plan.arrays["items"].align == "ordered"
+    assert loaded.digests["datasets"] != component(tmp_path / "other").digests["datasets"]
 
 
 def test_text_components_need_no_schema(tmp_path: Path) -> None:
-    found = component(tmp_path, prompt=TEXT_PROMPT, schema=None)
-    assert (found.output, found.schema) == ("text", None)
-    assert found.conforms("anything")
-    assert found.schema_errors(5) == []
+    loaded = component(tmp_path, prompt=TEXT_PROMPT, schema=None)
+    assert (loaded.output, loaded.schema) == ("text", None)
+    assert loaded.conforms("anything")
+    assert loaded.schema_errors(5) == []
 
 
 @pytest.mark.parametrize(
@@ -252,6 +252,6 @@ def test_a_components_folder_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_component_is_frozen(tmp_path: Path) -> None:
-    found: Component = component(tmp_path)
+    loaded: Component = component(tmp_path)
     with pytest.raises(AttributeError):
-        found.version = "2.0.0"  # type: ignore[misc]
+        loaded.version = "2.0.0"  # type: ignore[misc]

@@ -132,12 +132,12 @@ def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
 def test_the_benchmarks_of_an_audit_are_a_list_or_have_weights(tmp_path: Path) -> None:
     write(tmp_path, "settings.yaml", "audit: {benchmarks: [one, two], questions: 50}\n")
     listed = load_settings(tmp_path).audit
-    assert ({name: one.weight for name, one in listed.benchmarks.items()}, listed.questions) == (
+    assert ({name: benchmark.weight for name, benchmark in listed.benchmarks.items()}, listed.questions) == (
         {"one": 1, "two": 1},
         50,
     )
     write(tmp_path, "settings.yaml", "audit: {benchmarks: {one: {weight: 3}, two: {}}}\n")
-    assert [one.weight for one in load_settings(tmp_path).audit.benchmarks.values()] == [3, 1]
+    assert [benchmark.weight for benchmark in load_settings(tmp_path).audit.benchmarks.values()] == [3, 1]
 
 
 def test_a_setting_leaves_the_others_as_they_are(tmp_path: Path) -> None:

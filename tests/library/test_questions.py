@@ -35,17 +35,17 @@ def load(root: Path, *lines: Any) -> tuple[Case, ...]:
 
 
 def test_a_line_becomes_a_case(tmp_path: Path) -> None:
-    (found,) = load(tmp_path, {**QUESTION, "topic": "europe", "why": "plain", "level": 2})
-    assert (found.id, found.truth, found.labelled) == ("france", "C", True)
-    assert found.document == "Capital of France?\n\nA. Lyon\nB. Nice\nC. Paris"
-    assert found.options == ("Lyon", "Nice", "Paris")
-    assert found.meta == {"topic": "europe", "why": "plain", "level": 2}
+    (case,) = load(tmp_path, {**QUESTION, "topic": "europe", "why": "plain", "level": 2})
+    assert (case.id, case.truth, case.labelled) == ("france", "C", True)
+    assert case.document == "Capital of France?\n\nA. Lyon\nB. Nice\nC. Paris"
+    assert case.options == ("Lyon", "Nice", "Paris")
+    assert case.meta == {"topic": "europe", "why": "plain", "level": 2}
 
 
 def test_cases_come_by_id_and_may_have_no_answer(tmp_path: Path) -> None:
     other = {"id": "a-1", "question": "?", "options": ["x", "y"], "answer": None}
-    found = load(tmp_path, QUESTION, "", other)
-    assert [(case.id, case.labelled, case.truth) for case in found] == [("a-1", False, None), ("france", True, "C")]
+    cases = load(tmp_path, QUESTION, "", other)
+    assert [(case.id, case.labelled, case.truth) for case in cases] == [("a-1", False, None), ("france", True, "C")]
 
 
 def test_the_digest_is_of_question_options_and_answer(tmp_path: Path) -> None:
@@ -136,10 +136,10 @@ def balanced(root: Path, keys: str) -> list[str]:
         {"id": f"q-{number}", "question": "?", "options": ["w", "x", "y", "z"], "answer": key}
         for number, key in enumerate(keys)
     ]
-    found = key_balance(load(root, *lines))
-    assert found is not None
-    assert sum(found.keys.values()) == len(keys)
-    return found.warnings
+    balance = key_balance(load(root, *lines))
+    assert balance is not None
+    assert sum(balance.keys.values()) == len(keys)
+    return balance.warnings
 
 
 @pytest.mark.parametrize(

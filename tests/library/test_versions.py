@@ -51,8 +51,8 @@ def test_how_a_version_follows_another(before: str | None, after: str, step: Bum
 
 
 @given(VERSIONS, VERSIONS)
-def test_of_two_versions_one_is_lower_or_they_are_equal(one: str, other: str) -> None:
-    forth, back = bump(one, other), bump(other, one)
+def test_of_two_versions_one_is_lower_or_they_are_equal(version: str, other: str) -> None:
+    forth, back = bump(version, other), bump(other, version)
     assert (forth is Bump.SAME) == (back is Bump.SAME)
     if forth is not Bump.SAME:
         assert (forth is Bump.LOWERED) != (back is Bump.LOWERED)
@@ -119,9 +119,9 @@ def version(version: str | None = "1.0.0", prompt: str = "p", schema: str | None
     ],
 )
 def test_which_changes_are_honest(before: ComponentVersion | None, after: ComponentVersion, wrong: list[str]) -> None:
-    found = list(versioning_problems(before, after))
-    assert len(found) == len(wrong)
-    for problem, expected in zip(found, wrong, strict=True):
+    problems = list(versioning_problems(before, after))
+    assert len(problems) == len(wrong)
+    for problem, expected in zip(problems, wrong, strict=True):
         place, _, words = expected.partition(" ")
         assert f"{problem.file}:{problem.line}" == f"components/a/{place}"
         assert words in problem.message
@@ -137,8 +137,8 @@ def git(tmp_path: Path) -> GitRepository:
 
 
 def at_head(git: GitRepository, folder: str = "components") -> dict[str, ComponentVersion]:
-    (found,) = read_versions(Repository(git.root), ["HEAD"], folder)
-    return found
+    (versions,) = read_versions(Repository(git.root), ["HEAD"], folder)
+    return versions
 
 
 def test_components_are_read_at_each_commit_and_not_from_the_work_tree(git: GitRepository) -> None:
@@ -151,8 +151,8 @@ def test_components_are_read_at_each_commit_and_not_from_the_work_tree(git: GitR
     git.write("components/a/prompt.md", prompt("9.9.9"))
     none, before, after = read_versions(Repository(git.root), [None, first, second], "components")
     assert none == {}
-    assert {name: one.version for name, one in before.items()} == {"a": "1.0.0"}
-    assert {name: one.version for name, one in after.items()} == {"a": "1.1.0", "b": "0.1.0"}
+    assert {name: component.version for name, component in before.items()} == {"a": "1.0.0"}
+    assert {name: component.version for name, component in after.items()} == {"a": "1.1.0", "b": "0.1.0"}
     assert before["a"].schema == after["a"].schema is not None
     assert after["b"].schema is None
 
@@ -165,8 +165,8 @@ def test_the_folder_may_be_anywhere_in_the_repository(git: GitRepository, folder
     git.write("other/deep/a/prompt.md", prompt("1.0.0"))
     git.commit()
     repository = Repository(git.root)
-    (found,) = read_versions(repository, ["HEAD"], repository.place(git.root / folder))
-    assert {name: one.folder for name, one in found.items()} == {"a": f"{path}a"}
+    (versions,) = read_versions(repository, ["HEAD"], repository.place(git.root / folder))
+    assert {name: component.folder for name, component in versions.items()} == {"a": f"{path}a"}
 
 
 @pytest.mark.parametrize(
@@ -220,9 +220,9 @@ def test_what_cannot_be_read_is_said_with_its_line(
 ) -> None:
     git.write(f"components/{name}/prompt.md", text)
     git.commit()
-    (found,) = at_head(git).values()
-    assert (found.name, found.version, found.line) == (name, None, line)
-    assert problem in (found.problem or "")
+    (version,) = at_head(git).values()
+    assert (version.name, version.version, version.line) == (name, None, line)
+    assert problem in (version.problem or "")
 
 
 def test_a_prompt_that_is_not_utf_8_hides_no_other(git: GitRepository) -> None:

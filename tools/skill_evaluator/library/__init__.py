@@ -1,1 +1,1 @@
-"""What a prompt library has on disk, read once and checked."""
+"""A prompt library on disk, read once and checked: settings, components, contracts, scenarios, cases, versions."""

@@ -105,7 +105,7 @@ def read_versions(
 
 
 def read_version(folder: Path, place: str) -> ComponentVersion | None:
-    """Read the component in a folder, which is `place` in its repository; None without a prompt."""
+    """Read the component in a folder, which is `place` in its repository; None without a prompt.md."""
     prompt, schema = folder / _PROMPT, folder / _SCHEMA
     if not prompt.is_file():
         return None
@@ -120,22 +120,22 @@ def read_version(folder: Path, place: str) -> ComponentVersion | None:
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
     """Yield the rules that a change breaks: the version rises with the prompt, the schema changes in a MAJOR only."""
     if after.version is None:
-        yield _problem(after, after.problem or "no version")
+        yield _prompt_problem(after, after.problem or "no version")
         return
     if before is None or before.version is None:
         return
     old, new = before.version, after.version
     step = bump(old, new)
     if step is Bump.LOWERED:
-        yield _problem(after, f"the version was lowered from {old} to {new}; a version only goes up")
+        yield _prompt_problem(after, f"the version was lowered from {old} to {new}; a version only goes up")
     elif before.prompt != after.prompt and step is Bump.SAME:
-        yield _problem(after, f"the prompt changed but the version did not; raise it above {old}")
+        yield _prompt_problem(after, f"the prompt changed but the version did not; raise it above {old}")
     if before.schema != after.schema and step is not Bump.LOWERED and not breaks_contract(old, new):
         message = f"the schema changed: that is a new MAJOR version, and {old} → {new} is not"
         yield Problem(file=f"{after.folder}/{_SCHEMA}", line=1, message=message)
 
 
-def _problem(version: ComponentVersion, message: str) -> Problem:
+def _prompt_problem(version: ComponentVersion, message: str) -> Problem:
     return Problem(file=f"{version.folder}/{_PROMPT}", line=version.line, message=message)
 
 

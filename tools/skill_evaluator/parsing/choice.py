@@ -191,7 +191,8 @@ def _letter_on_a_line(text: str, options: OptionTexts) -> set[str]:
     lines = text.split("\n")
     letters: set[str] = set()
     for line in reversed(lines):
-        letter = _letter_alone(line, options)
+        match = _ALONE.fullmatch(line)
+        letter = match[1].upper() if match and match[1].upper() in options.letters else None
         if letters and (letter is None or letter in letters):
             break
         if letter:
@@ -199,11 +200,6 @@ def _letter_on_a_line(text: str, options: OptionTexts) -> set[str]:
     if letters:
         return set() if letters == set(options.letters) else letters
     return _lettered_line(lines, options)
-
-
-def _letter_alone(line: str, options: OptionTexts) -> str | None:
-    match = _ALONE.fullmatch(line)
-    return match[1].upper() if match and match[1].upper() in options.letters else None
 
 
 def _lettered_line(lines: Sequence[str], options: OptionTexts) -> set[str]:

@@ -109,7 +109,7 @@ def test_the_gate_of_the_policy_is_the_one_calibrated() -> None:
 
 def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
-    calibrate(noisy(4), some_rules(), 10, seed=0, told=lambda done, of: told.append((done, of)))
+    calibrate(noisy(4), some_rules(), 10, seed=0, progress=lambda done, of: told.append((done, of)))
     assert told[-1] == (22, 22)
 
 

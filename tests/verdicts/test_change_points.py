@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from skill_evaluator.verdicts.change_points import as_sequences_of_means, splits
+from skill_evaluator.verdicts.change_points import as_sequences_of_means, find_splits
 
 
 def planted(
@@ -14,7 +14,7 @@ def planted(
 
 
 def certain(sequences: list[list[list[float]]], alpha: float = 0.05) -> list[int]:
-    return sorted(split.at for split in splits(sequences, alpha) if split.p <= alpha)
+    return sorted(split.at for split in find_splits(sequences, alpha) if split.p <= alpha)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_planted_change_is_found_where_it_is(levels: list[float], places: list
 
 
 def test_the_first_split_has_the_means_of_either_side() -> None:
-    first = splits(planted([0.8, 0.8, 0.5], cases=20, replicates=5, seed=3), 0.05)[0]
+    first = find_splits(planted([0.8, 0.8, 0.5], cases=20, replicates=5, seed=3), 0.05)[0]
     assert (first.first, first.at, first.end) == (0, 2, 3)
     assert first.before - first.after == pytest.approx(0.3, abs=0.02)
 
@@ -45,13 +45,13 @@ def test_cases_as_the_sample_take_one_value_of_each() -> None:
 
 
 def test_nothing_that_varies_has_no_change() -> None:
-    (only,) = splits([[[1.0], [1.0], [1.0]]] * 5, 0.05)
+    (only,) = find_splits([[[1.0], [1.0], [1.0]]] * 5, 0.05)
     assert only.p == 1.0
 
 
 @pytest.mark.parametrize("sequences", [[], [[[0.5, 0.6]]]])
 def test_fewer_than_two_versions_are_not_split(sequences: list[list[list[float]]]) -> None:
-    assert splits(sequences, 0.05) == []
+    assert find_splits(sequences, 0.05) == []
 
 
 def test_where_nothing_changed_it_is_said_no_more_often_than_alpha() -> None:

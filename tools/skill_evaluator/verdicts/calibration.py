@@ -1,6 +1,6 @@
-"""A record's own replicates, dealt at random into two halves, through the gate: how often does it cry wolf, or sleep?
+"""A record's own replicates, dealt at random into two halves and compared: how often is the verdict right?
 
-A record and what verdicts are drawn by come in, measured rates beside the nominal ones come out. Pure and seeded.
+A record and the rules come in, the measured rates come out beside the nominal ones. Pure and seeded.
 """
 
 import random
@@ -13,6 +13,7 @@ from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import CaseRecord, FieldCount, Record
 from skill_evaluator.records.strict_score import ANSWERED, SCORED
+from skill_evaluator.stats import rounded
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.results import MeasureResult
@@ -21,15 +22,17 @@ from skill_evaluator.verdicts.rules import VerdictRules
 LEAST_REPLICATES = 4
 _FACTORS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # planted drops, as multiples of the tolerated one
 _SHARE = 5  # a planted drop is tried a fifth as often as no drop
+_DROP_WITHOUT_TOLERANCE = 0.05
 _NORMAL = NormalDist()
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
+"""Called with the comparisons done, and with how many there will be."""
 
 
 class Planted(FrozenModel):
-    """What the gate said when every score of one half was lowered by so much: shares of the times it was tried.
+    """The verdicts when every score of one half was lowered by `drop`, as shares of the times this was tried.
 
-    `fell`: how far the primary metric fell on average (a score cannot fall below 0). `nominal`: the share of regressed
-    that theory expects of a drop in the primary metric alone; for no drop, the false alarms that are accepted.
+    `fell` is how far the primary metric fell on average (a score cannot fall below 0). `nominal` is the share of
+    regressed that theory expects of a drop in the primary metric alone; for no drop, the accepted false alarms.
     """
 
     drop: float
@@ -43,7 +46,7 @@ class Planted(FrozenModel):
 
 
 class Calibration(FrozenModel):
-    """The gate at the size of one run's halves. `planted` begins with no drop: there, any change said is false."""
+    """The gate at the size of one run's halves. `planted` begins with no drop, where any change is a false alarm."""
 
     skill: str
     run_id: str
@@ -61,8 +64,10 @@ class Calibration(FrozenModel):
     planted: list[Planted]
 
 
-def calibrate(record: Record, rules: VerdictRules, times: int, seed: int, told: Told | None = None) -> Calibration:
-    """Deal a record's replicates into halves many times and judge them; raises LeaderboardError if they are too few."""
+def calibrate(
+    record: Record, rules: VerdictRules, times: int, seed: int, progress: Progress | None = None
+) -> Calibration:
+    """Deal a record's replicates into halves many times and compare them; raises LeaderboardError if too few."""
     cases = [case for case in record.per_case if len(_answered(case)) >= LEAST_REPLICATES]
     if not cases:
         raise LeaderboardError(
@@ -71,16 +76,17 @@ def calibrate(record: Record, rules: VerdictRules, times: int, seed: int, told: 
         )
     rules = replace(rules, waivers=[])
     dealer = _Dealer(record.model_copy(update={"per_case": cases}), random.Random(seed))  # noqa: S311
-    trials = _Trials(dealer=dealer, rules=rules, told=told, of=times + len(_FACTORS) * max(1, times // _SHARE))
-    none = trials.run(0.0, times)
-    detectable = [one.detectable_drop for one in trials.primary if one.detectable_drop is not None]
-    at_null, family = median(detectable) if detectable else None, trials.family
+    fewer = max(1, times // _SHARE)
+    trials = _Trials(dealer=dealer, rules=rules, progress=progress, planned=times + len(_FACTORS) * fewer)
+    no_drop = trials.run(0.0, times)
+    drops = [primary.detectable_drop for primary in trials.primary if primary.detectable_drop is not None]
+    detectable, family = median(drops) if drops else None, trials.family
     tolerance = trials.primary[0].tolerance if trials.primary else rules.policy.tolerance
-    alpha = rules.alpha
-    rows = [none.model_copy(update={"nominal": alpha})]
+    unit = tolerance or rules.policy.tolerance or _DROP_WITHOUT_TOLERANCE
+    rows = [no_drop.model_copy(update={"nominal": rules.alpha})]
     for factor in _FACTORS:
-        row = trials.run(factor * (tolerance or rules.policy.tolerance or 0.05), max(1, times // _SHARE))
-        nominal = None if at_null is None else _nominal(row.fell, at_null, tolerance, alpha, family)
+        row = trials.run(factor * unit, fewer)
+        nominal = None if detectable is None else _nominal_rate(row.fell, detectable, tolerance, rules.alpha, family)
         rows.append(row.model_copy(update={"nominal": nominal}))
     return Calibration(
         skill=record.skill,
@@ -88,49 +94,50 @@ def calibrate(record: Record, rules: VerdictRules, times: int, seed: int, told: 
         model_id=record.model_id,
         metric=rules.primary_metric,
         gate=rules.policy.gate,
-        alpha=alpha,
+        alpha=rules.alpha,
         tolerance=tolerance,
         n_cases=len(cases),
         left_out=len(record.per_case) - len(cases),
         replicates=min(len(_answered(case)) // 2 for case in cases),
         family=family,
-        detectable_drop=None if at_null is None else round(at_null, 6),
-        false_alarms=round(none.regressed + none.improved, 6),
+        detectable_drop=rounded(detectable),
+        false_alarms=round(no_drop.regressed + no_drop.improved, 6),
         planted=rows,
     )
 
 
 class _Trials:
-    """Runs of the gate, counted; remembers the primary metric's results and the size of the family."""
+    """Runs of the gate, counted. They leave the primary metric's results and the size of the family."""
 
-    def __init__(self, *, dealer: "_Dealer", rules: VerdictRules, told: Told | None, of: int) -> None:
-        self._dealer, self._rules, self._told, self._of = dealer, rules, told, of
-        self._done = 0
+    def __init__(self, *, dealer: "_Dealer", rules: VerdictRules, progress: Progress | None, planned: int) -> None:
+        self._dealer, self._rules, self._progress = dealer, rules, progress
+        self._done, self._planned = 0, planned
         self.primary: list[MeasureResult] = []
         self.family = 1
 
     def run(self, drop: float, times: int) -> Planted:
-        said: Counter[str] = Counter()
+        """Deal, lower one half by the drop and compare, so many times; return the shares of the verdicts."""
+        verdicts: Counter[str] = Counter()
         falls = []
         for _ in range(times):
             pair = self._dealer.deal(drop)
             (model,) = compare_records(self._rules.skill, [pair], self._rules).models
-            said[model.verdict] += 1
-            primary = [one for one in model.metrics if one.metric == self._rules.primary_metric]
+            verdicts[model.verdict] += 1
+            primary = [result for result in model.metrics if result.metric == self._rules.primary_metric]
             self.primary += primary
-            falls += [-one.difference for one in primary if one.difference is not None]
+            falls += [-result.difference for result in primary if result.difference is not None]
             self.family = len(model.metrics) + len(model.fields)
             self._done += 1
-            if self._told is not None:
-                self._told(self._done, self._of)
+            if self._progress is not None:
+                self._progress(self._done, self._planned)
         return Planted(
             drop=round(drop, 6),
             fell=round(sum(falls) / len(falls), 6) if falls else 0.0,
             times=times,
-            regressed=said["regressed"] / times,
-            improved=said["improved"] / times,
-            unchanged=said["unchanged"] / times,
-            inconclusive=(said["inconclusive"] + said["incomparable"]) / times,
+            regressed=verdicts["regressed"] / times,
+            improved=verdicts["improved"] / times,
+            unchanged=verdicts["unchanged"] / times,
+            inconclusive=(verdicts["inconclusive"] + verdicts["incomparable"]) / times,
             nominal=None,
         )
 
@@ -140,20 +147,20 @@ class _Dealer:
 
     def __init__(self, record: Record, dice: random.Random) -> None:
         self._record, self._dice = record, dice
-        known: dict[str, list[float]] = {}
+        measured: dict[str, list[float]] = {}
         for case in record.per_case:
             for name, scores in case.replicates.items():
-                known.setdefault(name, []).extend(score for score in scores if score is not None)
-        self._means = {name: sum(scores) / len(scores) for name, scores in known.items() if scores}
-        self._rates = {name for name, scores in known.items() if set(scores) <= {0.0, 1.0}}
+                measured.setdefault(name, []).extend(score for score in scores if score is not None)
+        self._means = {name: sum(scores) / len(scores) for name, scores in measured.items() if scores}
+        self._rates = {name for name, scores in measured.items() if set(scores) <= {0.0, 1.0}}
 
     def deal(self, drop: float) -> Pair:
-        """Two records of half as many replicates. Agreement is not among their figures: it is of pairs of answers."""
+        """Return two records of half as many replicates, without agreement, which is a figure of pairs of answers."""
         halves = [self._halves(case, drop) for case in self._record.per_case]
         before, after = ([half[side] for half in halves] for side in (0, 1))
-        return Pair(baseline=self._with(before), candidate=self._with(after))
+        return Pair(baseline=self._record_of(before), candidate=self._record_of(after))
 
-    def _with(self, cases: Sequence[CaseRecord]) -> Record:
+    def _record_of(self, cases: Sequence[CaseRecord]) -> Record:
         return self._record.model_copy(
             update={"per_case": list(cases), "coverage": 1.0, "replicates": max(len(case.outcomes) for case in cases)}
         )
@@ -163,7 +170,7 @@ class _Dealer:
         self._dice.shuffle(places)
         half = len(places) // 2
         first, second = places[:half], places[half : 2 * half]
-        fields = {path: self._dealt_field(case, count, (first, second)) for path, count in case.fields.items()}
+        fields = {path: self._deal_field(case, count, (first, second)) for path, count in case.fields.items()}
         return (
             self._half(case, first, {path: pair[0] for path, pair in fields.items()}, 0.0),
             self._half(case, second, {path: pair[1] for path, pair in fields.items()}, drop),
@@ -171,41 +178,41 @@ class _Dealer:
 
     def _half(self, case: CaseRecord, places: list[int], fields: dict[str, FieldCount], drop: float) -> CaseRecord:
         scores = {
-            name: [self._lowered(name, values[at], drop) for at in places]
+            name: [self._lower(name, values[at], drop) for at in places]
             for name, values in case.replicates.items()
             if values
         }
-        lower = {path: self._lowered_field(count, drop) for path, count in fields.items()}
+        lower = {path: self._lower_field(count, drop) for path, count in fields.items()}
         outcomes = [case.outcomes[at] for at in places]
         return case.model_copy(
             update={"outcomes": outcomes, "replicates": scores, "fields": lower, "reproducibility": {}}
         )
 
-    def _lowered(self, name: str, score: float | None, drop: float) -> float | None:
-        """A score less the drop, at least 0; of a rate, now and then a success turned into a failure."""
+    def _lower(self, name: str, score: float | None, drop: float) -> float | None:
+        """Return a score less the drop, at least 0. In a rate, some successes turn into failures instead."""
         if score is None or not drop:
             return score
         if name not in self._rates:
             return max(0.0, score - drop)
         return 0.0 if self._dice.random() * self._means[name] < drop else score
 
-    def _dealt_field(
+    def _deal_field(
         self, case: CaseRecord, count: FieldCount, places: tuple[list[int], list[int]]
     ) -> tuple[FieldCount, FieldCount]:
-        """Right of n of either half: which answers were right is not on record, so any of the scored ones may be."""
+        """Return right of n of either half. A record does not say which answers were right, so they are drawn."""
         scored = case.outcomes.count(SCORED)
         answers = max(1, min(count.n, scored))
-        size = count.n / answers  # of an array, so many items an answer
+        size = count.n / answers  # an array has several items in an answer
         marks = [at < round(count.right / size) for at in range(answers)] if size else []
         self._dice.shuffle(marks)
-        found = []
-        for side in places:
-            here = min(sum(case.outcomes[at] == SCORED for at in side), len(marks))
-            mine, marks = marks[:here], marks[here:]
-            found.append(FieldCount(right=round(sum(mine) * size), n=round(len(mine) * size)))
-        return found[0], found[1]
+        counts = []
+        for half in places:
+            scored_here = min(sum(case.outcomes[at] == SCORED for at in half), len(marks))
+            dealt, marks = marks[:scored_here], marks[scored_here:]
+            counts.append(FieldCount(right=round(sum(dealt) * size), n=round(len(dealt) * size)))
+        return counts[0], counts[1]
 
-    def _lowered_field(self, count: FieldCount, drop: float) -> FieldCount:
+    def _lower_field(self, count: FieldCount, drop: float) -> FieldCount:
         if not drop or not count.right:
             return count
         chance = drop * count.n / count.right
@@ -214,12 +221,16 @@ class _Dealer:
 
 
 def _answered(case: CaseRecord) -> list[int]:
-    """The places of the replicates that brought an answer."""
+    """Return the places of the replicates that brought an answer."""
     return [at for at, outcome in enumerate(case.outcomes) if outcome in ANSWERED]
 
 
-def _nominal(drop: float, detectable: float, tolerance: float, alpha: float, family: int) -> float:
-    """How often a normal difference of this drop is beyond chance in the family, and a tolerable one not excluded."""
+def _nominal_rate(drop: float, detectable: float, tolerance: float, alpha: float, family: int) -> float:
+    """Return how often a normally distributed difference with this drop is a regression.
+
+    It must be beyond chance in the family, z₁ = z(1 − α ÷ 2 family), and its 95 % interval must reach beyond the
+    tolerance. The standard error is that at which `detectable` has 80 % power.
+    """
     strict = _NORMAL.inv_cdf(1 - alpha / family / 2)
     error = detectable / (strict + _NORMAL.inv_cdf(0.8))
     usual = _NORMAL.inv_cdf(0.975)

@@ -1,6 +1,6 @@
-"""From which of several versions on is a score another? Scores per case, version and replicate in, splits out.
+"""Scores of every case, version and replicate → the versions from which on the score is another.
 
-Its own module because it knows nothing of records: a list of numbers has change points, too.
+Its own module because it knows nothing of records: any list of numbers has change points.
 """
 
 import math
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Sequences = Sequence[Sequence[Sequence[float]]]
-"""Per case, per version, the scores of its replicates: every case has at least one score of every version."""
+"""The scores of the replicates, by case and version. Every case has at least one score of every version."""
 
 _DRAWS = 2_000
 _SLACK = 1e-9
@@ -20,9 +20,9 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """The best split of the versions `first` to before `end` is before version `at` (places in the sequence).
+    """The best split of the versions in [`first`, `end`): it lies before version `at`. All three are places.
 
-    `before` and `after` are the means of the versions on either side; `p` is of there being no split at all.
+    `before` and `after` are the means of the versions on either side. `p` is that of no split at all.
     """
 
     first: int
@@ -33,40 +33,40 @@ class Split:
     p: float
 
 
-def splits(sequences: Sequences, alpha: float, seed: int = 0) -> list[Split]:
-    """Every split that was tested, the whole sequence's first: binary segmentation (Scott and Knott 1974).
+def find_splits(sequences: Sequences, alpha: float, seed: int = 0) -> list[Split]:
+    """Return every split that was tested, that of the whole sequence first: binary segmentation (Scott and Knott 1974).
 
     The statistic of a split before version k of V is CUSUM, √(k(V − k) / V) · |mean after − mean before|, on the means
-    over cases. The best split is tested by its maximum over all k, so that looking at every k costs no further
-    correction: within each case its replicates are dealt anew to the versions, (b + 1) / (m + 1). Where p ≤ α, either
-    side is looked at in the same way.
+    over cases. The maximum over all k is tested, so that looking at every k needs no further correction: within each
+    case its replicates are dealt anew to the versions, p = (b + 1) / (m + 1). Where p ≤ α, either side is split in the
+    same way.
     """
     if not sequences:
         return []
     rng = np.random.default_rng(seed)
-    return list(_segmented(sequences, 0, len(sequences[0]), alpha, rng))
+    return _split_stretch(sequences, 0, len(sequences[0]), alpha, rng)
 
 
-def _segmented(sequences: Sequences, first: int, end: int, alpha: float, rng: np.random.Generator) -> list[Split]:
+def _split_stretch(sequences: Sequences, first: int, end: int, alpha: float, rng: np.random.Generator) -> list[Split]:
     if end - first < 2:
         return []
-    split = _best(sequences, first, end, rng)
+    split = _best_split(sequences, first, end, rng)
     if split.p > alpha:
         return [split]
     return [
         split,
-        *_segmented(sequences, first, split.at, alpha, rng),
-        *_segmented(sequences, split.at, end, alpha, rng),
+        *_split_stretch(sequences, first, split.at, alpha, rng),
+        *_split_stretch(sequences, split.at, end, alpha, rng),
     ]
 
 
-def _best(sequences: Sequences, first: int, end: int, rng: np.random.Generator) -> Split:
+def _best_split(sequences: Sequences, first: int, end: int, rng: np.random.Generator) -> Split:
     observed = np.zeros((1, end - first))
     dealt = np.zeros((_DRAWS, end - first))
     for case in sequences:
         arms = [np.asarray(arm, float) for arm in case[first:end]]
         observed += [arm.mean() for arm in arms]
-        dealt += _dealt(arms, rng)
+        dealt += _deal(arms, rng)
     means = observed[0] / len(sequences)
     statistic = _cusum(observed)[0]
     at = int(statistic.argmax()) + 1
@@ -81,8 +81,8 @@ def _best(sequences: Sequences, first: int, end: int, rng: np.random.Generator) 
     )
 
 
-def _dealt(arms: Sequence[Floats], rng: np.random.Generator) -> Floats:
-    """Means of the versions when a case's scores are dealt anew to them, one row a draw."""
+def _deal(arms: Sequence[Floats], rng: np.random.Generator) -> Floats:
+    """Deal a case's scores anew to its versions; return the means of the versions, shape (draws, versions)."""
     sizes = np.array([len(arm) for arm in arms])
     pooled = np.concatenate(arms)
     if (pooled == pooled[0]).all():
@@ -93,7 +93,7 @@ def _dealt(arms: Sequence[Floats], rng: np.random.Generator) -> Floats:
 
 
 def _cusum(totals: Floats) -> Floats:
-    """Of every row of totals over cases, the statistic of each split."""
+    """Return the statistic of each split, shape (rows, versions − 1), from rows of totals over cases."""
     count = totals.shape[1]
     sums = totals.cumsum(axis=1)
     places = np.arange(1, count)
@@ -104,5 +104,5 @@ def _cusum(totals: Floats) -> Floats:
 
 
 def as_sequences_of_means(sequences: Sequences) -> list[list[list[float]]]:
-    """One score a case and version: so that what is dealt anew is a case's sequence, and cases are the sample."""
+    """Reduce the replicates of a case and version to their mean, so that the cases are the sample."""
     return [[[math.fsum(arm) / len(arm)] for arm in case] for case in sequences]

@@ -1,7 +1,7 @@
-"""Two samples compared case by case: effect, interval, p-value and the smallest drop that could have been seen.
+"""Scores of two versions, case by case → effect, interval, p-value and the smallest drop that could have been seen.
 
-Numbers in, numbers out. Two questions that must not be mixed: on these cases (replicates are the sample), and beyond
-them (cases are the sample). numpy and scipy.special come with this module, which only a comparison needs.
+Two questions are never mixed: on these cases the replicates are the sample, beyond them the cases are. Numbers in,
+numbers out. numpy and scipy.special come with this module, which only a comparison needs.
 """
 
 import math
@@ -31,10 +31,10 @@ _SLACK = 1e-9  # a spread below this is rounding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Candidate minus baseline. `p` is two-sided; `n` counts what the question takes as its sample.
+    """Candidate minus baseline, on scores in [0, 1]. `p` is two-sided; `n` is the size of the sample.
 
-    `error` and `degrees` are those of the interval (0: nothing varied), `least_p` is the smallest p there could be.
-    `unseen`: what share of answers may be of a kind that none of these showed.
+    `error` is the standard error of the interval (0: nothing varied) and `degrees` its degrees of freedom. `least_p` is
+    the smallest p there could be. `unseen` bounds the share of answers of a kind that none of these showed.
     """
 
     difference: float
@@ -48,13 +48,14 @@ class Effect:
 
     @property
     def detectable_drop(self) -> float | None:
-        """What this test alone would find beyond chance at 5 % with 80 % power."""
+        """The smallest drop that this test alone finds beyond chance at 5 % with 80 % power."""
         return self.detectable(ALPHA)
 
     def detectable(self, alpha: float) -> float | None:
-        """The smallest drop found at this level with 80 % power; None: no drop could be, whatever its size.
+        """Return the smallest drop found at this level with 80 % power; None if no drop would be, whatever its size.
 
-        Where nothing varied, of answers that fail: so many that the other arm having none of them is beyond chance.
+        Where nothing varied it is a share of failing answers: so many that none of them in the other arm is beyond
+        chance.
         """
         if self.least_p > alpha:
             return None
@@ -65,7 +66,7 @@ class Effect:
 
 
 def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0) -> Effect | None:
-    """Is the expected score on these very cases another? None when no arm has two replicates of a case.
+    """Return the effect on the expected score of these very cases; None if no arm has two replicates of a case.
 
     The statistic is the mean over cases of the difference of case means. p: replicates are dealt anew to the two arms
     within each case (Fisher's randomisation test, stratified). Interval: Welch 1947 (doi:10.1093/biomet/34.1-2.28) on
@@ -91,45 +92,47 @@ def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0) -> Effect | N
 
 
 def case_effects(differences: Sequence[Sequence[float]], seed: int = 0) -> list[Effect | None]:
-    """Would the score be another on cases not seen? Per metric, from its difference in each case (all metrics at once).
+    """Return the effect of each metric on cases not seen, from its difference in each case; None for fewer than two.
 
-    p: signs are flipped (Fisher 1935); for differences of −1, 0 and 1 that is McNemar's exact test. Interval: Student's
-    t; for differences of −1, 0 and 1 Agresti and Min 2005 (doi:10.1002/sim.1781). None for a metric with fewer than two
-    cases.
+    p: signs are flipped (Fisher 1935), the same ones for all metrics; for differences of −1, 0 and 1 that is McNemar's
+    exact test. Interval: Student's t; for differences of −1, 0 and 1 Agresti and Min 2005 (doi:10.1002/sim.1781).
     """
-    known = [(at, np.asarray(values, float)) for at, values in enumerate(differences) if len(values) > 1]
-    flipped = iter(flipping_ps([values for _, values in known if not _is_signed(values)], seed))
-    found: list[Effect | None] = [None] * len(differences)
-    for at, values in known:
-        found[at] = _case_effect(values, mcnemar_p(values) if _is_signed(values) else next(flipped))
-    return found
+    sampled = [(at, np.asarray(values, float)) for at, values in enumerate(differences) if len(values) > 1]
+    flipped = iter(flipping_ps([values for _, values in sampled if not _is_signed(values)], seed))
+    effects: list[Effect | None] = [None] * len(differences)
+    for at, values in sampled:
+        effects[at] = _case_effect(values, mcnemar_p(values) if _is_signed(values) else next(flipped))
+    return effects
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
-    """q-values: p-values with the false discovery rate controlled over all of them.
+    """Return the q-value of each p-value, which controls the false discovery rate over all of them.
 
-    Benjamini and Hochberg 1995 (doi:10.1111/j.2517-6161.1995.tb02031.x).
+    qᵢ = min over pⱼ ≥ pᵢ of m pⱼ ÷ rank(pⱼ), Benjamini and Hochberg 1995 (doi:10.1111/j.2517-6161.1995.tb02031.x).
 
     >>> adjusted([0.01, 0.04, 0.03])
     [0.03, 0.04, 0.04]
     """
     count = len(p_values)
     order = sorted(range(count), key=p_values.__getitem__, reverse=True)
-    found, least = [1.0] * count, 1.0
+    q_values, least = [1.0] * count, 1.0
     for rank, place in zip(range(count, 0, -1), order, strict=True):
         least = min(least, p_values[place] * count / rank)
-        found[place] = least
-    return found
+        q_values[place] = least
+    return q_values
 
 
 def unseen_share(n: int) -> float:
-    """The probability that what never came in n trials may still have, with 95 % confidence."""
+    """Return the probability that what n trials never showed may still have, with 95 % confidence: 1 − 0.05^(1/n)."""
     return 1.0 - math.pow(ALPHA, 1.0 / n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Within:
-    """An arm: its mean over cases and, per case, the replicates and the variance of one."""
+    """One arm: the mean over its cases, its answers, and the largest range of scores in a case (`widest`).
+
+    `counts` and `variances` have one entry a case: its replicates, and the variance of one of them.
+    """
 
     mean: float
     answers: int
@@ -139,15 +142,15 @@ class _Within:
 
     @classmethod
     def of(cls, arm: Arm) -> "_Within":
-        """A case with one replicate takes the mean variance of the others. `widest`: the largest range in a case."""
+        """Summarise an arm. A case with one replicate takes the mean variance of the others."""
         sizes = np.fromiter(map(len, arm), int, len(arm))
         scores = np.fromiter(chain.from_iterable(arm), float, int(sizes.sum()))
         starts = np.cumsum(sizes) - sizes
         means = np.add.reduceat(scores, starts) / sizes
         squares = np.add.reduceat((scores - np.repeat(means, sizes)) ** 2, starts)
-        known = sizes > 1
+        repeated = sizes > 1
         variances = squares / np.maximum(1, sizes - 1)
-        variances[~known] = variances[known].mean() if known.any() else 0.0
+        variances[~repeated] = variances[repeated].mean() if repeated.any() else 0.0
         ranges = np.maximum.reduceat(scores, starts) - np.minimum.reduceat(scores, starts)
         return cls(
             mean=float(means.mean()),
@@ -159,14 +162,14 @@ class _Within:
 
 
 def _within_error(arms: tuple[_Within, _Within]) -> tuple[float, float]:
-    """Standard error of the mean difference from the variances within cases, and its degrees of freedom (Welch)."""
+    """Return the standard error of the mean difference, from variances within cases, and Welch's degrees of freedom."""
     parts = [arm.variances / arm.counts / len(arm.counts) ** 2 for arm in arms]
     variance = float(sum(part.sum() for part in parts))
     if variance < _SLACK**2:
         return 0.0, 1.0
     spread = sum((part**2 / np.maximum(1.0, arm.counts - 1)).sum() for part, arm in zip(parts, arms, strict=True))
     widest = max(arm.widest for arm in arms)
-    further = sum(_one_more(widest, arm.answers) for arm in arms)
+    further = sum(_unseen_variance(widest, arm.answers) for arm in arms)
     return math.sqrt(variance + further), variance**2 / float(spread)
 
 
@@ -187,27 +190,27 @@ def _case_effect(differences: Floats, p: float) -> Effect:
 
 
 def _is_signed(differences: Floats) -> bool:
-    """Whether each case only went from right to wrong, from wrong to right, or stayed."""
+    """Return whether each case went from right to wrong, from wrong to right, or stayed."""
     return bool(((differences == 0.0) | (np.abs(differences) == 1.0)).all())
 
 
 def _spread(values: Floats) -> float:
-    """The standard error of a mean; 0 where nothing varied beyond rounding."""
+    """Return the standard error of a mean; 0 where nothing varied beyond rounding."""
     n = len(values)
     error = float(values.std(ddof=1)) / math.sqrt(n)
-    return 0.0 if error < _SLACK else math.hypot(error, math.sqrt(_one_more(float(np.ptp(values)), n)))
+    return 0.0 if error < _SLACK else math.hypot(error, math.sqrt(_unseen_variance(float(np.ptp(values)), n)))
 
 
-def _one_more(widest: float, n: int) -> float:
-    """What one value more would add to the variance of a mean of n, half of the range seen away from it.
+def _unseen_variance(widest: float, n: int) -> float:
+    """Return what one more value, half of the seen range away, would add to the variance of a mean of n.
 
-    So few values seldom show the tail that moves their mean; for many it is nothing.
+    Few values seldom show the tail that moves their mean. For many it adds next to nothing.
     """
     return (widest / 2 / n) ** 2
 
 
 def _matched_pairs(differences: Floats) -> tuple[float, float]:
-    """Centre and standard error of a difference of paired rates, with half a pair added to each cell of the table."""
+    """Return centre and standard error of a difference of paired rates, with half a pair added to each cell."""
     n = len(differences) + 2
     up, down = (differences > 0).sum() + 0.5, (differences < 0).sum() + 0.5
     centre = float((up - down) / n)
@@ -215,7 +218,7 @@ def _matched_pairs(differences: Floats) -> tuple[float, float]:
 
 
 def _interval(centre: float, error: float, degrees: float, n: int) -> Interval:
-    """The 95 % interval; where nothing varied, what may have gone unseen: 1 − 0.05^(1/n), which may be anything."""
+    """Return the 95 % interval; where nothing varied, it allows for the share of answers that may have gone unseen."""
     if error == 0.0:
         unseen = unseen_share(n)
         return max(-1.0, centre * (1 - unseen) - unseen), min(1.0, centre * (1 - unseen) + unseen)

@@ -1,6 +1,6 @@
-"""Every recorded version of every model, judged against the one before, and the versions from which on it is another.
+"""The history of a component: each recorded version compared with the one before, and the versions that changed it.
 
-Records in, a history out; it is a frozen model, since programs read it, too.
+Records and the rules come in, frozen models go out: programs read them, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import Literal
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.verdicts.change_points import Split, as_sequences_of_means, splits
+from skill_evaluator.verdicts.change_points import Split, as_sequences_of_means, find_splits
 from skill_evaluator.verdicts.comparability import Pair, common_part, strict_scores
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.effects import adjusted
@@ -44,9 +44,10 @@ class Point(FrozenModel):
 
 
 class Change(FrozenModel):
-    """A version from which on the primary metric is another, up to the next change; `q` is over all that was tested.
+    """A version from which on the primary metric has another level; `q` is adjusted over all splits that were tested.
 
-    `before` and `after`: the means between the changes on either side. `remarks`: what else changed with the version.
+    `before` and `after` are the mean levels up to this change and from it to the next. `remarks` name what else changed
+    with the version.
     """
 
     version: str
@@ -60,7 +61,7 @@ class Change(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """One model, the lowest version first. `remarks`: what was not looked at for changes, and why."""
+    """One model, the lowest version first. `remarks` name what was not searched for changes, and why."""
 
     model_id: str
     points: list[Point]
@@ -69,7 +70,7 @@ class ModelHistory(FrozenModel):
 
 
 class History(FrozenModel):
-    """A component's history; `gate` says which question the verdicts answer."""
+    """The history of a component; `gate` names the question that the verdicts answer."""
 
     skill: str
     metric: str
@@ -80,7 +81,10 @@ class History(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stretch:
-    """The last versions of a model that measure the same, and their scores of the cases that all of them have."""
+    """The latest versions of a model that are comparable, and the scores of the cases that all of them have.
+
+    `cases` holds the scores of the primary metric by case, version and replicate.
+    """
 
     records: Sequence[Record]
     cases: Sequence[Sequence[Sequence[float]]]
@@ -88,9 +92,9 @@ class _Stretch:
 
 
 def history_of(skill: str, by_model: Mapping[str, Sequence[Record]], rules: VerdictRules) -> History:
-    """The history of a component from one record a model and version, the lowest version first."""
+    """Return the history of a component from one record for each model and version, the lowest version first."""
     steps = _steps(skill, by_model, rules)
-    stretches = {model_id: _stretch(records, rules) for model_id, records in by_model.items()}
+    stretches = {model_id: _comparable_stretch(records, rules) for model_id, records in by_model.items()}
     changes = _changes(stretches, rules)
     models = [
         ModelHistory(
@@ -105,20 +109,20 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Record]], rules: Verd
 
 
 def _steps(skill: str, by_model: Mapping[str, Sequence[Record]], rules: VerdictRules) -> dict[str, Step]:
-    """By run id. The models that came to a version are one family, as they are when `compare` judges it."""
+    """Return the step to each run, by run id. The models of a version are one family, as they are in `compare`."""
     families: dict[str, list[Pair]] = {}
     for records in by_model.values():
         for before, after in pairwise(records):
             families.setdefault(after.skill_version, []).append(Pair(baseline=before, candidate=after))
-    found = {}
-    for pairs in families.values():
-        for model in compare_records(skill, pairs, rules).models:
-            found[model.candidate.run_id] = _step(model, rules.primary_metric)
-    return found
+    return {
+        model.candidate.run_id: _step(model, rules.primary_metric)
+        for pairs in families.values()
+        for model in compare_records(skill, pairs, rules).models
+    }
 
 
 def _step(model: ModelVerdict, primary: str) -> Step:
-    measured = next((one for one in model.metrics if one.metric == primary), None)
+    measured = next((result for result in model.metrics if result.metric == primary), None)
     return Step(
         before=model.baseline.skill_version if model.baseline else "",
         verdict=model.verdict,
@@ -143,7 +147,7 @@ def _point(record: Record, step: Step | None, rules: VerdictRules) -> Point:
     )
 
 
-def _stretch(records: Sequence[Record], rules: VerdictRules) -> _Stretch:
+def _comparable_stretch(records: Sequence[Record], rules: VerdictRules) -> _Stretch:
     start, remarks = 0, []
     for place, (before, after) in enumerate(pairwise(records), 1):
         barriers = common_part(before, after).barriers
@@ -162,7 +166,7 @@ def _stretch(records: Sequence[Record], rules: VerdictRules) -> _Stretch:
 
 
 def _shared_cases(records: Sequence[Record]) -> list[list[CaseRecord]]:
-    """The cases with the same document and truth in every record, each as a sequence."""
+    """Return the cases with the same document and truth in every record, each as a sequence over the records."""
     by_digest = [{(case.case_id, case.digest): case for case in record.per_case} for record in records]
     if not by_digest:
         return []
@@ -171,24 +175,24 @@ def _shared_cases(records: Sequence[Record]) -> list[list[CaseRecord]]:
 
 
 def _changes(stretches: Mapping[str, _Stretch], rules: VerdictRules) -> dict[str, list[Change]]:
-    """By model, the splits beyond chance: q over every split that was tested in any model."""
+    """Return the changes of each model: its splits beyond chance, with q over the splits tested in any model."""
     alpha, beyond = rules.alpha, rules.policy.gate == "generalises"
     tested: list[tuple[str, Split]] = []
     for model_id, stretch in stretches.items():
         cases = as_sequences_of_means(stretch.cases) if beyond else stretch.cases
-        tested += [(model_id, split) for split in splits(cases, alpha)]
-    found: dict[str, list[tuple[Split, float]]] = {model_id: [] for model_id in stretches}
+        tested += [(model_id, split) for split in find_splits(cases, alpha)]
+    certain: dict[str, list[tuple[Split, float]]] = {model_id: [] for model_id in stretches}
     for (model_id, split), q in zip(tested, adjusted([split.p for _, split in tested]), strict=True):
         if q <= alpha:
-            found[model_id].append((split, q))
-    return {model_id: _levels(stretches[model_id], certain) for model_id, certain in found.items()}
+            certain[model_id].append((split, q))
+    return {model_id: _changes_of_level(stretches[model_id], splits) for model_id, splits in certain.items()}
 
 
-def _levels(stretch: _Stretch, certain: Sequence[tuple[Split, float]]) -> list[Change]:
-    """The changes in the order of versions, with the mean of the versions between one and the next."""
-    if not certain:
+def _changes_of_level(stretch: _Stretch, splits: Sequence[tuple[Split, float]]) -> list[Change]:
+    """Return the changes in the order of versions, with the mean level of the versions between two of them."""
+    if not splits:
         return []
-    ordered = sorted(certain, key=lambda one: one[0].at)
+    ordered = sorted(splits, key=lambda split: split[0].at)
     edges = [0, *(split.at for split, _ in ordered), len(stretch.records)]
     means = [fmean(fmean(case[place]) for case in stretch.cases) for place in range(len(stretch.records))]
     levels = [fmean(means[start:end]) for start, end in pairwise(edges)]

@@ -1,7 +1,7 @@
-"""p-values by dealing scores anew: replicates to the arms of their case, or signs to the differences of cases.
+"""Scores → two-sided p-values, by dealing replicates anew to the arms of their case, or signs to the cases.
 
-Numbers in, two-sided p-values out. Its own module because only here anything is drawn; exact wherever that is cheap.
-Monte Carlo p-values are (b + 1) / (m + 1), Phipson and Smyth 2010 (doi:10.2202/1544-6115.1585).
+Its own module because random numbers are drawn only here. p is exact wherever that is cheap, else (b + 1) / (m + 1) by
+Monte Carlo, Phipson and Smyth 2010 (doi:10.2202/1544-6115.1585).
 """
 
 import math
@@ -15,7 +15,7 @@ from scipy.special import bdtr
 
 Floats = NDArray[np.float64]
 Arm = Sequence[Sequence[float]]
-"""One sample: per case, the scores of its replicates."""
+"""One sample: the scores of each case's replicates."""
 
 DRAWS = 20_000
 _EXACT_CASES = 14  # 2^14 patterns of signs are fewer than the draws
@@ -25,7 +25,7 @@ _SLACK = 1e-9  # two sums of the same scores in another order differ by less
 
 
 def dealing_p(left: Arm, right: Arm, seed: int) -> float:
-    """Of the mean over cases of the difference of case means, with the replicates of each case dealt anew to the arms.
+    """Return p of the mean over cases of the difference of case means, with the replicates of each case dealt anew.
 
     Exact for scores of 0 and 1 when all cases have as many replicates, else Monte Carlo.
     """
@@ -43,18 +43,18 @@ def dealing_p(left: Arm, right: Arm, seed: int) -> float:
         varied = pooled[np.ptp(pooled, axis=1) > 0.0]
         for means in varied @ _dealings(before, after).T:
             totals += means[rng.integers(0, len(means), DRAWS, dtype=np.uint16)]
-    return _share_as_far(totals, abs(observed))
+    return float(((np.abs(totals) >= abs(observed) - _SLACK).sum() + 1) / (DRAWS + 1))
 
 
 def flipping_ps(differences: Sequence[Floats], seed: int) -> list[float]:
-    """Of the mean difference over cases, for each of several measures, with the signs of the differences dealt anew.
+    """Return p of each measure's mean difference over cases, with the signs of the differences dealt anew.
 
     Exact for up to 14 cases; else Monte Carlo, with the same signs for all measures.
     """
     many = [at for at, values in enumerate(differences) if len(values) > _EXACT_CASES]
-    found = [1.0 if at in many else _exact_flipping_p(values) for at, values in enumerate(differences)]
+    p_values = [1.0 if at in many else _exact_flipping_p(values) for at, values in enumerate(differences)]
     if many:
-        table = np.zeros((max(len(differences[at]) for at in many), len(many)))
+        table = np.zeros((max(len(differences[at]) for at in many), len(many)))  # cases × measures
         for column, at in enumerate(many):
             table[: len(differences[at]), column] = differences[at]
         extreme = np.abs(table.sum(axis=0)) - _SLACK
@@ -63,30 +63,26 @@ def flipping_ps(differences: Sequence[Floats], seed: int) -> list[float]:
             signs = rng.integers(0, 2, size=(_BLOCK, len(table)), dtype=np.int8) * 2.0 - 1.0
             as_far += (np.abs(signs @ table) >= extreme).sum(axis=0)
         for column, at in enumerate(many):
-            found[at] = float((as_far[column] + 1) / (DRAWS + 1))
-    return found
+            p_values[at] = float((as_far[column] + 1) / (DRAWS + 1))
+    return p_values
 
 
 def mcnemar_p(differences: Floats) -> float:
-    """Exact McNemar test of differences of −1, 0 and 1: how often up, of all that moved."""
+    """Return p of McNemar's exact test for differences of −1, 0 and 1: up or down is a coin toss for all that moved."""
     up, down = int((differences > 0).sum()), int((differences < 0).sum())
     return min(1.0, 2.0 * float(bdtr(min(up, down), up + down, 0.5))) if up + down else 1.0
 
 
 def least_dealing_p(sizes: Sequence[tuple[int, int]]) -> float:
-    """The smallest p that dealing can give: one dealing, or one and its mirror, of all there are."""
+    """Return the smallest p that dealing can give: one dealing of all there are, or one and its mirror."""
     ways = sum(math.log(math.comb(before + after, after)) for before, after in sizes)
     mirrored = all(before == after for before, after in sizes)
     return max(1.0 / (DRAWS + 1), (1 + mirrored) * math.exp(-ways))
 
 
 def least_flipping_p(cases: int) -> float:
-    """The smallest p that flipping signs can give: all signs equal."""
+    """Return the smallest p that flipping signs can give: that of equal signs."""
     return max(1.0 / (DRAWS + 1), math.ldexp(2.0, -cases))
-
-
-def _share_as_far(totals: Floats, extreme: float) -> float:
-    return float(((np.abs(totals) >= extreme - _SLACK).sum() + 1) / (len(totals) + 1))
 
 
 def _exact_flipping_p(differences: Floats) -> float:
@@ -96,13 +92,16 @@ def _exact_flipping_p(differences: Floats) -> float:
 
 @lru_cache(maxsize=_EXACT_CASES + 1)
 def _patterns(cases: int) -> Floats:
-    """Every pattern of signs."""
+    """Return every pattern of signs, shape (2^cases, cases)."""
     return np.asarray((np.arange(2**cases)[:, None] >> np.arange(cases) & 1) * 2.0 - 1.0)
 
 
 @lru_cache(maxsize=64)
 def _dealings(before: int, after: int) -> Floats:
-    """Weights whose sum over a case's pooled scores is a difference of means: of every dealing, or of many drawn."""
+    """Return weights that turn a case's pooled scores into a difference of means, shape (dealings, before + after).
+
+    Every dealing has a row if there are few, else some are drawn.
+    """
     size = before + after
     if math.comb(size, after) <= _DEALINGS:
         chosen = np.array(list(combinations(range(size), after)), dtype=np.intp)
@@ -114,7 +113,7 @@ def _dealings(before: int, after: int) -> Floats:
 
 
 def _hypergeometric_p(left: Arm, right: Arm, before: int, after: int) -> float:
-    """Exact: the number of ones dealt to the candidate, over all cases, is a sum of hypergeometric counts."""
+    """Return the exact p: the ones dealt to the candidate, over all cases, are a sum of hypergeometric counts."""
     ones = [int(sum(old) + sum(new)) for old, new in zip(left, right, strict=True)]
     mass = np.ones(1)
     for count in ones:
@@ -126,7 +125,7 @@ def _hypergeometric_p(left: Arm, right: Arm, before: int, after: int) -> float:
 
 @lru_cache(maxsize=1024)
 def _hypergeometric(ones: int, before: int, after: int) -> Floats:
-    """The probability of each number of ones dealt to `after` of `before + after` places."""
+    """Return the probability of each number of ones dealt to `after` of `before + after` places."""
     size = before + after
     counts = [math.comb(ones, k) * math.comb(size - ones, after - k) for k in range(min(ones, after) + 1)]
     return np.array([count / math.comb(size, after) for count in counts])

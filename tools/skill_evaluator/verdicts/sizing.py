@@ -1,4 +1,4 @@
-"""How many cases and replicates would show a given drop: from a record's variances to a table of choices with costs.
+"""The variances of a record → how many cases and replicates would show a given drop, and what they would cost.
 
 Its own module because it looks ahead: nothing here is a verdict.
 """
@@ -25,8 +25,11 @@ _SLACK = 1e-18  # a variance below is rounding
 
 
 class Choice(FrozenModel):
-    """So many replicates: the cases that then show the drop beyond them, what one run of those takes, and what the
-    present cases would show, on themselves and beyond them. None: cannot be told, or not with any number."""
+    """A number of replicates, and the fewest cases with which they show the drop beyond these fixtures.
+
+    `calls` and `cost_usd` are those of one run of these cases. `present_fixtures` and `present_beyond` are the smallest
+    drops that the present cases show, on themselves and beyond them. None: it cannot be told, or no number suffices.
+    """
 
     replicates: int
     cases: int | None
@@ -37,9 +40,9 @@ class Choice(FrozenModel):
 
 
 class Sizing(FrozenModel):
-    """One model's choices. `replicates_needed`: with which the present cases show the drop on themselves.
+    """The choices for one model. With `replicates_needed` the present cases show the drop on themselves.
 
-    `between_cases`, `between_replicates`: standard deviations.
+    `between_cases` and `between_replicates` are standard deviations.
     """
 
     model_id: str
@@ -58,7 +61,7 @@ class Sizing(FrozenModel):
 
 
 class SizingPlan(FrozenModel):
-    """What would show a drop of `detect` with this power at this level, for every model of a component."""
+    """The designs that show a drop of `detect` with this power at this level, for every model of a component."""
 
     skill: str
     detect: float
@@ -69,7 +72,10 @@ class SizingPlan(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """What varies: the variance of cases' expected scores, and each case's between replicates; its largest range."""
+    """The variance between cases (of their expected scores) and within each case (between its replicates).
+
+    `widest` is the largest range of scores in a case.
+    """
 
     between: float
     within: tuple[float, ...]
@@ -77,23 +83,24 @@ class Spread:
 
     @property
     def noise(self) -> float:
-        """The mean variance between replicates."""
+        """The mean variance between replicates, over the cases."""
         return fmean(self.within)
 
 
 def spread_of(cases: Sequence[Sequence[float]]) -> Spread | None:
-    """Variance components by the method of moments (one-way analysis of variance); None where nothing can be told.
+    """Return the variance components of scores per case and replicate; None if there are too few of either.
 
-    The variance of case means holds a share of the noise, σ_w² ÷ replicates, which is taken off.
+    Method of moments (one-way analysis of variance): the variance of case means holds a share of the noise,
+    σ_w² ÷ replicates, which is taken off. A case with one replicate takes the mean variance of the others.
 
-    >>> found = spread_of([[0.0, 0.2], [0.8, 1.0]])
-    >>> round(found.between, 3), round(found.noise, 3)
+    >>> spread = spread_of([[0.0, 0.2], [0.8, 1.0]])
+    >>> round(spread.between, 3), round(spread.noise, 3)
     (0.31, 0.02)
     """
-    known = [variance(case) for case in cases if len(case) > 1]
-    if len(cases) < 2 or not known:
+    variances = [variance(case) for case in cases if len(case) > 1]
+    if len(cases) < 2 or not variances:
         return None
-    usual = fmean(known)
+    usual = fmean(variances)
     within = tuple(variance(case) if len(case) > 1 else usual for case in cases)
     noise = fmean(own / len(case) for own, case in zip(within, cases, strict=True))
     between = max(0.0, variance([fmean(case) for case in cases]) - noise)
@@ -101,12 +108,12 @@ def spread_of(cases: Sequence[Sequence[float]]) -> Spread | None:
 
 
 def drop_beyond(spread: Spread, cases: int, replicates: int) -> float | None:
-    """The smallest drop that so many cases and replicates of either version show beyond them, with 80 % power.
+    """Return the smallest drop that a comparison of this size shows beyond its cases with 80 % power; None for no drop.
 
     (t₀.₉₇₅ + t₀.₈) · √((ω² + 2 σ_w² ÷ replicates) ÷ cases), Miller 2024 (arXiv:2411.00640, section 5). ω², how
-    differently a change strikes the cases, cannot be seen before the change is made: it is taken to be the variance
-    between cases, which is what it is when the scores of a case before and after correlate by one half. The differences
-    are taken to be normal where `case_effects` looks at their range. None: no drop, whatever its size.
+    differently a change strikes the cases, cannot be seen before the change is made. The variance between cases stands
+    in for it, which is right when the scores of a case before and after correlate by one half. Where `case_effects`
+    looks at the range of the differences, they are taken to be normal here.
     """
     if cases < 2:
         return None
@@ -117,7 +124,7 @@ def drop_beyond(spread: Spread, cases: int, replicates: int) -> float | None:
 
 
 def drop_on_fixtures(spread: Spread, replicates: int) -> float | None:
-    """The same on the cases of the record themselves; None with one replicate, too.
+    """Return the smallest drop that so many replicates show on the cases themselves; None for no drop.
 
     The variance is that of `replicate_effect` when the candidate's answers vary as the baseline's do.
     """
@@ -135,7 +142,7 @@ def drop_on_fixtures(spread: Spread, replicates: int) -> float | None:
 
 
 def _drop(squared_error: float, degrees: float, n: int, least_p: float) -> float | None:
-    """As a comparison with such an error would print it."""
+    """Return the smallest drop that a comparison with such an error reports as detectable."""
     error = 0.0 if squared_error < _SLACK else math.sqrt(squared_error)
     return Effect(
         difference=0.0, ci95=(-1.0, 1.0), p=1.0, n=n, error=error, degrees=degrees, least_p=least_p
@@ -143,7 +150,7 @@ def _drop(squared_error: float, degrees: float, n: int, least_p: float) -> float
 
 
 def _fewest(least: int, shows: Callable[[int], bool]) -> int | None:
-    """The smallest number that shows the drop: more never shows less."""
+    """Return the smallest number that shows the drop, by bisection: more never shows less. None above a million."""
     high = least
     while not shows(high):
         high *= 2
@@ -157,10 +164,11 @@ def _fewest(least: int, shows: Callable[[int], bool]) -> int | None:
 
 
 def sizing_of(record: Record, metric: str, detect: float) -> Sizing:
-    """The choices for one model, from its record."""
-    scores = [case for case in (strict_scores(one, metric) for one in record.per_case) if case]
+    """Return the choices for one model, from its record."""
+    scores = [scores for case in record.per_case if (scores := strict_scores(case, metric))]
     spread = spread_of(scores)
-    per_call = _cost_per_call(record)
+    answered = sum(outcome in ANSWERED for case in record.per_case for outcome in case.outcomes)
+    per_call = None if record.cost_usd is None or not answered else record.cost_usd / answered
     return Sizing(
         model_id=record.model_id,
         run_id=record.run_id,
@@ -172,14 +180,12 @@ def sizing_of(record: Record, metric: str, detect: float) -> Sizing:
         between_cases=None if spread is None else round(math.sqrt(spread.between), 6),
         between_replicates=None if spread is None else round(math.sqrt(spread.noise), 6),
         cost_per_call_usd=per_call,
-        replicates_needed=None if spread is None else _replicates_needed(spread, detect),
-        choices=[] if spread is None else [_choice(spread, len(scores), one, detect, per_call) for one in REPLICATES],
+        replicates_needed=(
+            None if spread is None else _fewest(2, lambda count: _shows(drop_on_fixtures(spread, count), detect))
+        ),
+        choices=[] if spread is None else [_choice(spread, len(scores), n, detect, per_call) for n in REPLICATES],
         remarks=_remarks(scores, spread),
     )
-
-
-def _replicates_needed(spread: Spread, detect: float) -> int | None:
-    return _fewest(2, lambda replicates: _shows(drop_on_fixtures(spread, replicates), detect))
 
 
 def _shows(drop: float | None, detect: float) -> bool:
@@ -196,11 +202,6 @@ def _choice(spread: Spread, present: int, replicates: int, detect: float, per_ca
         present_fixtures=rounded(drop_on_fixtures(spread, replicates)),
         present_beyond=rounded(drop_beyond(spread, present, replicates)),
     )
-
-
-def _cost_per_call(record: Record) -> float | None:
-    answered = sum(outcome in ANSWERED for case in record.per_case for outcome in case.outcomes)
-    return None if record.cost_usd is None or not answered else record.cost_usd / answered
 
 
 def _remarks(scores: Sequence[Sequence[float]], spread: Spread | None) -> list[str]:

@@ -1,1 +1,1 @@
-"""What CI does: plan, matrix, collect, publish."""
+"""What CI does: plan the jobs of a push, hand out their matrix, collect their results, publish the records."""

@@ -1,10 +1,6 @@
-"""What the jobs of a plan left behind, put together: by component and model, the answers of all its shards.
+"""Artifacts of a plan's jobs → the answers of every component and model, and outcome.json: what became of each call.
 
-Reads the run folders below a directory, as artifacts come. Nothing is believed that the plan did not ask for.
-
-outcome.json: what became of every call of a plan, and the figures of every run, for the page and the comment.
-
-Written once by `collect`; scored + failed + not run = planned, always.
+Only what the plan asked for is taken. Always scored + failed + not run = planned.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,14 +17,17 @@ from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.verdicts.results import ComparisonResult
 
+OUTCOME = "outcome.json"
+RECORDS = "records"  # the folder beside it: records by component and run id
 SKIPPED = ".skipped"  # a file `<entry id>.skipped` holds why a job did not run
+Status = Literal["complete", "incomplete", "skipped", "missing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredRun:
-    """All that arrived of a component on a model. `manifest` is of the whole run; None when nothing arrived.
+    """All that arrived of a component on a model; `manifest`, of the whole run, is None when nothing arrived.
 
-    `remarks`: why a job stopped, did not run, or brought what does not belong here.
+    `remarks` say why a job stopped, did not run, or brought results that were not planned.
     """
 
     skill: str
@@ -41,34 +40,37 @@ class GatheredRun:
 
     @property
     def planned(self) -> int:
-        """How many calls were to be made."""
+        """The number of planned calls."""
         return sum(entry.calls for entry in self.entries)
 
 
 def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
-    """Every component and model of a plan, in its order, with what the folders below `artifacts` hold of it."""
-    folders = _run_folders(artifacts)
-    notes = {path.name.removesuffix(SKIPPED): _first_line(path) for path in sorted(artifacts.rglob(f"*{SKIPPED}"))}
+    """Yield what the folders below `artifacts` hold of every component and model of a plan, in the plan's order."""
+    folders = _find_run_folders(artifacts)
+    notes = {
+        path.name.removesuffix(SKIPPED): path.read_text("utf-8", "replace").partition("\n")[0].strip() or "skipped"
+        for path in sorted(artifacts.rglob(f"*{SKIPPED}"))
+    }
     groups: dict[tuple[str, str], list[Entry]] = {}
     for entry in plan.entries:
         groups.setdefault((entry.skill, entry.model_id), []).append(entry)
     for entries in groups.values():
-        yield _gathered(plan, entries, folders, notes)
+        yield _gather_run(plan, entries, folders, notes)
 
 
-def _run_folders(artifacts: Path) -> dict[tuple[str, str], list[Path]]:
-    """Run folders by component and run id; one that cannot be read is passed over: its calls then count as not run."""
-    found: dict[tuple[str, str], list[Path]] = {}
+def _find_run_folders(artifacts: Path) -> dict[tuple[str, str], list[Path]]:
+    """Return run folders by component and run id; the calls of one that cannot be read count as not run."""
+    folders: dict[tuple[str, str], list[Path]] = {}
     for path in sorted(artifacts.rglob(MANIFEST)):
         try:
             manifest = read_manifest(path.parent)
         except RunError:
             continue
-        found.setdefault((manifest.skill, manifest.run_id), []).append(path.parent)
-    return found
+        folders.setdefault((manifest.skill, manifest.run_id), []).append(path.parent)
+    return folders
 
 
-def _gathered(
+def _gather_run(
     plan: Plan,
     entries: list[Entry],
     folders: Mapping[tuple[str, str], list[Path]],
@@ -80,7 +82,7 @@ def _gathered(
         arrived = folders.get((entry.skill, entry.run_id(plan.invocation)), [])
         for folder in arrived:
             manifest = read_manifest(folder)
-            if not _as_planned(manifest, entry):
+            if not _is_planned(manifest, entry):
                 remarks.append(f"{folder.name} was run on other inputs than were planned and is left out")
                 continue
             try:
@@ -88,40 +90,40 @@ def _gathered(
             except RunError as problem:
                 remarks.append(str(problem))
                 continue
-            remarks += _stopped(folder)
+            remarks += _why_stopped(folder)
         if not arrived:
             remarks.append(notes.get(entry.id, f"nothing arrived of {entry.id}"))
     return GatheredRun(
         skill=entries[0].skill,
         model_id=entries[0].model_id,
         entries=tuple(entries),
-        manifest=_whole(plan, entries, [manifest for manifest, _ in parts]) if parts else None,
+        manifest=_join_manifests(plan, entries, [manifest for manifest, _ in parts]) if parts else None,
         answers=merged_outcomes(parts),
         skipped=all(entry.id in notes for entry in entries),
         remarks=tuple(dict.fromkeys(remarks)),
     )
 
 
-def _as_planned(manifest: Manifest, entry: Entry) -> bool:
+def _is_planned(manifest: Manifest, entry: Entry) -> bool:
     planned = (entry.cases, entry.replicates, entry.seed, entry.shard, entry.model_id, entry.digests)
     run = (manifest.cases, manifest.replicates, manifest.seed, manifest.shard, manifest.model_id, manifest.digests)
     return run == planned
 
 
-def _whole(plan: Plan, entries: Iterable[Entry], manifests: list[Manifest]) -> Manifest:
-    """The manifest of the run that the shards are parts of, over all planned cases."""
+def _join_manifests(plan: Plan, entries: Iterable[Entry], manifests: list[Manifest]) -> Manifest:
+    """Return the manifest of the run that the shards are parts of, over all planned cases."""
     first = manifests[0]
     return first.model_copy(
         update={
             "run_id": run_id_of(plan.invocation, first.model_id),
             "created": min(manifest.created for manifest in manifests),
             "shard": None,
-            "cases": dict(sorted((case_id, digest) for one in entries for case_id, digest in one.cases.items())),
+            "cases": dict(sorted((case_id, digest) for entry in entries for case_id, digest in entry.cases.items())),
         }
     )
 
 
-def _stopped(folder: Path) -> list[str]:
+def _why_stopped(folder: Path) -> list[str]:
     try:
         stopped = read_record(folder / RECORD).stopped
     except LeaderboardError:
@@ -129,18 +131,8 @@ def _stopped(folder: Path) -> list[str]:
     return [stopped] if stopped else []
 
 
-def _first_line(path: Path) -> str:
-    return path.read_text("utf-8", "replace").partition("\n")[0].strip() or "skipped"
-
-
-OUTCOME = "outcome.json"
-RECORDS = "records"  # beside it: the records, by component and run id
-
-Status = Literal["complete", "incomplete", "skipped", "missing"]
-
-
 class Figures(FrozenModel):
-    """What a reader looks for first in a record: of the accuracies, the strict mean of the primary metric."""
+    """The figures of a record that a page shows; `accuracy` is the strict mean of the primary metric."""
 
     skill_version: str
     accuracy: float | None
@@ -149,7 +141,7 @@ class Figures(FrozenModel):
 
 
 class RunOutcome(FrozenModel):
-    """What became of a component on a model: every call, and the record if there is one.
+    """What became of the calls of a component on a model, and its record if there is one.
 
     `status`: `complete`, `incomplete` (marked as such in its record, and never a baseline), `skipped` (its job said
     why) or `missing` (nothing arrived, or nothing was scored).
@@ -169,12 +161,12 @@ class RunOutcome(FrozenModel):
 
     @property
     def not_run(self) -> int:
-        """Calls that never were made, or of which nothing arrived."""
+        """The number of calls that were never made, or of which nothing arrived."""
         return self.planned - self.scored - sum(self.failed.values())
 
 
 class Outcome(FrozenModel):
-    """The file outcome.json. `verdicts`: of the components of which a lower version is recorded."""
+    """The file outcome.json; `verdicts` has the components of which a lower version is recorded."""
 
     invocation: str
     head: str | None
@@ -190,12 +182,12 @@ class Outcome(FrozenModel):
 
 
 def read_outcome(path: Path) -> Outcome:
-    """Read what `collect` wrote; raises PlanError."""
+    """Read what `collect` wrote; raise PlanError when it is missing or broken."""
     return validated(Outcome, read_json(path, PlanError), path, PlanError)
 
 
 def lost(plan: Plan, reason: str) -> Outcome:
-    """The outcome of a plan of which nothing could be collected."""
+    """Return the outcome of a plan of which nothing could be collected."""
     planned: dict[tuple[str, str], int] = {}
     for entry in plan.entries:
         key = (entry.skill, entry.model_id)

@@ -1,9 +1,7 @@
-"""What a push asks for: by component and model, whether it is evaluated, and the reason in words.
+"""What a push asks for: whether each component is evaluated on each model, and the reason in words.
 
-Pure: versions and records in, decisions out. A push is judged twice: by its own bump (base to head), and by what is
-recorded, so that a run that was lost is made up for by the next push.
-
-What the leaderboards in some commits say was measured: the branch itself, and where its records wait or are kept.
+Versions and records in, decisions out. A push is judged by its own bump (base to head) and by what the leaderboards
+record, so that the next push makes up for a lost run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +22,7 @@ from skill_evaluator.records.leaderboard import Recorded, newest_recorded
 from skill_evaluator.repository import Repository, within
 
 Board = Mapping[str, Recorded]
-"""By model, the newest version on a component's leaderboard."""
+"""The newest version on a component's leaderboard, by model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +37,9 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushedComponent:
-    """A component at the head of a push, what it was at the base, and what is recorded of it.
+    """A component at the head of a push and at its base, and its recorded versions.
 
-    Without a known base (a force push) `before` says nothing, and only the records count.
+    Without a known base (a force push) `before` says nothing, and only the recorded versions count.
     """
 
     after: ComponentVersion
@@ -51,23 +49,23 @@ class PushedComponent:
 
 
 def decide(change: PushedComponent, model_ids: Iterable[str]) -> tuple[list[Decision], list[Problem]]:
-    """A decision for every model, and what is wrong with the change: then nothing runs."""
+    """Return a decision for every model, and the problems of the change; where there are problems, nothing runs."""
     problems = list(versioning_problems(change.before, change.after))
-    if problems or change.after.version is None:
-        return [_skipped(change, model_id, "wrong, as said below") for model_id in model_ids], problems
-    return [_decision(change, change.after.version, model_id) for model_id in model_ids], []
+    version = change.after.version
+    decisions = []
+    for model_id in model_ids:
+        recorded = change.board.get(model_id)
+        if problems or version is None:
+            runs, reason = False, "wrong, as said below"
+        elif recorded is None:
+            runs, reason = _decide_by_push(change, version)
+        else:
+            runs, reason = _decide_by_record(change, version, recorded)
+        decisions.append(Decision(skill=change.after.name, model_id=model_id, runs=runs, reason=reason))
+    return decisions, problems
 
 
-def _decision(change: PushedComponent, version: str, model_id: str) -> Decision:
-    recorded = change.board.get(model_id)
-    if recorded is None:
-        runs, reason = _by_push(change, version)
-    else:
-        runs, reason = _by_record(change, version, recorded)
-    return Decision(skill=change.after.name, model_id=model_id, runs=runs, reason=reason)
-
-
-def _by_record(change: PushedComponent, version: str, recorded: Recorded) -> tuple[bool, str]:
+def _decide_by_record(change: PushedComponent, version: str, recorded: Recorded) -> tuple[bool, str]:
     step = bump(recorded.version, version)
     if step is Bump.SAME:
         return False, f"{version} is recorded"
@@ -78,18 +76,12 @@ def _by_record(change: PushedComponent, version: str, recorded: Recorded) -> tup
     schema_changed = None not in (recorded.schema, change.after.schema) and recorded.schema != change.after.schema
     if schema_changed and not breaks_contract(recorded.version, version):
         return False, f"the schema is not that of the recorded {recorded.version}, which asks for a new MAJOR version"
-    return True, f"{step} {recorded.version} → {version}{_healing(change, version)}"
+    before = change.before.version if change.base_known and change.before else None
+    asked_by_push = before is None or needs_evaluation(bump(before, version))
+    return True, f"{step} {recorded.version} → {version}{'' if asked_by_push else f' ({version} was never recorded)'}"
 
 
-def _healing(change: PushedComponent, version: str) -> str:
-    """Says so when it is not this push that asks for the run."""
-    known = change.base_known and change.before is not None and change.before.version is not None
-    if not known or change.before is None or needs_evaluation(bump(change.before.version, version)):
-        return ""
-    return f" ({version} was never recorded)"
-
-
-def _by_push(change: PushedComponent, version: str) -> tuple[bool, str]:
+def _decide_by_push(change: PushedComponent, version: str) -> tuple[bool, str]:
     if not change.base_known:
         return False, "no record of this model, and the base of this push is unknown; start it by hand"
     before = change.before.version if change.before else None
@@ -104,12 +96,8 @@ def _by_push(change: PushedComponent, version: str) -> tuple[bool, str]:
     return False, f"{change_in_words}; no record of this model yet: start it by hand to have one"
 
 
-def _skipped(change: PushedComponent, model_id: str, reason: str) -> Decision:
-    return Decision(skill=change.after.name, model_id=model_id, runs=False, reason=reason)
-
-
 def grouped(decisions: Iterable[Decision]) -> Iterator[tuple[Decision, list[str]]]:
-    """Decisions alike but for the model, as one with its models, in the order they came."""
+    """Yield each decision once with all models it is the same for, in the order of the decisions."""
     groups: dict[tuple[str, bool, str], tuple[Decision, list[str]]] = {}
     for decision in decisions:
         key = (decision.skill, decision.runs, decision.reason)
@@ -117,22 +105,19 @@ def grouped(decisions: Iterable[Decision]) -> Iterator[tuple[Decision, list[str]
     yield from groups.values()
 
 
-_FILE = "leaderboard.json"
-
-
 def recorded_boards(
     repository: Repository, refs: Iterable[str], folder: str
 ) -> tuple[dict[str, dict[str, Recorded]], list[Problem]]:
-    """By component and model, the newest version on the leaderboards of any of the commits; one not here is left out.
+    """Return the newest recorded version by component and model over the leaderboards of some commits, and problems.
 
-    A leaderboard that cannot be read is a problem.
+    A commit that is not here is left out; a leaderboard that cannot be read is a problem.
     """
     commits = dict.fromkeys(filter(None, (repository.commit(ref) for ref in refs)))
     blobs = [
         (path, blob)
         for commit in commits
         for path, blob in repository.files(commit, folder).items()
-        if path == within(folder, f"{PurePosixPath(path).parent.name}/{_FILE}")
+        if path == within(folder, f"{PurePosixPath(path).parent.name}/leaderboard.json")
     ]
     texts = repository.contents(blob for _, blob in blobs)
     boards: dict[str, dict[str, Recorded]] = {}
@@ -145,7 +130,7 @@ def recorded_boards(
             continue
         board = boards.setdefault(PurePosixPath(path).parent.name, {})
         for model_id, recorded in newest.items():
-            known = board.get(model_id)
-            if known is None or bump(recorded.version, known.version) is Bump.LOWERED:
+            highest = board.get(model_id)
+            if highest is None or bump(recorded.version, highest.version) is Bump.LOWERED:
                 board[model_id] = recorded
     return boards, list(problems.values())

@@ -1,4 +1,7 @@
-"""Jobs out of what is to be evaluated: one a component and model, cut into shards of cases if there are many calls."""
+"""Components and models to evaluate → jobs and their matrix.
+
+A component on a model is one job, or several with a shard of the cases each when there are many calls.
+"""
 
 import math
 import re
@@ -19,7 +22,7 @@ from skill_evaluator.runner.schedule import Shard
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A component to be evaluated on a model. `cases`: by id, the digest; `sizes`: by id, the size of its request."""
+    """A component to evaluate on a model; `cases` is id → digest, `sizes` is id → size of the request."""
 
     component: Component
     model: Model
@@ -32,14 +35,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """What may be cut into shards: so many pieces, each of so many calls that stay together."""
+    """Work that may be cut into shards between its pieces, of `calls_each` calls each."""
 
     pieces: int
     calls_each: int
 
 
 class MatrixJob(Protocol):
-    """What every job has, whatever it is a part of."""
+    """The fields that the jobs of evaluations and of audits have in common."""
 
     id: str
     model_id: str
@@ -51,33 +54,33 @@ class MatrixJob(Protocol):
     max_cost_usd: float | None
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
-        """The job with something changed."""
+        """Return the job with some fields changed."""
 
 
 JobT = TypeVar("JobT", bound=MatrixJob)
 
 
 def entries_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[Entry]:
-    """The jobs, at most `jobs.max_jobs`: a model has its own first, and then a part of the cases if there is room.
+    """Return the jobs, at most `jobs.max_jobs`: one a component and model, or more while there is room.
 
-    Raises PlanError when components × models alone are too many.
+    Raise PlanError when components × models alone are too many.
     """
     if len(wanted) > jobs.max_jobs:
-        components = len({one.component.name for one in wanted})
+        components = len({pair.component.name for pair in wanted})
         raise PlanError(
             f"{components} components on their models are {len(wanted)} jobs, more than the {jobs.max_jobs} a run may "
             "have; name fewer components or models, and start the others in a run of their own"
         )
-    shards = shard_counts([Cut(pieces=len(one.cases), calls_each=one.replicates) for one in wanted], jobs)
+    shards = shard_counts([Cut(pieces=len(pair.cases), calls_each=pair.replicates) for pair in wanted], jobs)
     return [
-        _entry(one, Shard(index, count) if count > 1 else None)
-        for one, count in zip(wanted, shards, strict=True)
+        _make_entry(pair, Shard(index, count) if count > 1 else None)
+        for pair, count in zip(wanted, shards, strict=True)
         for index in range(1, count + 1)
     ]
 
 
 def matrix(entries: Iterable[Entry]) -> dict[str, list[dict[str, str]]]:
-    """The matrix of a workflow: what a job must know before it has read the plan."""
+    """Return the matrix of a workflow: what a job must know before it has read the plan."""
     return {
         "include": [
             {
@@ -92,7 +95,7 @@ def matrix(entries: Iterable[Entry]) -> dict[str, list[dict[str, str]]]:
 
 
 def job_words(job: MatrixJob) -> dict[str, str]:
-    """What every job of a workflow must know, as text."""
+    """Return what every job of a workflow must know, as text."""
     return {
         "id": job.id,
         "model": job.model_id,
@@ -105,9 +108,9 @@ def job_words(job: MatrixJob) -> dict[str, str]:
 
 
 def capped(entries: Sequence[JobT], max_cost_usd: float | None) -> list[JobT]:
-    """The jobs with their parts of a cap on the cost of all, by what each can cost at most: the parts add up to it.
+    """Return the jobs with their parts of a cap on the cost of all, in proportion to what each can cost at most.
 
-    Raises PlanError when a job's price is unknown, so that the cap could not be kept.
+    Raise PlanError when a job's price is unknown, since the cap could not be kept.
     """
     if max_cost_usd is None:
         return list(entries)
@@ -126,7 +129,7 @@ def capped(entries: Sequence[JobT], max_cost_usd: float | None) -> list[JobT]:
 
 
 def shard_counts(cuts: Sequence[Cut], jobs: Jobs) -> list[int]:
-    """How many jobs each gets: as many as its calls ask for, or fewer, all cut alike, until they fit."""
+    """Return the number of jobs of each: as many as its calls need, or fewer in proportion until all fit."""
     most_calls = jobs.max_calls
     while True:
         counts = [min(cut.pieces, math.ceil(cut.pieces * cut.calls_each / most_calls)) for cut in cuts]
@@ -135,7 +138,7 @@ def shard_counts(cuts: Sequence[Cut], jobs: Jobs) -> list[int]:
         most_calls *= 2
 
 
-def _entry(wanted: Wanted, shard: Shard | None) -> Entry:
+def _make_entry(wanted: Wanted, shard: Shard | None) -> Entry:
     component, model, kind = wanted.component, wanted.model, wanted.kind
     mine = list(wanted.cases) if shard is None else list(shard.of(list(wanted.cases)))
     sizes = {case_id: wanted.sizes[case_id] for case_id in mine}
@@ -158,14 +161,14 @@ def _entry(wanted: Wanted, shard: Shard | None) -> Entry:
 
 
 def key_variable_of(model: Model, kind: ProviderKind) -> str:
-    """Where a model's provider looks for its key first; empty when it needs none."""
+    """Return the variable in which a model's provider looks for its key first; empty when it needs none."""
     return next(iter(key_variables(model, kind)), "")
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:
-    """The environment of CI that holds a model's key: one a provider, or one a key where the model names its own.
+    """Return the CI environment that holds a model's key: one a provider, or one a key where the model names its own.
 
-    A model that needs no key, though its provider has one (a server of one's own), must not see that one.
+    A model that needs no key, such as one on a server of one's own, must not see its provider's key.
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")

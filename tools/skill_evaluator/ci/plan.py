@@ -1,6 +1,6 @@
-"""plan.json: every job a push (or a person) asked for, each with every call it is to make, and what is not run and why.
+"""plan.json: the jobs that a push or a person asked for, with every call of each, and what does not run and why.
 
-Written once by `plan`; the jobs and `collect` go by it. A model is alone in its job, so that one's failure is its own.
+`plan` writes it once; the jobs and `collect` follow it. Every model has jobs of its own, so a failure stays its own.
 """
 
 from pathlib import Path
@@ -18,10 +18,10 @@ PLAN_VERSION = 1
 
 
 class Entry(FrozenModel):
-    """One job: a component on a model, or a shard of its cases, each asked `replicates` times. `cases`: id → digest.
+    """A job: a component on a model, or a shard of its cases, each asked `replicates` times; `cases` is id → digest.
 
-    `environment` is the one of CI that holds the provider's key, `key_variable` where the provider looks for it ("":
-    none is needed). `max_cost_usd` is this job's part of the plan's cap.
+    `environment` is the CI environment that holds the provider's key, `key_variable` the variable the provider reads
+    ("" when it needs none). `max_cost_usd` is this job's part of the plan's cap.
     """
 
     id: str
@@ -41,11 +41,11 @@ class Entry(FrozenModel):
 
     @property
     def calls(self) -> int:
-        """How many calls the job is to make."""
+        """The number of calls the job is to make."""
         return len(self.cases) * self.replicates
 
     def run_id(self, invocation: str) -> str:
-        """The id of the run this job makes."""
+        """Return the id of the run this job makes."""
         return run_id_of(invocation, self.model_id, None if self.shard is None else Shard.parse(self.shard))
 
 
@@ -66,7 +66,7 @@ class Chosen(FrozenModel):
 
 
 class Fault(FrozenModel):
-    """Something wrong at a line of a file; what it is about does not run."""
+    """A mistake at a line of a file, because of which a component does not run."""
 
     file: str
     line: NonNegativeInt
@@ -93,7 +93,7 @@ class Plan(FrozenModel):
 
     @property
     def calls(self) -> int:
-        """How many calls all jobs are to make."""
+        """The number of calls all jobs are to make."""
         return sum(entry.calls for entry in self.entries)
 
     @property
@@ -103,5 +103,5 @@ class Plan(FrozenModel):
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan; raises PlanError when it is broken or of a newer version."""
+    """Read a plan; raise PlanError when it is broken or of a newer version."""
     return read_versioned(Plan, path, "plan_version", PLAN_VERSION, PlanError)

@@ -1,7 +1,7 @@
-"""Records onto a branch: one commit that adds them and re-derives their leaderboards, pushed; never a textual merge.
+"""Records → one pushed commit on a branch that adds them and derives their leaderboards; never a textual merge.
 
-When somebody else pushed meanwhile, their commit is fetched and everything derived again on top of it. Publishing what
-is there already changes nothing.
+When somebody else pushes meanwhile, their commit is fetched and everything derived again on top of it. Publishing
+records that are there already changes nothing.
 """
 
 import random
@@ -24,9 +24,9 @@ _LEAST_WAIT_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where records go: `branch`, which begins and stays on top of the branch `onto` (None: it stands alone).
+    """The branch that records go to; it stays on top of the branch `onto`, or stands alone when that is None.
 
-    `begins`: whether `branch` may be new; one that is evaluated is there, or is none (a tag).
+    `begins` says whether `branch` may be new. A branch that is evaluated exists; if it does not, it is a tag.
     """
 
     remote: str
@@ -37,7 +37,7 @@ class Target:
 
 
 def read_records(folder: Path) -> list[Record]:
-    """The records that `collect` wrote last, in the order of their ids; raises PlanError or LeaderboardError."""
+    """Read the records that `collect` wrote last, sorted by id; raise PlanError or LeaderboardError."""
     runs = [(run.run_id, run.skill) for run in read_outcome(folder / OUTCOME).runs if run.run_id]
     return [read_record(folder / RECORDS / skill / f"{run_id}.json") for run_id, skill in sorted(runs)]
 
@@ -49,19 +49,19 @@ def publish_records(
     message: str,
     wait: Callable[[float], None] = time.sleep,
 ) -> str | None:
-    """Add records to a branch of a remote; the commit that is there now because of it, None when nothing was new.
+    """Add records to a branch of a remote; return the commit that was pushed, or None when nothing was new.
 
-    Raises GitError when the remote refuses, or was moved by others before every attempt; LeaderboardError, with all
-    others in place, when a record is there already and says something else, or cannot be added to its leaderboard.
+    Raise GitError when the remote refuses or others moved it before every attempt. Raise LeaderboardError, after all
+    other records are in place, when a record is there already with other content or does not fit its leaderboard.
     """
     longest = _LEAST_WAIT_S
     for attempt in range(_ATTEMPTS):
-        if attempt:  # the longer an attempt takes, the more room do they need who try at the same time
+        if attempt:  # long attempts need long waits, or jobs that publish at once keep colliding
             wait(random.uniform(0, longest * 2**attempt))  # noqa: S311 (a delay, not a secret)
         begun = time.monotonic()
-        parents, waiting = _parents(repository, target)
+        parents, waiting = _find_parents(repository, target)
         tip = parents[-1] if parents else None
-        files, problems = _new_files(repository, tip, [*waiting, *records], target.components)
+        files, problems = _derive_files(repository, tip, [*waiting, *records], target.components)
         commit = repository.add(parents, files, message)
         if commit is None or repository.push(target.remote, commit, target.branch):
             if problems:
@@ -73,10 +73,10 @@ def publish_records(
     )
 
 
-def _parents(repository: Repository, target: Target) -> tuple[list[str], list[Record]]:
-    """What the commit stands on, and the records of a branch for review that are not yet in the branch it is for.
+def _find_parents(repository: Repository, target: Target) -> tuple[list[str], list[Record]]:
+    """Return the commit's parents, and the records of a branch for review that the branch it is for lacks.
 
-    Where both have moved, the commit joins them: the tree of the latter, with all records derived again on top.
+    Where both branches have moved, the commit joins them: the tree of the latter, with all records derived again.
     """
     tip = repository.fetch(target.remote, target.branch)
     if tip is None and not target.begins:
@@ -103,27 +103,27 @@ def _no_branch(remote: str, name: str) -> GitError:
     return GitError(f"{remote} has no branch '{name}'; name the one that is evaluated with --to (a tag is none)")
 
 
-def _new_files(
+def _derive_files(
     repository: Repository, tip: str | None, records: Iterable[Record], folder: str
 ) -> tuple[Mapping[str, bytes], list[LeaderboardError]]:
-    """The files to add or replace on top of a commit, and what is wrong with those of some components.
+    """Return the files to add or replace on top of a commit, and the problems of some components.
 
-    A record that is there stays as it is. Of an incomplete one two attempts may tell differently, having come equally
-    far; for a complete one that is wrong.
+    A record that is there stays as it is. Two attempts at an incomplete run may differ; at a complete one, that is
+    a problem.
     """
     by_skill: dict[str, dict[str, Record]] = {}
     for record in records:
         path = within(folder, f"{record.skill}/evals/records/{record.run_id}.json")
         by_skill.setdefault(record.skill, {}).setdefault(path, record)
     boards = {skill: within(folder, f"{skill}/leaderboard.json") for skill in by_skill}
-    there = _there(
+    there = _read_files(
         repository, tip, folder, {*boards.values(), *(path for paths in by_skill.values() for path in paths)}
     )
     files: dict[str, bytes] = {}
     problems: list[LeaderboardError] = []
     for skill, of_skill in by_skill.items():
         try:
-            board = _board(boards[skill], there, of_skill.values())
+            board = _derive_board(boards[skill], there, of_skill.values())
         except LeaderboardError as problem:
             problems.append(problem)
             continue
@@ -137,16 +137,16 @@ def _new_files(
     return files, problems
 
 
-def _there(repository: Repository, tip: str | None, folder: str, paths: Container[str]) -> dict[str, bytes]:
-    """What those of some files hold that are there at a commit."""
+def _read_files(repository: Repository, tip: str | None, folder: str, paths: Container[str]) -> dict[str, bytes]:
+    """Return the contents of those of some files that exist at a commit."""
     listed = {} if tip is None else repository.files(tip, folder)
     blobs = {path: blob for path, blob in listed.items() if path in paths}
     contents = repository.contents(blobs.values())
     return {path: contents[blob] for path, blob in blobs.items()}
 
 
-def _board(path: str, there: Mapping[str, bytes], records: Collection[Record]) -> dict[str, bytes]:
-    """The leaderboard of a component, if further rows change it; raises LeaderboardError when it cannot be read."""
+def _derive_board(path: str, there: Mapping[str, bytes], records: Collection[Record]) -> dict[str, bytes]:
+    """Return a component's leaderboard if new rows change it; raise LeaderboardError when it cannot be read."""
     old = there[path].decode("utf-8", "replace") if path in there else None
     skill = next(iter(records)).skill
     new = text_with_rows(old, Path(path), skill, [record.row() for record in records])

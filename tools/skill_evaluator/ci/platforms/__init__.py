@@ -1,10 +1,34 @@
-"""Where CI runs: what a command tells the platform beside its own output. One line a platform."""
+"""CI platforms: what a command tells them beside its own output. A platform is one file and one line in PLATFORMS."""
 
 from collections.abc import Mapping
+from typing import Any, Protocol
 
-from skill_evaluator.ci.platforms.base import Platform
 from skill_evaluator.ci.platforms.github import GitHub
 
-PLATFORMS: Mapping[str, Platform] = {"github": GitHub()}
 
-__all__ = ["PLATFORMS", "Platform"]
+class Platform(Protocol):
+    """One CI platform. Nothing handed to it is trusted: it escapes what it writes into."""
+
+    def set_outputs(self, values: Mapping[str, Any]) -> None:
+        """Hand values (a text of one line, or anything as JSON) to the jobs that come after."""
+
+    def add_summary(self, markdown: str) -> None:
+        """Add to the page that shows how the job went; cut where the platform has a limit."""
+
+    def annotate(self, level: str, message: str, file: str | None = None, line: int = 1) -> None:
+        """Mark a line of a file, or the job, with a message; `level` is notice, warning or error."""
+
+    def comment(self, commit: str, markdown: str) -> str | None:
+        """Put one comment, in place of the last, on the pull request a commit was merged with; return its address.
+
+        Return None when the commit belongs to no pull request.
+        """
+
+    def pull_request(self, branch: str, to: str, title: str) -> str | None:
+        """Open the pull request of a branch if none is open; return its address.
+
+        Return None when there is nothing to review: the branch is missing, or `to` has all that is on it.
+        """
+
+
+PLATFORMS: Mapping[str, Platform] = {"github": GitHub()}

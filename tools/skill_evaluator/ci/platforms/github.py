@@ -1,6 +1,6 @@
 """GitHub Actions: outputs, summary and annotations through its files and commands, the comment through its API.
 
-What is written comes from outside (names, model answers, error messages): escaped, on one line, and cut to the limits.
+The texts come from outside (names, model answers, error messages); they are escaped and cut to GitHub's limits.
 """
 
 import json
@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.ci.platforms.base import Level
 from skill_evaluator.display.safe_text import print_command, visible
 from skill_evaluator.errors import ConfigError, PlanError
 from skill_evaluator.files import storing
@@ -27,7 +26,7 @@ class GitHub:
     """The platform `github`."""
 
     def set_outputs(self, values: Mapping[str, Any]) -> None:
-        """Append to the file in GITHUB_OUTPUT; raises PlanError beyond the limit of 1 MiB."""
+        """Append to the file in GITHUB_OUTPUT; raise PlanError beyond the limit of 1 MiB."""
         texts = {
             name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
             for name, value in values.items()
@@ -46,18 +45,19 @@ class GitHub:
             markdown = _whole_parts(raw[:_MOST_SUMMARY].decode("utf-8", "ignore")) + _CUT
         _append("GITHUB_STEP_SUMMARY", markdown.rstrip("\n") + "\n\n")
 
-    def annotate(self, level: Level, message: str, file: str | None = None, line: int = 1) -> None:
-        """Print a workflow command, which nothing else in the output can be."""
+    def annotate(self, level: str, message: str, file: str | None = None, line: int = 1) -> None:
+        """Print a workflow command; nothing else in the output is taken for one."""
         print_command(level, visible(message, keep="\n"), {} if file is None else {"file": file, "line": str(line)})
 
     def comment(self, commit: str, markdown: str) -> str | None:
-        """Write or rewrite the one comment on the pull request of a commit; raises what `_api` does."""
+        """Write or rewrite the one comment on the pull request of a commit; raise what `_api` does."""
         room = _MOST_COMMENT - len(_MARK) - len(_CUT) - len(_link()) - 1
         if len(markdown) > room:
             markdown = _whole_parts(markdown[:room]) + _CUT
         body = f"{_MARK}\n{markdown}{_link()}"
         with _api() as repository:
-            request = next((one for one in repository.get_commit(commit).get_pulls() if one.merged_at), None)
+            pulls = repository.get_commit(commit).get_pulls()
+            request = next((pull for pull in pulls if pull.merged_at), None)
             if request is None:
                 return None
             for comment in request.get_issue_comments():
@@ -67,15 +67,15 @@ class GitHub:
             return str(request.create_issue_comment(body).html_url)
 
     def pull_request(self, branch: str, to: str, title: str) -> str | None:
-        """Find or open it; raises what `_api` does."""
+        """Find or open the pull request; raise what `_api` does."""
         import github
 
         with _api() as repository:
             owner = repository.full_name.partition("/")[0]
-            found = next(iter(repository.get_pulls(state="open", head=f"{owner}:{branch}", base=to)), None)
+            request = next(iter(repository.get_pulls(state="open", head=f"{owner}:{branch}", base=to)), None)
             body = "Records of evaluations; merge them so that later versions are compared with these."
             try:
-                request = found or repository.create_pull(base=to, head=branch, title=title, body=body)
+                request = request or repository.create_pull(base=to, head=branch, title=title, body=body)
             except github.GithubException as problem:
                 if problem.status != _NOTHING_TO_OPEN:
                     raise
@@ -84,25 +84,24 @@ class GitHub:
 
 
 def _whole_parts(markdown: str) -> str:
-    """The beginning of a page without its last section, or without its last line if it has none.
+    """Return the beginning of a page without its last section, or without its last line if it has no section.
 
-    Half a section may leave something folded up, half a line may leave code open. A section begins on a line of its
-    own, as nothing from outside can.
+    Half a section could leave a fold open, half a line a code span. No text from outside can begin a section.
     """
     return (markdown.rpartition("\n### ")[0] or markdown.rpartition("\n")[0]).rstrip("\n")
 
 
 def _link() -> str:
-    """Where the run can be seen, if this is one."""
+    """Return a link to the run, or nothing outside one."""
     server, name, run = (os.environ.get(f"GITHUB_{part}") for part in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
     return f"\n[The run]({server}/{name}/actions/runs/{run}) has records and answers as artifacts.\n" if run else ""
 
 
 @contextmanager
 def _api() -> Iterator[Any]:
-    """The repository this job is of, as the library gives it.
+    """Yield this job's repository as PyGithub gives it, by GITHUB_TOKEN and GITHUB_REPOSITORY.
 
-    Needs GITHUB_TOKEN and GITHUB_REPOSITORY; raises ConfigError without, PlanError when GitHub refuses something.
+    Raise ConfigError when either is not set, PlanError when GitHub refuses or cannot be reached.
     """
     import github
 
@@ -114,7 +113,8 @@ def _api() -> Iterator[Any]:
         with github.Github(base_url=address, auth=github.Auth.Token(token), lazy=True, per_page=100) as client:
             yield client.get_repo(name)
     except github.GithubException as problem:
-        raise PlanError(f"GitHub refused: {problem.status} {_reason(problem.data)}") from None
+        reason = problem.data.get("message", "") if isinstance(problem.data, dict) else ""
+        raise PlanError(f"GitHub refused: {problem.status} {reason}") from None
     except OSError as problem:  # what its HTTP library raises, too
         raise PlanError(f"cannot reach GitHub at {address}: {problem}") from None
 
@@ -125,7 +125,3 @@ def _append(variable: str, content: str) -> None:
         raise ConfigError(f"{variable} is not set; --platform github is for a job of GitHub Actions")
     with storing(Path(path)), Path(path).open("a", encoding="utf-8", errors="backslashreplace") as handle:
         handle.write(content)
-
-
-def _reason(answer: Any) -> str:
-    return str(answer.get("message", "")) if isinstance(answer, dict) else ""

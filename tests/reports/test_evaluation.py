@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 from skill_evaluator.display.sheets import print_pieces
 from skill_evaluator.library.components import Component
-from skill_evaluator.reports.evaluation import Finished, markdown, text_pieces
+from skill_evaluator.reports.evaluation import markdown, text_pieces
+from skill_evaluator.scoring.recording import Finished
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, case, component, record
 

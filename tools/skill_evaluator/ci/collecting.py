@@ -180,6 +180,11 @@ class Outcome(FrozenModel):
         """Whether every run that could be made was made."""
         return all(run.status in ("complete", "skipped") for run in self.runs)
 
+    def verdict_on(self, run: RunOutcome) -> str | None:
+        """Return the verdict on a run, if there was a lower version to compare it with."""
+        models = (model for result in self.verdicts if result.skill == run.skill for model in result.models)
+        return next((model.verdict for model in models if model.candidate.run_id == run.run_id), None)
+
 
 def read_outcome(path: Path) -> Outcome:
     """Read what `collect` wrote; raise PlanError when it is missing or broken."""

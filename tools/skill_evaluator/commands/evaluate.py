@@ -13,14 +13,14 @@ from skill_evaluator.providers.base import Failure
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import write_record
 from skill_evaluator.records.selection import Archive
-from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
+from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.asking import assignment, redactor, with_keys
 from skill_evaluator.runner.execute import Assignment, SpendingLimits, execute
 from skill_evaluator.runner.journal import RECORD, check_writable, read_manifest
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, new_runs
-from skill_evaluator.scoring.recording import Origin, Recorder, origin_of
+from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import load_quantiles
 from skill_evaluator.verdicts.recorded import verdict_on

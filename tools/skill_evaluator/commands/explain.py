@@ -13,7 +13,7 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import load_models
 from skill_evaluator.records.strict_score import SCORED
-from skill_evaluator.reports.explanation import Shown, print_explanation
+from skill_evaluator.reports.explanation import print_explanation
 from skill_evaluator.reports.field_table import print_field
 from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_component_manifest
 from skill_evaluator.runner.runs import input_digests
@@ -61,8 +61,7 @@ def explain(options: ExplainOptions) -> int:
         return EXIT_OK
     ((case, answers),) = answered
     index = _first_scored(answers) if options.replicate is None else options.replicate
-    shown = Shown(manifest=manifest, component=component, explanation=explain_answer(component, case, answers, index))
-    print_explanation(shown, options.format, full=options.full)
+    print_explanation(explain_answer(component, case, answers, index), manifest, options.format, full=options.full)
     return EXIT_OK
 
 

@@ -10,9 +10,9 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import read_record
-from skill_evaluator.reports.evaluation import Finished
 from skill_evaluator.runner.journal import Manifest, find_runs, invocation_of
 from skill_evaluator.runner.runs import Run, resumed_run
+from skill_evaluator.scoring.recording import Finished
 
 
 def find(inputs: Inputs, results_dir: Path, options: EvaluateOptions) -> tuple[list[Run], list[Finished]]:

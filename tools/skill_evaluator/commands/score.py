@@ -14,11 +14,11 @@ from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import write_record
-from skill_evaluator.reports.evaluation import Finished, print_finished, write_report
+from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.runner.journal import RECORD, outcomes, read_component_manifest
 from skill_evaluator.runner.runs import Run, changes_since, saved_run
 from skill_evaluator.runner.schedule import plan_calls
-from skill_evaluator.scoring.recording import Recorder, origin_of
+from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 
 

@@ -1,10 +1,7 @@
-"""A finished evaluation for people: tables on a terminal, Markdown for a page, JSON for a program."""
+"""The finished runs of an evaluation → text, Markdown or JSON, and `report.md` in a run folder."""
 
 import io
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from rich.text import Text
 
@@ -16,6 +13,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.records.record import ContractSummary, FieldSummary, Profile, Record, Summary
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.runner.journal import REPORT
+from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.verdicts.results import ComparisonResult
 
 _WEAKEST = 5
@@ -23,15 +21,6 @@ _FAULTS = 3
 _FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
 _FIELD_COLUMNS = ("weakest field", "accuracy", "right/n", "wrong", "missing", "extra", "stability", "cases: profile")
 Quote = Callable[[str], str]  # how a text from outside is written: `visible` on a terminal, `code_span` on a page
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """One model's run, recorded."""
-
-    record: Record
-    record_path: Path
-    folder: Path
 
 
 def print_finished(
@@ -46,7 +35,12 @@ def print_finished(
         json=lambda: {
             "skill": component.name,
             "runs": [
-                {**_row(run.record), "record": str(run.record_path), "run_folder": str(run.folder)} for run in finished
+                {
+                    **run.record.row().model_dump(mode="json"),
+                    "record": str(run.record_path),
+                    "run_folder": str(run.folder),
+                }
+                for run in finished
             ],
             "comparison": None if verdict is None else verdict.model_dump(mode="json"),
         },
@@ -62,17 +56,15 @@ def write_report(finished: Finished, component: Component) -> None:
     replace_text(finished.folder / REPORT, markdown(finished, component))
 
 
-def _row(record: Record) -> dict[str, Any]:
-    row: dict[str, Any] = record.row().model_dump(mode="json")
-    return row
-
-
 def text_pieces(finished: Finished, component: Component) -> Iterator[Sheet | Text]:
     """Yield what a terminal shows of one run: facts, metrics, weakest fields, and where everything is."""
     record = finished.record
     yield Text()
     yield Text(visible(f"{component.name} {record.skill_version} · {record.model_id}"), style="bold")
-    yield _facts_text(record)
+    facts = Text(_facts(record, visible), no_wrap=True)
+    if not record.complete:
+        facts.append(" · ").append(_incomplete(record, visible), style="yellow")
+    yield facts
     yield _metrics_sheet(record)
     weakest = _weakest(record)
     if weakest.rows:
@@ -94,29 +86,19 @@ def _metrics_sheet(record: Record) -> Sheet:
 def _cells(summary: Summary) -> tuple[str, ...]:
     return (
         number(summary.strict_mean),
-        _interval(summary),
+        "–" if summary.ci95 is None else f"{summary.ci95[0]:.3f} to {summary.ci95[1]:.3f}",
         number(summary.mean),
         number(summary.stdev),
         str(summary.n),
     )
 
 
-def _facts_text(record: Record) -> Text:
-    text = Text(_facts(record, visible), no_wrap=True)
-    if not record.complete:
-        text.append(" · ").append(_incomplete(record, visible), style="yellow")
-    return text
-
-
-def _saved(record: Record) -> str:
-    return f" ({record.saved_calls} calls saved: the verdict was settled)" if record.saved_calls else ""
-
-
 def _facts(record: Record, quote: Quote) -> str:
     cost = "unknown" if record.cost_usd is None else f"${record.cost_usd:.4f}"
+    saved = f" ({record.saved_calls} calls saved: the verdict was settled)" if record.saved_calls else ""
     tokens = f"{_count(record.tokens.input)} in, {_count(record.tokens.output)} out"
     parts = [
-        f"{record.n_cases} cases × {record.replicates} replicates{_saved(record)}",
+        f"{record.n_cases} cases × {record.replicates} replicates{saved}",
         f"{record.scored} of {record.planned} scored",
         f"failures: {_failures(record, quote) or 'none'}",
         f"cost {cost}",
@@ -132,7 +114,7 @@ def _incomplete(record: Record, quote: Quote) -> str:
 
 
 def _failures(record: Record, quote: Quote) -> str:
-    """`3 truncated, 1 provider_error (rate_limited 1)`."""
+    """Return failures by kind and reason: `3 truncated, 1 provider_error (rate_limited 1)`."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in record.failures.items())
     reasons = ", ".join(f"{quote(reason)} {count}" for reason, count in record.reasons.items())
     return f"{kinds} ({reasons})" if reasons else kinds
@@ -140,12 +122,12 @@ def _failures(record: Record, quote: Quote) -> str:
 
 def _weakest(record: Record) -> Sheet:
     """Return the fields with the lowest accuracy below 1; free text shows embedding similarity, else token F1."""
-    known = [(path, field) for path, field in record.per_field.items() if field.n]
-    ranked = sorted(known, key=lambda item: (_field_score(item[1]), item[0]))
+    scored = [(path, field) for path, field in record.per_field.items() if field.n]
+    ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
     rows = [
         (
             Cell(name_text(path) or "(the whole answer)", code=True),
-            Cell(number(_field_score(field)) + _unit(field)),
+            Cell(_score_text(field)),
             Cell(f"{field.right}/{field.n}"),
             Cell(str(field.wrong)),
             Cell(str(field.missing)),
@@ -160,7 +142,7 @@ def _weakest(record: Record) -> Sheet:
 
 
 def _profile(profile: Profile | None) -> str:
-    """`3 right · 9 wrong · 2 flaky`: the cases in which every answer was right, alike but wrong, or neither."""
+    """Count cases in which every answer was right, alike but wrong, or neither: `3 right · 9 wrong · 2 flaky`."""
     if profile is None:
         return "–"
     counts = {
@@ -174,26 +156,26 @@ def _profile(profile: Profile | None) -> str:
 
 
 def _remarks(record: Record, quote: Quote) -> list[str]:
-    """pass^k where there is more than one answer, and what broke the contract."""
-    found = []
-    known = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
-    if max(known, default=1) > 1:
-        found.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in known.items()))
+    """Return pass^k where there is more than one answer, and what broke the contract."""
+    remarks = []
+    powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
+    if max(powers, default=1) > 1:
+        remarks.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items()))
     contract = record.contract
     if contract is not None and contract.errors:
-        found.append(
+        remarks.append(
             f"contract: {number(contract.valid)} of {contract.n} parsed outputs are valid, "
             f"{number(contract.valid_apart_from_extra_keys)} apart from extra keys; {_faults(contract, quote)}"
         )
     for title, keys in (("missing", contract.missing_keys), ("extra", contract.extra_keys)) if contract else ():
         if keys:
             named = [f"{quote(key)} {count}" for key, count in list(keys.items())[:_WEAKEST]]
-            found.append(f"{title} top-level keys: {', '.join(named)}{_more(len(keys) - _WEAKEST)}")
-    return found
+            remarks.append(f"{title} top-level keys: {', '.join(named)}{_more(len(keys) - _WEAKEST)}")
+    return remarks
 
 
 def _faults(contract: ContractSummary, quote: Quote) -> str:
-    """The commonest errors: `total: type 9 ("9" is not of type "number")`."""
+    """Return the commonest errors: `total: type 9 ("9" is not of type "number")`."""
     named = [
         f"{quote(name_text(fault.path)) if fault.path else 'the whole output'}: {fault.rule} {fault.count} "
         f"({quote(fault.message)})"
@@ -210,16 +192,13 @@ def _field_score(field: FieldSummary) -> float:
     return next(float(score) for score in (field.embedding, field.token_f1, field.accuracy) if score is not None)
 
 
-def _unit(field: FieldSummary) -> str:
-    return " cosine" if field.embedding is not None else " F1" if field.token_f1 is not None else ""
+def _score_text(field: FieldSummary) -> str:
+    unit = " cosine" if field.embedding is not None else " F1" if field.token_f1 is not None else ""
+    return number(_field_score(field)) + unit
 
 
 def _places(finished: Finished) -> list[str]:
     return [f"record  {finished.record_path}", f"outputs {finished.folder}"]
-
-
-def _interval(summary: Summary) -> str:
-    return "–" if summary.ci95 is None else f"{summary.ci95[0]:.3f} to {summary.ci95[1]:.3f}"
 
 
 def _count(value: int | None) -> str:
@@ -227,7 +206,7 @@ def _count(value: int | None) -> str:
 
 
 def markdown(finished: Finished, component: Component) -> str:
-    """One model's run as a Markdown section."""
+    """Return one model's run as a Markdown section."""
     record = finished.record
     page = io.StringIO()
     page.write(f"## {component.name} {record.skill_version} · {record.model_id}\n\n")

@@ -1,5 +1,6 @@
-"""One explained answer for people: document, leaves, arrays and schema errors; as data for a program."""
+"""An explained answer → text, Markdown or JSON: the document, the leaves, the arrays and the schema errors."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,10 +11,9 @@ from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import abridged, code_block, code_span, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
-from skill_evaluator.library.components import Component
 from skill_evaluator.parsing import Found
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.scoring.explanation import Answer, ArrayMatch, Explanation, Leaf
+from skill_evaluator.scoring.explanation import ArrayMatch, Explanation, Leaf
 from skill_evaluator.text import letters_of
 
 _LINES = 15
@@ -30,28 +30,19 @@ _NOTES: Mapping[Found | None, str] = {
 _STYLES = {"right": "green", "wrong": "red", "missing": "yellow", "extra": "magenta", "unscored": "dim"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """An explanation and the run it is of."""
-
-    manifest: Manifest
-    component: Component
-    explanation: Explanation
-
-
-def print_explanation(shown: Shown, form: Format, *, full: bool = False) -> None:
-    """Write it to stdout; `full` leaves nothing out of documents and values (JSON never does)."""
+def print_explanation(explained: Explanation, manifest: Manifest, form: Format, *, full: bool = False) -> None:
+    """Print an explanation; `full` leaves nothing out of documents and values (JSON never does)."""
     print_result(
         form,
-        json=lambda: _as_json(shown),
-        markdown=lambda: "\n".join(_page(shown, full)),
-        text=lambda: _text(shown, full),
+        json=lambda: _as_json(explained, manifest),
+        markdown=lambda: "\n".join(_page(explained, manifest, full)),
+        text=lambda: _text(explained, manifest, full),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A heading (with names from outside, or without) over a table, or over a text as it is."""
+    """A heading over a table or over a text as it is; `names` says that the heading holds names from outside."""
 
     title: str
     sheet: Sheet | None = None
@@ -59,8 +50,7 @@ class _Section:
     names: bool = False
 
 
-def _sections(shown: Shown, full: bool) -> Iterator[_Section]:
-    explained = shown.explanation
+def _sections(explained: Explanation, full: bool) -> Iterator[_Section]:
     document = explained.case.document
     yield _Section(f"document ({len(document):,} characters)", text=document if full else _beginning(document))
     answer = explained.answer
@@ -72,7 +62,9 @@ def _sections(shown: Shown, full: bool) -> Iterator[_Section]:
         yield _Section(f"the answer as it came ({len(answer.text):,} characters)", text=text)
     if unread:
         return
-    yield _Section(f"leaves: {_counted(explained.leaves)}", sheet=_leaves_sheet(explained.leaves, full))
+    outcomes: Counter[str] = Counter(leaf.verdict for leaf in explained.leaves)
+    counts = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in _STYLES if outcomes[outcome]) or "none"
+    yield _Section(f"leaves: {counts}", sheet=_leaves_sheet(explained.leaves, full))
     for array in explained.arrays:
         yield _Section(_array_title(array), sheet=_array_sheet(array, full) if array.items else None, names=True)
     if explained.schema_errors:
@@ -80,33 +72,29 @@ def _sections(shown: Shown, full: bool) -> Iterator[_Section]:
         yield _Section("schema errors", sheet=Sheet(columns=("path: what is wrong",), rows=errors))
 
 
-def _heads(shown: Shown) -> list[str]:
-    """The lines above everything: which answer this is, what became of the others, and its scores."""
-    manifest, explained = shown.manifest, shown.explanation
+def _heads(explained: Explanation, manifest: Manifest) -> list[str]:
+    """Return the head lines: which answer this is, what became of the others, and its scores."""
     answer = explained.answer
     notes = [answer.outcome, *([answer.reason] if answer.reason else [])]
     if answer.parsed is not None and answer.parsed.found in _NOTES:
         notes.append(_NOTES[answer.parsed.found])
     if not explained.case.labelled:
         notes.append("no ground truth")
+    by_outcome: dict[str, list[int]] = {}
+    for other in explained.answers:
+        by_outcome.setdefault(other.outcome, []).append(other.index)
+    replicates = ", ".join(f"{len(indexes)} {kind} ({ranges(indexes)})" for kind, indexes in by_outcome.items())
     scores = " · ".join(f"{name} {number(value)}" for name, value in explained.metrics.items())
     return [
         f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",
         f"case {explained.case.id} · replicate {answer.index}: {', '.join(notes)}",
-        f"replicates: {_outcomes(explained.answers)}",
+        f"replicates: {replicates}",
         f"scores: {scores}",
     ]
 
 
-def _outcomes(answers: Sequence[Answer]) -> str:
-    by_kind: dict[str, list[int]] = {}
-    for answer in answers:
-        by_kind.setdefault(answer.outcome, []).append(answer.index)
-    return ", ".join(f"{len(indexes)} {kind} ({ranges(indexes)})" for kind, indexes in by_kind.items())
-
-
 def ranges(indexes: Sequence[int]) -> str:
-    """Ascending numbers in few words.
+    """Shorten ascending numbers to ranges.
 
     >>> ranges([0, 1, 2, 5])
     '0-2, 5'
@@ -121,7 +109,7 @@ def ranges(indexes: Sequence[int]) -> str:
 
 
 def _beginning(text: str) -> str:
-    """The first lines of a text; says how much is left out."""
+    """Return the first lines of a text, with a note on how much is left out."""
     lines = text.splitlines()
     kept = "\n".join(lines[:_LINES])[:_CHARACTERS]
     if len(kept) >= len(text.rstrip()):
@@ -130,7 +118,7 @@ def _beginning(text: str) -> str:
 
 
 def _options_sheet(explained: Explanation, full: bool) -> Sheet:
-    """Every option, with marks at the right one and the one that was answered."""
+    """Return every option, with marks at the right one and at the answered one."""
     case, parsed = explained.case, explained.answer.parsed
     rows = []
     for letter, option in zip(letters_of(case.options), case.options, strict=True):
@@ -139,12 +127,6 @@ def _options_sheet(explained: Explanation, full: bool) -> Sheet:
         shown = visible(option)
         rows.append((Cell(letter), *marks, Cell(shown if full else abridged(shown), code=True)))
     return Sheet(columns=("option", "truth", "answered", "text"), rows=rows)
-
-
-def _counted(leaves: Sequence[Leaf]) -> str:
-    verdicts = [leaf.verdict for leaf in leaves]
-    kinds = [kind for kind in _STYLES if kind in verdicts]
-    return ", ".join(f"{verdicts.count(kind)} {kind}" for kind in kinds) or "none"
 
 
 def _leaves_sheet(leaves: Sequence[Leaf], full: bool) -> Sheet:
@@ -156,11 +138,12 @@ def _leaves_sheet(leaves: Sequence[Leaf], full: bool) -> Sheet:
         how = compared_as(row.rule) + here + ("" if row.rule.counts else ", not counted")
         path = Cell(name_text(leaf.at), code=True) if leaf.at else Cell(_WHOLE)
         verdict = Cell(leaf.verdict, _STYLES[leaf.verdict])
-        rows.append((verdict, path, _value(truth), _value(output), Cell(how, "dim", code=True)))
+        rows.append((verdict, path, value_cell(truth), value_cell(output), Cell(how, "dim", code=True)))
     return Sheet(columns=("verdict", "path", "truth", "output", "compared as"), rows=rows, whole=frozenset({"path"}))
 
 
-def _value(text: str) -> Cell:
+def value_cell(text: str) -> Cell:
+    """Return the cell of a JSON value; a dash stands for none."""
     return Cell(text, code=text != "–")
 
 
@@ -182,10 +165,10 @@ def _array_sheet(array: ArrayMatch, full: bool) -> Sheet:
     return Sheet(columns=("in truth", "in output", "", "why"), rows=rows, numbers=frozenset({"in truth", "in output"}))
 
 
-def _text(shown: Shown, full: bool) -> Iterator[Sheet | Text]:
-    for place, line in enumerate(_heads(shown)):
+def _text(explained: Explanation, manifest: Manifest, full: bool) -> Iterator[Sheet | Text]:
+    for place, line in enumerate(_heads(explained, manifest)):
         yield Text(visible(line), style="bold" if place < 2 else "")
-    for section in _sections(shown, full):
+    for section in _sections(explained, full):
         yield Text()
         yield Text(visible(section.title), style="bold cyan")
         if section.text is not None:
@@ -194,11 +177,11 @@ def _text(shown: Shown, full: bool) -> Iterator[Sheet | Text]:
             yield section.sheet
 
 
-def _page(shown: Shown, full: bool) -> Iterator[str]:
-    first, *others = _heads(shown)
+def _page(explained: Explanation, manifest: Manifest, full: bool) -> Iterator[str]:
+    first, *others = _heads(explained, manifest)
     yield f"## {code_span(first)}\n"
     yield "".join(f"- {code_span(line)}\n" for line in others)
-    for section in _sections(shown, full):
+    for section in _sections(explained, full):
         yield f"### {code_span(section.title) if section.names else section.title}\n"
         if section.text is not None:
             yield code_block(section.text) + "\n"
@@ -206,8 +189,7 @@ def _page(shown: Shown, full: bool) -> Iterator[str]:
             yield markdown_table(section.sheet)
 
 
-def _as_json(shown: Shown) -> dict[str, Any]:
-    manifest, explained = shown.manifest, shown.explanation
+def _as_json(explained: Explanation, manifest: Manifest) -> dict[str, Any]:
     answer = explained.answer
     parsed = answer.parsed
     return {
@@ -217,7 +199,7 @@ def _as_json(shown: Shown) -> dict[str, Any]:
         "model": manifest.model_id,
         "case": explained.case.id,
         "labelled": explained.case.labelled,
-        "outcomes": [one.outcome for one in explained.answers],
+        "outcomes": [other.outcome for other in explained.answers],
         "replicate": answer.index,
         "outcome": answer.outcome,
         "reason": answer.reason,

@@ -1,4 +1,4 @@
-"""One field over all answers for people: a row a case; as data for a program."""
+"""One field over all answers of a run → text, Markdown or JSON: a row a case."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from rich.text import Text
 from skill_evaluator.comparing.declarations import compared_as
 from skill_evaluator.display.safe_text import code_span, name_text, shortened, value_pair, value_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
-from skill_evaluator.reports.explanation import ranges
+from skill_evaluator.reports.explanation import ranges, value_cell
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.field_views import FieldOfCase, FieldView
 from skill_evaluator.text import counted
@@ -61,8 +61,12 @@ def _words(standing: str) -> str:
 
 
 def _sheet(view: FieldView, full: bool) -> Sheet:
-    rows = [_cells(case, full) for case in view.cases]
-    return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset({"share"}), whole=frozenset({"case"}))
+    return Sheet(
+        columns=_COLUMNS,
+        rows=[_cells(case, full) for case in view.cases],
+        numbers=frozenset({"share"}),
+        whole=frozenset({"case"}),
+    )
 
 
 def _cells(case: FieldOfCase, full: bool) -> tuple[Cell, ...]:
@@ -70,19 +74,15 @@ def _cells(case: FieldOfCase, full: bool) -> tuple[Cell, ...]:
     truth, modal = value_pair(case.truth, common, None) if full else value_pair(case.truth, common)
     others = [f"{value_text(given.value)} ({ranges(given.replicates)})" for given in case.values[1:]]
     others += [f"{outcome} ({ranges(indexes)})" for outcome, indexes in case.unparsed.items()]
-    rest = "; ".join(one if full else shortened(one) for one in others)
+    rest = "; ".join(other if full else shortened(other) for other in others)
     return (
         Cell(case.case_id, code=True),
-        _value(truth) if case.labelled else Cell("no ground truth", "dim"),
-        _value(modal) if case.values else Cell("none parsed", "dim"),
+        value_cell(truth) if case.labelled else Cell("no ground truth", "dim"),
+        value_cell(modal) if case.values else Cell("none parsed", "dim"),
         Cell(f"{len(case.values[0].replicates) if case.values else 0}/{case.answered}"),
         Cell(_words(case.standing), _STYLES[case.standing]),
         Cell(rest if full else shortened(rest, limit=_LONGEST), code=bool(rest)),
     )
-
-
-def _value(text: str) -> Cell:
-    return Cell(text, code=text != "–")
 
 
 def _as_json(view: FieldView, manifest: Manifest) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The field plans of linted components for people: tables on a terminal, Markdown for a page, JSON for a program."""
+"""Linted components → text, Markdown or JSON: field plans, hints and problems."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -18,7 +18,7 @@ _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 
 
 def print_linted(linted: Sequence[Linted], form: Format) -> None:
-    """Write what was found to stdout."""
+    """Print what lint says of components."""
     print_result(
         form,
         json=lambda: {"components": [_as_json(result) for result in linted]},
@@ -27,20 +27,20 @@ def print_linted(linted: Sequence[Linted], form: Format) -> None:
     )
 
 
-def _as_json(one: Linted) -> dict[str, Any]:
-    known = one.component
+def _as_json(linted: Linted) -> dict[str, Any]:
+    component = linted.component
     return {
-        "component": one.name,
-        "version": known.version if known else None,
-        "output": known.output if known else None,
-        "metrics": list(known.metrics) if known else [],
-        "primary_metric": known.primary_metric if known else None,
-        "cases": one.cases,
-        "labelled": one.labelled,
-        "questions": asdict(one.balance) if one.balance else None,
-        "fields": [_line_as_json(line) for line in one.lines],
-        "hints": list(one.hints),
-        "problems": list(one.problems),
+        "component": linted.name,
+        "version": component.version if component else None,
+        "output": component.output if component else None,
+        "metrics": list(component.metrics) if component else [],
+        "primary_metric": component.primary_metric if component else None,
+        "cases": linted.cases,
+        "labelled": linted.labelled,
+        "questions": asdict(linted.balance) if linted.balance else None,
+        "fields": [_line_as_json(line) for line in linted.lines],
+        "hints": list(linted.hints),
+        "problems": list(linted.problems),
     }
 
 
@@ -71,49 +71,44 @@ def _cells(line: PlanLine) -> tuple[Cell, ...]:
     )
 
 
-def _facts(one: Linted, component: Component) -> str:
-    if one.balance:
-        return f"{_counts(one, component)} · {_keys(one.balance)}"
-    return _counts(one, component)
+def _facts(linted: Linted, component: Component) -> str:
+    fields = sum(line.kind == "field" for line in linted.lines)
+    arrays = len(linted.lines) - fields
+    others = ", ".join(name for name in component.metrics if name != component.primary_metric)
+    facts = (
+        f"{counted(linted.cases, 'question' if linted.balance else 'case')}, {linted.labelled} with ground truth · "
+        f"{counted(fields, 'field')}, {counted(arrays, 'array')} · "
+        f"ranked by {component.primary_metric}{f', also {others}' if others else ''}"
+    )
+    return f"{facts} · {_describe_keys(linted.balance)}" if linted.balance else facts
 
 
-def _keys(balance: KeyBalance) -> str:
-    """How many options there are, and how often each letter is the key."""
+def _describe_keys(balance: KeyBalance) -> str:
+    """Return how many options there are, and how often each letter is the key."""
     fewest, most = balance.fewest_options, balance.most_options
     options = f"{most} options" if fewest == most else f"{fewest} to {most} options"
     return f"{options}, keys {', '.join(f'{letter} {count}' for letter, count in balance.keys.items())}"
 
 
-def _counts(one: Linted, component: Component) -> str:
-    fields = sum(line.kind == "field" for line in one.lines)
-    arrays = len(one.lines) - fields
-    others = ", ".join(name for name in component.metrics if name != component.primary_metric)
-    return (
-        f"{counted(one.cases, 'question' if one.balance else 'case')}, {one.labelled} with ground truth · "
-        f"{counted(fields, 'field')}, {counted(arrays, 'array')} · "
-        f"ranked by {component.primary_metric}{f', also {others}' if others else ''}"
-    )
-
-
-def _text(one: Linted) -> Iterator[Sheet | Text]:
-    known = one.component
-    yield Text(visible(f"{one.name} {known.version}" if known else one.name), style="bold")
-    if known:
-        yield Text(visible(_facts(one, known)))
+def _text(linted: Linted) -> Iterator[Sheet | Text]:
+    component = linted.component
+    yield Text(visible(f"{linted.name} {component.version}" if component else linted.name), style="bold")
+    if component:
+        yield Text(visible(_facts(linted, component)))
         yield Text()
-        yield _sheet(one.lines)
-    if known and (one.hints or one.problems):
+        yield _sheet(linted.lines)
+    if component and (linted.hints or linted.problems):
         yield Text()
-    yield from (Text(f"hint: {visible(hint)}", style="yellow") for hint in one.hints)
-    yield from (Text(f"problem: {visible(problem)}", style="red") for problem in one.problems)
+    yield from (Text(f"hint: {visible(hint)}", style="yellow") for hint in linted.hints)
+    yield from (Text(f"problem: {visible(problem)}", style="red") for problem in linted.problems)
     yield Text()
 
 
-def _markdown(one: Linted) -> str:
-    known = one.component
-    page = f"## {code_span(one.name)}{f' {known.version}' if known else ''}\n\n"
-    if known:
-        page += f"{visible(_facts(one, known))}\n\n{markdown_table(_sheet(one.lines))}"
-    notes = [f"- hint: {code_span(hint)}\n" for hint in one.hints]
-    notes += [f"- **problem:** {code_span(problem)}\n" for problem in one.problems]
-    return page + ("\n" if known and notes else "") + "".join(notes)
+def _markdown(linted: Linted) -> str:
+    component = linted.component
+    page = f"## {code_span(linted.name)}{f' {component.version}' if component else ''}\n\n"
+    if component:
+        page += f"{visible(_facts(linted, component))}\n\n{markdown_table(_sheet(linted.lines))}"
+    notes = [f"- hint: {code_span(hint)}\n" for hint in linted.hints]
+    notes += [f"- **problem:** {code_span(problem)}\n" for problem in linted.problems]
+    return page + ("\n" if component and notes else "") + "".join(notes)

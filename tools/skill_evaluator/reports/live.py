@@ -1,4 +1,4 @@
-"""One line a model while calls are made: live on a terminal, a plain line now and then elsewhere. All on stderr."""
+"""The progress of a run on stderr: a live line a model on a terminal, elsewhere a plain line now and then."""
 
 import asyncio
 import sys
@@ -13,6 +13,7 @@ from skill_evaluator.runner.engine import Progress, Stop
 _REDRAW_S = 0.25
 _PLAIN_EVERY_S = 15.0
 _BAR_CELLS = 24
+_STOPPING = "stopping: waiting for the calls in flight (paid for already); once more to abandon them"
 
 
 async def watch(parts: Sequence[Progress], stop: Stop) -> None:
@@ -50,16 +51,13 @@ async def _announce_stop(stop: Stop) -> None:
     print(_STOPPING, file=sys.stderr, flush=True)
 
 
-_STOPPING = "stopping: waiting for the calls in flight (paid for already); once more to abandon them"
-
-
 def _print_plain(parts: Sequence[Progress]) -> None:
     for part in parts:
         print(f"{part.model_id}: {describe(part)}", file=sys.stderr, flush=True)
 
 
 def describe(part: Progress) -> str:
-    """`12/24 answered, 0 failed, 1 retried, 5.2k+1.1k tokens, $0.0123, 1:02 left`."""
+    """Return `12/24 answered, 0 failed, 1 retried, 5.2k+1.1k tokens, $0.0123, 1:02 left`."""
     words = [f"{part.answered_before + part.answered}/{part.planned} answered"]
     words += [f"{part.failed} failed", f"{part.retried} retried"]
     words.append(f"{_short(part.input_tokens)}+{_short(part.output_tokens)} tokens")

@@ -1,4 +1,4 @@
-"""What became of a plan, for people: the page of a job, the comment on a pull request, or a terminal."""
+"""The outcome of a plan of CI → text, Markdown or JSON: a job's page, a comment on a pull request, or a terminal."""
 
 from collections.abc import Callable, Iterator
 
@@ -46,7 +46,7 @@ def _text(outcome: Outcome) -> Iterator[Sheet | Text]:
 
 
 def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
-    """The page: nothing in it that came from outside is taken for mark-up."""
+    """Return the page of an outcome; text from outside is never taken for mark-up."""
     lines = ["## Evaluation", "", *_conclusions(outcome), _summary(outcome), ""]
     if not published:
         lines += ["**Not every record reached its branch**; the job that collects them says why.", ""]
@@ -59,25 +59,27 @@ def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
             code_span(run.skill),
             code_span(run.model_id),
             *_cells(run, _verdict(outcome, run), code_span),
-            _remark_code(run),
+            code_span(_remark(run)) if _remark(run) else "",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     if len(outcome.runs) > _MOST_ROWS:
         lines += ["", f"… and {len(outcome.runs) - _MOST_ROWS} more."]
-    worst_first = sorted(outcome.verdicts, key=lambda one: WORST_FIRST.index(one.verdict))  # what is cut comes last
+    worst_first = sorted(
+        outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict)
+    )  # what is cut comes last
     lines += [page for verdict in worst_first for page in ("", comparison_markdown(verdict))]
     return "\n".join(lines) + "\n"
 
 
 def _conclusions(outcome: Outcome) -> list[str]:
-    """What a reader in a hurry takes along: by verdict, the worst first, the runs of which it is said."""
+    """Return a line for each verdict, the worst first, with the runs it is on."""
     by_verdict: dict[str, list[RunOutcome]] = {}
     for run in outcome.runs:
-        said = _verdict(outcome, run) if run.status == "complete" else _NOT_MEASURED
-        by_verdict.setdefault(said, []).append(run)
+        verdict = _verdict(outcome, run) if run.status == "complete" else _NOT_MEASURED
+        by_verdict.setdefault(verdict, []).append(run)
     lines = []
-    for said, (mark, meaning) in _MEANINGS.items():
-        runs = by_verdict.get(said, [])
+    for verdict, (mark, meaning) in _MEANINGS.items():
+        runs = by_verdict.get(verdict, [])
         names = [f"{code_span(run.skill)} on {code_span(run.model_id)}" for run in runs[:_MOST_NAMED]]
         more = [f"{len(runs) - _MOST_NAMED} more"] if len(runs) > _MOST_NAMED else []
         lines += [f"- {mark} {meaning}: {', '.join([*names, *more])}"] if runs else []
@@ -99,9 +101,7 @@ def _summary(outcome: Outcome) -> str:
 
 
 def _verdict(outcome: Outcome, run: RunOutcome) -> str:
-    """What is said of a run, if there was a lower version to compare it with."""
-    models = (model for one in outcome.verdicts if one.skill == run.skill for model in one.models)
-    return next((model.verdict for model in models if model.candidate.run_id == run.run_id), _NO_VERDICT)
+    return outcome.verdict_on(run) or _NO_VERDICT
 
 
 def _cells(run: RunOutcome, verdict: str, quoted: Callable[[str], str]) -> tuple[str, ...]:
@@ -128,8 +128,3 @@ def _remark(run: RunOutcome) -> str:
     failed = ", ".join(f"{count} {kind}" for kind, count in run.failed.items())
     words = [] if run.status == "complete" else [run.status.upper()]
     return "; ".join([*words, *filter(None, (failed, abridged(run.reason, _LONGEST)))])
-
-
-def _remark_code(run: RunOutcome) -> str:
-    remark = _remark(run)
-    return code_span(remark) if remark else ""

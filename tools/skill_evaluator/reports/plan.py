@@ -1,10 +1,10 @@
-"""A plan for people: what runs, what does not and why, and what it can cost; as text, Markdown or JSON."""
+"""A plan of CI → text, Markdown or JSON: what runs, what does not and why, and what it can cost."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from skill_evaluator.ci.plan import Entry, Plan
+from skill_evaluator.ci.plan import Chosen, Entry, Plan
 from skill_evaluator.display.safe_text import abridged, code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.stats import total_or_none
@@ -26,27 +26,30 @@ def print_plan(plan: Plan, form: Format) -> None:
 
 
 def plan_markdown(plan: Plan) -> str:
-    """The plan as a page: nothing in it that came from outside is taken for mark-up."""
+    """Return the page of a plan; text from outside is never taken for mark-up."""
     lines = ["## Evaluation plan", "", f"{_total(plan)}.", ""]
     if plan.reason:
         lines += [f"Reason: {code_span(plan.reason)}", ""]
     if plan.entries:
         rows = [
-            (code_span(skill), _codes(models), str(len(parts)), *_size(parts), code_span(reason))
-            for skill, models, reason, parts in _chosen(plan)
+            (code_span(chosen.skill), _codes(chosen.models), *_size(entries), code_span(chosen.reason))
+            for chosen, entries in _chosen(plan)
         ]
         lines += _table(_COLUMNS, rows)
     if plan.skipped:
         lines += ["### Not evaluated", ""]
         lines += _table(
             ("component", "models", "why"),
-            [(code_span(one.skill), _codes(one.models), code_span(one.reason)) for one in plan.skipped],
+            [(code_span(skipped.skill), _codes(skipped.models), code_span(skipped.reason)) for skipped in plan.skipped],
         )
     if plan.faults:
         lines += ["### Wrong, so not evaluated", ""]
         lines += _table(
             ("file", "what"),
-            [(code_span(f"{one.file}:{one.line}"), code_span(abridged(one.message, _LONGEST))) for one in plan.faults],
+            [
+                (code_span(f"{fault.file}:{fault.line}"), code_span(abridged(fault.message, _LONGEST)))
+                for fault in plan.faults
+            ],
         )
     return "\n".join(lines) + "\n"
 
@@ -62,8 +65,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def _text(plan: Plan) -> Iterator[Sheet | Text]:
     if plan.entries:
         rows = [
-            [Cell(text) for text in (skill, ", ".join(models), str(len(parts)), *_size(parts), reason)]
-            for skill, models, reason, parts in _chosen(plan)
+            [Cell(text) for text in (chosen.skill, ", ".join(chosen.models), *_size(entries), chosen.reason)]
+            for chosen, entries in _chosen(plan)
         ]
         yield Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[2:5]))
     for skipped in plan.skipped:
@@ -77,15 +80,11 @@ def _line(text: str) -> Text:
     return Text(visible(text), no_wrap=True)
 
 
-def _chosen(plan: Plan) -> Iterable[tuple[str, list[str], str, list[Entry]]]:
-    """What runs, with its jobs."""
-    for one in plan.chosen:
-        yield (
-            one.skill,
-            one.models,
-            one.reason,
-            [entry for entry in plan.entries if entry.skill == one.skill and entry.model_id in one.models],
-        )
+def _chosen(plan: Plan) -> Iterator[tuple[Chosen, list[Entry]]]:
+    """Yield what runs, with its jobs."""
+    for chosen in plan.chosen:
+        entries = [entry for entry in plan.entries if entry.skill == chosen.skill and entry.model_id in chosen.models]
+        yield chosen, entries
 
 
 def _total(plan: Plan) -> str:
@@ -93,16 +92,17 @@ def _total(plan: Plan) -> str:
     if not plan.entries:
         return f"Nothing to evaluate{untouched}"
     dry = ", as a dry run (no call is made)" if plan.dry_run else ""
-    calls, cost = _size(plan.entries)
+    _, calls, cost = _size(plan.entries)
     caps = [entry.max_cost_usd for entry in plan.entries if entry.max_cost_usd is not None]
     cap = f", capped at ${sum(caps):,.2f}" if caps else ""
     return f"{counted(len(plan.entries), 'job')}, {calls} calls, {cost} at most{cap}{dry}{untouched}"
 
 
-def _size(entries: Sequence[Entry]) -> tuple[str, str]:
-    """Calls, and the most they can cost."""
+def _size(entries: Sequence[Entry]) -> tuple[str, str, str]:
+    """Return the number of jobs, of calls, and the most they can cost."""
     cost = total_or_none(entry.cost_upper_usd for entry in entries)
-    return f"{sum(entry.calls for entry in entries):,}", "unknown cost" if cost is None else f"${cost:,.2f}"
+    calls = sum(entry.calls for entry in entries)
+    return f"{len(entries)}", f"{calls:,}", "unknown cost" if cost is None else f"${cost:,.2f}"
 
 
 def _codes(names: Sequence[str]) -> str:

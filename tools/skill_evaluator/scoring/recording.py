@@ -44,6 +44,15 @@ def origin_of(component: Component, fixtures: Path | None) -> Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A recorded run: its record, where that is kept, and the run folder."""
+
+    record: Record
+    record_path: Path
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
     """Makes the records of an invocation; it holds what all its runs have in common."""
 

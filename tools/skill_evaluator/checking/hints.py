@@ -1,10 +1,6 @@
-"""What in a component's declarations is probably a mistake, seen in its ground truth. Few guesses, each precise.
+"""Hints at probable mistakes of a component: in its declarations, seen in its ground truth, or in its questions' keys.
 
-A hint is no error: every one can be right as it is.
-
-How often each letter is the key of a component's questions, and whether one of them is so suspiciously often.
-
-Cases in, counts out. A model that always answers with one letter must not look able because the key has that habit.
+Few guesses, each precise. A hint is no error; what it points at can be right.
 """
 
 import datetime
@@ -23,6 +19,7 @@ from skill_evaluator.text import letters_of
 
 _FEW = 3  # fewer ground truths, arrays or values show no pattern
 _LONGEST_KEY = 60
+_ALPHA = 0.01  # a letter is the key so often by chance at most this often
 _DATE_FORMATS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %B %Y", "%B %d, %Y")
 _MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")
 _NAMES_IN_PATH = re.compile(r"[^.\[\]]+")
@@ -42,19 +39,19 @@ class _Seen:
 
 
 def hints(component: Component, truths: Sequence[Any]) -> list[str]:
-    """One line each; none for fewer than three ground truths or an answer that is no JSON."""
+    """Return hints of one line each; fewer than three ground truths, or an answer that is no JSON, give none."""
     if component.output != "json" or len(truths) < _FEW:
         return []
     seen = _Seen(truths, component.plan)
     return [
-        *_missing_keys(component.plan, seen),
-        *_dates_and_numbers(component.plan, seen),
-        *_never(component.plan, seen),
+        *_hint_at_keys(component.plan, seen),
+        *_hint_at_types(component.plan, seen),
+        *_hint_at_empty_fields(component.plan, seen),
     ]
 
 
-def _missing_keys(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
-    """Arrays of objects aligned by the best assignment whose items have a field of their own each."""
+def _hint_at_keys(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
+    """Hint at arrays aligned by the best assignment in which one field tells all items apart."""
     for path, rule in plan.arrays.items():
         lists = seen.arrays.get(path, [])
         if rule.align != "best" or path in plan.declared or sum(len(items) > 1 for items in lists) < _FEW:
@@ -70,7 +67,7 @@ def _missing_keys(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
 
 
 def _tells_apart(items: Sequence[Any], path: str, name: str, plan: FieldPlan) -> bool:
-    """Whether a short text or category is there in every item, and never twice."""
+    """Tell whether a field is a short text or category that every item has and no two share."""
     rule = plan.leaves[f"{path}[].{name}"]
     values = [item.get(name) if isinstance(item, dict) else None for item in items]
     if rule.compare not in ("string", "category"):
@@ -80,8 +77,8 @@ def _tells_apart(items: Sequence[Any], path: str, name: str, plan: FieldPlan) ->
     return len({canonical(value, rule) for value in values}) == len(values)
 
 
-def _dates_and_numbers(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
-    """Fields compared as text because the schema says string, whose values all say something stricter."""
+def _hint_at_types(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
+    """Hint at fields that are compared as text although all their values are dates or amounts."""
     for path, rule in plan.leaves.items():
         values = seen.values.get(path, [])
         if rule.compare != "string" or path in plan.declared or len(values) < _FEW:
@@ -106,45 +103,43 @@ def _is_date(value: Any, form: str) -> bool:
 
 
 def _is_amount(text: str) -> bool:
-    """A number written as money is: a bare run of digits, or `47.041`, is as often a code."""
+    """Tell whether a text is a number written as money; a bare run of digits, or `47.041`, is as often a code."""
     return amount(text) is not None and _MONEY.search(text) is not None
 
 
-def _never(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
-    """Fields that no ground truth has; of an object or array that is always empty, only that."""
-    told: set[str] = set()
+def _hint_at_empty_fields(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
+    """Hint at fields that no ground truth has; an object or array that is always empty is one hint, not one a field."""
+    hinted: set[str] = set()
     for path, rule in plan.leaves.items():
         if path in seen.values or rule.compare == "ignore":
             continue
-        empty = next(part for part in (*_ancestors(path), path) if part not in seen.values or _empty_array(part, seen))
+        empty = next(
+            part
+            for part in (*_ancestors(path), path)
+            if part not in seen.values or (part not in seen.arrays and isinstance(seen.values[part][0], list))
+        )
         names = _NAMES_IN_PATH.findall(empty)
-        if empty in told or len(names) > len(set(names)):  # a recursive schema ends somewhere
+        if empty in hinted or len(names) > len(set(names)):  # a recursive schema ends somewhere
             continue
-        told.add(empty)
+        hinted.add(empty)
         what = "empty" if empty in seen.values or empty in plan.arrays else "null"
         yield f"'{empty}' is {what} in every ground truth: these cases cannot show whether it is read right"
 
 
 def _ancestors(path: str) -> Iterator[str]:
-    """The objects and arrays around a path, the outermost first: `a.b[].c` → `a`, `a.b`, `a.b[]`."""
+    """Yield the objects and arrays around a path, the outermost first: `a.b[].c` → `a`, `a.b`, `a.b[]`."""
     for match in re.finditer(r"\.|\[\]", path):
         yield path[: match.start()]
         if match[0] == "[]" and match.end() < len(path):
             yield path[: match.end()]
 
 
-def _empty_array(path: str, seen: _Seen) -> bool:
-    return path not in seen.arrays and isinstance(seen.values[path][0], list)
-
-
-_ALPHA = 0.01
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyBalance:
-    """Of all questions the fewest and the most options; of those with an answer, how often each letter is the key.
+    """The fewest and most options of the questions, and how often each letter is the key.
 
-    `expected` is how often it would be if every option were as likely.
+    `expected` is how often it would be if every option were as likely. A model that always answers with one letter
+    must not look able because the key has that habit.
     """
 
     fewest_options: int
@@ -154,7 +149,7 @@ class KeyBalance:
 
     @property
     def warnings(self) -> list[str]:
-        """One line for each letter that is the key much more often than its share."""
+        """The hints, one for each letter that is the key much more often than its share."""
         answered = sum(self.keys.values())
         return [
             f"{letter} is the key of {count} of {answered} questions, where {self.expected[letter]:.1f} are its share; "
@@ -165,7 +160,7 @@ class KeyBalance:
 
 
 def key_balance(cases: Sequence[Case]) -> KeyBalance | None:
-    """The balance of the questions' keys; None without questions."""
+    """Return the balance of the questions' keys; None without questions."""
     sizes = [len(case.options) for case in cases]
     if not sizes:
         return None
@@ -176,16 +171,15 @@ def key_balance(cases: Sequence[Case]) -> KeyBalance | None:
         fewest_options=min(sizes),
         most_options=max(sizes),
         keys={letter: keys[letter] for letter in letters},
-        expected={letter: sum(_share(letter, case) for case in answered) for letter in letters},
+        expected={
+            letter: sum((1 / len(case.options) for case in answered if letter in letters_of(case.options)), 0.0)
+            for letter in letters
+        },
     )
 
 
-def _share(letter: str, case: Case) -> float:
-    return 1 / len(case.options) if letter in letters_of(case.options) else 0.0
-
-
 def _chance_of_more(count: int, n: int, expected: float) -> float:
-    """The probability of so many or more, by the binomial distribution of that mean."""
+    """Return the probability of `count` or more among `n`, by the binomial distribution with that mean."""
     from scipy.special import bdtrc
 
     return float(bdtrc(count - 1, n, expected / n))

@@ -1,9 +1,4 @@
-"""What a component's declarations come to: every field, how it is compared and why.
-
-A loaded component in, plain values out. The guesses at what may be a mistake are in `hints`.
-
-One component, read with all its cases: its field plan, hints, and everything that is wrong with it.
-"""
+"""A component, read with all its cases → its field plan, hints, and everything that is wrong with it."""
 
 import glob
 from collections.abc import Mapping, Sequence
@@ -25,7 +20,7 @@ Declaration = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanLine:
-    """One path of the field plan. `why` says where its comparison, or its alignment, comes from."""
+    """One path of the field plan; `why` says where its comparison, or its alignment, comes from."""
 
     path: str
     kind: Literal["field", "array"]
@@ -39,49 +34,41 @@ class PlanLine:
 
 
 def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> list[PlanLine]:
-    """Every array and field of the plan in the schema's order, an array before its items.
+    """Return every array and field of the plan in the schema's order, an array before its items.
 
-    `declared` is what evals/datasets.json says of a path, as it stands there.
+    `declared` has the entries of evals/datasets.json by path.
     """
     plan, schema = component.plan, component.schema or {}
     if component.output != "json":
         return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), why=f"output: {component.output}")]
     lines = []
     for path, place in schema_places(schema).items():
-        given = declared.get(path)
+        given = declared.get(path, {})
         if path in plan.arrays:
-            lines.append(_array_line(path, plan.arrays[path], given, place))
+            why = _reason(given, ("align", "key"), place.kind)
+            lines.append(PlanLine(path=path, kind="array", rule=plan.arrays[path], why=why))
         elif path in plan.leaves:
-            lines.append(_leaf_line(path, plan.leaves[path], given, place))
+            rule = plan.leaves[path]
+            why = _reason(given, ("compare",), schema_keyword(place, rule.compare or "exact"))
+            lines.append(PlanLine(path=path, kind="field", rule=rule, why=why))
     return lines
 
 
-def _leaf_line(path: str, rule: FieldRule, given: Declaration | None, place: Place) -> PlanLine:
-    inferred = schema_keyword(place, rule.compare or "exact")
-    why = _reason(given, given is not None and given.get("compare") is not None, inferred)
-    return PlanLine(path=path, kind="field", rule=rule, why=why)
-
-
-def _array_line(path: str, rule: FieldRule, given: Declaration | None, place: Place) -> PlanLine:
-    why = _reason(given, given is not None and bool(given.get("align") or given.get("key")), place.kind)
-    return PlanLine(path=path, kind="array", rule=rule, why=why)
-
-
-def _reason(given: Declaration | None, decides: bool, inferred: str) -> str:
-    """What decided: the declaration, or the schema; then also what was declared beside it, such as a weight."""
-    if given is None or decides:
-        return "declared" if decides else inferred
-    return f"{inferred} (declared: {', '.join(sorted(given))})"
+def _reason(given: Declaration, deciding: Sequence[str], inferred: str) -> str:
+    """Say what decided: the declaration, or the schema and what is declared beside it, such as a weight."""
+    if any(given.get(name) for name in deciding):
+        return "declared"
+    return f"{inferred} (declared: {', '.join(sorted(given))})" if given else inferred
 
 
 def schema_keyword(place: Place, compare: str) -> str:
-    """The keyword of the schema from which the comparison at a place is inferred.
+    """Return the keyword of the schema from which the comparison at a place is inferred.
 
     >>> schema_keyword(Place(nodes=[{"type": ["string", "null"], "format": "date"}]), "date")
     'format: date'
     """
-    found = dict.fromkeys(_keyword(node, compare) for node in place.nodes)
-    return " or ".join(filter(None, found)) or "the schema"
+    keywords = dict.fromkeys(_keyword(node, compare) for node in place.nodes)
+    return " or ".join(filter(None, keywords)) or "the schema"
 
 
 def _keyword(node: _Node, compare: str) -> str:
@@ -96,7 +83,7 @@ def _keyword(node: _Node, compare: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linted:
-    """One component that was looked at; without `component` it could not even be loaded."""
+    """What lint says of a component; `component` is None when it could not be loaded."""
 
     name: str
     component: Component | None = None
@@ -108,14 +95,14 @@ class Linted:
     balance: KeyBalance | None = None
 
 
-def checked(components: Path, name: str, fixtures: Path | None, found: Sequence[str]) -> Linted:
-    """Read a component with all its cases; `found`: what is known to be wrong with it already."""
+def lint_component(components: Path, name: str, fixtures: Path | None, problems: Sequence[str]) -> Linted:
+    """Read a component with all its cases and check it; `problems` with it are known already."""
     try:
         component = load_component(components, name)
-        declared = _declared(component)
+        declared = _read_declarations(component)
     except SkillEvaluatorError as problem:
-        return Linted(name=name, problems=list(dict.fromkeys([str(problem), *found])))
-    cases, problems = _cases(component, fixtures)
+        return Linted(name=name, problems=list(dict.fromkeys([str(problem), *problems])))
+    cases, case_problems = _read_cases(component, fixtures)
     balance = key_balance(cases) if component.output == "choice" else None
     return Linted(
         name=name,
@@ -128,12 +115,12 @@ def checked(components: Path, name: str, fixtures: Path | None, found: Sequence[
             *(balance.warnings if balance else ()),
         ],
         balance=balance,
-        problems=[*problems, *found],
+        problems=[*case_problems, *problems],
     )
 
 
-def _declared(component: Component) -> Mapping[str, Declaration]:
-    """What evals/datasets.json, which was checked with the component, says of each path."""
+def _read_declarations(component: Component) -> Mapping[str, Declaration]:
+    """Return what evals/datasets.json, which was checked with the component, declares of each path."""
     path = component.folder / "evals" / "datasets.json"
     if not path.exists():
         return {}
@@ -141,8 +128,8 @@ def _declared(component: Component) -> Mapping[str, Declaration]:
     return declared
 
 
-def _cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str]]:
-    """The cases that are in order, and what is wrong with the others."""
+def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str]]:
+    """Return the cases that are in order, and the problems of the others."""
     try:
         return list(load_cases(component, fixtures)), []
     except SkillEvaluatorError as problem:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.checking.lint import Linted, checked
+from skill_evaluator.checking.lint import Linted, lint_component
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, SkillEvaluatorError
@@ -37,7 +37,7 @@ def lint(options: LintOptions) -> int:
     folder, past = _past(options, names)
     problems = {name: _problems(name, options, folder, past) for name in names}
     linted = [
-        checked(options.components, name, options.fixtures, [_shown(problem) for problem in problems[name]])
+        lint_component(options.components, name, options.fixtures, [_shown(problem) for problem in problems[name]])
         for name in names
     ]
     print_linted(linted, options.format)

@@ -9,7 +9,8 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import Completion, ProviderError, Request, Usage
 
 from tests.support.aimock import aimock
-from tests.support.vendors import PLAIN, SCHEMA, VENDORS, ask, ask_and_fail, entry, opened, point_at
+from tests.support.vendor_dialects import PLAIN, SCHEMA
+from tests.support.vendors import VENDORS, ask, ask_and_fail, entry, opened, point_at
 
 pytestmark = [
     pytest.mark.node,

@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 from skill_evaluator.providers.base import Usage
 
+from tests.support.vendor_dialects import PLAIN, SCHEMA
 from tests.support.vendor_server import Answer, Body, Status, VendorServer
-from tests.support.vendors import PLAIN, SCHEMA, ask, ask_and_fail, entry
+from tests.support.vendors import ask, ask_and_fail, entry
 
 
 def message(**fields: object) -> Body:

@@ -1,10 +1,14 @@
-"""What every vendor's adapter does, through its real SDK, against a real server: one suite, four ways in."""
+"""What every vendor's adapter does, through its real SDK, against a real server: one suite for all.
+
+A new provider is run through it once `tests/support/vendor_dialects.py` says how its API is spoken.
+"""
 
 import asyncio
 import dataclasses
 import gc
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -13,7 +17,7 @@ from skill_evaluator.providers import PROVIDERS, key_variables
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Usage
 from skill_evaluator.providers.secrets import Redactor
 
-from tests.support.expected_requests import DETERMINISTIC, EXTRA, NAMED, REQUESTS, STRUCTURED, UNAVAILABLE, merged
+from tests.support.vendor_dialects import DIALECTS, PLAIN, SCHEMA, merged
 from tests.support.vendor_server import (
     Answer,
     Body,
@@ -31,54 +35,71 @@ from tests.support.vendor_server import (
     VendorServer,
     vendor_server,
 )
-from tests.support.vendors import KEY, PLAIN, SCHEMA, VENDORS, ask, ask_and_fail, entry, opened, point_at
+from tests.support.vendors import KEY, VENDORS, ask, ask_and_fail, entry, opened, point_at
 
-pytestmark = pytest.mark.parametrize("vendor", VENDORS)
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "vendor" in metafunc.fixturenames:
+        metafunc.parametrize("vendor", VENDORS)
+
+
+def test_every_provider_that_is_asked_over_http_is_in_this_suite() -> None:
+    spoken = {dialect.provider for dialect in DIALECTS.values()}
+    for name, kind in PROVIDERS.items():
+        assert kind.free or name in spoken, (
+            f"provider '{name}' is not tested: add a class that says how its API words requests, answers and errors "
+            "to tests/support/vendor_dialects.py, and a line in DIALECTS"
+        )
+    for name in spoken:
+        assert hasattr(import_module(f"skill_evaluator.providers.{name}"), "VENDOR_URL"), (
+            f"providers/{name}.py must hold the vendor's address as VENDOR_URL, so that tests can put a server there"
+        )
 
 
 def test_a_plain_request_is_mapped(vendor: str, server: VendorServer) -> None:
-    path, (header, value), body = REQUESTS[vendor]
+    dialect = DIALECTS[vendor]
+    header, before_key = dialect.key_header
     ask(entry(vendor, server.url, profile="sampled"))
     [received] = server.received
-    assert received.path == path
-    assert received.headers[header] == value
-    assert received.body == body
+    assert received.path == dialect.path
+    assert received.headers[header] == before_key + KEY
+    assert received.body == dialect.body
 
 
 @pytest.mark.parametrize("mode", ["json_schema", "json_object", "none"])
 def test_structured_output_is_asked_for_as_the_entry_says(vendor: str, mode: str, server: VendorServer) -> None:
     request = dataclasses.replace(PLAIN, schema=SCHEMA)
     ask(entry(vendor, server.url, profile="sampled", structured_output=mode), request)
-    assert server.received[0].body == merged(REQUESTS[vendor][2], STRUCTURED[vendor][mode])
+    assert server.received[0].body == merged(DIALECTS[vendor].body, DIALECTS[vendor].by_schema[mode])
 
 
 @pytest.mark.parametrize(
     ("profile", "params", "added"),
     [
-        ("deterministic", Params(), DETERMINISTIC),
-        ("deterministic", Params(temperature=0.7, top_p=0.9), NAMED),
-        ("sampled", Params(temperature=0.7, top_p=0.9), NAMED),
+        ("deterministic", Params(), "deterministic"),
+        ("deterministic", Params(temperature=0.7, top_p=0.9), "named"),
+        ("sampled", Params(temperature=0.7, top_p=0.9), "named"),
     ],
     ids=["profile", "params win over the profile", "params alone"],
 )
 def test_sampling_settings_are_sent(
-    vendor: str, profile: str, params: Params, added: dict[str, Any], server: VendorServer
+    vendor: str, profile: str, params: Params, added: str, server: VendorServer
 ) -> None:
     ask(entry(vendor, server.url, profile=profile, params=params))
-    assert server.received[0].body == merged(REQUESTS[vendor][2], added[vendor])
+    assert server.received[0].body == merged(DIALECTS[vendor].body, getattr(DIALECTS[vendor], added))
 
 
 def test_what_cannot_be_set_is_said(vendor: str, server: VendorServer) -> None:
     model = entry(vendor, server.url, params=Params(temperature=0.7, top_p=0.9))
-    said = PROVIDERS[model.provider].sampling(model)
-    assert said.unavailable == UNAVAILABLE[vendor]
-    assert {*said.sent, *said.unavailable} == {"temperature", "top_p", "seed"}
+    sampling = PROVIDERS[model.provider].sampling(model)
+    assert sampling.unavailable == DIALECTS[vendor].unavailable
+    assert {*sampling.sent, *sampling.unavailable} == {"temperature", "top_p", "seed"}
 
 
 def test_other_params_go_to_the_api(vendor: str, server: VendorServer) -> None:
-    given, added = EXTRA[vendor]
+    given, added = DIALECTS[vendor].extra
     ask(entry(vendor, server.url, profile="sampled", params=Params(**given)))
-    assert server.received[0].body == merged(REQUESTS[vendor][2], added)
+    assert server.received[0].body == merged(DIALECTS[vendor].body, added)
 
 
 def test_no_variable_of_the_sdk_sends_the_key_elsewhere(
@@ -132,7 +153,7 @@ def test_a_slow_first_byte_is_survived(vendor: str, server: VendorServer) -> Non
 
 
 def test_a_moved_address_is_followed(vendor: str, server: VendorServer) -> None:
-    server.enqueue(Status(307, {"location": REQUESTS[vendor][0]}))
+    server.enqueue(Status(307, {"location": DIALECTS[vendor].path}))
     assert ask(entry(vendor, server.url)).text == "fine"
 
 

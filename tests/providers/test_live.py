@@ -7,7 +7,8 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Request
 
-from tests.support.vendors import SCHEMA, ask
+from tests.support.vendor_dialects import SCHEMA
+from tests.support.vendors import ask
 
 MODELS = {
     "anthropic": os.environ.get("LIVE_ANTHROPIC_MODEL", "claude-haiku-4-5"),

@@ -1,8 +1,33 @@
-"""How each vendor words an answer and an error: one neutral value in, that vendor's JSON body and headers out."""
+"""How each vendor's API is spoken: what a request to it must look like, and how it words an answer and an error.
 
+A new provider is tested once it has a class here and a line in `DIALECTS`: the contract suite and its server read both.
+"""
+
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
+
+from skill_evaluator.providers.base import Request
+
+Json = dict[str, Any]
+SCHEMA = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "Notice",
+    "type": "object",
+    "properties": {"award": {"type": ["string", "null"]}},
+    "required": ["award"],
+    "additionalProperties": False,
+}
+SENT_SCHEMA = {name: value for name, value in SCHEMA.items() if name != "$schema"}
+PLAIN = Request(
+    case_id="case-1", replicate=0, system="You extract.", user="A notice.", max_output_tokens=321, seed=424_242
+)
+CHAT = {
+    "model": "model-1",
+    "messages": [{"role": "system", "content": "You extract."}, {"role": "user", "content": "A notice."}],
+    "seed": 424_242,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,24 +42,56 @@ class Answer:
 
 
 class Dialect(Protocol):
-    """One vendor's wire format."""
+    """One vendor's wire format. `provider` is its name in PROVIDERS; its module holds the address as `VENDOR_URL`."""
 
-    def key(self, headers: Mapping[str, str]) -> str: ...
+    provider: ClassVar[str]
+    base_path: ClassVar[str]  # what `VENDOR_URL` has after the host
+    path: ClassVar[str]  # where the server is asked for model-1
+    paths: ClassVar[re.Pattern[str]]  # every path the server answers
+    key_header: ClassVar[tuple[str, str]]  # the header that carries the key, and what stands before the key in it
+    body: ClassVar[Json]  # what PLAIN is sent as, without sampling settings
+    by_schema: ClassVar[Mapping[str, Json]]  # what a request with SCHEMA adds to it, by `structured_output`
+    named: ClassVar[Json]  # what temperature 0.7 and top_p 0.9 in the entry add to it
+    deterministic: ClassVar[Json]  # what the deterministic profile alone adds to it
+    unavailable: ClassVar[tuple[str, ...]]  # which of temperature, top_p and seed the API does not take
+    extra: ClassVar[tuple[Json, Json]]  # a setting that only this vendor knows, and what it adds to the body
 
-    def answer(self, answer: Answer) -> tuple[dict[str, Any], dict[str, str]]: ...
+    def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
+        """Return the body and the headers of an answer."""
+        ...
 
-    def error(self, status: int, message: str) -> dict[str, Any]: ...
+    def error(self, status: int, message: str) -> Json:
+        """Return the body of an error."""
+        ...
 
 
 class OpenAI:
     """`POST …/chat/completions`."""
 
+    provider = "openai"
+    base_path = "/v1"
+    path = "/v1/chat/completions"
+    paths = re.compile(r".*/chat/completions")
+    key_header = ("authorization", "Bearer ")
+    body: ClassVar[Json] = {**CHAT, "max_completion_tokens": 321}
+    by_schema: ClassVar = {
+        "json_schema": {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "output", "schema": SENT_SCHEMA, "strict": True},
+            }
+        },
+        "json_object": {"response_format": {"type": "json_object"}},
+        "none": {},
+    }
+    named: ClassVar[Json] = {"temperature": 0.7, "top_p": 0.9}
+    deterministic: ClassVar[Json] = {"temperature": 0.0}
+    unavailable = ()
+    extra: ClassVar[tuple[Json, Json]] = ({"presence_penalty": 0.5}, {"presence_penalty": 0.5})
+
     _STOP: ClassVar = {"refusal": "content_filter"}
 
-    def key(self, headers: Mapping[str, str]) -> str:
-        return headers.get("authorization", "").removeprefix("Bearer ")
-
-    def answer(self, answer: Answer) -> tuple[dict[str, Any], dict[str, str]]:
+    def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
         refused = answer.stop == "refusal" and answer.text
         message = {
             "role": "assistant",
@@ -42,7 +99,7 @@ class OpenAI:
             "refusal": answer.text if refused else None,
         }
         stop = "stop" if refused else self._STOP.get(answer.stop, answer.stop)
-        body: dict[str, Any] = {
+        body: Json = {
             "id": "chatcmpl-1",
             "object": "chat.completion",
             "created": 1,
@@ -54,13 +111,41 @@ class OpenAI:
             body["usage"] = {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written}
         return body, {"x-request-id": answer.request_id}
 
-    def error(self, status: int, message: str) -> dict[str, Any]:
+    def error(self, status: int, message: str) -> Json:
         kind = "invalid_request_error" if status < 500 else "server_error"
         return {"error": {"message": message, "type": kind, "param": None, "code": None}}
 
 
+class OpenAICompatible(OpenAI):
+    """The same at somebody else's address."""
+
+    body: ClassVar[Json] = {**CHAT, "max_tokens": 321}
+    extra: ClassVar[tuple[Json, Json]] = ({"min_p": 0.1}, {"min_p": 0.1})
+
+
 class Anthropic:
     """`POST …/v1/messages`."""
+
+    provider = "anthropic"
+    base_path = ""
+    path = "/v1/messages"
+    paths = re.compile(r".*/v1/messages")
+    key_header = ("authorization", "Bearer ")
+    body: ClassVar[Json] = {
+        "model": "model-1",
+        "system": "You extract.",
+        "messages": [{"role": "user", "content": "A notice."}],
+        "max_tokens": 321,
+    }
+    by_schema: ClassVar = {
+        "json_schema": {"output_config": {"format": {"type": "json_schema", "schema": SENT_SCHEMA}}},
+        "json_object": {},
+        "none": {},
+    }
+    named: ClassVar[Json] = {}
+    deterministic: ClassVar[Json] = {}
+    unavailable = ("temperature", "top_p", "seed")
+    extra: ClassVar[tuple[Json, Json]] = ({"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}})
 
     _STOP: ClassVar = {"stop": "end_turn", "length": "max_tokens"}
     _ERRORS: ClassVar = {
@@ -73,11 +158,8 @@ class Anthropic:
         529: "overloaded_error",
     }
 
-    def key(self, headers: Mapping[str, str]) -> str:
-        return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
-
-    def answer(self, answer: Answer) -> tuple[dict[str, Any], dict[str, str]]:
-        body: dict[str, Any] = {
+    def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
+        body: Json = {
             "id": "msg_1",
             "type": "message",
             "role": "assistant",
@@ -91,13 +173,35 @@ class Anthropic:
             body["usage"] = {"input_tokens": given, "output_tokens": written}
         return body, {"request-id": answer.request_id}
 
-    def error(self, status: int, message: str) -> dict[str, Any]:
+    def error(self, status: int, message: str) -> Json:
         kind = self._ERRORS.get(status, "api_error")
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "request-001"}
 
 
 class Google:
     """`POST …/v1/models/<name>:generateContent`, and the same under v1beta."""
+
+    provider = "google"
+    base_path = ""
+    path = "/v1/models/model-1:generateContent"
+    paths = re.compile(r"/v1(beta)?/models/.*:generateContent")
+    key_header = ("x-goog-api-key", "")
+    body: ClassVar[Json] = {
+        "systemInstruction": {"role": "user", "parts": [{"text": "You extract."}]},
+        "contents": [{"role": "user", "parts": [{"text": "A notice."}]}],
+        "generationConfig": {"maxOutputTokens": 321, "seed": 424_242},
+    }
+    by_schema: ClassVar = {
+        "json_schema": {
+            "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SENT_SCHEMA}
+        },
+        "json_object": {"generationConfig": {"responseMimeType": "application/json"}},
+        "none": {},
+    }
+    named: ClassVar[Json] = {"generationConfig": {"temperature": 0.7, "topP": 0.9}}
+    deterministic: ClassVar[Json] = {"generationConfig": {"temperature": 0.0}}
+    unavailable = ()
+    extra: ClassVar[tuple[Json, Json]] = ({"top_k": 20}, {"generationConfig": {"topK": 20}})
 
     _STOP: ClassVar = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
     _ERRORS: ClassVar = {
@@ -109,12 +213,9 @@ class Google:
         503: "UNAVAILABLE",
     }
 
-    def key(self, headers: Mapping[str, str]) -> str:
-        return headers.get("x-goog-api-key", "")
-
-    def answer(self, answer: Answer) -> tuple[dict[str, Any], dict[str, str]]:
+    def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
         content = {"role": "model", **({"parts": [{"text": answer.text}]} if answer.text else {})}
-        body: dict[str, Any] = {
+        body: Json = {
             "candidates": [{"content": content, "finishReason": self._STOP.get(answer.stop, answer.stop), "index": 0}],
             "modelVersion": answer.served_model,
             "responseId": answer.request_id,
@@ -125,16 +226,31 @@ class Google:
             body["usageMetadata"] = counts
         return body, {}
 
-    def error(self, status: int, message: str) -> dict[str, Any]:
+    def error(self, status: int, message: str) -> Json:
         return {"error": {"code": status, "message": message, "status": self._ERRORS.get(status, "INTERNAL")}}
 
 
+DIALECTS: dict[str, Dialect] = {
+    "openai": OpenAI(),
+    "openai-compatible": OpenAICompatible(),
+    "anthropic": Anthropic(),
+    "google": Google(),
+}
+
+
 def dialect_of(path: str) -> Dialect | None:
-    """The vendor whose API has this path, or None."""
-    if path.endswith("/chat/completions"):
-        return OpenAI()
-    if path.endswith("/v1/messages"):
-        return Anthropic()
-    if path.endswith(":generateContent") and path.startswith(("/v1/models/", "/v1beta/models/")):
-        return Google()
-    return None
+    """Return the vendor whose API has this path, or None."""
+    return next((dialect for dialect in DIALECTS.values() if dialect.paths.fullmatch(path)), None)
+
+
+def key_in(headers: Mapping[str, str], dialect: Dialect) -> str:
+    """Return the key that a request was sent with."""
+    name, prefix = dialect.key_header
+    return headers.get(name, "").removeprefix(prefix)
+
+
+def merged(body: Json, *more: Json) -> Json:
+    """Return the body with further keys, one level deep."""
+    for added in more:
+        body = {**body, **{key: {**body.get(key, {}), **v} if isinstance(v, dict) else v for key, v in added.items()}}
+    return body

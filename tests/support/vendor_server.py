@@ -1,4 +1,4 @@
-"""A real HTTP server on the loopback that speaks three vendors' APIs and misbehaves by a script.
+"""A real HTTP server on the loopback that speaks the vendors' APIs and misbehaves by a script.
 
 `server.enqueue(...)` says what the next requests meet, in order; with nothing queued each gets `server.default`.
 Every request is kept in `server.received`.
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.support.vendor_dialects import Answer, Dialect, dialect_of
+from tests.support.vendor_dialects import Answer, Dialect, dialect_of, key_in
 
 Headers = Mapping[str, str | Callable[[], str]]  # a date is computed when it is sent
 
@@ -225,9 +225,9 @@ class _Handler(BaseHTTPRequestHandler):
             case Body(content):
                 self._send(200, content)
             case EchoKey(200):
-                self._send(200, *dialect.answer(Answer(text=f"your key is {dialect.key(headers)}")))
+                self._send(200, *dialect.answer(Answer(text=f"your key is {key_in(headers, dialect)}")))
             case EchoKey(code):
-                self._send(code, dialect.error(code, f"incorrect API key provided: {dialect.key(headers)}"))
+                self._send(code, dialect.error(code, f"incorrect API key provided: {key_in(headers, dialect)}"))
             case Malformed(raw):
                 self._send_raw(200, raw, "application/json")
             case HtmlPage(raw):

@@ -1,4 +1,4 @@
-"""The four ways of reaching a vendor that the adapters' tests run through, and how one is opened on a test server."""
+"""The ways of reaching a vendor that the adapters' tests run through, and how one is opened on a test server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,30 +10,22 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.providers import PROVIDERS, find_key
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
 
-VENDORS = ("openai", "openai-compatible", "anthropic", "google")
+from tests.support.vendor_dialects import DIALECTS, PLAIN
+
+VENDORS = tuple(DIALECTS)
 KEY = "test-key-0123456789abcdef"
-SCHEMA = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "Notice",
-    "type": "object",
-    "properties": {"award": {"type": ["string", "null"]}},
-    "required": ["award"],
-    "additionalProperties": False,
-}
-PLAIN = Request(
-    case_id="case-1", replicate=0, system="You extract.", user="A notice.", max_output_tokens=321, seed=424_242
-)
 
 
 def point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     """Have every vendor reached at this address, with KEY, and nothing else matter."""
     for name in ("ANTHROPIC_AUTH_TOKEN", "GOOGLE_GENAI_API_VERSION"):
         monkeypatch.delenv(name, raising=False)
-    for name, path in (("openai", "/v1"), ("anthropic", ""), ("google", "")):
-        monkeypatch.setattr(f"skill_evaluator.providers.{name}.VENDOR_URL", url + path)
+    for dialect in DIALECTS.values():
+        module = f"skill_evaluator.providers.{dialect.provider}"
+        monkeypatch.setattr(f"{module}.VENDOR_URL", url + dialect.base_path)
+        monkeypatch.setenv(PROVIDERS[dialect.provider].key_variables[0], KEY)
+    monkeypatch.setenv("COMPATIBLE_KEY", KEY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    for name in ("OPENAI_API_KEY", "COMPATIBLE_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
 
 
 def entry(vendor: str, url: str, **fields: Any) -> Model:
@@ -44,7 +36,8 @@ def entry(vendor: str, url: str, **fields: Any) -> Model:
         case "openai-compatible":
             return Model(id="model-1", provider="openai", base_url=f"{url}/v1", api_key_env="COMPATIBLE_KEY", **fields)
         case _:
-            return Model(**{"id": "model-1", "provider": vendor, "base_url": url, **fields})
+            base_url = url + DIALECTS[vendor].base_path
+            return Model(**{"id": "model-1", "provider": vendor, "base_url": base_url, **fields})
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """The walk-throughs of docs/extending.md, done literally: their blocks are applied to a copy of the package.
 
-A `diff` block names a file in its first line; its lines without a sign say where the added ones go.
+A `diff` block names a file in its first line; its lines without a sign say where the added ones go. A `python` block
+that begins with a path in a comment is a new file.
 """
 
 import re
@@ -11,11 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.support.library import ROOT, SKILL, Ended, Library, ended
+from tests.support.chat_server import notice
+from tests.support.library import ROOT, SKILL, Ended, Library, ended, only_journal, read
+from tests.support.vendor_dialects import DIALECTS, Answer, Json, OpenAI
+from tests.support.vendor_server import Status, vendor_server
 
 PAGE = ROOT / "docs" / "extending.md"
 _DIFF = re.compile(r"```diff\n--- (?P<path>\S+)\n(?P<lines>.*?)```", re.DOTALL)
+_FILE = re.compile(r"```python\n# (?P<path>\S+\.py)\n(?P<text>.*?)```", re.DOTALL)
+_YAML = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +40,8 @@ class Change:
     def apply(self, root: Path) -> None:
         """Add the lines; fail unless exactly one place in the file fits."""
         file = root / self.path
-        before = "".join(f"{line[1:]}\n" for line in self.lines if line.startswith(" "))
-        after = "".join(f"{line[1:]}\n" for line in self.lines)
+        before = "".join(f"{line[1:]}\n" for line in self.lines if not line.startswith("+"))
+        after = "".join(f"{line[1:]}\n" for line in self.lines if not line.startswith("-"))
         text = file.read_text()
         assert text.count(before) == 1, f"{PAGE.name} adds to {self.path} at lines that are not there once:\n{before}"
         file.write_text(text.replace(before, after))
@@ -58,9 +65,10 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
-def run(library: Library, copy: Path, *arguments: str) -> Ended:
+def run(library: Library, copy: Path, *arguments: str, **env: str) -> Ended:
     """Run `skill-evaluator ...` of the copy in a library."""
-    with library.command("-m", "skill_evaluator", *arguments, env={"PYTHONPATH": str(copy / "tools")}) as process:
+    env["PYTHONPATH"] = str(copy / "tools")
+    with library.command("-m", "skill_evaluator", *arguments, env=env) as process:
         return ended(process)
 
 
@@ -87,3 +95,60 @@ def test_a_leaderboard_column_is_one_line_in_each_of_two_files(tmp_path: Path, c
     assert "slowest_s" not in read_record(library, old)
     lint = run(library, copy, "lint", SKILL)
     assert lint.code == 0, lint.out + lint.err
+
+
+class Cohere(OpenAI):
+    """`POST …/v2/chat`, as far as the walk-through needs it."""
+
+    paths = re.compile("/v2/chat")
+
+    def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
+        given, written = answer.usage or (0, 0)
+        message = {"role": "assistant", "content": [{"type": "text", "text": answer.text}]}
+        tokens = {"input_tokens": given, "output_tokens": written}
+        return {"id": "chat-1", "finish_reason": "COMPLETE", "message": message, "usage": {"tokens": tokens}}, {}
+
+    def error(self, status: int, message: str) -> Json:
+        return {"id": "error-1", "message": message}
+
+
+def test_a_provider_is_one_file_and_one_line(tmp_path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = read_section("A provider")
+    (file,) = _FILE.finditer(section)
+    changes = read_changes(section)
+    assert len(file["text"].splitlines()) <= 60
+    assert [len(change.added) for change in changes] == [1, 1]
+    assert {change.path for change in changes} == {"tools/skill_evaluator/providers/__init__.py"}
+    (copy / file["path"]).write_text(file["text"])
+    for change in changes:
+        change.apply(copy)
+
+    monkeypatch.setitem(DIALECTS, "cohere", Cohere())
+    library = Library(tmp_path / "library")
+    (model,) = yaml.safe_load(_YAML.findall(section)[0])
+    with vendor_server() as server:
+        library.models({**model, "base_url": server.url})
+        server.enqueue(
+            Answer(notice("alpha")),
+            Status(429, {"retry-after": "0"}, message="slow down"),
+            Answer(notice("beta")),
+            Status(401, message="who are you"),
+        )
+        arguments = ("--replicates", "1", "--concurrency", "1")
+        evaluated = run(library, copy, "evaluate", SKILL, *arguments, CO_API_KEY="test-key-0123", NO_PROXY="127.0.0.1")
+
+    assert evaluated.code == 4, evaluated.out + evaluated.err
+    assert [request.headers["authorization"] for request in server.received] == ["Bearer test-key-0123"] * 4
+    assert server.received[0].body["response_format"]["json_schema"]["required"] == ["title", "year"]
+    alpha, beta, gamma = only_journal(library)
+    assert [line["attempts"] for line in (alpha, beta, gamma)] == [1, 2, 1]
+    assert beta["usage"] == {"input_tokens": 11, "output_tokens": 7}
+    assert gamma["error"] == {
+        "kind": "no_credentials",
+        "reason": "wrong_key",
+        "message": "who are you",
+        "status": 401,
+    }
+    record = read(library.run_folder() / "record.json")
+    assert (record["provider"], record["model_id"], record["complete"]) == ("cohere", model["id"], False)
+    assert record["failures"] == {"no_credentials": 1}

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 from skill_evaluator.library.config import Params
-from skill_evaluator.providers import PROVIDERS, key_variables
+from skill_evaluator.providers import PROVIDERS, Redactor, key_variables
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Usage
-from skill_evaluator.providers.secrets import Redactor
 
 from tests.support.vendor_dialects import DIALECTS, PLAIN, SCHEMA, merged
 from tests.support.vendor_server import (
@@ -138,11 +137,12 @@ ANSWERS = {
 def test_an_answer_is_mapped(vendor: str, case: str, server: VendorServer) -> None:
     behaviour, text, stop, (given, written) = ANSWERS[case]
     server.enqueue(behaviour)
+    unsaid = DIALECTS[vendor].unsaid
     assert ask(entry(vendor, server.url)) == Completion(
         text=text,
-        stop_reason=stop,
+        stop_reason="other" if stop in unsaid else stop,
         usage=Usage(input_tokens=given, output_tokens=written),
-        served_model="served-model-001",
+        served_model=None if "served_model" in unsaid else "served-model-001",
         request_id="request-001",
     )
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skill_evaluator.library.config import Model, Price, Settings
+from skill_evaluator.providers import Redactor
 from skill_evaluator.providers.base import Completion, Failure, Request, Usage
-from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.runner.budget import Budget
 from skill_evaluator.runner.engine import Engine, ModelJob, Progress, Stop
 from skill_evaluator.runner.schedule import Call, Replicate, plan_calls

@@ -55,6 +55,7 @@ class Dialect(Protocol):
     deterministic: ClassVar[Json]  # what the deterministic profile alone adds to it
     unavailable: ClassVar[tuple[str, ...]]  # which of temperature, top_p and seed the API does not take
     extra: ClassVar[tuple[Json, Json]]  # a setting that only this vendor knows, and what it adds to the body
+    unsaid: ClassVar[tuple[str, ...]]  # which of `served_model` and `refusal` its answers never tell
 
     def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
         """Return the body and the headers of an answer."""
@@ -88,6 +89,7 @@ class OpenAI:
     deterministic: ClassVar[Json] = {"temperature": 0.0}
     unavailable = ()
     extra: ClassVar[tuple[Json, Json]] = ({"presence_penalty": 0.5}, {"presence_penalty": 0.5})
+    unsaid = ()
 
     _STOP: ClassVar = {"refusal": "content_filter"}
 
@@ -146,6 +148,7 @@ class Anthropic:
     deterministic: ClassVar[Json] = {}
     unavailable = ("temperature", "top_p", "seed")
     extra: ClassVar[tuple[Json, Json]] = ({"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}})
+    unsaid = ()
 
     _STOP: ClassVar = {"stop": "end_turn", "length": "max_tokens"}
     _ERRORS: ClassVar = {
@@ -202,6 +205,7 @@ class Google:
     deterministic: ClassVar[Json] = {"generationConfig": {"temperature": 0.0}}
     unavailable = ()
     extra: ClassVar[tuple[Json, Json]] = ({"top_k": 20}, {"generationConfig": {"topK": 20}})
+    unsaid = ()
 
     _STOP: ClassVar = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
     _ERRORS: ClassVar = {

@@ -18,7 +18,7 @@ from skill_evaluator.cli import auditing, comparing, evaluating, pipeline, works
 from skill_evaluator.cli.options import app
 from skill_evaluator.display.safe_text import inert_output, visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_USER_ERROR, SkillEvaluatorError
-from skill_evaluator.providers.secrets import Redactor
+from skill_evaluator.providers import Redactor
 
 __all__ = ["app", "auditing", "comparing", "evaluating", "main", "pipeline", "workspace"]
 

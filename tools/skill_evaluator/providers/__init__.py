@@ -1,9 +1,10 @@
-"""The providers, one line each: a name in models.yaml → how it is opened, what it can be told, where its key is.
+"""The providers, by the name that models.yaml uses, and the keys they are asked with.
 
-Nothing here imports a vendor's SDK; opening a provider does. A package may add one through the entry-point group
-`skill_evaluator.providers` (an object of type `ProviderKind`).
+Nothing here imports a vendor's SDK; opening a provider does. A package of its own may add one through the entry-point
+group `skill_evaluator.providers` (an object of type `ProviderKind`).
 """
 
+import os
 from collections.abc import Iterable, Mapping
 
 from skill_evaluator import plugins
@@ -11,42 +12,34 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import anthropic, google, local, openai, replay
 from skill_evaluator.providers.base import ProviderKind
-from skill_evaluator.providers.secrets import read_key
 from skill_evaluator.text import nearest
 
-_GROUP = "skill_evaluator.providers"
-Kinds = Mapping[str, ProviderKind]
-
 PROVIDERS: Mapping[str, ProviderKind] = {
-    "anthropic": ProviderKind(
-        open=anthropic.open_provider, sampling=anthropic.sampling, key_variables=("ANTHROPIC_API_KEY",)
-    ),
-    "openai": ProviderKind(open=openai.open_provider, sampling=openai.sampling, key_variables=("OPENAI_API_KEY",)),
-    "google": ProviderKind(
-        open=google.open_provider,
-        sampling=google.sampling,
-        key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    ),
-    "local": ProviderKind(
-        open=local.open_provider, sampling=local.sampling, free=True, one_at_a_time=True, check=local.check
-    ),
-    "replay": ProviderKind(open=replay.open_provider, sampling=replay.sampling, free=True, check=replay.check),
+    "anthropic": anthropic.KIND,
+    "openai": openai.KIND,
+    "google": google.KIND,
+    "local": local.KIND,
+    "replay": replay.KIND,
 }
+Kinds = Mapping[str, ProviderKind]
+_GROUP = "skill_evaluator.providers"
+_MASK = "[redacted]"
+_SHORTEST_KEY = 8  # a shorter «key» is a placeholder, and striking it out would damage honest text
 
 
 def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
-    """The providers of some models, by name, shipped or from installed packages (a shipped name wins).
+    """Return the providers of some models by name, shipped or from installed packages (a shipped name wins).
 
-    Raises ConfigError for one that nobody knows, or an entry that its provider cannot serve.
+    Raise ConfigError for a name that no provider has, or an entry that its provider cannot serve.
     """
     kinds: dict[str, ProviderKind] = {}
     for index, model in enumerate(models):
         kind = kinds.get(model.provider) or PROVIDERS.get(model.provider) or plugins.load(_GROUP, model.provider)
         if kind is None:
-            known = PROVIDERS.keys() | set(plugins.names(_GROUP))
+            names = PROVIDERS.keys() | set(plugins.names(_GROUP))
             raise ConfigError(
                 f"unknown provider '{model.provider}' at models[{index}].provider in {where} "
-                f"{nearest(model.provider, known)}"
+                f"{nearest(model.provider, names)}"
             )
         if kind.check is not None:
             kind.check(model)
@@ -55,7 +48,7 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
 
 
 def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
-    """The environment variables that may hold this model's key; none when it needs none."""
+    """Return the environment variables that may hold this model's key; none when it needs none."""
     if model.api_key_env:
         return (model.api_key_env,)
     if model.provider == "openai" and model.base_url:
@@ -63,12 +56,41 @@ def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
     return kind.key_variables
 
 
+def read_key(variables: Iterable[str]) -> str | None:
+    """Return the first variable's value that is not blank; raise ConfigError for one that no HTTP header can carry."""
+    for variable in variables:
+        value = os.environ.get(variable, "").strip()
+        if value and not (value.isascii() and value.isprintable()):
+            raise ConfigError(f"{variable} holds a line break or a character outside ASCII; set it to the key alone")
+        if value:
+            return value
+    return None
+
+
 def find_key(model: Model, kind: ProviderKind) -> str | None:
-    """This model's key from the environment, or None."""
+    """Return this model's key from the environment, or None."""
     return read_key(key_variables(model, kind))
 
 
 def key_note(model: Model, kind: ProviderKind) -> str:
-    """Whether this model's key is in the environment, in words."""
+    """Say in words whether this model's key is in the environment."""
     variables = key_variables(model, kind)
     return "not needed" if not variables else "set" if find_key(model, kind) else f"{' or '.join(variables)} not set"
+
+
+class Redactor:
+    """Strikes every key out of a text, before it reaches a journal, a record or a screen.
+
+    Built once per run from the variables that any provider may read.
+    """
+
+    def __init__(self, variables: Iterable[str]) -> None:
+        values = {os.environ.get(variable, "").strip() for variable in variables}
+        self._keys = sorted((value for value in values if len(value) >= _SHORTEST_KEY), key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        """Return the text with each key struck out."""
+        for key in self._keys:
+            if key in text:
+                text = text.replace(key, _MASK)
+        return text

@@ -8,6 +8,7 @@ from skill_evaluator.providers.base import (
     Completion,
     Provider,
     ProviderError,
+    ProviderKind,
     Request,
     Sampling,
     StopReason,
@@ -71,3 +72,6 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 def _own_error(answer: ErrorAnswer) -> ProviderError | None:
     empty = answer.status == 402 or (answer.status == 400 and _OUT_OF_CREDIT in answer.message)
     return out_of_credit(answer) if empty else None
+
+
+KIND = ProviderKind(open=open_provider, sampling=sampling, key_variables=("ANTHROPIC_API_KEY",))

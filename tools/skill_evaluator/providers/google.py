@@ -18,8 +18,8 @@ from skill_evaluator.providers.base import (
     Completion,
     Provider,
     ProviderError,
+    ProviderKind,
     Request,
-    Sampling,
     StopReason,
     Usage,
     usual_sampling,
@@ -54,11 +54,6 @@ VENDOR_URL = "https://generativelanguage.googleapis.com"
 _VERSION_AT_END = re.compile(r"/(v1\w*)/?$")
 _WRONG_KEY = "API key not valid"  # a 400 by status; some gateways drop the details that name it
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
-
-
-def sampling(model: Model) -> Sampling:
-    """Return the usual settings; the API takes them all."""
-    return usual_sampling(model)
 
 
 def check(model: Model) -> None:
@@ -99,7 +94,7 @@ def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
             httpx_async_client=http,
         ),
     )
-    fixed = {**sampling(model).fixed, **model.params.extra, "should_return_http_response": True}
+    fixed = {**usual_sampling(model).fixed, **model.params.extra, "should_return_http_response": True}
 
     async def send(request: Request) -> httpx2.Response:
         config = types.GenerateContentConfig(**fixed, **_config(model.structured_output, request))
@@ -164,3 +159,6 @@ def _own_error(answer: ErrorAnswer) -> ProviderError | None:
         if error.retry_after_s is None and delay and str(entry.get("@type", "")).endswith("google.rpc.RetryInfo"):
             error.retry_after_s = float(delay[1])
     return error
+
+
+KIND = ProviderKind(open=open_provider, sampling=usual_sampling, key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"))

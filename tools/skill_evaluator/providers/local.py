@@ -31,6 +31,7 @@ from skill_evaluator.providers.base import (
     Completion,
     Provider,
     ProviderError,
+    ProviderKind,
     Request,
     Sampling,
     StopReason,
@@ -228,3 +229,6 @@ def _check_digest(path: Path) -> None:
         found = hashlib.file_digest(handle, "sha256").hexdigest()
     if found != _SHA256:
         raise ConfigError(f"{_FILE} of {_DISTRIBUTION} {_VERSION} has digest {found}, expected {_SHA256}; not kept")
+
+
+KIND = ProviderKind(open=open_provider, sampling=sampling, free=True, one_at_a_time=True, check=check)

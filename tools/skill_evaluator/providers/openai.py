@@ -8,6 +8,7 @@ from skill_evaluator.providers.base import (
     Completion,
     Provider,
     ProviderError,
+    ProviderKind,
     Request,
     Sampling,
     StopReason,
@@ -80,3 +81,6 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 def _own_error(answer: ErrorAnswer) -> ProviderError | None:
     return out_of_credit(answer) if answer.details.get("code") in _OUT_OF_CREDIT else None
+
+
+KIND = ProviderKind(open=open_provider, sampling=sampling, key_variables=("OPENAI_API_KEY",))

@@ -19,6 +19,7 @@ from skill_evaluator.providers.base import (
     FailureKind,
     Provider,
     ProviderError,
+    ProviderKind,
     Request,
     Sampling,
     StopReason,
@@ -112,3 +113,6 @@ def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
     """Read the recorded answers into memory; raises ConfigError naming the line that is wrong."""
     file: Any = model.params.extra["file"]
     return ReplayProvider(Path(file))
+
+
+KIND = ProviderKind(open=open_provider, sampling=sampling, free=True, check=check)

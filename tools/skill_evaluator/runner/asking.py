@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers import Kinds, find_key, key_variables
+from skill_evaluator.providers import Kinds, Redactor, find_key, key_variables
 from skill_evaluator.providers.base import ProviderKind, Request
-from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.runner.execute import Assignment
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.prompting import most_input_tokens

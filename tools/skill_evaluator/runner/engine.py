@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from skill_evaluator.library.config import Model, Price, Settings
+from skill_evaluator.providers import Redactor
 from skill_evaluator.providers.base import Completion, Failure, Provider, ProviderError, Request
 from skill_evaluator.providers.http import timed_out
-from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.runner.budget import Budget
 from skill_evaluator.runner.limits import Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import cost_usd, usage_cost

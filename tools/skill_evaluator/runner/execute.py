@@ -16,8 +16,8 @@ from filelock import FileLock
 from skill_evaluator.errors import RunError
 from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Price, Settings
+from skill_evaluator.providers import Redactor
 from skill_evaluator.providers.base import Failure, ProviderKind, Request
-from skill_evaluator.providers.secrets import Redactor
 from skill_evaluator.runner.budget import Budget
 from skill_evaluator.runner.engine import Engine, ModelJob, Progress, Stop
 from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, outcomes, settle

@@ -2,7 +2,7 @@
 
 import pytest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.providers.secrets import Redactor, read_key
+from skill_evaluator.providers import Redactor, read_key
 
 FIRST, SECOND = "sk-first-0123456789", "sk-first-0123456789-and-more"
 

@@ -227,21 +227,16 @@ def write_cube(cube: Cube, folder: Path) -> list[Path]:
     Names stand as they are, so that a table read again is the same table.
     """
     table, nested, answers = (folder / name for name in ("cube.csv", "cube.json", "outcomes.csv"))
-    replace_text(table, "".join(_score_lines(cube)))
+    lines = [_line("model", "template", *cube.benchmarks)]
+    for model, rows in zip(cube.models, cube.scores.tolist(), strict=True):
+        lines += [_line(model, scenario, *scores) for scenario, scores in zip(cube.scenarios, rows, strict=True)]
+    replace_text(table, "".join(lines))
     axes = {"models": list(cube.models), "scenarios": list(cube.scenarios), "benchmarks": list(cube.benchmarks)}
     replace_text(nested, json_text({**axes, "weights": cube.weights.tolist(), "scores": cube.scores.tolist()}))
     if cube.outcomes is None:
         return [table, nested]
     replace_blocks(answers, _answer_blocks(cube, cube.outcomes))
     return [table, nested, answers]
-
-
-def _score_lines(cube: Cube) -> Iterator[str]:
-    """Write one line a model and scenario, a column a benchmark."""
-    yield _line("model", "template", *cube.benchmarks)
-    for model, rows in zip(cube.models, cube.scores.tolist(), strict=True):
-        for scenario, scores in zip(cube.scenarios, rows, strict=True):
-            yield _line(model, scenario, *scores)
 
 
 def _answer_blocks(cube: Cube, outcomes: Mapping[str, Outcomes]) -> Iterator[str]:

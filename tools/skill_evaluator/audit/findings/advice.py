@@ -44,72 +44,52 @@ def is_settled(model: ModelAudit) -> bool:
 
 
 def _agentic(models: Sequence[ModelAudit]) -> Regime:
-    order = sorted(models, key=lambda model: (BEST_FIRST[model.grade] if model.grade else 0, -model.ability))
-    return Regime(
-        title="Agentic: many steps, each on the one before",
-        note="by grade, and within a grade by ability",
-        ranked=[Ranked(model=model.model, reason=_why_stable(model)) for model in order],
-    )
-
-
-def _why_stable(model: ModelAudit) -> str:
-    grade = model.grade or "ungraded"
-    if model.grade and model.odds is not None:
-        grade += f" (probability {model.odds:.2f})"
-    words = f"{grade}, moves by {model.fluctuation:.2f} points at an ability of {model.ability:.1f}"
-    return f"{words}; at its worst {model.worst.score:.1f} ({model.worst.scenario})"
+    ranked = []
+    for model in sorted(models, key=lambda model: (BEST_FIRST[model.grade] if model.grade else 0, -model.ability)):
+        grade = model.grade or "ungraded"
+        if model.grade and model.odds is not None:
+            grade += f" (probability {model.odds:.2f})"
+        moves = f"moves by {model.fluctuation:.2f} points at an ability of {model.ability:.1f}"
+        worst = f"at its worst {model.worst.score:.1f} ({model.worst.scenario})"
+        ranked.append(Ranked(model=model.model, reason=f"{grade}, {moves}; {worst}"))
+    title, note = "Agentic: many steps, each on the one before", "by grade, and within a grade by ability"
+    return Regime(title=title, note=note, ranked=ranked)
 
 
 def _single_shot(models: Sequence[ModelAudit]) -> Regime:
-    order = sorted(models, key=lambda model: -model.ability)
-    return Regime(
-        title="Single-shot: every answer stands alone",
-        note="by ability, with a warning where the prompt moves a model much",
-        ranked=[Ranked(model=model.model, reason=_why_able(model)) for model in order],
-    )
-
-
-def _why_able(model: ModelAudit) -> str:
-    words = f"ability {model.ability:.1f}"
-    if model.ability_ci95 is not None:
-        words += f" ({model.ability_ci95[0]:.1f} to {model.ability_ci95[1]:.1f})"
-    risks = []
-    if model.quadrant == "strong but scenario-fragile":
-        risks.append("scenario-fragile")
-    if model.worst.drop >= _DEEP:
-        risks.append(f"{model.worst.drop:.1f} points lower in {model.worst.scenario}")
-    return f"{words}; beware: {', '.join(risks)}" if risks else words
+    ranked = []
+    for model in sorted(models, key=lambda model: -model.ability):
+        reason = f"ability {model.ability:.1f}"
+        if model.ability_ci95 is not None:
+            reason += f" ({model.ability_ci95[0]:.1f} to {model.ability_ci95[1]:.1f})"
+        risks = ["scenario-fragile"] if model.quadrant == "strong but scenario-fragile" else []
+        if model.worst.drop >= _DEEP:
+            risks.append(f"{model.worst.drop:.1f} points lower in {model.worst.scenario}")
+        ranked.append(Ranked(model=model.model, reason=f"{reason}; beware: {', '.join(risks)}" if risks else reason))
+    note = "by ability, with a warning where the prompt moves a model much"
+    return Regime(title="Single-shot: every answer stands alone", note=note, ranked=ranked)
 
 
 def _cheap(models: Sequence[ModelAudit]) -> Regime:
     title = "Cost-sensitive: many answers on a budget"
-    priced = [model for model in models if model.usd_per_1000_right is not None]
+    priced = [(model.usd_per_1000_right, model) for model in models if model.usd_per_1000_right is not None]
     if not priced:
         return Regime(title=title, note="no order: what a right answer costs is not known of any model", ranked=[])
     least = _LEAST_ABLE * max(model.ability for model in models)
-    slowest = math.inf  # for a latency that is not known
-    priced.sort(
-        key=lambda model: (
-            model.ability < least,
-            model.usd_per_1000_right,
-            slowest if model.latency_s is None else model.latency_s,
-        )
-    )
+
+    def place(priced_model: tuple[float, ModelAudit]) -> tuple[bool, float, float]:
+        usd, model = priced_model
+        return model.ability < least, usd, math.inf if model.latency_s is None else model.latency_s
+
+    ranked = []
+    for usd, model in sorted(priced, key=place):
+        latency = "" if model.latency_s is None else f", {model.latency_s:.2f} s each"
+        weak = ": too weak to be a bargain" if model.ability < least else ""
+        reason = f"${usd:.2f} for 1,000 right answers{latency}, ability {model.ability:.1f}{weak}"
+        ranked.append(Ranked(model=model.model, reason=reason))
     note = f"by the cost of 1,000 right answers, then latency; models below 90 % of the best ability ({least:.1f}) last"
     unpriced = [model.model for model in models if model.usd_per_1000_right is None]
-    return Regime(
-        title=title,
-        note=f"{note}; not known of {', '.join(unpriced)}" if unpriced else note,
-        ranked=[Ranked(model=model.model, reason=_why_cheap(model, model.ability < least)) for model in priced],
-    )
-
-
-def _why_cheap(model: ModelAudit, weak: bool) -> str:
-    words = f"${model.usd_per_1000_right:.2f} for 1,000 right answers"
-    if model.latency_s is not None:
-        words += f", {model.latency_s:.2f} s each"
-    words += f", ability {model.ability:.1f}"
-    return f"{words}: too weak to be a bargain" if weak else words
+    return Regime(title=title, note=f"{note}; not known of {', '.join(unpriced)}" if unpriced else note, ranked=ranked)
 
 
 def cautions(cube: Cube, models: Sequence[ModelAudit], steadiest: tuple[str, float] | None) -> list[str]:
@@ -120,11 +100,8 @@ def cautions(cube: Cube, models: Sequence[ModelAudit], steadiest: tuple[str, flo
     return [
         *_about_size(cube),
         *_about_answers(models),
-        *_about_missing(cube),
-        *_about_likeness(cube),
-        *_about_noise(models),
+        *_about_scores(cube),
         *_about_grades(models, steadiest),
-        *_about_shares(models),
         *([] if cube.treatment is None else [f"{cube.treatment}; all figures are of what is left"]),
     ]
 
@@ -171,47 +148,36 @@ def _about_answers(models: Sequence[ModelAudit]) -> Iterator[str]:
         yield f"answers that are unparseable, refused or cut off count as wrong, and are many of {listed(unread)}"
 
 
-def _about_missing(cube: Cube) -> Iterator[str]:
-    """Warn of missing replicates, for which the others of the same question stand."""
+def _about_scores(cube: Cube) -> Iterator[str]:
+    """Warn of missing replicates, for which others of the same question stand, and where all fluctuations are alike."""
     benchmarks = [outcomes.scores for outcomes in (cube.outcomes or {}).values()]
     missing = sum((np.isnan(scores).sum(axis=(1, 2, 3)) for scores in benchmarks), np.zeros(len(cube.models), int))
     planned = sum(scores[0].size for scores in benchmarks)
     holes = [f"{name} {count:,}" for name, count in zip(cube.models, missing, strict=True) if count]
     if holes:
         yield f"answers are missing, of {planned:,} a model, and means are of the replicates there are: {listed(holes)}"
-
-
-def _about_likeness(cube: Cube) -> Iterator[str]:
-    """Warn where all fluctuations are alike: no pair of models differs, after correction for the number of pairs."""
-    overall = cube.overall
-    if len(overall) < 2 or overall.shape[1] < 3:
+    if len(cube.models) < 2 or len(cube.scenarios) < 3:
         return
-    if np.ptp(overall, axis=1).max() == 0:
+    if np.ptp(cube.overall, axis=1).max() == 0:
         yield "no model moved at all: every score is the same in every scenario"
         return
-    p_values = [spread_p(first, second) for first, second in combinations(overall, 2)]
-    least = min(adjusted([1.0 if p is None else p for p in p_values]))
+    p_values = [spread_p(first, second) for first, second in combinations(cube.overall, 2)]
+    least = min(adjusted([1.0 if p is None else p for p in p_values]))  # corrected for the number of pairs
     if least > ALPHA:
         yield f"no two fluctuations differ beyond chance (q = {least:.2f} at best): the grades may rank noise"
 
 
-def _about_noise(models: Sequence[ModelAudit]) -> Iterator[str]:
-    """Warn of models that chance alone would move as much."""
+def _about_grades(models: Sequence[ModelAudit], steadiest: tuple[str, float] | None) -> Iterator[str]:
+    """Warn of models that chance alone would move as much, of uncertain grades, and where one benchmark is all."""
     still = [model.model for model in models if model.corrected == 0 and model.fluctuation > 0]
     if still:
         yield f"nothing is left of {counted(len(still), 'fluctuation')} once its noise is taken off: {listed(still)}"
-
-
-def _about_grades(models: Sequence[ModelAudit], steadiest: tuple[str, float] | None) -> Iterator[str]:
     unsettled = [f"{model.model} {model.grade} {model.odds:.2f}" for model in models if not is_settled(model)]
     if unsettled:
         grades = f"{len(unsettled)} of {counted(len(models), 'grade')}"
         yield f"{grades} are not settled (the odds of each): {listed(unsettled)}"
     if steadiest is not None and steadiest[1] < SETTLED:
         yield f"which model moves least is not settled: {steadiest[0]} does with probability {steadiest[1]:.2f}"
-
-
-def _about_shares(models: Sequence[ModelAudit]) -> Iterator[str]:
     for model in models:
         for benchmark, share in model.shares.items():
             if len(model.shares) > 1 and share > _MOST_OF_ONE:

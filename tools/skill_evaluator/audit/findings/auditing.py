@@ -10,22 +10,21 @@ from skill_evaluator.audit.findings.advice import cautions, cohort_changes, regi
 from skill_evaluator.audit.findings.results import (
     AuditResult,
     BenchmarkUsed,
-    Medians,
     ModelAudit,
     Resampled,
-    Thresholds,
 )
 from skill_evaluator.audit.statistics import figures
 from skill_evaluator.audit.statistics.grades import (
     DRAWS,
     QUARTERS,
     GradeOdds,
-    cuts_of,
     degrees_apart,
     grade_odds,
     grades_of,
+    medians_of,
     quadrants_of,
     scale_of,
+    thresholds_of,
 )
 from skill_evaluator.audit.statistics.significance import neutrality_of, separations_of
 from skill_evaluator.audit.statistics.uncertainty import (
@@ -90,12 +89,8 @@ def audit(
         resampled=resampled,
         draws=DRAWS,
         models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
-        thresholds=_thresholds(measured.fluctuations, scale),
-        medians=Medians(
-            ability=float(np.median(measured.abilities)), fluctuation=float(np.median(measured.fluctuations))
-        )
-        if len(models) > 1
-        else None,
+        thresholds=thresholds_of(measured.fluctuations, scale),
+        medians=medians_of(measured.abilities, measured.fluctuations),
         noise_floor=_typical(measured.noise.floor),
         noise_ceiling=_typical(most_noise(cube)),
         neutrality=neutrality_of(cube),
@@ -151,26 +146,11 @@ def _audit_models(cube: Cube, measured: _CohortFigures, scale: Sequence[str]) ->
             worst=figures.worst_of(cube, m),
             adjusted=adjusted[m],
             answers=dict(cube.answers[name]) if name in cube.answers else None,
-            usd_per_1000_right=_usd_per_1000_right(cube, name, float(measured.abilities[m])),
+            usd_per_1000_right=figures.usd_per_1000_right(cube, m),
             latency_s=cube.spending[name].latency_s if name in cube.spending else None,
         )
         for m, name in enumerate(cube.models)
     ]
-
-
-def _usd_per_1000_right(cube: Cube, model: str, ability: float) -> float | None:
-    spent = cube.spending.get(model)
-    if spent is None or spent.usd_per_call is None or ability == 0:
-        return None
-    return 1000 * spent.usd_per_call / (ability / 100)
-
-
-def _thresholds(fluctuations: Floats, scale: Sequence[str]) -> Thresholds | None:
-    if len(fluctuations) < 2:
-        return None
-    q25, q50, q75 = map(float, cuts_of(fluctuations))
-    cuts = {grade: float(cut) for grade, cut in zip(scale, cuts_of(fluctuations, len(scale)), strict=False)}
-    return Thresholds(q25=q25, q50=q50, q75=q75, cuts=cuts if len(scale) > len(QUARTERS) else {})
 
 
 def _typical(variances: Floats | None) -> float | None:

@@ -1,4 +1,4 @@
-"""What an audit found, as `audit report --format json` prints it and as `report.json` keeps it.
+"""The findings of an audit, as `audit report --format json` prints them and as `report.json` keeps them.
 
 Figures are per cent right; spreads are in the same points. Nothing is computed here.
 """
@@ -32,7 +32,7 @@ class Worst(FrozenModel):
 
 
 class Adjusted(FrozenModel):
-    """The same model once each scenario's difficulty (its mean over the models) is taken out."""
+    """One model once each scenario's difficulty (its mean over the models) is taken out."""
 
     fluctuation: float
     grade: str | None
@@ -83,7 +83,7 @@ class Thresholds(FrozenModel):
 
 
 class Medians(FrozenModel):
-    """Where the quadrants meet."""
+    """The cohort's medians, where the quadrants meet."""
 
     ability: float
     fluctuation: float
@@ -100,7 +100,7 @@ class Shift(FrozenModel):
 
 
 class Neutrality(FrozenModel):
-    """Whether the scenarios are alike in difficulty. `means`: over the models, by scenario, in the audit's order.
+    """The tests whether the scenarios are alike in difficulty. `means`: over the models, by scenario, in order.
 
     `range` is largest less smallest mean; `trend_p` of a trend along the order (Mann and Kendall), `friedman_p` of any
     difference at all.
@@ -123,7 +123,7 @@ class Ranked(FrozenModel):
 
 
 class Regime(FrozenModel):
-    """Which model to take under a regime, best first; `note` says what the order goes by, or why there is none."""
+    """The models to take under a regime, best first; `note` says what the order goes by, or why there is none."""
 
     title: str
     note: str
@@ -139,11 +139,12 @@ class Carrier(FrozenModel):
 
 
 class Separation(FrozenModel):
-    """What it takes to tell two models' fluctuations apart (80 % power at 5 %).
+    """The effort to tell two models' fluctuations apart (80 % power at 5 %).
 
-    `p`: of the difference seen (Pitman and Morgan). `scenarios`: needed with as many questions as now, and
-    `scenarios_more_questions` with four times as many; None: no number up to 10,000 is enough. `questions`: needed with
-    the scenarios there are; None: no number is enough. The last two are None, too, where the noise is not known.
+    `p`: of the difference seen (Pitman and Morgan). `scenarios`: how many are needed with the questions there are, and
+    `scenarios_more_questions` with four times as many; None: no number up to 10,000 is enough. `questions`: how many
+    are needed with the scenarios there are; None: no number is enough. The last two are None where the noise is not
+    known, too.
     """
 
     stable: str
@@ -163,7 +164,7 @@ class BenchmarkUsed(FrozenModel):
 
 
 class AuditResult(FrozenModel):
-    """The whole of it."""
+    """The whole audit."""
 
     audit_version: int = AUDIT_VERSION
     cohort: list[str]
@@ -187,5 +188,5 @@ class AuditResult(FrozenModel):
 
 
 def read_audit(path: Path) -> AuditResult:
-    """Read an earlier audit's report.json; raises AuditError."""
+    """Read an earlier audit's report.json; raise AuditError when it is broken or of a newer version."""
     return read_versioned(AuditResult, path, "audit_version", AUDIT_VERSION, AuditError)

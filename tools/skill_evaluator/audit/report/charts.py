@@ -1,4 +1,4 @@
-"""The charts of an audit as SVG files: a finished result in, the paths of what was drawn out.
+"""The charts of an audit as SVG files: a finished result in, the paths of the files out.
 
 Its own module because the libraries that draw are an extra, and reports do without them until something is drawn.
 """
@@ -14,11 +14,11 @@ from skill_evaluator.runner.runs import slug
 
 INSTALL = "pip install 'skill-evaluator[charts]'"
 MAP, HEAT, NEUTRALITY, BOXES = "map.svg", "heat.svg", "neutrality.svg", "boxes.svg"
-_LONGEST = 60  # of a name, in a file's
+_LONGEST = 60  # characters of a benchmark in the name of a file
 
 
 def draw(result: AuditResult, folder: Path) -> list[Path]:
-    """Write every chart; raises AuditError where the extra is not installed, StorageError when the system refuses."""
+    """Write every chart; raise AuditError where the extra is not installed, StorageError when the system refuses."""
     try:
         from skill_evaluator.audit.report.map import benchmark_map, overall_map
         from skill_evaluator.audit.report.pictures import box_chart, heat_map, neutrality_chart
@@ -31,15 +31,15 @@ def draw(result: AuditResult, folder: Path) -> list[Path]:
         NEUTRALITY: neutrality_chart(result),
         BOXES: box_chart(result),
     }
-    names = map_names([one.name for one in result.used])
-    charts |= {name: benchmark_map(result, one.name) for name, one in zip(names, result.used, strict=True)}
+    names = map_names([used.name for used in result.used])
+    charts |= {name: benchmark_map(result, used.name) for name, used in zip(names, result.used, strict=True)}
     for name, chart in charts.items():
         replace_text(folder / name, svg(chart))
     return [folder / name for name in charts]
 
 
 def map_names(benchmarks: Sequence[str]) -> list[str]:
-    """The files of the benchmarks' maps, each of another name whatever the benchmarks are called.
+    """List the names of the benchmarks' maps, each different whatever the benchmarks are called.
 
     >>> map_names(["GPQA", "gpqa"])
     ['map-gpqa.svg', 'map-gpqa-2.svg']

@@ -26,6 +26,7 @@ from skill_evaluator.text import counted
 MOST_LABELS = 25  # beyond that only names that find room
 _WIDTH, _HEIGHT, _TALL = 780, 500, 680
 _ROOM = 0.06
+_INSET = 8  # of a quadrant's name
 _BAR = 1.5  # half the width of an interval's bar
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"
@@ -56,17 +57,17 @@ class _Ground:
 
 
 def overall_map(result: AuditResult) -> alt.LayerChart:
-    """Every model with its intervals, the quadrants, and what noise alone would give."""
+    """Draw every model with its intervals, the quadrants, and what noise alone would give."""
     shown = [
         _Point(
-            model=one.model,
-            grade=one.grade,
-            ability=one.ability,
-            fluctuation=one.fluctuation,
-            ability_ci95=one.ability_ci95,
-            fluctuation_ci95=one.fluctuation_ci95,
+            model=model.model,
+            grade=model.grade,
+            ability=model.ability,
+            fluctuation=model.fluctuation,
+            ability_ci95=model.ability_ci95,
+            fluctuation_ci95=model.fluctuation_ci95,
         )
-        for one in best_first(result)
+        for model in best_first(result)
     ]
     frame = _frame(shown, [result.noise_floor, result.noise_ceiling])
     noise = _noise(result, frame, shown, _quadrant_boxes(result, frame))
@@ -76,16 +77,16 @@ def overall_map(result: AuditResult) -> alt.LayerChart:
 
 
 def benchmark_map(result: AuditResult, benchmark: str) -> alt.LayerChart:
-    """The same on one benchmark; grades are the overall ones."""
+    """Draw every model on model benchmark; grades are the overall ones."""
     shown = [
         _Point(
-            model=one.model,
-            grade=one.grade,
-            ability=one.benchmarks[benchmark].ability,
-            fluctuation=one.benchmarks[benchmark].fluctuation,
+            model=model.model,
+            grade=model.grade,
+            ability=model.benchmarks[benchmark].ability,
+            fluctuation=model.benchmarks[benchmark].fluctuation,
         )
-        for one in best_first(result)
-        if benchmark in one.benchmarks
+        for model in best_first(result)
+        if benchmark in model.benchmarks
     ]
     heading = title(f"Ability and fluctuation on {visible(benchmark)}", "Grades are those over all benchmarks.")
     return _chart(result, _frame(shown, []), _Ground(layers=[], boxes=[]), shown).properties(title=heading)
@@ -95,7 +96,7 @@ def _legend(result: AuditResult, shown: Sequence[_Point]) -> str:
     words = ["Lower right is better."]
     if result.medians is not None:
         words.append("Grey lines: medians of the models.")
-    if any(one.ability_ci95 or one.fluctuation_ci95 for one in shown):
+    if any(point.ability_ci95 or point.fluctuation_ci95 for point in shown):
         words.append("Bars: 95 % intervals.")
     if len(shown) > MOST_LABELS:
         words.append("Names without room are left out; the table has them all.")
@@ -103,9 +104,9 @@ def _legend(result: AuditResult, shown: Sequence[_Point]) -> str:
 
 
 def _frame(shown: Sequence[_Point], lines: Sequence[float | None]) -> Frame:
-    """All of it fits: points, intervals and lines; fluctuation from nothing."""
-    across = [one.ability for one in shown] + [end for one in shown for end in one.ability_ci95 or ()]
-    up = [one.fluctuation for one in shown] + [end for one in shown for end in one.fluctuation_ci95 or ()]
+    """Return a frame that points, intervals and lines fit into; fluctuation begins at 0."""
+    across = [point.ability for point in shown] + [end for point in shown for end in point.ability_ci95 or ()]
+    up = [point.fluctuation for point in shown] + [end for point in shown for end in point.fluctuation_ci95 or ()]
     highest = max([*up, *(line for line in lines if line is not None)], default=1.0) or 1.0
     low, high = min(across, default=0.0), max(across, default=100.0)
     room = max((high - low) * _ROOM, 1.0)
@@ -116,7 +117,7 @@ def _frame(shown: Sequence[_Point], lines: Sequence[float | None]) -> Frame:
 
 
 def _quadrants(result: AuditResult, frame: Frame) -> list[Any]:
-    """Lines at the medians, a tint where it is best, and the names in the corners."""
+    """Draw lines at the medians, a tint where it is best, and the names in the corners."""
     if result.medians is None:
         return []
     middle = {"x": result.medians.ability, "y": result.medians.fluctuation}
@@ -127,27 +128,26 @@ def _quadrants(result: AuditResult, frame: Frame) -> list[Any]:
         .encode(x=frame.x("left"), x2="right", y=frame.y("low"), y2="high")
     )
     lines = drawn_from([middle])
+    corners = []
+    for (side, end), name in _CORNERS.items():
+        left, top = (
+            _INSET if side == "left" else frame.width - _INSET,
+            _INSET if end == "top" else frame.height - _INSET,
+        )
+        x, y = frame.value(left, top)
+        look = {"align": side, "baseline": end, "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
+        layer = drawn_from([{"x": x, "y": y, "name": name}]).mark_text(**look)
+        corners.append(layer.encode(frame.x("x"), frame.y("y"), text="name:N"))
     return [
         tint,
         lines.mark_rule(color=GREY, strokeWidth=1).encode(x=frame.x("x")),
         lines.mark_rule(color=GREY, strokeWidth=1).encode(y=frame.y("y")),
-        *(_corner(frame, side, end, name) for (side, end), name in _CORNERS.items()),
+        *corners,
     ]
 
 
-def _corner(frame: Frame, side: str, end: str, name: str) -> Any:
-    inset = 8
-    x, y = frame.value(
-        inset if side == "left" else frame.width - inset, inset if end == "top" else frame.height - inset
-    )
-    look = {"align": side, "baseline": end, "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
-    return (
-        drawn_from([{"x": x, "y": y, "name": name}]).mark_text(**look).encode(frame.x("x"), frame.y("y"), text="name:N")
-    )
-
-
 def _noise(result: AuditResult, frame: Frame, shown: Sequence[_Point], avoid: Sequence[Box]) -> _Ground:
-    """Lines with their words above them, where they cover least."""
+    """Draw lines with their words above them, where they cover least."""
     layers: list[Any] = []
     boxes = list(avoid)
     for name, value, dash in (
@@ -158,7 +158,7 @@ def _noise(result: AuditResult, frame: Frame, shown: Sequence[_Point], avoid: Se
             continue
         words = f"{name} {points(value)}"
         taken = [*boxes, *_bar_boxes(frame, shown)]
-        boxes.append(word_box(frame, words, value, [(one.ability, one.fluctuation) for one in shown], taken))
+        boxes.append(word_box(frame, words, value, [(point.ability, point.fluctuation) for point in shown], taken))
         line = drawn_from([{"y": value, "x": frame.value(boxes[-1][0], 0)[0], "name": words}])
         look = {"align": "left", "baseline": "bottom", "dx": 4, "dy": -3, "fontSize": FONT_SIZE, "color": WARNING}
         layers += [
@@ -170,17 +170,31 @@ def _noise(result: AuditResult, frame: Frame, shown: Sequence[_Point], avoid: Se
 
 def _chart(result: AuditResult, frame: Frame, ground: _Ground, shown: Sequence[_Point]) -> alt.LayerChart:
     colour, shape = _graded(result, shown)
-    named = [Named(name=short_name(one.model), at=(one.ability, one.fluctuation)) for one in shown]
+    named = [Named(name=short_name(point.model), at=(point.ability, point.fluctuation)) for point in shown]
     avoid = [*ground.boxes, *_bar_boxes(frame, shown)]
     written = names(frame, named, avoid, drop=len(shown) > MOST_LABELS)
-    layers = [*ground.layers, *_bars(frame, shown, colour), _points(frame, shown, colour, shape), *written]
+    look = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MOST_LABELS else 0.22, "aria": False}
+    across = drawn_from([{**_row(point), **_ends(point.ability_ci95)} for point in shown if point.ability_ci95])
+    up = drawn_from([{**_row(point), **_ends(point.fluctuation_ci95)} for point in shown if point.fluctuation_ci95])
+    marks = drawn_from([_row(point) for point in shown]).mark_point(
+        filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8
+    )
+    words = alt.Description("said:N")  # for those who do not see it, and for names without room
+    x, y = frame.x("ability"), frame.y("fluctuation")
+    layers = [
+        *ground.layers,
+        across.mark_rule(**look).encode(x=frame.x("low"), x2="high", y=y, color=colour),
+        up.mark_rule(**look).encode(x=x, y=frame.y("low"), y2="high", color=colour),
+        marks.encode(x=x, y=y, color=colour, shape=shape, description=words),
+        *written,
+    ]
     return alt.layer(*layers).properties(width=frame.width, height=frame.height)
 
 
 def _graded(result: AuditResult, shown: Sequence[_Point]) -> tuple[alt.Color, alt.Shape]:
-    """Colour and shape by grade; the legend only where there are grades."""
+    """Return colour and shape by grade; a legend only where there are grades."""
     given = [visible(grade) for grade in grades(result)]
-    if any(one.grade is None for one in shown):
+    if any(point.grade is None for point in shown):
         given = [*given, _UNGRADED]
     colours, shapes = grade_scales(given)
     legend = grade_legend() if given != [_UNGRADED] else None
@@ -190,40 +204,22 @@ def _graded(result: AuditResult, shown: Sequence[_Point]) -> tuple[alt.Color, al
     )
 
 
-def _bars(frame: Frame, shown: Sequence[_Point], colour: alt.Color) -> list[Any]:
-    look = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MOST_LABELS else 0.22, "aria": False}
-    across = drawn_from([{**_row(one), **_ends(one.ability_ci95)} for one in shown if one.ability_ci95])
-    up = drawn_from([{**_row(one), **_ends(one.fluctuation_ci95)} for one in shown if one.fluctuation_ci95])
-    return [
-        across.mark_rule(**look).encode(x=frame.x("low"), x2="high", y=frame.y("fluctuation"), color=colour),
-        up.mark_rule(**look).encode(x=frame.x("ability"), y=frame.y("low"), y2="high", color=colour),
-    ]
-
-
 def _ends(interval: Interval) -> dict[str, float]:
     return {"low": interval[0], "high": interval[1]}
 
 
-def _points(frame: Frame, shown: Sequence[_Point], colour: alt.Color, shape: alt.Shape) -> Any:
-    said = alt.Description("said:N")  # for those who do not see it, and for names without room
-    marks = drawn_from([_row(one) for one in shown]).mark_point(
-        filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8
-    )
-    return marks.encode(x=frame.x("ability"), y=frame.y("fluctuation"), color=colour, shape=shape, description=said)
-
-
-def _row(one: _Point) -> dict[str, Any]:
-    said = f"{visible(one.model)}: ability {points(one.ability)}, fluctuation {points(one.fluctuation)}"
+def _row(point: _Point) -> dict[str, Any]:
+    words = f"{visible(point.model)}: ability {points(point.ability)}, fluctuation {points(point.fluctuation)}"
     return {
-        "ability": one.ability,
-        "fluctuation": one.fluctuation,
-        "grade": _UNGRADED if one.grade is None else visible(one.grade),
-        "said": said if one.grade is None else f"{said}, grade {visible(one.grade)}",
+        "ability": point.ability,
+        "fluctuation": point.fluctuation,
+        "grade": _UNGRADED if point.grade is None else visible(point.grade),
+        "said": words if point.grade is None else f"{words}, grade {visible(point.grade)}",
     }
 
 
 def _quadrant_boxes(result: AuditResult, frame: Frame) -> list[Box]:
-    """The medians' lines and the quadrants' names."""
+    """Return the boxes of the medians' lines and the quadrants' names."""
     if result.medians is None:
         return []
     x, y = frame.pixel(result.medians.ability, result.medians.fluctuation)
@@ -237,14 +233,14 @@ def _quadrant_boxes(result: AuditResult, frame: Frame) -> list[Box]:
 
 def _bar_boxes(frame: Frame, shown: Sequence[_Point]) -> list[Box]:
     boxes = []
-    for one in shown:
-        middle = frame.pixel(one.ability, one.fluctuation)
-        boxes += [_between(middle, frame.pixel(ability, one.fluctuation)) for ability in one.ability_ci95 or ()]
-        boxes += [_between(middle, frame.pixel(one.ability, spread)) for spread in one.fluctuation_ci95 or ()]
+    for point in shown:
+        middle = frame.pixel(point.ability, point.fluctuation)
+        boxes += [_between(middle, frame.pixel(ability, point.fluctuation)) for ability in point.ability_ci95 or ()]
+        boxes += [_between(middle, frame.pixel(point.ability, spread)) for spread in point.fluctuation_ci95 or ()]
     return boxes
 
 
-def _between(one: Place, other: Place) -> Box:
-    left, right = sorted((one[0], other[0]))
-    top, bottom = sorted((one[1], other[1]))
+def _between(first: Place, second: Place) -> Box:
+    left, right = sorted((first[0], second[0]))
+    top, bottom = sorted((first[1], second[1]))
     return left - _BAR, top - _BAR, right + _BAR, bottom + _BAR

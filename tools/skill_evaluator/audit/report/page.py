@@ -3,10 +3,11 @@
 A finished result in, Markdown out; nothing in it that came from outside is taken for mark-up.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from skill_evaluator.audit.findings.advice import is_settled
-from skill_evaluator.audit.findings.results import AuditResult, ModelAudit, Regime
+from skill_evaluator.audit.findings.results import AuditResult, ModelAudit
 from skill_evaluator.audit.report.charts import BOXES, HEAT, MAP, NEUTRALITY, map_names
 from skill_evaluator.audit.report.sheets import (
     adjusted_sheet,
@@ -32,14 +33,14 @@ from skill_evaluator.audit.report.wording import (
     with_interval,
 )
 from skill_evaluator.display.safe_text import code_span, prose
-from skill_evaluator.display.sheets import Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.sheets import Format, markdown_table, print_result
 from skill_evaluator.text import counted
 
 _MOST_RANKED, _MOST_CASES, _MOST_NAMED = 10, 10, 5
 
 
 def print_audit(result: AuditResult, form: Format) -> None:
-    """Write it to stdout; a page that is printed has no charts beside it."""
+    """Print an audit to stdout; a page that is printed has no charts beside it."""
     print_result(
         form,
         json=lambda: result.model_dump(mode="json"),
@@ -49,7 +50,7 @@ def print_audit(result: AuditResult, form: Format) -> None:
 
 
 def audit_markdown(result: AuditResult, *, charts: bool = True) -> str:
-    """The page; with `charts` it shows those that `audit_charts.draw` writes to the folder `charts` beside it."""
+    """Return the page; with `charts` it shows the files that `charts.draw` writes to the folder `charts` beside it."""
     blocks = [
         *_conclusions(result, charts),
         *_grounds(result),
@@ -65,7 +66,14 @@ def audit_markdown(result: AuditResult, *, charts: bool = True) -> str:
 def _conclusions(result: AuditResult, charts: bool) -> Iterator[str]:
     yield "## Stability audit"
     yield headline(result)
-    yield _image(charts, MAP, _map_words(result))
+    abilities = [model.ability for model in result.models]
+    fluctuations = [model.fluctuation for model in result.models]
+    ranges = (
+        f"ability {points(min(abilities))} to {points(max(abilities))}, "
+        f"fluctuation {points(min(fluctuations))} to {points(max(fluctuations))}"
+    )
+    axes = "ability across and fluctuation up"
+    yield _image(charts, MAP, f"Map of {counted(len(result.models), 'model')}, {axes}: {ranges}")
     yield markdown_table(model_sheet(result))
     yield (
         "Ability: % right, mean over the scenarios; fluctuation: its spread over them, in points; in brackets 95 % "
@@ -76,70 +84,60 @@ def _conclusions(result: AuditResult, charts: bool) -> Iterator[str]:
 
 
 def headline(result: AuditResult) -> str:
-    """Which model is the safe default, and how clear that is."""
-    safe = [one for one in best_first(result) if one.quadrant == "safe default"]
+    """Say which model is the safe default, and how clear that is."""
+    safe = [model for model in best_first(result) if model.quadrant == "safe default"]
     among = f"Grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit."
     if result.medians is None:
         return f"**No model is called a safe default**: without medians there are no quadrants. {among}"
     if not safe:
         return f"**No model is a safe default**: none is both among the abler and among the steadier half. {among}"
     first, *others = safe
-    sentences = [f"**{code_span(first.model)} is the safe default**: {_figures(first)}.", _certainty(first)]
+    figures = (
+        f"ability {with_interval(first.ability, first.ability_ci95)}, "
+        f"fluctuation {with_interval(first.fluctuation, first.fluctuation_ci95)}; "
+        f"in its worst scenario, {code_span(first.worst.scenario)}, it is {points(first.worst.drop)} points below"
+    )
+    sentences = [f"**{code_span(first.model)} is the safe default**: {figures}.", _certainty(first)]
     if others:
-        named = [f"{code_span(one.model)}{_grade_in_brackets(one)}" for one in others[:_MOST_NAMED]]
+        named = [f"{code_span(model.model)}{_grade_in_brackets(model)}" for model in others[:_MOST_NAMED]]
         more = [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
         sentences.append(f"Safe defaults as well: {', '.join([*named, *more])}.")
     return " ".join([*filter(None, sentences), among])
 
 
-def _figures(one: ModelAudit) -> str:
-    ability = f"ability {with_interval(one.ability, one.ability_ci95)}"
-    fluctuation = f"fluctuation {with_interval(one.fluctuation, one.fluctuation_ci95)}"
-    worst = f"in its worst scenario, {code_span(one.worst.scenario)}, it is {points(one.worst.drop)} points below"
-    return f"{ability}, {fluctuation}; {worst}"
-
-
-def _certainty(one: ModelAudit) -> str:
-    likely = one.odds
-    if one.grade is None:
+def _certainty(model: ModelAudit) -> str:
+    if model.grade is None:
         return ""
-    if likely is None:
-        return f"Its grade is {code_span(one.grade)}; how sure that is, is not known."
-    clear = "settled" if is_settled(one) else "not settled: its true fluctuation may well belong to another"
-    return f"Its grade, {code_span(one.grade)}, has a probability of {likelihood(likely)} and is {clear}."
+    if model.odds is None:
+        return f"Its grade is {code_span(model.grade)}; how sure that is, is not known."
+    clear = "settled" if is_settled(model) else "not settled: its true fluctuation may well belong to another"
+    return f"Its grade, {code_span(model.grade)}, has a probability of {likelihood(model.odds)} and is {clear}."
 
 
-def _grade_in_brackets(one: ModelAudit) -> str:
-    likely = one.odds
-    if one.grade is None:
+def _grade_in_brackets(model: ModelAudit) -> str:
+    if model.grade is None:
         return ""
-    return f" ({code_span(one.grade)}{'' if likely is None else f', {likelihood(likely)}'})"
-
-
-def _map_words(result: AuditResult) -> str:
-    across = [one.ability for one in result.models]
-    up = [one.fluctuation for one in result.models]
-    range_words = (
-        f"ability {points(min(across))} to {points(max(across))}, fluctuation {points(min(up))} to {points(max(up))}"
-    )
-    return f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up: {range_words}"
+    return f" ({code_span(model.grade)}{'' if model.odds is None else f', {likelihood(model.odds)}'})"
 
 
 def _grounds(result: AuditResult) -> Iterator[str]:
     yield "### What the grades rest on"
     yield f"- {prose(threshold_words(result))}\n- {cohort_words(result)}"
-    if any(one.grade_probability for one in result.models):
+    if any(model.grade_probability for model in result.models):
         yield "Probability of each grade:"
-        yield markdown_table(_coded(probability_sheet(result)))
-    yield "\n".join(f"- warning: {prose(one)}" for one in result.warnings)
+        odds = probability_sheet(result)
+        columns = [odds.columns[0], *(code_span(grade) for grade in odds.columns[1:])]
+        yield markdown_table(replace(odds, columns=columns, numbers=frozenset(columns[1:])))
+    yield "\n".join(f"- warning: {prose(warning)}" for warning in result.warnings)
 
 
 def _scenarios(result: AuditResult, charts: bool) -> Iterator[str]:
     models, scenarios = counted(len(result.models), "model"), counted(len(result.scenarios), "scenario")
     yield "### Scenarios"
     yield _image(charts, HEAT, f"Heat map of {models} in {scenarios}: each score against the model's ability")
-    scores = score_sheet(result, [code_span(name) for name in result.scenarios])
-    yield _folded("Score of each model in each scenario, % right", scores)
+    scores = markdown_table(score_sheet(result, [code_span(name) for name in result.scenarios]))
+    summary = "Score of each model in each scenario, % right"
+    yield f"<details><summary>{summary}</summary>\n\n{scores}\n</details>"
     yield f"Are the scenarios alike? {neutrality_words(result.neutrality, prose)}."
     means = result.neutrality.means
     ends = f", from {points(min(means))} to {points(max(means))}" if means else ""
@@ -152,11 +150,11 @@ def _scenarios(result: AuditResult, charts: bool) -> Iterator[str]:
 
 
 def _benchmarks(result: AuditResult, charts: bool) -> Iterator[str]:
-    names = [one.name for one in result.used]
+    names = [benchmark.name for benchmark in result.used]
     yield "### Benchmarks"
     yield "Share: of the variance of the model's score over the scenarios."
     yield markdown_table(benchmark_sheet(result, [code_span(name) for name in names]))
-    if any(one.answers for one in result.models):
+    if any(model.answers for model in result.models):
         yield "What became of the answers; unparseable, refused and truncated ones count as wrong:"
         yield markdown_table(answer_sheet(result))
     for name, file in zip(names, map_names(names), strict=True):
@@ -192,34 +190,28 @@ def _choices(result: AuditResult) -> Iterator[str]:
         yield "### Which model to take"
     for regime in result.regimes.values():
         yield f"**{prose(regime.title)}**: {prose(regime.note)}" if regime.note else f"**{prose(regime.title)}**"
-        yield _ranking(regime)
-
-
-def _ranking(regime: Regime) -> str:
-    ranked = regime.ranked[:_MOST_RANKED]
-    lines = [f"{place}. {code_span(one.model)}: {prose(one.reason)}" for place, one in enumerate(ranked, 1)]
-    more = len(regime.ranked) - len(ranked)
-    return "\n".join([*lines, *([f"\n… and {more} more"] if more else [])])
+        ranked = regime.ranked[:_MOST_RANKED]
+        lines = [f"{place}. {code_span(item.model)}: {prose(item.reason)}" for place, item in enumerate(ranked, 1)]
+        if len(regime.ranked) > len(ranked):
+            lines.append(f"\n… and {len(regime.ranked) - len(ranked)} more")
+        yield "\n".join(lines)
 
 
 def _method(result: AuditResult) -> Iterator[str]:
     replicates = "not known" if result.replicates is None else f"{result.replicates:,}"
+    resampled = "scenarios and cases" if result.resampled == "both" else result.resampled
     facts = [
         f"models: {_list(result.cohort)}",
         f"scenarios: {_list(result.scenarios)}",
         f"answers to a question (replicates): {replicates}",
         f"left out of what was measured: {'nothing' if result.treatment is None else prose(result.treatment)}",
-        f"intervals: as if other {_resampled(result)} had been drawn",
+        f"intervals: as if other {resampled} had been drawn",
     ]
-    if any(one.grade_probability for one in result.models):
+    if any(model.grade_probability for model in result.models):
         facts.append(f"odds of the grades: from {result.draws:,} draws of the models' true fluctuations")
     yield "### How it was computed"
     yield "\n".join(f"- {fact}" for fact in facts)
     yield markdown_table(used_sheet(result))
-
-
-def _resampled(result: AuditResult) -> str:
-    return "scenarios and cases" if result.resampled == "both" else result.resampled
 
 
 def _list(names: Iterable[str]) -> str:
@@ -228,13 +220,3 @@ def _list(names: Iterable[str]) -> str:
 
 def _image(charts: bool, file: str, words: str) -> str:
     return f"![{words}](charts/{file})" if charts else ""
-
-
-def _folded(title: str, sheet: Sheet) -> str:
-    return f"<details><summary>{title}</summary>\n\n{markdown_table(sheet)}\n</details>"
-
-
-def _coded(sheet: Sheet) -> Sheet:
-    """The same with its headings, which are grades, as code."""
-    columns: Sequence[str] = [sheet.columns[0], *(code_span(name) for name in sheet.columns[1:])]
-    return Sheet(columns=columns, rows=sheet.rows, numbers=frozenset(columns[1:]))

@@ -29,8 +29,8 @@ _PALE = 0.6  # of the largest deviation: beyond it the text is white
 
 
 def heat_map(result: AuditResult) -> Any:
-    """Every score, coloured by how far it is from the model's ability."""
-    rows = [row for one in ablest_first(result) for row in _cells(one)]
+    """Draw every score, coloured by how far it is from the model's ability."""
+    rows = [row for model in ablest_first(result) for row in _cells(model)]
     most = max((abs(row["deviation"]) for row in rows), default=0.0) or 1.0
     rows = [{**row, "pale": abs(row["deviation"]) > _PALE * most} for row in rows]
     width = _cell_width(result) * len(result.scenarios)
@@ -54,30 +54,30 @@ def heat_map(result: AuditResult) -> Any:
     return alt.layer(squares, text).properties(width=width, height=height, title=heading)
 
 
-def _cells(one: ModelAudit) -> list[dict[str, Any]]:
+def _cells(model: ModelAudit) -> list[dict[str, Any]]:
     return [
         {
-            "model": name_text(one.model),
+            "model": name_text(model.model),
             "scenario": name_text(scenario),
             "score": points(score, 1),
-            "deviation": score - one.ability,
-            "said": f"{visible(one.model)} in {visible(scenario)}: {points(score, 1)}",
+            "deviation": score - model.ability,
+            "said": f"{visible(model.model)} in {visible(scenario)}: {points(score, 1)}",
         }
-        for scenario, score in one.scenarios.items()
+        for scenario, score in model.scenarios.items()
     ]
 
 
 def neutrality_chart(result: AuditResult) -> Any:
-    """The mean over the models by scenario, against the models' own deviations; significant shifts marked."""
-    rows = [row for one in result.models for row in _cells(one)]
+    """Draw the mean over the models by scenario, against the models' own deviations; mark significant shifts."""
+    rows = [row for model in result.models for row in _cells(model)]
     means = _means(result)
     width = max(_NARROWEST, _cell_width(result) * len(result.scenarios))
     x = alt.X("scenario:N", sort=_scenarios(result), title="scenario", axis=_scenario_axis(result, "bottom"))
     up = "points from a model's ability"
     y = alt.Y("deviation:Q", title=up, axis=alt.Axis(format="+.1f"))
     line = drawn_from(means).encode(x=x, y=y)
-    ends = {"low": min(one["deviation"] for one in means), "high": max(one["deviation"] for one in means)}
-    marked = drawn_from([one for one in means if one["significant"]]).encode(x=x, y=y)
+    ends = {"low": min(mean["deviation"] for mean in means), "high": max(mean["deviation"] for mean in means)}
+    marked = drawn_from([mean for mean in means if mean["significant"]]).encode(x=x, y=y)
     layers = [
         drawn_from([ends])
         .mark_rect(color=_BLUE, opacity=0.13, aria=False)
@@ -89,52 +89,49 @@ def neutrality_chart(result: AuditResult) -> Any:
         marked.mark_point(filled=True, shape="diamond", color=WARNING, size=170, opacity=1, aria=False),
     ]
     for side, shown in (
-        (-14, [one for one in means if one["deviation"] >= 0]),
-        (14, [one for one in means if one["deviation"] < 0]),
+        (-14, [mean for mean in means if mean["deviation"] >= 0]),
+        (14, [mean for mean in means if mean["deviation"] < 0]),
     ):
         look = {"dy": side, "fontSize": FONT_SIZE, "fontWeight": "bold"}
         text = drawn_from(shown).encode(x=x, y=y, text="mean:N")
         layers += [text.mark_text(**look, stroke="white", strokeWidth=3, aria=False), text.mark_text(**look, color=INK)]
-    heading = title("Are the scenarios alike?", *_neutrality_words(result), width=width)
+    neutrality = result.neutrality
+    also = "; diamond: a shift beyond chance" if any(shift.significant for shift in neutrality.shifts) else ""
+    legend = "Line: mean over the models, in % right; grey: each model; band: the range of the means, "
+    remarks = visible(neutrality.verdict), f"{legend}{points(neutrality.range)} points{also}."
+    heading = title("Are the scenarios alike?", *remarks, width=width)
     return alt.layer(*layers).properties(width=width, height=320, title=heading)
 
 
 def _means(result: AuditResult) -> list[dict[str, Any]]:
+    """Return the mean over the models in each scenario, one row a scenario."""
     middle = sum(result.neutrality.means) / len(result.neutrality.means)
-    shifts = {one.scenario: one for one in result.neutrality.shifts}
+    shifts = {shift.scenario: shift for shift in result.neutrality.shifts}
     rows = []
     for scenario, mean in zip(result.scenarios, result.neutrality.means, strict=True):
         shift = shifts.get(scenario)
-        said = f"{visible(scenario)}: mean {points(mean)}"
+        words = f"{visible(scenario)}: mean {points(mean)}"
         rows.append(
             {
                 "scenario": name_text(scenario),
                 "deviation": mean - middle,
                 "mean": points(mean, 1),
                 "significant": shift is not None and shift.significant,
-                "said": said if shift is None else f"{said}, q {probability(shift.q)}",
+                "said": words if shift is None else f"{words}, q {probability(shift.q)}",
             }
         )
     return rows
 
 
-def _neutrality_words(result: AuditResult) -> list[str]:
-    found = result.neutrality
-    marks = "Line: mean over the models, in % right; grey: each model; band: the range of the means, "
-    shifted = any(one.significant for one in found.shifts)
-    also = "; diamond: a shift beyond chance" if shifted else ""
-    return [visible(found.verdict), f"{marks}{points(found.range)} points{also}."]
-
-
 def box_chart(result: AuditResult) -> Any:
-    """The spread of each model over the scenarios; the ablest on top."""
+    """Draw the spread of each model over the scenarios; the ablest is on top."""
     rows = [
-        {**row, "own": score, "grade": "" if one.grade is None else visible(one.grade)}
-        for one in result.models
-        for row, score in zip(_cells(one), one.scenarios.values(), strict=True)
+        {**row, "own": score, "grade": "" if model.grade is None else visible(model.grade)}
+        for model in result.models
+        for row, score in zip(_cells(model), model.scenarios.values(), strict=True)
     ]
     given = [visible(grade) for grade in grades(result)]
-    plain = any(one.grade is None for one in result.models)
+    plain = any(model.grade is None for model in result.models)
     colours, _ = grade_scales([*given, ""] if plain else given)
     base = drawn_from(rows).encode(
         x=alt.X("own:Q", title="% right in a scenario", scale=alt.Scale(zero=False)),
@@ -159,7 +156,7 @@ def box_chart(result: AuditResult) -> Any:
 
 
 def _models(result: AuditResult) -> list[str]:
-    return [name_text(one.model) for one in ablest_first(result)]
+    return [name_text(model.model) for model in ablest_first(result)]
 
 
 def _scenarios(result: AuditResult) -> list[str]:
@@ -171,7 +168,7 @@ def _cell_width(result: AuditResult) -> int:
 
 
 def _scenario_axis(result: AuditResult, orient: Any) -> alt.Axis:
-    """Names upright where each fits above its column, else aslant."""
+    """Return an axis of names, upright where each fits above its column, else aslant."""
     widest = max((text_width(name) for name in _scenarios(result)), default=0.0)
     return _names(orient, 0 if widest < _cell_width(result) else -40)
 

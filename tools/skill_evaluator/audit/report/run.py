@@ -1,4 +1,4 @@
-"""What became of an audit's calls, model by model, for people: a table on a terminal, Markdown, or JSON."""
+"""The calls of an audit, counted by what became of them, model by model: a table on a terminal, Markdown, or JSON."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -27,12 +27,12 @@ class AuditRun:
 
 
 def print_audit_runs(audit: AuditManifest, runs: Sequence[AuditRun], form: Format) -> None:
-    """Write it to stdout."""
+    """Print the runs of an audit to stdout."""
     print_result(
         form,
         json=lambda: {"audit": audit.id, "runs": [_as_json(run) for run in runs]},
         markdown=lambda: _markdown(audit, runs),
-        text=lambda: _text(runs),
+        text=lambda: _text_pieces(runs),
     )
 
 
@@ -41,37 +41,38 @@ def _markdown(audit: AuditManifest, runs: Sequence[AuditRun]) -> str:
     return "\n".join([f"## Audit {code_span(audit.id)}\n", markdown_table(_sheet(runs)), *notes])
 
 
-def _text(runs: Sequence[AuditRun]) -> Iterator[Sheet | Text]:
+def _text_pieces(runs: Sequence[AuditRun]) -> Iterator[Sheet | Text]:
     yield _sheet(runs)
-    for one in runs:
-        if one.stopped:
-            yield Text(visible(f"{one.model_id} stopped: {one.stopped}"), style="yellow")
+    for run in runs:
+        if run.stopped:
+            yield Text(visible(f"{run.model_id} stopped: {run.stopped}"), style="yellow")
 
 
 def _sheet(runs: Sequence[AuditRun]) -> Sheet:
-    return Sheet(columns=_COLUMNS, rows=[_cells(one) for one in runs], numbers=frozenset(_COLUMNS[1:]))
-
-
-def _cells(run: AuditRun) -> tuple[Cell, ...]:
-    tally = run.tally
-    kinds = dict(tally.outcomes)
-    scored, unparseable = kinds.pop("scored", 0), kinds.pop("unparseable", 0)
-    by_the_model = sum(kinds.pop(kind, 0) for kind in _OF_THE_MODEL)
-    counts = (tally.planned, scored, unparseable, by_the_model, sum(kinds.values()), tally.unmade)
-    return (
-        Cell(run.model_id if run.shard is None else f"{run.model_id} {run.shard}", code=True),
-        *(Cell(f"{count:,}") for count in counts),
-        Cell("unknown" if tally.cost_usd is None else f"${tally.cost_usd:,.4f}"),
-        Cell("–" if tally.latency_s is None else f"{tally.latency_s:.2f}"),
-    )
+    rows = []
+    for run in runs:
+        tally, others = run.tally, dict(run.tally.outcomes)
+        scored, unparseable = others.pop("scored", 0), others.pop("unparseable", 0)
+        by_the_model = sum(others.pop(kind, 0) for kind in _OF_THE_MODEL)
+        counts = (tally.planned, scored, unparseable, by_the_model, sum(others.values()), tally.unmade)
+        rows.append(
+            [
+                Cell(run.model_id if run.shard is None else f"{run.model_id} {run.shard}", code=True),
+                *(Cell(f"{count:,}") for count in counts),
+                Cell("unknown" if tally.cost_usd is None else f"${tally.cost_usd:,.4f}"),
+                Cell("–" if tally.latency_s is None else f"{tally.latency_s:.2f}"),
+            ]
+        )
+    return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[1:]))
 
 
 def _as_json(run: AuditRun) -> dict[str, Any]:
-    tally = asdict(run.tally) | {"failures": run.tally.failures, "not_asked": run.tally.unmade}
     return {
         "model_id": run.model_id,
         "shard": run.shard,
         "complete": run.complete,
         "stopped": run.stopped,
-        **tally,
+        **asdict(run.tally),
+        "failures": run.tally.failures,
+        "not_asked": run.tally.unmade,
     }

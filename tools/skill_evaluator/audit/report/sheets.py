@@ -1,6 +1,6 @@
-"""The tables of an audit, for a terminal and a page: a finished result in, sheets out.
+"""The tables of an audit, and what a terminal shows of it: a finished result in, sheets out.
 
-An audit for a terminal: the models in one table, then what the grades rest on, and what to beware of.
+A terminal shows the models in one table, then what the grades rest on, which model to take, and what to beware of.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from skill_evaluator.audit.findings.results import AuditResult, Carrier, ModelAudit, Regime
+from skill_evaluator.audit.findings.results import AuditResult, Carrier, ModelAudit
 from skill_evaluator.audit.report.wording import (
     ablest_first,
     best_first,
@@ -29,186 +29,178 @@ from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.records.strict_score import ANSWERED, SCORED
 
 _ENOUGH = ("scenarios", "scenarios, 4 × the questions", "questions, these scenarios")
+_MOST_RANKED = 3
 Column = tuple[str, Callable[[ModelAudit], Cell]]
 _STYLES = {"safe default": "bold green", "avoid": "bold red", "strong but scenario-fragile": "yellow"}
 _WORDS = frozenset({"model", "grade", "quadrant", "worst scenario", "worst in", "adjusted grade", "corrected grade"})
 
 
 def model_sheet(result: AuditResult) -> Sheet:
-    """Every model, the best grade first, with cost and latency where they are known."""
+    """Show every model, the best grade first, with cost and latency where they are known."""
     columns: list[Column] = [
         ("model", _name),
-        ("ability", lambda one: Cell(with_interval(one.ability, one.ability_ci95))),
-        ("fluctuation", lambda one: Cell(with_interval(one.fluctuation, one.fluctuation_ci95))),
-        ("grade", lambda one: _said(one.grade)),
-        ("P(grade)", lambda one: Cell(likelihood(one.odds))),
-        ("corrected", lambda one: Cell(points(one.corrected))),
+        ("ability", lambda model: Cell(with_interval(model.ability, model.ability_ci95))),
+        ("fluctuation", lambda model: Cell(with_interval(model.fluctuation, model.fluctuation_ci95))),
+        ("grade", lambda model: _grade(model.grade)),
+        ("P(grade)", lambda model: Cell(likelihood(model.odds))),
+        ("corrected", lambda model: Cell(points(model.corrected))),
         ("quadrant", _quadrant),
         ("worst scenario", _worst),
-        ("drop", lambda one: Cell(points(one.worst.drop))),
+        ("drop", lambda model: Cell(points(model.worst.drop))),
     ]
-    if any(one.usd_per_1000_right is not None for one in result.models):
-        columns.append(("$ per 1,000 right", lambda one: Cell(_amount(one.usd_per_1000_right, "{:,.4f}"))))
-    if any(one.latency_s is not None for one in result.models):
-        columns.append(("latency", lambda one: Cell(_amount(one.latency_s, "{:.2f} s"))))
+    if any(model.usd_per_1000_right is not None for model in result.models):
+        columns.append(("$ per 1,000 right", lambda model: Cell(_amount(model.usd_per_1000_right, "{:,.4f}"))))
+    if any(model.latency_s is not None for model in result.models):
+        columns.append(("latency", lambda model: Cell(_amount(model.latency_s, "{:.2f} s"))))
     return _by_model(columns, best_first(result))
 
 
 def narrow_sheet(result: AuditResult) -> Sheet:
-    """The same for a terminal of 120 columns: fewer digits and shorter headings."""
+    """Show every model on a terminal of 120 columns: fewer digits and shorter headings."""
     columns: list[Column] = [
         ("model", _name),
-        ("ability", lambda one: Cell(close_interval(one.ability, one.ability_ci95, 2))),
-        ("fluctuation", lambda one: Cell(close_interval(one.fluctuation, one.fluctuation_ci95, 2))),
-        ("grade", lambda one: _said(one.grade)),
-        ("P", lambda one: Cell(likelihood(one.odds))),
+        ("ability", lambda model: Cell(close_interval(model.ability, model.ability_ci95, 2))),
+        ("fluctuation", lambda model: Cell(close_interval(model.fluctuation, model.fluctuation_ci95, 2))),
+        ("grade", lambda model: _grade(model.grade)),
+        ("P", lambda model: Cell(likelihood(model.odds))),
     ]
-    if any(one.corrected is not None for one in result.models):
-        columns.append(("corrected", lambda one: Cell(points(one.corrected))))
+    if any(model.corrected is not None for model in result.models):
+        columns.append(("corrected", lambda model: Cell(points(model.corrected))))
     columns += [
         ("quadrant", _quadrant),
         ("worst in", _worst),
-        ("drop", lambda one: Cell(points(one.worst.drop, 1))),
+        ("drop", lambda model: Cell(points(model.worst.drop, 1))),
     ]
     sheet = _by_model(columns, best_first(result))
     return replace(sheet, whole=frozenset({"model", "grade", "P", "corrected", "drop"}))
 
 
 def probability_sheet(result: AuditResult) -> Sheet:
-    """How likely each grade is for each model."""
+    """Show how likely each grade is for each model."""
     possible = possible_grades(result.models)
     rows = [
-        [_name(one), *(Cell(likelihood((one.grade_probability or {}).get(grade))) for grade in possible)]
-        for one in best_first(result)
+        [_name(model), *(Cell(likelihood((model.grade_probability or {}).get(grade))) for grade in possible)]
+        for model in best_first(result)
     ]
     return _numbered(["model", *possible], rows)
 
 
 def score_sheet(result: AuditResult, scenarios: Sequence[str]) -> Sheet:
-    """What the heat map shows, in figures; `scenarios`: their names as this page writes them."""
+    """Show the score of each model in each scenario; `scenarios`: their names as this page writes them."""
     rows = [
-        [_name(one), *(Cell(points(one.scenarios.get(name))) for name in result.scenarios)]
-        for one in ablest_first(result)
+        [_name(model), *(Cell(points(model.scenarios.get(name))) for name in result.scenarios)]
+        for model in ablest_first(result)
     ]
     return _numbered(["model", *scenarios], rows)
 
 
 def shift_sheet(result: AuditResult) -> Sheet:
-    """Scenarios that move all models alike."""
+    """Show how far each scenario moves all models, and whether that is beyond chance."""
     rows = [
         [
-            Cell(one.scenario, code=True),
-            Cell(signed_points(one.shift)),
-            Cell(probability(one.p)),
-            Cell(probability(one.q)),
-            Cell("yes" if one.significant else "no"),
+            Cell(shift.scenario, code=True),
+            Cell(signed_points(shift.shift)),
+            Cell(probability(shift.p)),
+            Cell(probability(shift.q)),
+            Cell("yes" if shift.significant else "no"),
         ]
-        for one in result.neutrality.shifts
+        for shift in result.neutrality.shifts
     ]
     columns = ("scenario", "shift", "p", "q", "beyond chance")
     return Sheet(columns=columns, rows=rows, numbers=frozenset({"shift", "p", "q"}))
 
 
 def adjusted_sheet(result: AuditResult) -> Sheet:
-    """Grades beside those that are left once each scenario's difficulty is taken out."""
+    """Show grades beside those that are left once each scenario's difficulty is taken out."""
     columns: list[Column] = [
         ("model", _name),
-        ("fluctuation", lambda one: Cell(points(one.fluctuation))),
-        ("adjusted", lambda one: Cell(points(one.adjusted.fluctuation))),
-        ("grade", lambda one: _said(one.grade)),
-        ("adjusted grade", lambda one: _changed(one.grade, one.adjusted.grade)),
+        ("fluctuation", lambda model: Cell(points(model.fluctuation))),
+        ("adjusted", lambda model: Cell(points(model.adjusted.fluctuation))),
+        ("grade", lambda model: _grade(model.grade)),
+        ("adjusted grade", lambda model: _changed(model.grade, model.adjusted.grade)),
     ]
     return _by_model(columns, best_first(result))
 
 
 def benchmark_sheet(result: AuditResult, names: Sequence[str]) -> Sheet:
-    """Ability, fluctuation and share of the variance by benchmark; `names`: as this page writes them."""
+    """Show ability, fluctuation and share of the variance by benchmark; `names`: as this page writes them."""
     columns = ["model", *(f"{name}: {figure}" for name in names for figure in ("ability", "fluctuation", "share"))]
-    rows = [
-        [_name(one), *(cell for used in result.used for cell in _on_benchmark(one, used.name))]
-        for one in best_first(result)
-    ]
+    rows = []
+    for model in best_first(result):
+        rows.append([_name(model)])
+        for used in result.used:
+            figures = model.benchmarks.get(used.name)
+            rows[-1] += [
+                Cell(points(None if figures is None else figures.ability)),
+                Cell(points(None if figures is None else figures.fluctuation)),
+                Cell(share(model.shares.get(used.name))),
+            ]
     return _numbered(columns, rows)
 
 
-def _on_benchmark(one: ModelAudit, benchmark: str) -> list[Cell]:
-    figures = one.benchmarks.get(benchmark)
-    return [
-        Cell(points(None if figures is None else figures.ability)),
-        Cell(points(None if figures is None else figures.fluctuation)),
-        Cell(share(one.shares.get(benchmark))),
-    ]
-
-
 def answer_sheet(result: AuditResult) -> Sheet:
-    """What became of each model's answers; the kinds that occur, those that were scored first."""
-    found = {kind for one in result.models for kind in one.answers or {}}
-    kinds = sorted(found, key=lambda kind: (kind not in ANSWERED, kind != SCORED, kind))
-    columns: list[Column] = [("model", _name), *((kind, _times(kind)) for kind in kinds)]
-    return _by_model(columns, best_first(result))
-
-
-def _times(kind: str) -> Callable[[ModelAudit], Cell]:
-    return lambda one: Cell("–" if one.answers is None else f"{one.answers.get(kind, 0):,}")
+    """Show how many of each model's answers had which outcome; only outcomes that occur, scored ones first."""
+    kinds = {kind for model in result.models for kind in model.answers or {}}
+    ordered = sorted(kinds, key=lambda kind: (kind not in ANSWERED, kind != SCORED, kind))
+    rows = [
+        [_name(model), *(Cell("–" if model.answers is None else f"{model.answers.get(kind, 0):,}") for kind in ordered)]
+        for model in best_first(result)
+    ]
+    return _numbered(["model", *ordered], rows)
 
 
 def noise_sheet(result: AuditResult) -> Sheet:
-    """The fluctuation as measured, what of it chance alone would give, and what is left."""
+    """Show the fluctuation as measured, the part that chance alone would give, and what is left."""
     columns: list[Column] = [
         ("model", _name),
-        ("fluctuation", lambda one: Cell(with_interval(one.fluctuation, one.fluctuation_ci95))),
-        ("noise", lambda one: Cell(points(one.noise))),
-        ("corrected", lambda one: Cell(with_interval(one.corrected, one.corrected_ci95))),
-        ("grade", lambda one: _said(one.grade)),
-        ("corrected grade", lambda one: _changed(one.grade, one.corrected_grade)),
+        ("fluctuation", lambda model: Cell(with_interval(model.fluctuation, model.fluctuation_ci95))),
+        ("noise", lambda model: Cell(points(model.noise))),
+        ("corrected", lambda model: Cell(with_interval(model.corrected, model.corrected_ci95))),
+        ("grade", lambda model: _grade(model.grade)),
+        ("corrected grade", lambda model: _changed(model.grade, model.corrected_grade)),
     ]
     return _by_model(columns, best_first(result))
 
 
 def carrier_sheet(title: str, carriers: Sequence[Carrier]) -> Sheet:
-    """Scenarios or questions with their share of the fluctuation; the benchmark where there is one."""
-    named = any(one.benchmark is not None for one in carriers)
+    """Show scenarios or questions with their share of the fluctuation; the benchmark where there is one."""
+    named = any(carrier.benchmark is not None for carrier in carriers)
     rows = []
-    for one in carriers:
-        benchmark = [Cell(one.benchmark or "–", code=one.benchmark is not None)] if named else []
-        rows.append([Cell(one.name, code=True), *benchmark, Cell(share(one.share))])
+    for carrier in carriers:
+        benchmark = [Cell(carrier.benchmark or "–", code=carrier.benchmark is not None)] if named else []
+        rows.append([Cell(carrier.name, code=True), *benchmark, Cell(share(carrier.share))])
     return Sheet(columns=[title, *(["benchmark"] if named else []), "share"], rows=rows, numbers=frozenset({"share"}))
 
 
 def separation_sheet(result: AuditResult) -> Sheet:
-    """What it takes to tell two models apart; a dash where the noise is not known."""
-    known = result.noise_floor is not None
-    rows = [
-        [
-            Cell(one.stable, code=True),
-            Cell(one.fragile, code=True),
-            Cell(probability(one.p)),
-            Cell(_enough(one.scenarios, "> 10,000")),
-            Cell(_enough(one.scenarios_more_questions, "> 10,000") if known else "–"),
-            Cell(_enough(one.questions, "no number") if known else "–"),
-        ]
-        for one in result.separations
-    ]
+    """Show what it takes to tell two models apart; a dash where the noise is not known."""
+    rows = []
+    for pair in result.separations:
+        needed = [_count(pair.scenarios, "> 10,000"), "–", "–"]
+        if result.noise_floor is not None:
+            needed[1:] = _count(pair.scenarios_more_questions, "> 10,000"), _count(pair.questions, "no number")
+        names = [Cell(pair.stable, code=True), Cell(pair.fragile, code=True)]
+        rows.append([*names, Cell(probability(pair.p)), *map(Cell, needed)])
     columns = ("to tell", "from", "p of the difference seen", *_ENOUGH)
     return Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:]))
 
 
-def _enough(number: int | None, otherwise: str) -> str:
+def _count(number: int | None, otherwise: str) -> str:
     return otherwise if number is None else f"{number:,}"
 
 
 def used_sheet(result: AuditResult) -> Sheet:
-    """The benchmarks, what they weigh and how long they are."""
+    """Show the benchmarks with their weights and numbers of questions."""
     rows = [
-        [Cell(one.name, code=True), Cell(f"{one.weight:.4g}"), Cell(_amount(one.questions, "{:,}"))]
-        for one in result.used
+        [Cell(benchmark.name, code=True), Cell(f"{benchmark.weight:.4g}"), Cell(_amount(benchmark.questions, "{:,}"))]
+        for benchmark in result.used
     ]
     return Sheet(columns=("benchmark", "weight", "questions"), rows=rows, numbers=frozenset({"weight", "questions"}))
 
 
 def _by_model(columns: Sequence[Column], models: Sequence[ModelAudit]) -> Sheet:
     names = [name for name, _ in columns]
-    rows = [[cell(one) for _, cell in columns] for one in models]
+    rows = [[cell(model) for _, cell in columns] for model in models]
     return Sheet(columns=names, rows=rows, numbers=frozenset(names) - _WORDS, whole=frozenset({"model"}))
 
 
@@ -216,24 +208,24 @@ def _numbered(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Sheet:
     return Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:]), whole=frozenset({"model"}))
 
 
-def _name(one: ModelAudit) -> Cell:
-    return Cell(one.model, code=True)
+def _name(model: ModelAudit) -> Cell:
+    return Cell(model.model, code=True)
 
 
-def _quadrant(one: ModelAudit) -> Cell:
-    return Cell("–") if one.quadrant is None else Cell(one.quadrant, _STYLES.get(one.quadrant, ""))
+def _quadrant(model: ModelAudit) -> Cell:
+    return Cell("–") if model.quadrant is None else Cell(model.quadrant, _STYLES.get(model.quadrant, ""))
 
 
-def _worst(one: ModelAudit) -> Cell:
-    return Cell(one.worst.scenario, code=True)
+def _worst(model: ModelAudit) -> Cell:
+    return Cell(model.worst.scenario, code=True)
 
 
-def _said(grade: str | None) -> Cell:
+def _grade(grade: str | None) -> Cell:
     return Cell("–") if grade is None else Cell(grade, code=True)
 
 
 def _changed(before: str | None, after: str | None) -> Cell:
-    """The second grade; on a terminal it stands out where it is another."""
+    """Return the cell of a second grade; on a terminal it stands out where it differs from the first."""
     return Cell("–") if after is None else Cell(after, "" if after == before else "yellow", code=True)
 
 
@@ -241,34 +233,24 @@ def _amount(value: float | None, form: str) -> str:
     return "–" if value is None else form.format(value)
 
 
-_PLACES = 3
-
-
 def audit_pieces(result: AuditResult) -> Iterator[Sheet | Text]:
     """Yield what a terminal shows of an audit."""
     yield narrow_sheet(result)
-    yield Text(_legend(result), style="dim")
+    split = any(model.corrected is not None for model in result.models)
+    corrected = "corrected: fluctuation without noise · " if split else ""
+    legend = f"in brackets 95 % intervals · P: odds of the grade · {corrected}drop: points below ability"
+    yield Text(legend, style="dim")
     yield Text()
     yield Text(visible(threshold_words(result)))
     yield Text(visible(f"{cohort_words(result)}: {', '.join(result.cohort)}"))
     yield Text(f"scenarios: {neutrality_words(result.neutrality)}")
     for regime in result.regimes.values():
         yield Text()
-        yield from _regime(regime)
+        yield Text(visible(regime.title), style="bold")
+        if not regime.ranked:
+            yield Text(visible(f"  {regime.note}"))
+        for place, ranked in enumerate(regime.ranked[:_MOST_RANKED], 1):
+            yield Text(visible(f"  {place}. {ranked.model}: {ranked.reason}"))
     if result.warnings:
         yield Text()
-    yield from (Text(visible(f"warning: {one}"), style="yellow") for one in result.warnings)
-
-
-def _legend(result: AuditResult) -> str:
-    split = any(one.corrected is not None for one in result.models)
-    corrected = "corrected: fluctuation without noise · " if split else ""
-    return f"in brackets 95 % intervals · P: odds of the grade · {corrected}drop: points below ability"
-
-
-def _regime(regime: Regime) -> Iterator[Text]:
-    yield Text(visible(regime.title), style="bold")
-    if not regime.ranked:
-        yield Text(visible(f"  {regime.note}"))
-    for place, one in enumerate(regime.ranked[:_PLACES], 1):
-        yield Text(visible(f"  {place}. {one.model}: {one.reason}"))
+    yield from (Text(visible(f"warning: {warning}"), style="yellow") for warning in result.warnings)

@@ -1,4 +1,7 @@
-"""The size of an audit before any call, for people: what is asked, what it takes of each model, and what to expect."""
+"""The size of an audit before any call: what is asked, what it takes of each model, and what it could tell.
+
+A dry run prints it, so this module does without numpy.
+"""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,7 +25,7 @@ _AMOUNT_COLUMNS = ("calls", "input tokens (estimate)", "output tokens (at most)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedModel(Estimate):
-    """What an audit takes of one model. `note`: what else there is to say of it."""
+    """The calls, tokens and cost that an audit takes of one model, with a note on it."""
 
     model_id: str
     provider: str
@@ -31,7 +34,7 @@ class AskedModel(Estimate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSize:
-    """An audit with what it takes; `noted`: what the notes on the models are about, `closing`: what is said last."""
+    """An audit with what it takes. `noted`: the heading of the notes on the models; `closing`: the last sentence."""
 
     audit: AuditManifest
     models: Sequence[AskedModel]
@@ -40,70 +43,74 @@ class AuditSize:
 
     @property
     def total(self) -> Estimate:
-        """All models together; the cost is None where one's is."""
+        """The calls, tokens and cost of all models together; the cost is None where a model's is."""
         return Estimate(
-            calls=sum(one.calls for one in self.models),
-            input_tokens_estimate=sum(one.input_tokens_estimate for one in self.models),
-            output_tokens_upper=sum(one.output_tokens_upper for one in self.models),
-            cost_upper_usd=total_or_none(one.cost_upper_usd for one in self.models),
+            calls=sum(model.calls for model in self.models),
+            input_tokens_estimate=sum(model.input_tokens_estimate for model in self.models),
+            output_tokens_upper=sum(model.output_tokens_upper for model in self.models),
+            cost_upper_usd=total_or_none(model.cost_upper_usd for model in self.models),
         )
 
 
 def doubts(audit: AuditManifest) -> list[str]:
-    """What makes an audit of this size say little, and what it leaves out: one sentence each."""
-    fewest = min(audit.benchmarks, key=lambda one: len(one.cases))
-    size = len(audit.models), len(audit.scenarios), len(fewest.cases), audit.replicates
-    said = (
-        f"{counted(size[0], 'model')}: below {FEWEST_MODELS} quartiles are hardly more than an order",
-        f"{counted(size[1], 'scenario')}: below {FEWEST_SCENARIOS} a fluctuation is known only roughly",
-        f"{counted(size[2], 'question')} of '{fewest.name}': below {FEWEST_QUESTIONS} single questions weigh much",
-        f"{counted(size[3], 'replicate')}: below {FEWEST_REPLICATES} how a model varies by itself is not known",
-    )
-    enough = (FEWEST_MODELS, FEWEST_SCENARIOS, FEWEST_QUESTIONS, FEWEST_REPLICATES)
-    few = [sentence for number, least, sentence in zip(size, enough, said, strict=True) if number < least]
-    asked = audit.questions or 0
-    few += [
-        f"{counted(len(one.cases), 'question')} of '{one.name}': {asked} were asked for, and it has no more"
-        for one in audit.benchmarks
-        if len(one.cases) < asked
-    ]
-    return few + [
-        f"{counted(one.unlabelled, 'case')} of '{one.name}' left out: no ground truth"
-        for one in audit.benchmarks
-        if one.unlabelled
-    ]
+    """Say what makes an audit of this size tell little, and what it leaves out: one sentence each."""
+    fewest = min(audit.benchmarks, key=lambda benchmark: len(benchmark.cases))
+    models, scenarios, questions = len(audit.models), len(audit.scenarios), len(fewest.cases)
+    sentences = []
+    if models < FEWEST_MODELS:
+        sentences.append(f"{counted(models, 'model')}: below {FEWEST_MODELS} quartiles are hardly more than an order")
+    if scenarios < FEWEST_SCENARIOS:
+        few = f"below {FEWEST_SCENARIOS} a fluctuation is known only roughly"
+        sentences.append(f"{counted(scenarios, 'scenario')}: {few}")
+    if questions < FEWEST_QUESTIONS:
+        few = f"below {FEWEST_QUESTIONS} single questions weigh much"
+        sentences.append(f"{counted(questions, 'question')} of '{fewest.name}': {few}")
+    if audit.replicates < FEWEST_REPLICATES:
+        few = f"below {FEWEST_REPLICATES} how a model varies by itself is not known"
+        sentences.append(f"{counted(audit.replicates, 'replicate')}: {few}")
+    for benchmark in audit.benchmarks:
+        if len(benchmark.cases) < (audit.questions or 0):
+            present = f"{counted(len(benchmark.cases), 'question')} of '{benchmark.name}'"
+            sentences.append(f"{present}: {audit.questions} were asked for, and it has no more")
+    for benchmark in audit.benchmarks:
+        if benchmark.unlabelled:
+            left_out = f"{counted(benchmark.unlabelled, 'case')} of '{benchmark.name}'"
+            sentences.append(f"{left_out} left out: no ground truth")
+    return sentences
 
 
 def warn_of_doubts(audit: AuditManifest) -> None:
-    """Say them on stderr, a line each."""
+    """Print the doubts about an audit to stderr, a line each."""
     for doubt in doubts(audit):
         print(f"warning: {visible(doubt)}", file=sys.stderr)
 
 
 def print_size(size: AuditSize, form: Format) -> None:
     """Write the size of an audit to stdout."""
-    print_result(form, json=lambda: _as_json(size), markdown=lambda: size_markdown(size), text=lambda: _text(size))
+    print_result(
+        form, json=lambda: _as_json(size), markdown=lambda: size_markdown(size), text=lambda: _text_pieces(size)
+    )
 
 
 def size_markdown(size: AuditSize) -> str:
-    """It as a page: nothing in it that came from outside is taken for mark-up."""
-    lines = [f"## Stability audit\n\n{_cube(size.audit)}.\n", markdown_table(_benchmarks(size.audit))]
-    lines.append(markdown_table(_models(size)))
+    """Return the size of an audit as a page: nothing in it that came from outside is taken for mark-up."""
+    lines = [f"## Stability audit\n\n{_product(size.audit)}.\n", markdown_table(_benchmark_sheet(size.audit))]
+    lines.append(markdown_table(_model_sheet(size)))
     lines += [f"- {visible(doubt)}\n" for doubt in doubts(size.audit)]
     return "\n".join([*lines, f"{size.closing}.\n"])
 
 
-def _text(size: AuditSize) -> Iterator[Sheet | Text]:
-    yield Text(visible(_cube(size.audit)))
+def _text_pieces(size: AuditSize) -> Iterator[Sheet | Text]:
+    yield Text(visible(_product(size.audit)))
     yield Text()
-    yield _benchmarks(size.audit)
+    yield _benchmark_sheet(size.audit)
     yield Text()
-    yield _models(size)
+    yield _model_sheet(size)
     yield Text(f"\n{size.closing}")
 
 
-def _cube(audit: AuditManifest) -> str:
-    """`4 models × 10 scenarios × 200 questions of 2 benchmarks × 2 replicates = 16,000 calls`."""
+def _product(audit: AuditManifest) -> str:
+    """Return `4 models × 10 scenarios × 200 questions of 2 benchmarks × 2 replicates = 16,000 calls`."""
     parts = (
         counted(len(audit.models), "model"),
         counted(len(audit.scenarios), "scenario"),
@@ -113,44 +120,50 @@ def _cube(audit: AuditManifest) -> str:
     return f"{' × '.join(parts)} = {counted(len(audit.models) * audit.calls_per_model, 'call')}"
 
 
-def _benchmarks(audit: AuditManifest) -> Sheet:
+def _benchmark_sheet(audit: AuditManifest) -> Sheet:
     rows = [
         (
-            Cell(one.name, code=True),
-            Cell(one.version),
-            Cell(one.metric),
-            Cell(f"{one.weight:g}"),
-            Cell(f"{len(one.cases):,}"),
-            Cell(f"{one.of:,}"),
+            Cell(benchmark.name, code=True),
+            Cell(benchmark.version),
+            Cell(benchmark.metric),
+            Cell(f"{benchmark.weight:g}"),
+            Cell(f"{len(benchmark.cases):,}"),
+            Cell(f"{benchmark.of:,}"),
         )
-        for one in audit.benchmarks
+        for benchmark in audit.benchmarks
     ]
     return Sheet(columns=_BENCHMARK_COLUMNS, rows=rows, numbers=frozenset(_BENCHMARK_COLUMNS[3:]))
 
 
-def _models(size: AuditSize) -> Sheet:
-    rows = [(Cell(one.model_id, code=True), Cell(one.provider), Cell(one.note), *_amounts(one)) for one in size.models]
+def _model_sheet(size: AuditSize) -> Sheet:
+    rows = [
+        (Cell(model.model_id, code=True), Cell(model.provider), Cell(model.note), *_amounts(model))
+        for model in size.models
+    ]
     rows.append((Cell("all"), Cell(""), Cell(""), *_amounts(size.total)))
     columns = ("model", "provider", size.noted, *_AMOUNT_COLUMNS)
     return Sheet(columns=columns, rows=rows, numbers=frozenset(_AMOUNT_COLUMNS))
 
 
-def _amounts(one: Estimate) -> tuple[Cell, ...]:
-    cost = "unknown" if one.cost_upper_usd is None else f"${one.cost_upper_usd:,.2f}"
-    counts = (one.calls, one.input_tokens_estimate, one.output_tokens_upper)
+def _amounts(estimate: Estimate) -> tuple[Cell, ...]:
+    cost = "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}"
+    counts = (estimate.calls, estimate.input_tokens_estimate, estimate.output_tokens_upper)
     return (*(Cell(f"{count:,}") for count in counts), Cell(cost))
 
 
 def _as_json(size: AuditSize) -> dict[str, Any]:
     audit = size.audit
-    benchmarks = [{**one.model_dump(include=_BENCHMARK_KEYS), "questions": len(one.cases)} for one in audit.benchmarks]
+    benchmarks = [
+        {**benchmark.model_dump(include=_BENCHMARK_KEYS), "questions": len(benchmark.cases)}
+        for benchmark in audit.benchmarks
+    ]
     return {
         "scenarios": list(audit.scenarios),
         "benchmarks": benchmarks,
         "questions": audit.questions_in_all,
         "replicates": audit.replicates,
         "seed": audit.seed,
-        "models": [asdict(one) for one in size.models],
+        "models": [asdict(model) for model in size.models],
         "total": asdict(size.total),
         "doubts": doubts(audit),
     }

@@ -9,7 +9,7 @@ from skill_evaluator.text import counted
 
 
 def points(value: float | None, places: int = 2) -> str:
-    """Per cent right, or a spread in the same points.
+    """Format per cent right, or a spread in the same points.
 
     >>> points(79.066), points(79.066, 1), points(None)
     ('79.07', '79.1', '–')
@@ -18,7 +18,7 @@ def points(value: float | None, places: int = 2) -> str:
 
 
 def signed_points(value: float | None) -> str:
-    """A difference; nothing is neither more nor less.
+    """Format a difference; one that rounds to nothing has no sign.
 
     >>> signed_points(-1.234), signed_points(0.001)
     ('-1.23', '0.00')
@@ -27,7 +27,7 @@ def signed_points(value: float | None) -> str:
 
 
 def with_interval(value: float | None, ci95: Interval | None) -> str:
-    """A figure and its 95 % interval, where there is one.
+    """Format a figure and its 95 % interval, where there is one.
 
     >>> with_interval(79.066, (77.9, 80.21))
     '79.07 (77.90 to 80.21)'
@@ -36,7 +36,7 @@ def with_interval(value: float | None, ci95: Interval | None) -> str:
 
 
 def close_interval(value: float, ci95: Interval | None, places: int) -> str:
-    """The same where there is little room.
+    """Format a figure and its interval where there is little room.
 
     >>> close_interval(79.066, (77.9, 80.21), 1)
     '79.1 (77.9–80.2)'
@@ -46,7 +46,7 @@ def close_interval(value: float, ci95: Interval | None, places: int) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share of a whole, in per cent.
+    """Format a share of a whole, in per cent.
 
     >>> share(0.1234), share(None)
     ('12 %', '–')
@@ -55,7 +55,7 @@ def share(value: float | None) -> str:
 
 
 def likelihood(value: float | None) -> str:
-    """The probability of a grade; one that rounds to certainty or to nothing is neither.
+    """Format the probability of a grade; what only rounds to 0 or 1 is shown as a bound.
 
     >>> likelihood(0.714), likelihood(0.999), likelihood(0.001), likelihood(1.0)
     ('0.71', '>0.99', '<0.01', '1.00')
@@ -68,55 +68,54 @@ def likelihood(value: float | None) -> str:
 
 
 def best_first(result: AuditResult) -> list[ModelAudit]:
-    """By grade, then by ability; models without a grade come last."""
+    """Sort models by grade, then by ability; models without a grade come last."""
     places = {grade: place for place, grade in enumerate(grades(result))}
     return sorted(
         result.models,
-        key=lambda one: (len(places) if one.grade is None else places[one.grade], -one.ability, one.model),
+        key=lambda model: (len(places) if model.grade is None else places[model.grade], -model.ability, model.model),
     )
 
 
 def ablest_first(result: AuditResult) -> list[ModelAudit]:
-    """By ability alone, as charts are sorted."""
-    return sorted(result.models, key=lambda one: (-one.ability, one.model))
+    """Sort models by ability alone, as charts show them."""
+    return sorted(result.models, key=lambda model: (-model.ability, model.model))
 
 
 def grades(result: AuditResult) -> list[str]:
-    """Grades that models were given, the best first: a grade goes by the fluctuation."""
-    steadiest = sorted(result.models, key=lambda one: one.fluctuation)
-    return list(dict.fromkeys(one.grade for one in steadiest if one.grade is not None))
+    """Return the grades that models were given, the best first: a grade goes by the fluctuation."""
+    steadiest = sorted(result.models, key=lambda model: model.fluctuation)
+    return list(dict.fromkeys(model.grade for model in steadiest if model.grade is not None))
 
 
 def possible_grades(models: Sequence[ModelAudit]) -> list[str]:
-    """Every grade that a model has a probability of, in the order they are kept in."""
-    return list(dict.fromkeys(grade for one in models for grade in one.grade_probability or {}))
+    """Return every grade that a model has a probability of, the best first."""
+    return list(dict.fromkeys(grade for model in models for grade in model.grade_probability or {}))
 
 
 def threshold_words(result: AuditResult) -> str:
-    """Where one grade ends and the next begins, and where the quadrants meet."""
+    """Say where each grade ends and the next begins, and where the quadrants meet."""
     cuts, medians = result.thresholds, result.medians
-    if cuts is None:
-        said = "no thresholds"
-    else:
-        quartiles = " · ".join(points(one) for one in (cuts.q25, cuts.q50, cuts.q75))
+    words = "no thresholds"
+    if cuts is not None:
+        quartiles = " · ".join(map(points, (cuts.q25, cuts.q50, cuts.q75)))
         finer = f" ({', '.join(f'{name} {points(cut)}' for name, cut in cuts.cuts.items())})" if cuts.cuts else ""
-        said = f"thresholds of the fluctuation: {quartiles}{finer}"
+        words = f"thresholds of the fluctuation: {quartiles}{finer}"
     if medians is None:
-        return f"{said}; no medians"
-    return f"{said}; medians: ability {points(medians.ability)}, fluctuation {points(medians.fluctuation)}"
+        return f"{words}; no medians"
+    return f"{words}; medians: ability {points(medians.ability)}, fluctuation {points(medians.fluctuation)}"
 
 
 def cohort_words(result: AuditResult) -> str:
-    """Grades mean nothing without the models they were given among."""
+    """Say among how many models the grades were given: without them a grade means nothing."""
     return f"cohort, to which all grades are relative: {counted(len(result.cohort), 'model')}"
 
 
-def neutrality_words(found: Neutrality, quoted: Callable[[str], str] = visible) -> str:
-    """The verdict and the figures it goes by."""
+def neutrality_words(neutrality: Neutrality, quoted: Callable[[str], str] = visible) -> str:
+    """Say whether the scenarios are alike, and the figures that this goes by."""
     tests = {
-        "trend τ": None if found.trend_tau is None else signed_points(found.trend_tau),
-        "trend p": None if found.trend_p is None else probability(found.trend_p),
-        "any difference p": None if found.friedman_p is None else probability(found.friedman_p),
+        "trend τ": None if neutrality.trend_tau is None else signed_points(neutrality.trend_tau),
+        "trend p": None if neutrality.trend_p is None else probability(neutrality.trend_p),
+        "any difference p": None if neutrality.friedman_p is None else probability(neutrality.friedman_p),
     }
     figures = "".join(f", {name} {value}" for name, value in tests.items() if value is not None)
-    return f"{quoted(found.verdict)}; range of their means {points(found.range)} points{figures}"
+    return f"{quoted(neutrality.verdict)}; range of their means {points(neutrality.range)} points{figures}"

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,20 @@ class CallTally:
     cost_usd: float | None
     latency_s: float | None
     served_models: tuple[str, ...]
+
+    @classmethod
+    def count(
+        cls, planned: int, outcomes: Mapping[str, int], replicates: Iterable[Replicate], price: Price | None
+    ) -> Self:
+        """Count what the replicates took; `price` None: not known."""
+        answered = [(made.completion, made.latency_s) for made in replicates if made.completion is not None]
+        return cls(
+            planned=planned,
+            outcomes=dict(sorted(outcomes.items())),
+            cost_usd=total_or_none(usage_cost(price, completion.usage) for completion, _ in answered),
+            latency_s=quantile([latency_s for _, latency_s in answered], 0.5),
+            served_models=tuple(sorted({made.served_model for made, _ in answered if made.served_model})),
+        )
 
     @property
     def answered(self) -> int:
@@ -106,7 +121,7 @@ def gather(folders: Sequence[Path], places: Places, planned: AuditManifest | Non
             benchmark, scenario, case = parts_of(replicate.call.case_id)
             outcomes[grids[benchmark].score(replicate, m, scenario, case)] += 1
         planned_calls = len({cell for _, run in runs for cell in run.cases}) * manifest.replicates
-        tallies[model_id] = _tally(planned_calls, outcomes, answers.values(), prices.get(model_id))
+        tallies[model_id] = CallTally.count(planned_calls, outcomes, answers.values(), prices.get(model_id))
     return GatheredAudit(
         manifest=manifest,
         outcomes={name: Outcomes(questions=tuple(grid.questions), scores=grid.scores) for name, grid in grids.items()},
@@ -182,14 +197,3 @@ def _runs_by_model(folders: Iterable[Path], audit: AuditManifest) -> dict[str, l
             raise AuditError(f"{path.parent} was not run on what {audits.AUDIT} of the audit {audit.id} says")
         runs[run.model_id].append((path.parent, run))
     return runs
-
-
-def _tally(planned: int, outcomes: Counter[str], replicates: Iterable[Replicate], price: Price | None) -> CallTally:
-    answered = [(made.completion, made.latency_s) for made in replicates if made.completion is not None]
-    return CallTally(
-        planned=planned,
-        outcomes=dict(sorted(outcomes.items())),
-        cost_usd=total_or_none(usage_cost(price, completion.usage) for completion, _ in answered),
-        latency_s=quantile([latency_s for _, latency_s in answered], 0.5),
-        served_models=tuple(sorted({made.served_model for made, _ in answered if made.served_model})),
-    )

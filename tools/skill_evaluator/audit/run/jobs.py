@@ -3,7 +3,7 @@
 Written once by `audit plan`; the jobs and the report go by it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from skill_evaluator.audit.run.manifest import AuditManifest
@@ -71,29 +71,24 @@ def audit_jobs(
         raise AuditError(f"{len(models)} models are more than the {jobs.max_jobs} jobs a run may have; name fewer")
     cut = Cut(pieces=audit.questions_in_all, calls_each=len(audit.scenarios) * audit.replicates)
     counts = shard_counts([cut] * len(models), jobs)
-    return [
-        job
-        for model, count in zip(models, counts, strict=True)
-        for job in _jobs_of_model(audit, model, kinds[model.provider], sizes, count)
-    ]
-
-
-def _jobs_of_model(
-    audit: AuditManifest, model: Model, kind: ProviderKind, sizes: Mapping[str, InputSize], count: int
-) -> Iterator[AuditJob]:
-    for index in range(1, count + 1):
-        shard = Shard(index, count) if count > 1 else None
-        size = estimate({cell: sizes[cell] for cell in audit.cells(shard)}, model, kind, audit.replicates)
-        yield AuditJob(
-            id=f"audit@{slug(model.id)}" + (f"@{index}of{count}" if shard else ""),
-            model_id=model.id,
-            provider=model.provider,
-            environment=environment_of(model, kind),
-            key_variable=key_variable_of(model, kind),
-            shard=None if shard is None else str(shard),
-            calls=size.calls,
-            cost_upper_usd=size.cost_upper_usd,
-        )
+    made = []
+    for model, count in zip(models, counts, strict=True):
+        kind = kinds[model.provider]
+        for index in range(1, count + 1):
+            shard = Shard(index, count) if count > 1 else None
+            size = estimate({cell: sizes[cell] for cell in audit.cells(shard)}, model, kind, audit.replicates)
+            job = AuditJob(
+                id=f"audit@{slug(model.id)}" + (f"@{index}of{count}" if shard else ""),
+                model_id=model.id,
+                provider=model.provider,
+                environment=environment_of(model, kind),
+                key_variable=key_variable_of(model, kind),
+                shard=None if shard is None else str(shard),
+                calls=size.calls,
+                cost_upper_usd=size.cost_upper_usd,
+            )
+            made.append(job)
+    return made
 
 
 def audit_matrix(jobs: Iterable[AuditJob]) -> dict[str, list[dict[str, str]]]:

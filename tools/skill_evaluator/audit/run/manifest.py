@@ -39,6 +39,11 @@ class AuditedBenchmark(FrozenModel):
         """The digests of what shapes the answers: the declarations, left out here, only say how answers are scored."""
         return {name: value for name, value in sorted(self.digests.items()) if name != "datasets"}
 
+    def cell_digest(self, case: str, template: str) -> str:
+        """Return the digest of all that shapes the answers to a case under a scenario's template (given as digest)."""
+        shaping = (f"{name} {value}" for name, value in self.shaping.items())
+        return digest("\n".join((self.cases[case], template, *shaping)))
+
 
 class AuditManifest(FrozenModel):
     """The file audit.json. `models`: by id, a digest of the model's settings; `scenarios`: by name, of its template.
@@ -82,16 +87,11 @@ class AuditManifest(FrozenModel):
             for benchmark, case in filter(None, place)
         }
         return {
-            f"{benchmark.name}/{scenario}/{case}": _cell_digest(benchmark, case, template)
+            f"{benchmark.name}/{scenario}/{case}": benchmark.cell_digest(case, template)
             for name in (questions if shard is None else shard.of(list(questions)))
             for benchmark, case in (questions[name],)
             for scenario, template in self.scenarios.items()
         }
-
-
-def _cell_digest(benchmark: AuditedBenchmark, case: str, template: str) -> str:
-    shaping = (benchmark.cases[case], template, *(f"{name} {value}" for name, value in benchmark.shaping.items()))
-    return digest("\n".join(shaping))
 
 
 def parts_of(cell: str) -> tuple[str, str, str]:

@@ -154,7 +154,7 @@ def _draw_benchmark(material: Material, weight: float, size: Size) -> AuditedBen
 
 
 def changes_since(manifest: AuditManifest, materials: Materials, models: Sequence[Model]) -> list[str]:
-    """Name what shapes the answers and has changed since the audit was drawn."""
+    """List what shapes the answers and has changed since the audit was drawn."""
     templates = manifest.scenarios.items()
     changed = [f"scenario '{name}'" for name, drawn in templates if digest(materials.scenarios[name].template) != drawn]
     for benchmark in manifest.benchmarks:
@@ -170,7 +170,7 @@ def changes_since(manifest: AuditManifest, materials: Materials, models: Sequenc
 
 
 def changed_cases(benchmark: AuditedBenchmark, material: Material) -> list[str]:
-    """Name the cases that are gone, or have another document or truth, since they were drawn."""
+    """List the cases that are gone, or have another document or truth, since they were drawn."""
     digests = {name: case.digest for name, case in material.cases.items()}
     changed = (name for name, drawn in benchmark.cases.items() if digests.get(name) != drawn)
     return [f"case '{name}' of '{benchmark.name}'" for name in changed]

@@ -55,6 +55,15 @@ def worst_of(cube: Cube, model: int) -> Worst:
     return Worst(scenario=cube.scenarios[place], score=float(scores[place]), drop=float(scores.mean() - scores[place]))
 
 
+def usd_per_1000_right(cube: Cube, model: int) -> float | None:
+    """Return the cost of 1,000 right answers; None where the cost is not known or no answer is right."""
+    spent = cube.spending.get(cube.models[model])
+    ability = float(abilities(cube)[model])
+    if spent is None or spent.usd_per_call is None or ability == 0:
+        return None
+    return 1000 * spent.usd_per_call / (ability / 100)
+
+
 def adjusted(cube: Cube, grades: Sequence[str]) -> list[Adjusted]:
     """Return fluctuation and grade of each model once every scenario's mean over the models is taken out.
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube.cube import Floats
-from skill_evaluator.audit.findings.results import Quadrant
+from skill_evaluator.audit.findings.results import Medians, Quadrant, Thresholds
 from skill_evaluator.errors import AuditError
 
 QUARTERS = ("AAA", "AA", "A", "BBB")
@@ -24,6 +24,12 @@ SCALES = {len(scale): scale for scale in (QUARTERS, _FINER)}
 BEST_FIRST = {grade: place for place, grade in enumerate(_FINER)}  # of either scale
 FINER_NEEDS = 20  # models, so that a bin holds more than two
 _SAME = 1e-9  # points; two fluctuations that differ by less are one
+_QUADRANTS: dict[tuple[bool, bool], Quadrant] = {  # by able, stable
+    (True, True): "safe default",
+    (True, False): "strong but scenario-fragile",
+    (False, True): "predictable baseline",
+    (False, False): "avoid",
+}
 
 DRAWS = 4000
 _POINTS = 160  # of τ
@@ -80,17 +86,28 @@ def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | Non
     >>> quadrants_of(np.array([70.0, 80.0, 50.0, 40.0]), np.array([0.6, 2.6, 1.3, 2.1]))
     ['safe default', 'strong but scenario-fragile', 'predictable baseline', 'avoid']
     """
-    if len(fluctuations) < 2:
+    medians = medians_of(abilities, fluctuations)
+    if medians is None:
         return [None] * len(fluctuations)
-    able = abilities >= np.median(abilities) - _SAME
-    stable = fluctuations <= np.median(fluctuations) + _SAME
-    return [_quadrant(bool(is_able), bool(is_stable)) for is_able, is_stable in zip(able, stable, strict=True)]
+    able = abilities >= medians.ability - _SAME
+    stable = fluctuations <= medians.fluctuation + _SAME
+    return [_QUADRANTS[places] for places in zip(able.tolist(), stable.tolist(), strict=True)]
 
 
-def _quadrant(able: bool, stable: bool) -> Quadrant:
-    if able:
-        return "safe default" if stable else "strong but scenario-fragile"
-    return "predictable baseline" if stable else "avoid"
+def thresholds_of(fluctuations: Floats, scale: Sequence[str]) -> Thresholds | None:
+    """Return the quartiles of the fluctuations, and all bounds of a finer scale; None for a model alone."""
+    if len(fluctuations) < 2:
+        return None
+    q25, q50, q75 = cuts_of(fluctuations).tolist()
+    cuts = dict(zip(scale[:-1], cuts_of(fluctuations, len(scale)).tolist(), strict=True))
+    return Thresholds(q25=q25, q50=q50, q75=q75, cuts=cuts if len(scale) > len(QUARTERS) else {})
+
+
+def medians_of(abilities: Floats, fluctuations: Floats) -> Medians | None:
+    """Return the cohort's medians, where the quadrants meet; None for a model alone."""
+    if len(fluctuations) < 2:
+        return None
+    return Medians(ability=float(np.median(abilities)), fluctuation=float(np.median(fluctuations)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,7 +155,9 @@ def _draw_fluctuations(variance: Floats, noise: Floats, degrees: float, random: 
     moved = np.sqrt(variance[variance > 0])
     low, high = np.log(moved.min() / _FARTHEST / 2), np.log(moved.max() * _FARTHEST)
     grid = np.linspace(low, high, _POINTS)
-    likelihood = _likelihood(variance, noise, degrees, grid)
+    scale = np.exp(2 * grid) + noise[:, None]
+    log_likelihood = -0.5 * degrees * (np.log(scale) + variance[:, None] / scale)  # [models, points]
+    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))  # up to a factor for each model
     a, b = (axis.ravel() for axis in np.meshgrid(np.linspace(low, high, _CENTRES), _SPREADS, indexing="ij"))
     prior = np.exp(-0.5 * ((grid - a[:, None]) / b[:, None]) ** 2)
     prior /= prior.sum(axis=1, keepdims=True)
@@ -150,13 +169,6 @@ def _draw_fluctuations(variance: Floats, noise: Floats, degrees: float, random: 
     drawn = [_draw_places(prior[place] * likelihood, int(times), random) for place, times in enumerate(chosen) if times]
     step = grid[1] - grid[0]
     return np.asarray(grid[np.concatenate(drawn)] + step * (random.random((DRAWS, len(variance))) - 0.5))
-
-
-def _likelihood(variance: Floats, noise: Floats, degrees: float, grid: Floats) -> Floats:
-    """Return the likelihood of each τ on the grid, [models, points]; each model's up to a factor of its own."""
-    scale = np.exp(2 * grid) + noise[:, None]
-    log = -0.5 * degrees * (np.log(scale) + variance[:, None] / scale)
-    return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
 
 
 def _draw_places(posterior: Floats, times: int, random: np.random.Generator) -> NDArray[np.int64]:

@@ -24,7 +24,7 @@ from skill_evaluator import (
     score_text,
 )
 from skill_evaluator.library.components import load_component
-from skill_evaluator.metrics import METRICS
+from skill_evaluator.metrics import DEFAULT_METRICS, METRICS
 from skill_evaluator.metrics.base import Comparison
 
 from tests.support.json_values import json_values, quick
@@ -69,7 +69,7 @@ def test_every_leaf_has_a_row_that_says_where_it_stands_and_what_came_of_it() ->
     # 2 of 5 leaves of the truth and of 4 of the output are right; items: y of x, y, z
     assert found.scores == {"schema_valid": 1.0, "exact_match": 0.0, "field_level_f1": 4 / 9, "jaccard": 1 / 3} | {
         name: found.scores[name]
-        for name in METRICS.keys() - {"schema_valid", "exact_match", "field_level_f1", "jaccard"}
+        for name in set(DEFAULT_METRICS) - {"schema_valid", "exact_match", "field_level_f1", "jaccard"}
     }
 
 
@@ -171,8 +171,8 @@ def test_without_a_schema_nothing_is_said_of_validity() -> None:
     for found in (score_output({"a": 1}, {"a": 1}), score_text({"a": 1}, "no")):
         assert found.valid is None
         assert "schema_valid" not in found.scores
-    assert list(score_output(1, 1).scores) == [name for name in METRICS if name != "schema_valid"]
-    assert list(score_output(1, 1, {}).scores) == list(METRICS)
+    assert list(score_output(1, 1).scores) == [name for name in DEFAULT_METRICS if name != "schema_valid"]
+    assert list(score_output(1, 1, {}).scores) == list(DEFAULT_METRICS)
 
 
 def test_fields_need_no_schema() -> None:

@@ -1,10 +1,11 @@
 """The contract that every metric and comparator keeps. A new one has no choice: it is held to it by its line in
-`METRICS`, `REPRODUCIBILITY` or `COMPARATORS`, and must say here which order of array items matters to it.
+`METRICS`, `REPRODUCIBILITY` or `COMPARATORS`, and declares there which of the laws it claims.
 """
 
 import copy
+import doctest
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, get_args
 
 import pytest
 from hypothesis import assume, given
@@ -12,7 +13,15 @@ from hypothesis import strategies as st
 from skill_evaluator.comparing.comparators import COMPARATORS, canonical, equal
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.metrics import METRICS, REPRODUCIBILITY, accuracy_metrics
+from skill_evaluator.metrics import (
+    DEFAULT_METRICS,
+    DEFAULT_REPRODUCIBILITY,
+    METRICS,
+    REPRODUCIBILITY,
+    accuracy_metrics,
+    agreement_metrics,
+)
+from skill_evaluator.metrics.base import AgreementMetric, Metric, UnorderedArrays
 
 from tests.support.json_values import (
     ALIGNMENTS,
@@ -27,26 +36,11 @@ from tests.support.json_values import (
     with_keys_reordered,
 )
 
-# To which arrays «unordered» applies: all of them, those not inside the items of another, or none (JSON equality).
-Unordered = Literal["all", "outer", "none"]
-ARRAYS: Mapping[str, Unordered] = {
-    "schema_valid": "all",
-    "exact_match": "none",
-    "field_level_f1": "all",
-    "jaccard": "outer",
-    "tree_similarity": "none",
-    "pairwise_exact_match": "none",
-    "pairwise_field_f1": "all",
-    "field_stability": "all",
-    "array_length_stability": "all",
-    "distinct_outputs": "none",
-    "tarr_at_n": "none",
-    "tara_at_n": "none",
-}
-SYMMETRIC = ("exact_match", "field_level_f1", "jaccard", "tree_similarity")
-
+UNORDERED = get_args(UnorderedArrays)
+ENTRIES: Mapping[str, Metric | AgreementMetric] = {**METRICS, **REPRODUCIBILITY}
 accuracy = pytest.mark.parametrize("name", METRICS)
 reproducibility = pytest.mark.parametrize("name", REPRODUCIBILITY)
+every = pytest.mark.parametrize("name", ENTRIES)
 seeds = st.integers(0, 2**32)
 
 
@@ -67,15 +61,45 @@ def score(name: str, align: str | None, truth: Any, output: Any) -> float | None
 
 
 def agreement(name: str, align: str | None, *outputs: Any, unparseable: int = 0) -> float | None:
-    return REPRODUCIBILITY[name](answers(*outputs, plan=PLANS[align], unparseable=unparseable))
+    return REPRODUCIBILITY[name].score(answers(*outputs, plan=PLANS[align], unparseable=unparseable))
 
 
 def same(one: float | None, other: float | None) -> bool:
     return one == other or (one is not None and other is not None and abs(one - other) < 1e-9)
 
 
-def test_every_metric_says_to_which_arrays_order_matters() -> None:
-    assert ARRAYS.keys() == METRICS.keys() | REPRODUCIBILITY.keys()
+@accuracy
+def test_an_accuracy_metric_declares_what_it_is_held_to(name: str) -> None:
+    metric = METRICS[name]
+    declared = metric.symmetric in (True, False) and metric.unordered_arrays in UNORDERED
+    assert declared, (
+        f"METRICS['{name}'] must declare symmetric=True or False (may truth and output change places?) and "
+        f"unordered_arrays, one of {UNORDERED} (in which arrays does the order of items change nothing?)"
+    )
+
+
+@reproducibility
+def test_an_agreement_metric_declares_what_it_is_held_to(name: str) -> None:
+    assert REPRODUCIBILITY[name].unordered_arrays in UNORDERED, (
+        f"REPRODUCIBILITY['{name}'] must declare unordered_arrays, one of {UNORDERED} "
+        "(in which arrays does the order of items change nothing?)"
+    )
+
+
+@every
+def test_a_metric_says_its_range_its_best_its_undefined_case_and_an_example(name: str) -> None:
+    text = ENTRIES[name].score.__doc__ or ""
+    says_all = "Range" in text and "best" in text and ("ndefined" in text or name == "schema_valid")
+    says_all = says_all and bool(doctest.DocTestParser().get_examples(text))
+    assert says_all, (
+        f"the docstring of '{name}' must give its Range, which end is best, when it is undefined, and an example (>>>)"
+    )
+
+
+def test_a_metric_is_scored_by_default_only_where_it_is_known() -> None:
+    assert METRICS.keys() >= set(DEFAULT_METRICS)
+    assert REPRODUCIBILITY.keys() >= set(DEFAULT_REPRODUCIBILITY)
+    assert not METRICS.keys() & REPRODUCIBILITY.keys(), "a name under `metrics` means one metric"
 
 
 @accuracy
@@ -94,7 +118,7 @@ def test_the_truth_as_answer_is_the_best_there_is(name: str, situation: Situatio
     assert score(name, align, truth, copy.deepcopy(truth)) in (None, 1.0)
 
 
-@pytest.mark.parametrize("name", SYMMETRIC)
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.symmetric])
 @quick
 @given(situation=situations())
 def test_truth_and_answer_may_change_places(name: str, situation: Situation) -> None:
@@ -111,12 +135,12 @@ def test_order_of_keys_never_matters_to_accuracy(name: str, situation: Situation
     assert same(score(name, align, truth, output), moved)
 
 
-@pytest.mark.parametrize("name", [name for name in METRICS if ARRAYS[name] != "none"])
+@pytest.mark.parametrize("name", [name for name in METRICS if METRICS[name].unordered_arrays in ("all", "outer")])
 @thorough
 @given(situation=situations(), seed=seeds)
 def test_order_in_unordered_arrays_never_matters_to_accuracy(name: str, situation: Situation, seed: int) -> None:
     align, truth, output = situation
-    below = ARRAYS[name] == "all"
+    below = METRICS[name].unordered_arrays == "all"
     moved = (reordered(value, PLANS[align] or FieldPlan(), seed, below_items=below) for value in (truth, output))
     assert same(score(name, align, truth, output), score(name, align, *moved))
 
@@ -183,7 +207,7 @@ def test_an_invented_field_never_raises_f1(truth: Any, output: Any) -> None:
 def test_agreement_keeps_its_range(name: str, situation: Situation, more: int, unparseable: int) -> None:
     align, one, other = situation
     value = agreement(name, align, one, other, *[one] * more, unparseable=unparseable)
-    low, high = (1.0, 2.0 + more + unparseable) if name == "distinct_outputs" else (0.0, 1.0)
+    low, high = (1.0, 2.0 + more + unparseable) if REPRODUCIBILITY[name].is_count else (0.0, 1.0)
     assert value is None or low <= value <= high
 
 
@@ -203,7 +227,7 @@ def test_the_order_in_which_answers_came_never_matters(name: str, situation: Sit
     assert same(agreement(name, align, one, other, third), agreement(name, align, third, other, one))
 
 
-@pytest.mark.parametrize("name", [name for name in REPRODUCIBILITY if name != "tarr_at_n"])
+@pytest.mark.parametrize("name", [name for name, metric in REPRODUCIBILITY.items() if not metric.reads_raw_text])
 @quick
 @given(situation=situations(), seed=seeds)
 def test_order_of_keys_never_matters_to_agreement(name: str, situation: Situation, seed: int) -> None:
@@ -211,7 +235,7 @@ def test_order_of_keys_never_matters_to_agreement(name: str, situation: Situatio
     assert same(agreement(name, align, one, other), agreement(name, align, one, with_keys_reordered(other, seed)))
 
 
-@pytest.mark.parametrize("name", [name for name in REPRODUCIBILITY if ARRAYS[name] == "all"])
+@pytest.mark.parametrize("name", [name for name, metric in REPRODUCIBILITY.items() if metric.unordered_arrays == "all"])
 @thorough
 @given(situation=situations(), seed=seeds)
 def test_order_in_unordered_arrays_never_matters_to_agreement(name: str, situation: Situation, seed: int) -> None:
@@ -227,7 +251,15 @@ def test_fewer_than_two_answers_agree_about_nothing(name: str, n: int) -> None:
 
 
 @reproducibility
-def test_an_unparseable_answer_agrees_with_nothing(name: str) -> None:
+def test_unparseable_answers_agree_with_nothing(name: str) -> None:
+    worst = 2.0 if REPRODUCIBILITY[name].is_count else 0.0
+    assert agreement(name, None, unparseable=2) in (None, worst)
+    beside = agreement(name, None, {"a": 1}, unparseable=1)
+    assert beside is None or beside != 1.0
+
+
+@pytest.mark.parametrize("name", DEFAULT_REPRODUCIBILITY)
+def test_how_an_unparseable_answer_counts(name: str) -> None:
     alone = agreement(name, None, unparseable=2)
     assert alone == {"distinct_outputs": 2.0, "field_stability": None, "array_length_stability": None}.get(name, 0.0)
     beside = agreement(name, None, {"a": 1}, unparseable=1)
@@ -286,3 +318,7 @@ def test_an_unknown_metric_is_named_with_the_nearest_and_the_place() -> None:
 
 def test_metrics_are_chosen_in_the_order_declared() -> None:
     assert list(accuracy_metrics(["jaccard", "schema_valid"], "d.json")) == ["jaccard", "schema_valid"]
+
+
+def test_a_declared_agreement_metric_comes_after_the_default_ones() -> None:
+    assert tuple(agreement_metrics(["exact_match", "tara_at_n"])) == DEFAULT_REPRODUCIBILITY

@@ -50,7 +50,7 @@ def all_scores(truth: Any, output: Any, plan: FieldPlan) -> dict[str, float | No
     found: dict[str, float | None] = {name: metric.score(comparison) for name, metric in METRICS.items()}
     per_field(comparison.rows)
     two = answers(truth, output, plan=plan)
-    return found | {name: metric(two) for name, metric in REPRODUCIBILITY.items()}
+    return found | {name: metric.score(two) for name, metric in REPRODUCIBILITY.items()}
 
 
 def assert_sane(truth: Any, output: Any, align: str = NO_SCHEMA) -> dict[str, float | None]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.library.components import Component
+from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.records.record import ContractSummary, Summary
 from skill_evaluator.scoring import summaries
 
@@ -152,7 +153,7 @@ def test_a_case_without_truth_has_no_accuracy_that_needs_one(skill: Component) -
 def test_agreement_is_the_mean_over_the_cases_with_two_answers(skill: Component) -> None:
     run = [[R, R, R], [R, R, W], [R, J, FAILED], [R, FAILED, FAILED]]
     card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(run)])
-    found = summaries.reproducibility(card)
+    found = summaries.reproducibility(card, REPRODUCIBILITY)
     exact = found["pairwise_exact_match"]
     assert exact.mean == exact.strict_mean == pytest.approx((1 + 1 / 3 + 0) / 3, abs=1e-6)
     assert (exact.n, exact.n_cases, exact.stdev) == (3, 3, None)
@@ -167,11 +168,12 @@ def test_agreement_is_the_mean_over_the_cases_with_two_answers(skill: Component)
 def test_the_interval_of_distinct_outputs_is_on_their_scale(skill: Component) -> None:
     spread = [[R, W, J], [R, R, R]]
     card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(spread)])
-    assert summaries.reproducibility(card)["distinct_outputs"].ci95 == pytest.approx(
+    assert summaries.reproducibility(card, REPRODUCIBILITY)["distinct_outputs"].ci95 == pytest.approx(
         (1 + 2 * HALF[0], 1 + 2 * HALF[1]), abs=2e-6
     )
     alike = scorecard(skill, [(case("a", TRUTH), [R, R]), (case("b", TRUTH), [R, R])])
-    assert summaries.reproducibility(alike)["distinct_outputs"].ci95 == pytest.approx((1, 1 + UNSEEN), abs=2e-6)
+    found = summaries.reproducibility(alike, REPRODUCIBILITY)
+    assert found["distinct_outputs"].ci95 == pytest.approx((1, 1 + UNSEEN), abs=2e-6)
 
 
 def test_numbers_are_kept_to_six_decimals(skill: Component) -> None:
@@ -180,7 +182,9 @@ def test_numbers_are_kept_to_six_decimals(skill: Component) -> None:
 
 
 def test_one_replicate_has_no_agreement(skill: Component) -> None:
-    found = summaries.reproducibility(scorecard(skill, [(case("c", TRUTH), [R])]))["pairwise_exact_match"]
+    found = summaries.reproducibility(scorecard(skill, [(case("c", TRUTH), [R])]), REPRODUCIBILITY)[
+        "pairwise_exact_match"
+    ]
     assert (found.mean, found.n, found.ci95) == (None, 0, None)
 
 

@@ -16,7 +16,7 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fiel
 from skill_evaluator.display.safe_text import value_text
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
-from skill_evaluator.metrics import METRICS, accuracy_metrics
+from skill_evaluator.metrics import DEFAULT_METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Comparison, apply_metrics
 from skill_evaluator.parsing import Found, Parsed, Problem
 from skill_evaluator.parsing.answer import parse_output
@@ -119,12 +119,12 @@ class OutputScorer:
         """Compile; raises a SkillEvaluatorError that names what is wrong with schema, fields or metrics.
 
         `fields` are those of evals/datasets.json: path → settings; without a schema each must say `compare` or
-        `align`. `metrics` are all when left out, but `schema_valid` only where there is a schema.
+        `align`. `metrics` are the default ones when left out, but `schema_valid` only where there is a schema.
         """
         self._contract = None if schema is None else Contract(schema, "the schema given")
         self._plan = _plan(schema, fields or {})
         if metrics is None:
-            metrics = [name for name in METRICS if schema is not None or name != "schema_valid"]
+            metrics = [name for name in DEFAULT_METRICS if schema is not None or name != "schema_valid"]
         self._metrics = accuracy_metrics([metrics] if isinstance(metrics, str) else metrics, _WHERE)
         if schema is None and "schema_valid" in self._metrics:
             raise ComponentError(f"schema_valid among the metrics of {_WHERE}, and no schema to validate against")

@@ -17,13 +17,17 @@ from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import StrictModel, parse_front_matter, read_json, read_text, validated
 from skill_evaluator.library.contract import Contract
-from skill_evaluator.metrics import METRICS, accuracy_metrics
-from skill_evaluator.metrics.base import Metric
+from skill_evaluator.metrics import DEFAULT_METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
+from skill_evaluator.metrics.base import AgreementMetric, Metric
 from skill_evaluator.parsing import Output
 from skill_evaluator.text import canonical_json, digest, nearest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_DEFAULT_METRICS: Mapping[Output, Collection[str]] = {"json": METRICS, "text": METRICS, "choice": ("exact_match",)}
+_DEFAULT_METRICS: Mapping[Output, Collection[str]] = {
+    "json": DEFAULT_METRICS,
+    "text": DEFAULT_METRICS,
+    "choice": ("exact_match",),
+}
 _WHOLE_ANSWER: Mapping[Output, Mapping[str, FieldRule]] = {
     "json": {},
     "text": {},
@@ -47,7 +51,7 @@ class Dataset(StrictModel):
 
     id: str = "default"
     fixtures: str | None = None
-    metrics: tuple[str, ...] = Field(default=(), description="accuracy metrics that matter; all when left out")
+    metrics: tuple[str, ...] = Field(default=(), description="metrics to score, also those not scored by default")
     primary_metric: str | None = None
     fields: dict[str, FieldRule] = Field(default_factory=dict, description="how fields are compared, by path")
 
@@ -71,6 +75,7 @@ class Component:
     contract: Contract
     plan: FieldPlan
     metrics: Mapping[str, Metric]
+    agreement: Mapping[str, AgreementMetric]
     primary_metric: str
     fixtures: str
     digests: Mapping[str, str]
@@ -110,7 +115,8 @@ def load_component(components_dir: Path, name: str) -> Component:
     schema, contract = _read_contract(folder, front.output)
     declared_path = folder / "evals" / "datasets.json"
     dataset = _read_dataset(declared_path)
-    metrics = accuracy_metrics(dataset.metrics or _DEFAULT_METRICS[front.output], str(declared_path))
+    declared = [name for name in dataset.metrics if name not in REPRODUCIBILITY]
+    metrics = accuracy_metrics(declared or _DEFAULT_METRICS[front.output], str(declared_path))
     usual = "exact_match" if front.output == "choice" else "field_level_f1"
     primary = dataset.primary_metric or (usual if usual in metrics else next(iter(metrics)))
     if primary not in metrics:
@@ -127,6 +133,7 @@ def load_component(components_dir: Path, name: str) -> Component:
         contract=contract,
         plan=plan_fields(schema, {**_WHOLE_ANSWER[front.output], **dataset.fields}, str(declared_path)),
         metrics=metrics,
+        agreement=agreement_metrics(dataset.metrics),
         primary_metric=primary,
         fixtures=dataset.fixtures or name,
         digests={

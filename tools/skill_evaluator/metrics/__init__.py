@@ -3,7 +3,7 @@
 A package may add accuracy metrics through the entry-point group `skill_evaluator.metrics` (objects of type `Metric`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
@@ -18,37 +18,58 @@ from skill_evaluator.metrics.agreement.field_stability import field_stability
 from skill_evaluator.metrics.agreement.pairwise_exact_match import pairwise_exact_match
 from skill_evaluator.metrics.agreement.pairwise_field_f1 import pairwise_field_f1
 from skill_evaluator.metrics.agreement.total_agreement import tara_at_n, tarr_at_n
-from skill_evaluator.metrics.base import CaseAnswers, Metric
+from skill_evaluator.metrics.base import AgreementMetric, Metric
 from skill_evaluator.text import nearest
 
 _GROUP = "skill_evaluator.metrics"
 
 METRICS: Mapping[str, Metric] = {
-    "schema_valid": Metric(score=schema_valid, needs_truth=False, unparseable=0.0),
-    "exact_match": Metric(score=exact_match),
-    "field_level_f1": Metric(score=field_level_f1),
-    "jaccard": Metric(score=jaccard),
-    "tree_similarity": Metric(score=tree_similarity),
+    "schema_valid": Metric(
+        score=schema_valid, needs_truth=False, unparseable=0.0, symmetric=False, unordered_arrays="all"
+    ),
+    "exact_match": Metric(score=exact_match, symmetric=True, unordered_arrays="none"),
+    "field_level_f1": Metric(score=field_level_f1, symmetric=True, unordered_arrays="all"),
+    "jaccard": Metric(score=jaccard, symmetric=True, unordered_arrays="outer"),
+    "tree_similarity": Metric(score=tree_similarity, symmetric=True, unordered_arrays="none"),
 }
 
-REPRODUCIBILITY: Mapping[str, Callable[[CaseAnswers], float | None]] = {
-    "pairwise_exact_match": pairwise_exact_match,
-    "pairwise_field_f1": pairwise_field_f1,
-    "field_stability": field_stability,
-    "array_length_stability": array_length_stability,
-    "distinct_outputs": distinct_outputs,
-    "tarr_at_n": tarr_at_n,
-    "tara_at_n": tara_at_n,
+REPRODUCIBILITY: Mapping[str, AgreementMetric] = {
+    "pairwise_exact_match": AgreementMetric(score=pairwise_exact_match, unordered_arrays="none"),
+    "pairwise_field_f1": AgreementMetric(score=pairwise_field_f1, unordered_arrays="all"),
+    "field_stability": AgreementMetric(score=field_stability, unordered_arrays="all"),
+    "array_length_stability": AgreementMetric(score=array_length_stability, unordered_arrays="all"),
+    "distinct_outputs": AgreementMetric(score=distinct_outputs, is_count=True, unordered_arrays="none"),
+    "tarr_at_n": AgreementMetric(score=tarr_at_n, reads_raw_text=True, unordered_arrays="none"),
+    "tara_at_n": AgreementMetric(score=tara_at_n, unordered_arrays="none"),
 }
+
+# What a component is measured by unless its evals/datasets.json says otherwise. A new metric is not added here: it
+# would enter the leaderboards and verdicts of components that never asked for it.
+DEFAULT_METRICS = ("schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity")
+DEFAULT_REPRODUCIBILITY = (
+    "pairwise_exact_match",
+    "pairwise_field_f1",
+    "field_stability",
+    "array_length_stability",
+    "distinct_outputs",
+    "tarr_at_n",
+    "tara_at_n",
+)
 
 
 def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
-    """The metrics named, in that order; raises ComponentError naming the unknown one."""
-    chosen: dict[str, Metric] = {}
+    """Return the accuracy metrics of these names, in that order; raise ComponentError for an unknown one."""
+    metrics: dict[str, Metric] = {}
     for name in names:
-        found = METRICS.get(name) or plugins.load(_GROUP, name)
-        if found is None:
-            known = METRICS.keys() | set(plugins.names(_GROUP))
-            raise ComponentError(f"unknown metric '{name}' in {where} {nearest(name, known)}")
-        chosen[name] = found
-    return chosen
+        metric = METRICS.get(name) or plugins.load(_GROUP, name)
+        if metric is None:
+            choices = METRICS.keys() | REPRODUCIBILITY.keys() | set(plugins.names(_GROUP))
+            raise ComponentError(f"unknown metric '{name}' in {where} {nearest(name, choices)}")
+        metrics[name] = metric
+    return metrics
+
+
+def agreement_metrics(declared: Iterable[str]) -> dict[str, AgreementMetric]:
+    """Return the reproducibility metrics of every component, and after them those declared beside them."""
+    names = dict.fromkeys((*DEFAULT_REPRODUCIBILITY, *(name for name in declared if name in REPRODUCIBILITY)))
+    return {name: REPRODUCIBILITY[name] for name in names}

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from skill_evaluator.comparing.comparison import ComparedLeaf, compare_sides
 from skill_evaluator.comparing.field_plan import FieldPlan
@@ -72,16 +72,25 @@ class Comparison:
         return self._schema_valid(self.output)
 
 
+# The arrays in which the order of items changes nothing: all that are not declared `ordered`; of these, the ones that
+# are not inside an item of another; or none.
+UnorderedArrays = Literal["all", "outer", "none"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """One accuracy metric: a pure function of a comparison to [0, 1], or None where it is undefined.
 
-    `unparseable` is its value for an answer that could not be parsed (None: not measured).
+    `unparseable` is its value for an answer that could not be parsed (None: not measured). The contract suite
+    `tests/metrics/test_common.py` holds it to the other two, which a metric of another package may leave out:
+    `symmetric` says whether truth and output may change places, `unordered_arrays` where order never matters.
     """
 
     score: Callable[[Comparison], float | None]
     needs_truth: bool = True
     unparseable: float | None = None
+    symmetric: bool | None = None
+    unordered_arrays: UnorderedArrays | None = None
 
 
 def apply_metrics(metrics: Mapping[str, Metric], comparison: Comparison, *, labelled: bool) -> dict[str, float | None]:
@@ -154,3 +163,17 @@ class CaseAnswers:
             for text, count in self.groups.items():
                 self._tally.add(json.loads(text), count)
         return self._tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreementMetric:
+    """One reproducibility metric: a pure function of the answers to a case, or None where it is undefined.
+
+    Its range is 0 to 1, 1 is best; that of an `is_count` is 1 (best) to the number of answers. The contract suite
+    holds it to `unordered_arrays`, as a `Metric`, and lets key order matter only where it `reads_raw_text`.
+    """
+
+    score: Callable[[CaseAnswers], float | None]
+    is_count: bool = False
+    reads_raw_text: bool = False
+    unordered_arrays: UnorderedArrays | None = None

@@ -89,7 +89,7 @@ class Recorder:
             stopped=stopped,
             primary_metric=component.primary_metric,
             accuracy=summaries.accuracy(scorecard, component.metrics),
-            reproducibility=summaries.reproducibility(scorecard),
+            reproducibility=summaries.reproducibility(scorecard, component.agreement),
             per_field=summaries.fields(scorecard, lambda path: component.plan.leaf(path).compare or "exact"),
             per_array=summaries.arrays(scorecard),
             pass_hat_k=summaries.pass_hat_k(scorecard),

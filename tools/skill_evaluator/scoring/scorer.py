@@ -14,7 +14,6 @@ from skill_evaluator.comparing.leaves import Lexicon
 from skill_evaluator.comparing.sides import PreparedValue
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths, array_lengths
 from skill_evaluator.metrics.agreement.field_stability import field_stability_by_path
 from skill_evaluator.metrics.base import CaseAnswers, Comparison, apply_metrics
@@ -261,7 +260,7 @@ class Scorer:
                 for name in self._component.metrics
             },
             fields=total_fields(fields),
-            reproducibility={name: metric(answers) for name, metric in REPRODUCIBILITY.items()},
+            reproducibility={name: metric.score(answers) for name, metric in self._component.agreement.items()},
             stability=field_stability_by_path(answers),
             profile=field_profile(answers, values, flawed_fields(fields) if labelled else None),
             values=values,

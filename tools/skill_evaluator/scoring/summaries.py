@@ -12,11 +12,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TypeVar
 
-from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.metrics.accuracy.pass_hat_k import KS
 from skill_evaluator.metrics.accuracy.pass_hat_k import pass_hat_k as estimate
 from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths
 from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
+from skill_evaluator.metrics.base import AgreementMetric
 from skill_evaluator.metrics.diagnosis.per_field import FieldTotal, macro_f1
 from skill_evaluator.records.record import (
     ArraySummary,
@@ -85,14 +85,14 @@ def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
     }
 
 
-def reproducibility(scorecard: Scorecard) -> dict[str, Summary]:
+def reproducibility(scorecard: Scorecard, metrics: Mapping[str, AgreementMetric]) -> dict[str, Summary]:
     """Per metric the mean over cases; `n` and `n_cases` are the cases that had at least two answers."""
-    return {name: _reproducibility(scorecard, name) for name in REPRODUCIBILITY}
+    return {name: _reproducibility(scorecard, name, metric.is_count) for name, metric in metrics.items()}
 
 
-def _reproducibility(scorecard: Scorecard, name: str) -> Summary:
+def _reproducibility(scorecard: Scorecard, name: str, is_count: bool) -> Summary:
     values = [value for case in scorecard.cases if (value := case.reproducibility[name]) is not None]
-    lowest, highest = (1.0, max(2.0, float(scorecard.replicates))) if name == "distinct_outputs" else (0.0, 1.0)
+    lowest, highest = (1.0, max(2.0, float(scorecard.replicates))) if is_count else (0.0, 1.0)
     return _over_cases(values, lowest, highest)
 
 

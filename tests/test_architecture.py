@@ -58,6 +58,10 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.comparing.declarations",
     "skill_evaluator.verdicts.adaptive",
     "skill_evaluator.verdicts.comparison",
+    "skill_evaluator.verdicts.sizing",
+    "skill_evaluator.reports.sensitivity",
+    "skill_evaluator.audit.run.gathering",
+    "skill_evaluator.audit.report.run",
     "skill_evaluator.audit.report.map",
     "skill_evaluator.audit.report.pictures",
     "skill_evaluator.display.chart_style",
@@ -152,8 +156,7 @@ def test_a_library_of_one_module_is_imported_nowhere_else(library: str, importer
 @pytest.mark.parametrize("module", MODULES)
 def test_an_import_inside_a_function_is_a_heavy_or_optional_library(module: str) -> None:
     for name in late_imports(MODULES[module]):
-        command = room(module) == "cli" and name.startswith("skill_evaluator.commands")
-        assert command or {name, name.split(".")[0]} & IMPORTED_LATE, (
+        assert {name, name.split(".")[0]} & IMPORTED_LATE, (
             f"{module} imports {name} inside a function: import it at the top, or add it to IMPORTED_LATE if it is slow"
         )
 

@@ -6,9 +6,18 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator import __version__
-from skill_evaluator.cli import _with_resume_value
+from skill_evaluator.cli import COMMANDS, _with_resume_value, load_command
 
 from tests.support.library import SCRIPT, SKILL, Ended, Library
+
+_LISTING_IMPORTS = """
+import sys
+from skill_evaluator.cli import main
+try:
+    main()
+finally:
+    print("imported:", *sys.modules)
+"""
 
 
 @pytest.fixture
@@ -44,9 +53,24 @@ def test_help_names_every_option_and_the_exit_codes(library: Library) -> None:
     assert "4 incomplete" in shown.out
 
 
-@pytest.mark.parametrize("command", ["evaluate", "score", "schemas"])
-def test_every_command_has_help(command: str, library: Library) -> None:
-    assert library.skill_evaluator(command, "-h").code == 0
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_and_an_example(command: str, library: Library) -> None:
+    shown = library.call(*command.split(), "-h", env={"COLUMNS": "200"})
+    assert shown.code == 0
+    assert f"skill-evaluator {command}" in shown.out.partition("Example")[2]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_is_listed_with_the_first_line_of_its_help(command: str) -> None:
+    assert load_command(command).help.splitlines()[0] == COMMANDS[command]
+
+
+@pytest.mark.parametrize("command", [(), ("audit",)])
+def test_a_command_that_is_not_named_lists_those_there_are(command: tuple[str, ...], library: Library) -> None:
+    shown = library.call(*command, env={"COLUMNS": "200"})
+    listed = [name.split()[-1] for name in COMMANDS if name.split()[:-1] == list(command)]
+    assert shown.code == 2
+    assert all(f" {name} " in shown.out for name in listed)
 
 
 def test_an_unknown_command_is_refused(library: Library) -> None:
@@ -63,6 +87,7 @@ def test_an_unknown_command_is_refused(library: Library) -> None:
         (["s", "--resume", "20260101T000000Z-abcdef"], ["s", "--resume", "20260101T000000Z-abcdef"]),
         (["s", "--resume=RUN"], ["s", "--resume=RUN"]),
         (["s", "--dry-run"], ["s", "--dry-run"]),
+        ([], []),
     ],
 )
 def test_resume_takes_a_run_or_stands_alone(given: list[str], understood: list[str]) -> None:
@@ -77,9 +102,16 @@ def test_schemas_are_written_for_every_file_format(library: Library) -> None:
     assert len(ended.out.splitlines()) == len(written)
 
 
-def test_help_waits_for_no_heavy_import(library: Library) -> None:
-    with library.command("-X", "importtime", str(SCRIPT), "--help") as process:
-        _, err = process.communicate(timeout=60)
-    imported = {line.rpartition("|")[2].strip() for line in err.splitlines()}
-    assert "skill_evaluator.cli" in imported
-    assert not imported & {"skill_evaluator.commands.evaluate", "numpy", "scipy", "openai", "git"}
+@pytest.mark.parametrize(
+    ("command", "modules"),
+    [((), set()), (("evaluate",), {"evaluate"}), (("audit", "run"), {"audit_run"}), (("plan",), {"plan"})],
+)
+def test_help_imports_its_own_command_and_nothing_heavy(
+    command: tuple[str, ...], modules: set[str], library: Library
+) -> None:
+    with library.command("-c", _LISTING_IMPORTS, *command, "--help", env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
+        out, _ = process.communicate(timeout=60)
+    imported = set(out.split("imported:")[1].split())
+    of_commands = {f"skill_evaluator.commands.{name.replace(' ', '_')}" for name in COMMANDS}
+    assert imported & of_commands == {f"skill_evaluator.commands.{module}" for module in modules}
+    assert not imported & {"numpy", "scipy", "openai", "anthropic", "google.genai", "xllamacpp", "git"}

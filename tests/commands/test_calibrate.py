@@ -20,9 +20,9 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "TIMES", 10)
 
 
-def options(library: Library, run: str, **changed: Any) -> command.CalibrationOptions:
+def options(library: Library, run: str, **changed: Any) -> command.CompareOptions:
     folders = {"components": library.root / "components", "config": library.root / ".evaluator"}
-    return command.CalibrationOptions(run=run, **{"skill": SKILL, "format": "json", **folders, **changed})
+    return command.CompareOptions(calibrate=run, **{"skill": SKILL, "format": "json", **folders, **changed})
 
 
 def recorded(library: Library, *models: str) -> None:
@@ -33,8 +33,8 @@ def recorded(library: Library, *models: str) -> None:
     append_rows(library.leaderboard, SKILL, [record.row() for record in records])
 
 
-def calibrated(capsys: pytest.CaptureFixture[str], wanted: command.CalibrationOptions) -> Any:
-    assert command.calibrate(wanted) == 0
+def calibrated(capsys: pytest.CaptureFixture[str], wanted: command.CompareOptions) -> Any:
+    assert command.compare(wanted) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -55,20 +55,20 @@ def test_a_run_is_named_by_version_or_id(library: Library, run: str, capsys: pyt
 def test_a_version_of_several_models_wants_one_named(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
     recorded(library, "m", "n")
     with pytest.raises(LeaderboardError, match="was run on m, n; name one with --model"):
-        command.calibrate(options(library, "1.0.0"))
+        command.compare(options(library, "1.0.0"))
     assert calibrated(capsys, options(library, "1.0.0", models=("n",)))["model_id"] == "n"
 
 
 def test_what_is_not_there_is_said(library: Library) -> None:
     with pytest.raises(LeaderboardError, match="name the component of the run"):
-        command.calibrate(options(library, "1.0.0", skill=None))
+        command.compare(options(library, "1.0.0", skill=None))
     with pytest.raises(LeaderboardError, match="holds no run yet"):
-        command.calibrate(options(library, "1.0.0"))
+        command.compare(options(library, "1.0.0"))
     recorded(library, "m")
     with pytest.raises(LeaderboardError, match=r"no complete run.* of version or id '2.0.0'"):
-        command.calibrate(options(library, "2.0.0"))
+        command.compare(options(library, "2.0.0"))
     with pytest.raises(LeaderboardError, match="holds no run of other yet"):
-        command.calibrate(options(library, "1.0.0", models=("other",)))
+        command.compare(options(library, "1.0.0", models=("other",)))
 
 
 def test_too_few_replicates_are_a_user_error_in_one_line(library: Library) -> None:

@@ -5,6 +5,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from skill_evaluator.audit.cube.cube import Cube, Missing, cube_of_outcomes
 from skill_evaluator.audit.cube.tables import read_cube, write_cube
@@ -12,54 +15,104 @@ from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.findings.results import AuditResult, Resampled, read_audit
 from skill_evaluator.audit.report.charts import draw
 from skill_evaluator.audit.report.page import audit_markdown, print_audit
-from skill_evaluator.audit.run.gathering import GatheredAudit, gather
+from skill_evaluator.audit.run.gathering import gather
 from skill_evaluator.audit.run.jobs import read_audit_plan
 from skill_evaluator.audit.run.manifest import AUDIT
 from skill_evaluator.audit.run.materials import Places
-from skill_evaluator.audit.statistics.grades import QUARTERS
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.display.sheets import Format
+from skill_evaluator.commands.options import (
+    AUDITS,
+    COMPONENTS,
+    CONFIG,
+    Audits,
+    Components,
+    Config,
+    Fixtures,
+    Form,
+    OnPlatform,
+)
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.runner.journal import check_writable
 from skill_evaluator.text import nearest
 
+EXAMPLES = (
+    "skill-evaluator audit report",
+    "skill-evaluator audit report audits/<id> --format markdown",
+    "skill-evaluator audit report --cube scores.csv --questions 100 --out report",
+)
 REPORT, RESULT, CHARTS = "report.md", "report.json", "charts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReportOptions:
-    """The command line, typed. `folders` empty and `cube` None: the newest audit below `audits`."""
+    """The options of `audit report`. No folder and no `cube`: the newest audit below `audits`."""
 
-    folders: tuple[Path, ...] = ()
-    cube: Path | None = None
-    plan: Path | None = None
-    questions: int | None = None
-    weights: Mapping[str, float]
-    missing: Missing = "refuse"
-    resampled: Resampled | None = None
-    bins: int = len(QUARTERS)
-    previous: Path | None = None
-    out: Path | None = None
-    audits: Path = Path("audits")
-    components: Path = Path("components")
-    fixtures: Path | None = None
-    config: Path = Path(".evaluator")
-    platform: str | None = None
-    format: Format = "text"
-
-    @property
-    def places(self) -> Places:
-        """The folders that are read."""
-        return Places(components=self.components, fixtures=self.fixtures, config=self.config)
+    folders: Annotated[
+        tuple[Path, ...],
+        typer.Argument(
+            metavar="folder", help="An audit's folder, or any that hold its runs; default: the newest below --audits."
+        ),
+    ] = ()
+    cube: Annotated[
+        Path | None,
+        typer.Option(
+            "--cube",
+            metavar="FILE",
+            help="Instead of runs a CSV: model,template,<benchmark>,… in per cent, or an outcomes.csv of an audit.",
+        ),
+    ] = None
+    questions: Annotated[
+        int | None, typer.Option("--questions", metavar="N", min=1, help="Of a table: questions of each benchmark.")
+    ] = None
+    weights: Annotated[
+        tuple[str, ...],
+        typer.Option("--weight", metavar="NAME=W", help="How much a benchmark counts; repeatable; default 1 each."),
+    ] = ()
+    missing: Annotated[
+        Missing, typer.Option("--missing", help="Where scores or answers are missing: refuse, or leave out for all.")
+    ] = "refuse"
+    resampled: Annotated[
+        Resampled | None,
+        typer.Option(
+            "--resample", help="What intervals are over; default: both where single answers are known, else scenarios."
+        ),
+    ] = None
+    grades: Annotated[int, typer.Option("--grades", metavar="4|8", help="8: finer grades, from 20 models on.")] = 4
+    previous: Annotated[
+        Path | None,
+        typer.Option("--previous", metavar="FILE", help="An earlier report.json; default: the last beside this audit."),
+    ] = None
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Where page, charts and cube go; default: the audit's folder."),
+    ] = None
+    plan: Annotated[
+        Path | None, typer.Option("--plan", metavar="FILE", help="The plan whose jobs' artifacts the folders are.")
+    ] = None
+    audits: Audits = AUDITS
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+    platform: OnPlatform = None
+    format: Form = "text"
 
 
 def audit_report(options: AuditReportOptions) -> int:
-    """Read, audit, write the files and print; exit code 4 where a model that was to be asked is not in it."""
-    folders = () if options.cube else options.folders or (_newest(options.audits),)
-    cube, absent, remarks = _from_table(options, options.cube) if options.cube else _from_runs(options, folders)
-    previous = _previous(options, folders)
-    result = audit(cube, resampled=options.resampled, bins=options.bins, previous=previous)
+    """Say how able and how steady each model is, how sure that is, and which to take for what; with page and charts.
+
+    Exit code: 0 done, 2 wrong input (one line says what), 4 a model that was to be asked is not in it.
+    """
+    weights = _read_weights(options.weights)
+    folders = () if options.cube else options.folders or (_newest_audit(options.audits),)
+    absent: list[str] = []
+    remarks: list[str] = []
+    if options.cube:
+        cube = _read_table(options, options.cube, weights)
+    else:
+        cube, absent, remarks = _read_runs(options, folders, weights)
+    previous = _read_previous(options.previous, folders)
+    result = audit(cube, resampled=options.resampled, bins=options.grades, previous=previous)
     if absent:
         remarks = [f"left out, as nothing is there of them: {', '.join(absent)}", *remarks]
     result = result.model_copy(update={"warnings": [*remarks, *result.warnings]})
@@ -73,8 +126,8 @@ def audit_report(options: AuditReportOptions) -> int:
     return EXIT_INCOMPLETE if absent else EXIT_OK
 
 
-def weights_of(given: Iterable[str]) -> dict[str, float]:
-    """`NAME=W` → the weight of each benchmark; raises AuditError."""
+def _read_weights(given: Iterable[str]) -> dict[str, float]:
+    """Read the weight of each benchmark from `NAME=W`; raise AuditError."""
     weights = {}
     for text in given:
         name, equals, weight = text.rpartition("=")
@@ -87,50 +140,51 @@ def weights_of(given: Iterable[str]) -> dict[str, float]:
     return weights
 
 
-def _newest(audits: Path) -> Path:
-    found = sorted(path.parent for path in audits.glob(f"*/{AUDIT}"))
-    if not found:
+def _newest_audit(audits: Path) -> Path:
+    folders = sorted(path.parent for path in audits.glob(f"*/{AUDIT}"))
+    if not folders:
         raise AuditError(f"{audits} holds no audit; make one with audit run, or give a table with --cube FILE")
-    return found[-1]
+    return folders[-1]
 
 
-def _from_table(options: AuditReportOptions, path: Path) -> tuple[Cube, list[str], list[str]]:
+def _read_table(options: AuditReportOptions, path: Path, weights: Mapping[str, float]) -> Cube:
     if options.folders or options.plan:
         raise AuditError("--cube does not go with folders of runs or a plan: it is either a table or an audit")
-    cube = read_cube(path, weights=options.weights, missing=options.missing)
-    _refuse_unknown(options.weights, cube.benchmarks)
-    if options.questions is not None:
-        if cube.outcomes is not None:
-            raise AuditError("--questions is for a table of scores; this one has the questions themselves")
-        cube = replace(cube, questions=dict.fromkeys(cube.benchmarks, options.questions))
-    return cube, [], []
+    cube = read_cube(path, weights=weights, missing=options.missing)
+    _refuse_unknown(weights, cube.benchmarks)
+    if options.questions is None:
+        return cube
+    if cube.outcomes is not None:
+        raise AuditError("--questions is for a table of scores; this one has the questions themselves")
+    return replace(cube, questions=dict.fromkeys(cube.benchmarks, options.questions))
 
 
-def _from_runs(options: AuditReportOptions, folders: tuple[Path, ...]) -> tuple[Cube, list[str], list[str]]:
-    """The cube of an audit's runs, the models of which nothing is there, and what else a reader should know."""
+def _read_runs(
+    options: AuditReportOptions, folders: tuple[Path, ...], weights: Mapping[str, float]
+) -> tuple[Cube, list[str], list[str]]:
+    """Return the cube of an audit's runs, the models that have answered nothing, and what a reader should know."""
     if options.questions is not None:
         raise AuditError("--questions is for a table of scores; an audit has the questions it was drawn with")
     planned = read_audit_plan(options.plan).audit if options.plan else None
-    gathered = gather(folders, options.places, planned)
-    _refuse_unknown(options.weights, gathered.outcomes)
-    there = [place for place, name in enumerate(gathered.models) if _answered(gathered, name)]
-    if not there:
+    places = Places(components=options.components, fixtures=options.fixtures, config=options.config)
+    gathered = gather(folders, places, planned)
+    _refuse_unknown(weights, gathered.outcomes)
+    tallies = gathered.tallies
+    models = [name for name in gathered.models if name in tallies and tallies[name].answered]
+    rows = [gathered.models.index(name) for name in models]
+    if not models:
         raise AuditError(f"{' '.join(map(str, folders))}: no model has answered anything; go on: audit run --resume")
     cube = cube_of_outcomes(
-        [gathered.models[place] for place in there],
+        models,
         gathered.scenarios,
-        {name: replace(one, scores=one.scores[there]) for name, one in gathered.outcomes.items()},
-        weights={**gathered.weights, **options.weights},
+        {name: replace(outcomes, scores=outcomes.scores[rows]) for name, outcomes in gathered.outcomes.items()},
+        weights={**gathered.weights, **weights},
         missing=options.missing,
         spending=gathered.spending,
-        answers={name: tally.outcomes for name, tally in gathered.tallies.items()},
+        answers={name: tally.outcomes for name, tally in tallies.items()},
         where=f"the audit {gathered.manifest.id}",
     )
-    return cube, [name for place, name in enumerate(gathered.models) if place not in there], list(gathered.remarks)
-
-
-def _answered(gathered: GatheredAudit, model_id: str) -> bool:
-    return model_id in gathered.tallies and gathered.tallies[model_id].answered > 0
+    return cube, [name for name in gathered.models if name not in models], list(gathered.remarks)
 
 
 def _refuse_unknown(weights: Mapping[str, float], benchmarks: Mapping[str, object] | tuple[str, ...]) -> None:
@@ -139,10 +193,10 @@ def _refuse_unknown(weights: Mapping[str, float], benchmarks: Mapping[str, objec
             raise AuditError(f"--weight names an unknown benchmark '{name}' {nearest(name, benchmarks)}")
 
 
-def _previous(options: AuditReportOptions, folders: tuple[Path, ...]) -> AuditResult | None:
-    """The audit to compare the cohort with: the one named, else the last that was reported before this one."""
-    if options.previous is not None:
-        return read_audit(options.previous / RESULT if options.previous.is_dir() else options.previous)
+def _read_previous(named: Path | None, folders: tuple[Path, ...]) -> AuditResult | None:
+    """Read the audit to compare the cohort with: the one named, else the last that was reported before this one."""
+    if named is not None:
+        return read_audit(named / RESULT if named.is_dir() else named)
     if len(folders) != 1:
         return None
     earlier = sorted(path for path in folders[0].parent.glob(f"*/{RESULT}") if path.parent.name < folders[0].name)
@@ -154,7 +208,7 @@ def _previous(options: AuditReportOptions, folders: tuple[Path, ...]) -> AuditRe
 
 
 def _write(result: AuditResult, cube: Cube, out: Path) -> list[Path]:
-    """The files, which are returned; a page whose charts cannot be drawn is written without them."""
+    """Write page, result, charts and cube, and return their paths; do without charts that cannot be drawn."""
     check_writable(out, "--out DIR")
     charts = [out / CHARTS]
     try:

@@ -6,158 +6,201 @@ Leaves answers, not judgements: `audits/<id>/` holds what was asked and one run 
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from skill_evaluator.audit.report.run import AuditRun, print_audit_runs
-from skill_evaluator.audit.report.size import warn_of_doubts
-from skill_evaluator.audit.run.gathering import GatheredAudit, gather
+import typer
+
+from skill_evaluator.audit.report.size import AuditSize, print_size, warn_of_doubts
 from skill_evaluator.audit.run.jobs import AuditPlan, read_audit_plan
-from skill_evaluator.audit.run.manifest import AUDIT, RUNS, write_manifest
+from skill_evaluator.audit.run.manifest import AUDIT, RUNS, read_manifest, write_manifest
 from skill_evaluator.audit.run.runs import Cells, runs_of
-from skill_evaluator.commands.audit_inputs import (
-    AuditInputs,
-    AuditOptions,
-    audit_folder,
-    known_audit,
-    new_audit,
-    saved_audit,
-)
-from skill_evaluator.commands.inputs import words_of
+from skill_evaluator.commands.audit_inputs import AuditInputs, AuditOptions, asked_models, drawn_audit, new_audit
+from skill_evaluator.commands.options import AUDITS, Audits, Concurrency, MaxCalls, words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
+from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.asking import assignment, redactor, with_keys
+from skill_evaluator.runner.asking import assignment, redactor, refuse_amounts, with_keys
 from skill_evaluator.runner.execute import Assignment, SpendingLimits, execute
 from skill_evaluator.runner.journal import check_writable
 from skill_evaluator.runner.runs import Run
-from skill_evaluator.runner.schedule import Replicate, Shard
+from skill_evaluator.runner.schedule import Shard
+from skill_evaluator.text import nearest
+
+EXAMPLES = (
+    "skill-evaluator audit run --benchmark document-classification --questions 50 --dry-run",
+    "skill-evaluator audit run --model gpt-5 --model claude-sonnet-4-6 --max-cost 20",
+    "skill-evaluator audit run --resume",
+)
+_FOLDERS = ("components", "fixtures", "config")
 
 
-def audit_run(options: AuditOptions) -> int:
-    """Draw an audit, or take up one that was drawn; ask what has no answer yet; returns the exit code."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRunOptions(AuditOptions):
+    """The options of `audit run` beside those of every audit."""
+
+    max_calls: MaxCalls = None
+    concurrency: Concurrency = None
+    shard: Annotated[
+        str | None, typer.Option("--shard", metavar="I/N", help="Only the I-th of N parts of the questions.")
+    ] = None
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume", metavar="[ID]", help="Go on with an audit (default: the newest): asks only what has no answer."
+        ),
+    ] = None
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="Ask what audit plan wrote; again, it goes on where it stopped."),
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, make no call, print the size and the cost at most.")
+    ] = False
+    audits: Audits = AUDITS
+
+
+def audit_run(options: AuditRunOptions) -> int:
+    """Ask every model every question in every scenario, and keep the answers in audits/<id>.
+
+    Exit code: 0 done, 2 wrong input (one line says what), 4 incomplete (it prints the command that goes on).
+    """
+    _refuse_wrong(options)
+    if options.dry_run:
+        return _print_size(options)
     plan = None if options.plan is None else read_audit_plan(options.plan)
-    inputs, folder = _begun(options, plan)
+    inputs, folder = _draw(options, plan)
     usable = with_keys(inputs.models, inputs.kinds)
     shard = Shard.parse(options.shard) if options.shard else None
     runs = runs_of(inputs.manifest, list(usable.values()), shard, folder)
     check_writable(folder / RUNS, "--audits DIR")
     if not (folder / AUDIT).exists():
         write_manifest(folder, inputs.manifest)
+    planned_cost = None if plan is None else plan.max_cost_of(options.models, options.shard)
+    max_cost = planned_cost if options.max_cost is None else options.max_cost
     halted = execute(
         _assignments(runs, inputs, options),
         inputs.settings,
-        _spending(options, plan),
+        SpendingLimits(max_cost_usd=max_cost, max_calls=options.max_calls),
         redactor(inputs.models, inputs.kinds),
         watch,
-        meanwhile=_nothing,
+        meanwhile=lambda: None,
     )
-    made = _made(runs, gather([folder], options.places), halted, inputs.settings.required_coverage)
-    print_audit_runs(inputs.manifest, made, options.format)
-    complete = len(usable) == len(inputs.models) and all(one.complete for one in made)
-    if not complete or any(one.tally.answered < one.tally.planned for one in made):
-        print(f"to go on where this stopped: {_same_command(options, inputs, folder)}", file=sys.stderr)
-    else:
-        _say_what_next(options, folder)
-    return EXIT_OK if complete else EXIT_INCOMPLETE
+    return _print_outcome(runs, halted, inputs, folder, options)
 
 
-def _begun(options: AuditOptions, plan: AuditPlan | None) -> tuple[AuditInputs, Path]:
-    """What is asked, and the folder it is kept in."""
+def _refuse_wrong(options: AuditRunOptions) -> None:
+    """Raise for what no audit can be asked."""
+    counts = {
+        "--replicates": options.replicates,
+        "--questions": options.questions,
+        "--concurrency": options.concurrency,
+    }
+    if options.dry_run and (options.resume is not None or options.plan is not None):
+        raise AuditError("--dry-run is of a new audit: it does not go with --resume or --plan")
+    refuse_amounts(counts, options.max_calls, options.max_cost)
+    if options.resume is not None and (not options.resume or options.plan is not None):
+        raise AuditError("--resume takes an audit's id, its folder or nothing, and does not go with --plan")
+
+
+def _print_size(options: AuditRunOptions) -> int:
+    """Check every input and print what the audit would take; needs no key and no vendor's SDK, writes nothing."""
+    inputs = new_audit(options, keyed=False)
+    shard = Shard.parse(options.shard) if options.shard else None
+    sizes = Cells(inputs.materials).sizes(inputs.manifest.cells(shard))
+    models = asked_models(inputs, sizes, lambda model: key_note(model, inputs.kinds[model.provider]))
+    closing = "dry run: no call was made, nothing was written"
+    print_size(AuditSize(audit=inputs.manifest, models=models, noted="key", closing=closing), options.format)
+    warn_of_doubts(inputs.manifest)
+    return EXIT_OK
+
+
+def _draw(options: AuditRunOptions, plan: AuditPlan | None) -> tuple[AuditInputs, Path]:
+    """Take up the audit of a plan or of `--resume`, or draw a new one; return it with the folder it is kept in."""
     if plan is not None:
         plan.refuse_other_part(options.models, options.shard)
         folder = options.audits / plan.audit.id
-        if (folder / AUDIT).exists() and saved_audit(folder) != plan.audit:
+        if (folder / AUDIT).exists() and read_manifest(folder / AUDIT) != plan.audit:
             raise AuditError(f"{folder} asks otherwise than {options.plan}; move it away")
-        return known_audit(plan.audit, options), folder
+        return drawn_audit(plan.audit, options), folder
     if options.resume is not None:
-        folder = audit_folder(options)
-        return known_audit(saved_audit(folder), options), folder
+        folder = _resumed_folder(options.resume, options.audits)
+        return drawn_audit(read_manifest(folder / AUDIT), options), folder
     inputs = new_audit(options, keyed=True)
     warn_of_doubts(inputs.manifest)
     return inputs, options.audits / inputs.manifest.id
 
 
-def _assignments(runs: Sequence[Run], inputs: AuditInputs, options: AuditOptions) -> list[Assignment]:
+def _resumed_folder(wanted: str, audits: Path) -> Path:
+    """Return the folder that `--resume` means: a path, an id, or `latest`, the newest; raise AuditError."""
+    if Path(wanted, AUDIT).is_file():
+        return Path(wanted)
+    ids = sorted(path.parent.name for path in audits.glob(f"*/{AUDIT}"))
+    if wanted == "latest" and ids:
+        return audits / ids[-1]
+    if wanted not in ids:
+        raise AuditError(f"no audit '{wanted}' in {audits} to resume {nearest(wanted, ids)}")
+    return audits / wanted
+
+
+def _assignments(runs: Sequence[Run], inputs: AuditInputs, options: AuditRunOptions) -> list[Assignment]:
     cells = Cells(inputs.materials)
-    wanted = options.concurrency or inputs.settings.concurrency
-    return [_assignment(run, cells, inputs, wanted) for run in runs]
+    return [
+        assignment(
+            run,
+            inputs.kinds,
+            options.concurrency or inputs.settings.concurrency,
+            lambda call, run=run: cells.request(  # type: ignore[misc]
+                call, seed=run.manifest.seed, max_output_tokens=run.model.params.max_output_tokens
+            ),
+            lambda _: None,  # an answer is scored when all are gathered; until then the journal has it
+        )
+        for run in runs
+    ]
 
 
-def _assignment(run: Run, cells: Cells, inputs: AuditInputs, concurrency: int) -> Assignment:
-    limit = run.model.params.max_output_tokens
-    return assignment(
-        run,
-        inputs.kinds,
-        concurrency,
-        lambda call: cells.request(call, seed=run.manifest.seed, max_output_tokens=limit),
-        _in_the_journal,
-    )
+def _print_outcome(
+    runs: Sequence[Run],
+    halted: Mapping[str, Failure | None],
+    inputs: AuditInputs,
+    folder: Path,
+    options: AuditRunOptions,
+) -> int:
+    """Print what became of every run's calls, and the command that comes next; return the exit code."""
+    from skill_evaluator.audit.report.run import AuditRun, print_audit_runs  # both import numpy: not for a dry run
+    from skill_evaluator.audit.run.gathering import gather
 
-
-def _in_the_journal(_: Replicate) -> None:
-    """An answer is scored when all are gathered; until then the journal has it."""
-
-
-def _nothing() -> None:
-    """There is nothing to prepare while the first calls are under way."""
-
-
-def _spending(options: AuditOptions, plan: AuditPlan | None) -> SpendingLimits:
-    """The limits that were given; a job of a plan has its part of the plan's cap."""
-    planned = None if plan is None else plan.max_cost_of(options.models, options.shard)
-    return SpendingLimits(
-        max_cost_usd=planned if options.max_cost is None else options.max_cost, max_calls=options.max_calls
-    )
-
-
-def _made(
-    runs: Sequence[Run], gathered: GatheredAudit, halted: Mapping[str, Failure | None], required_coverage: float
-) -> list[AuditRun]:
-    made = []
+    gathered = gather([folder], options.places)
+    audited = []
     for run in runs:
         tally, failure = gathered.tallies[run.model.id], halted[run.manifest.run_id]
-        made.append(
+        audited.append(
             AuditRun(
                 model_id=run.model.id,
                 shard=run.manifest.shard,
                 tally=tally,
                 stopped=None if failure is None else f"{failure.reason}: {failure.message}",
-                complete=failure is None and tally.answered >= required_coverage * tally.planned,
+                complete=failure is None and tally.answered >= inputs.settings.required_coverage * tally.planned,
             )
         )
-    return made
+    print_audit_runs(inputs.manifest, audited, options.format)
+    complete = len(audited) == len(inputs.models) and all(run.complete for run in audited)
+    if not complete or any(run.tally.answered < run.tally.planned for run in audited):
+        print(f"to go on where this stopped: {_resuming_command(options, inputs, folder)}", file=sys.stderr)
+    else:
+        words = ["skill-evaluator", "audit", "report", str(folder), *words_of(options, *_FOLDERS)]
+        print(f"what it found: {shlex.join(words)}", file=sys.stderr)
+    return EXIT_OK if complete else EXIT_INCOMPLETE
 
 
-def _same_command(options: AuditOptions, inputs: AuditInputs, folder: Path) -> str:
-    """The command that goes on; what the audit itself remembers need not be said again."""
+def _resuming_command(options: AuditRunOptions, inputs: AuditInputs, folder: Path) -> str:
+    """Return the command that goes on; what the audit itself remembers need not be said again."""
     audit = folder.name if folder.parent == options.audits else str(folder)
     words = ["--resume", audit] if options.plan is None else ["--plan", str(options.plan)]
     for model_id in options.models:
         if model_id in inputs.manifest.models:  # one without a key is none of the audit's
             words += ["--model", model_id]
-    words += words_of(
-        [
-            ("--shard", options.shard, None),
-            ("--audits", options.audits, Path("audits")),
-            *_read_from(options),
-            ("--concurrency", options.concurrency, None),
-            ("--max-cost", options.max_cost, None),
-            ("--max-calls", options.max_calls, None),
-        ]
-    )
+    words += words_of(options, "shard", "audits", *_FOLDERS, "concurrency", "max_cost", "max_calls")
     return shlex.join(["skill-evaluator", "audit", "run", *words])
-
-
-def _say_what_next(options: AuditOptions, folder: Path) -> None:
-    """The command that says what the answers amount to, with the folders it reads."""
-    words = ["skill-evaluator", "audit", "report", str(folder), *words_of(_read_from(options))]
-    print(f"what it found: {shlex.join(words)}", file=sys.stderr)
-
-
-def _read_from(options: AuditOptions) -> list[tuple[str, Path | None, Path | None]]:
-    """The folders that running and reporting both read, as flags with their defaults."""
-    return [
-        ("--components", options.components, Path("components")),
-        ("--fixtures", options.fixtures, None),
-        ("--config", options.config, Path(".evaluator")),
-    ]

@@ -6,18 +6,29 @@ Makes no call and touches no leaderboard: `publish` does. Scores the answers the
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from skill_evaluator.ci.collecting import OUTCOME, RECORDS, Figures, GatheredRun, Outcome, RunOutcome, Status, gather
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.display.sheets import Format
+from skill_evaluator.commands.options import (
+    COMPONENTS,
+    CONFIG,
+    Components,
+    Config,
+    Fixtures,
+    Form,
+    OnPlatform,
+)
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, Settings, load_models, load_settings
+from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.scenarios import apply_scenario
-from skill_evaluator.providers import kinds_of
+from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.record import PARTIAL, Record, write_record
 from skill_evaluator.records.selection import Archive
 from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
@@ -29,37 +40,46 @@ from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.verdicts.recorded import verdict_on
 from skill_evaluator.verdicts.results import ComparisonResult
 
+EXAMPLES = ("skill-evaluator collect artifacts --plan plan.json --out collected",)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectOptions:
-    """The command line, typed."""
+    """The options of `collect`."""
 
-    artifacts: Path
-    plan: Path = Path("plan.json")
-    out: Path = Path("collected")
-    recorded: tuple[str, ...] = ()
-    components: Path = Path("components")
-    fixtures: Path | None = None
-    config: Path = Path(".evaluator")
-    platform: str | None = None
-    format: Format = "text"
+    artifacts: Annotated[Path, typer.Argument(help="Folder that holds the run folders of a plan's jobs, at any depth.")]
+    plan: Annotated[Path, typer.Option("--plan", metavar="FILE", help="The plan.")] = Path("plan.json")
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where records and outcome.json go.")] = Path(
+        "collected"
+    )
+    recorded: Annotated[
+        tuple[str, ...],
+        typer.Option("--recorded", metavar="REF", help="A branch that holds records beside the work tree; repeatable."),
+    ] = ()
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+    platform: OnPlatform = None
+    format: Form = "text"
 
 
 def collect(options: CollectOptions) -> int:
-    """Put the jobs' answers together, score them, write the records; exit code 4 when a run is not complete."""
+    """Put the answers of a plan's jobs together: one record per component and model, and what became of every call.
+
+    Exit code: 0 every run is complete, 4 one is not (the others are collected all the same).
+    """
     plan = read_plan(options.plan)
     if not options.artifacts.is_dir():
         raise PlanError(f"{options.artifacts} is not a folder; give the one the jobs' artifacts were brought to")
-    settings = load_settings(options.config)
-    models = {model.id: model for model in load_models(options.config)}
-    made = [_run(gathered, models, settings, options) for gathered in gather(plan, options.artifacts)]
+    configuration = read_configuration(options.config)
+    made = [_run(gathered, configuration, options) for gathered in gather(plan, options.artifacts)]
     outcome = Outcome(
         invocation=plan.invocation,
         head=plan.head,
         reason=plan.reason,
         dry_run=plan.dry_run,
         runs=[run for run, _ in made],
-        verdicts=_verdicts([record for _, record in made if record is not None], settings, options),
+        verdicts=_verdicts([record for _, record in made if record is not None], configuration.settings, options),
     )
     replace_text(options.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
     print_outcome(outcome, options.format)
@@ -84,17 +104,17 @@ def _verdicts(records: Sequence[Record], settings: Settings, options: CollectOpt
 
 
 def _run(
-    gathered: GatheredRun, models: dict[str, Model], settings: Settings, options: CollectOptions
+    gathered: GatheredRun, configuration: Configuration, options: CollectOptions
 ) -> tuple[RunOutcome, Record | None]:
     """Score what arrived of one run and write its record, unless nothing was scored."""
     if gathered.manifest is None:
         return _nothing(gathered, "skipped" if gathered.skipped else "missing"), None
     scenario = gathered.manifest.scenario
     component = apply_scenario(load_component(options.components, gathered.skill), options.config, scenario)
-    model = models.get(gathered.model_id)
+    model = next((model for model in configuration.models if model.id == gathered.model_id), None)
     if model is None:
         raise PlanError(f"model '{gathered.model_id}' is not in models.yaml any more; check out the plan's commit")
-    record = _record(gathered, gathered.manifest, component, model, settings, options)
+    record = _record(gathered, gathered.manifest, component, model, configuration, options)
     if record.scored == 0 and not record.complete:
         return _nothing(gathered, "missing", record.failures), None
     write_record(options.out / RECORDS / component.name / f"{record.run_id}.json", record)
@@ -131,7 +151,7 @@ def _record(
     manifest: Manifest,
     component: Component,
     model: Model,
-    settings: Settings,
+    configuration: Configuration,
     options: CollectOptions,
 ) -> Record:
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
@@ -148,8 +168,8 @@ def _record(
         if call in gathered.answers:
             scorer.add(gathered.answers[call])
     whole = all(call in gathered.answers for call in planned)
-    kinds, origin = kinds_of([model], str(options.config / "models.yaml")), origin_of(component, options.fixtures)
-    recorder = Recorder(component=component, settings=settings, kinds=kinds, origin=origin)
+    origin = origin_of(component, options.fixtures)
+    recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = None if whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorer.scorecard(), stopped=stopped)
     return record if record.complete else _apart(record)

@@ -8,9 +8,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, get_args
 
-from skill_evaluator.display.sheets import Format
+import typer
+
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Form, OnlyModels
 from skill_evaluator.errors import EXIT_OK, ConfigError, LeaderboardError
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Settings, VerdictName, load_settings
@@ -31,19 +33,45 @@ from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.rules import exit_code, rules_for
 
+EXAMPLES = (
+    "skill-evaluator compare receipt-extraction",
+    "skill-evaluator compare receipt-extraction --baseline 1.2.0 --model gpt-5",
+    "skill-evaluator compare --baseline old.json --candidate new.json",
+    "skill-evaluator compare receipt-extraction --calibrate 1.2.0 --model gpt-5",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions:
-    """The command line, typed. `baseline` and `candidate`: a version, a run id, or a record's file."""
+    """The options of `compare`."""
 
-    skill: str | None = None
-    baseline: str | None = None
-    candidate: str | None = None
-    models: tuple[str, ...] = ()
-    fail_on: tuple[str, ...] = ()
-    components: Path = Path("components")
-    config: Path = Path(".evaluator")
-    format: Format = "text"
+    skill: Annotated[
+        str | None, typer.Argument(help="The component; not needed when both records are named by their files.")
+    ] = None
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", metavar="VERSION|RUN|FILE", help="Default: the newest complete lower version."),
+    ] = None
+    candidate: Annotated[
+        str | None,
+        typer.Option("--candidate", metavar="VERSION|RUN|FILE", help="Default: the newest of the highest version."),
+    ] = None
+    models: OnlyModels = ()
+    fail_on: Annotated[
+        tuple[str, ...],
+        typer.Option("--fail-on", metavar="VERDICT,...", help="Verdicts that fail; default: policy of settings.yaml."),
+    ] = ()
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            "--calibrate",
+            metavar="RUN|VERSION|FILE",
+            help="Instead: measure false alarms and power of this gate on random halves of a run's replicates.",
+        ),
+    ] = None
+    components: Components = COMPONENTS
+    config: Config = CONFIG
+    format: Form = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +83,12 @@ class _Chosen:
 
 
 def compare(options: CompareOptions) -> int:
-    """Choose the runs, compare them, print the verdict; returns the exit code the policy asks for."""
+    """Say whether a version is worse than the recorded one, where, and how sure that is; makes no call.
+
+    Exit code: 0 fine, 3 regressed, 4 inconclusive or incomparable if --fail-on names it.
+    """
+    if options.calibrate is not None:
+        return _calibrate(options, options.calibrate)
     settings = load_settings(options.config)
     fail_on = _fail_on(options, settings)
     component = None if options.skill is None else load_component(options.components, options.skill)
@@ -114,31 +147,19 @@ TIMES = 1_000
 _QUIET_S = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationOptions:
-    """The command line, typed. `run`: a run id, a version, or a record's file."""
-
-    run: str
-    skill: str | None = None
-    models: tuple[str, ...] = ()
-    components: Path = Path("components")
-    config: Path = Path(".evaluator")
-    format: Format = "text"
-
-
-def calibrate(options: CalibrationOptions) -> int:
+def _calibrate(options: CompareOptions, run: str) -> int:
     """Deal the run's replicates into halves, judge them many times, print how often the gate was right."""
     settings = load_settings(options.config)
-    record = _record(options)
+    record = _record(options, run)
     rules = replace(rules_for(settings, options.config, record), waivers=[])
     print_calibration(measured(record, rules, TIMES, settings.seed, _Progress()), options.format)
     return EXIT_OK
 
 
-def _record(options: CalibrationOptions) -> Record:
+def _record(options: CompareOptions, run: str) -> Record:
     """The run that is named; raises LeaderboardError when it is not one."""
-    if options.run.endswith(".json") or Path(options.run).is_file():
-        return read_record(Path(options.run))
+    if run.endswith(".json") or Path(run).is_file():
+        return read_record(Path(run))
     if options.skill is None:
         raise LeaderboardError("name the component of the run to calibrate by, or the file of its record")
     component = load_component(options.components, options.skill)
@@ -147,12 +168,12 @@ def _record(options: CalibrationOptions) -> Record:
     if not entries:
         of = f" of {', '.join(options.models)}" if recorded else ""
         raise LeaderboardError(f"{component.leaderboard_path} holds no run{of} yet; evaluate '{component.name}' first")
-    named = [one for one in entries if one.run_id == options.run or (one.version == options.run and one.complete)]
+    named = [one for one in entries if one.run_id == run or (one.version == run and one.complete)]
     models = sorted({one.model_id for one in named})
     if len(models) > 1:
-        raise LeaderboardError(f"version '{options.run}' was run on {', '.join(models)}; name one with --model")
+        raise LeaderboardError(f"version '{run}' was run on {', '.join(models)}; name one with --model")
     fitting = [one for one in entries if one.model_id in models] or entries
-    return load_record(choose_candidate(fitting, options.run), component.records_dir)
+    return load_record(choose_candidate(fitting, run), component.records_dir)
 
 
 class _Progress:

@@ -5,9 +5,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_OK, RunError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
@@ -22,27 +25,36 @@ from skill_evaluator.scoring.explanation import Answer, explain_answer, read_ans
 from skill_evaluator.scoring.field_views import field_view
 from skill_evaluator.text import nearest
 
+EXAMPLES = (
+    "skill-evaluator explain <run-id> --case clean-stationer-cash-sale",
+    "skill-evaluator explain <run-folder> --field total",
+)
 _RUNS_NAMED = 5
 _INDEX = re.compile(r"\[[^\]]*\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainOptions:
-    """The command line, typed."""
+    """The options of `explain`."""
 
-    run: str
-    case: str | None = None
-    replicate: int | None = None
-    field: str | None = None
-    full: bool = False
-    components: Path = Path("components")
-    fixtures: Path | None = None
-    config: Path = Path(".evaluator")
-    format: Format = "text"
+    run: Annotated[str, typer.Argument(help="A run folder, or the id of a run in a component's evals/results.")]
+    case: Annotated[str | None, typer.Option("--case", metavar="ID", help="Show this case leaf by leaf.")] = None
+    replicate: Annotated[
+        int | None, typer.Option("--replicate", metavar="N", help="Which answer, from 0; default: the first scored.")
+    ] = None
+    field: Annotated[
+        str | None,
+        typer.Option("--field", metavar="PATH", help="Show this field (as lint names it) in every case and replicate."),
+    ] = None
+    full: Annotated[bool, typer.Option("--full", help="Shorten neither document nor values.")] = False
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+    format: Form = "text"
 
 
 def explain(options: ExplainOptions) -> int:
-    """Show one replicate leaf by leaf, or with a field its values in every replicate. Returns the exit code."""
+    """Show where a saved answer is right and wrong, field by field, and why; or one field over all answers."""
     folder = _run_folder(options.run, options.components)
     manifest = read_component_manifest(folder)
     _check(options, manifest)

@@ -1,9 +1,11 @@
 """`skill-evaluator history`: every recorded version of every model, and which of them made it worse. Makes no call."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import typer
+
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, OnlyModels, Skill
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
@@ -13,20 +15,31 @@ from skill_evaluator.reports.history import print_csv, print_history, print_juni
 from skill_evaluator.verdicts.history import history_of
 from skill_evaluator.verdicts.rules import rules_for
 
+EXAMPLES = (
+    "skill-evaluator history receipt-extraction",
+    "skill-evaluator history receipt-extraction --format junit > history.xml",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryOptions:
-    """The command line, typed."""
+    """The options of `history`."""
 
-    skill: str
-    models: tuple[str, ...] = ()
-    components: Path = Path("components")
-    config: Path = Path(".evaluator")
-    format: Literal["text", "json", "markdown", "csv", "junit"] = "text"
+    skill: Skill
+    models: OnlyModels = ()
+    components: Components = COMPONENTS
+    config: Config = CONFIG
+    format: Annotated[
+        Literal["text", "json", "markdown", "csv", "junit"],
+        typer.Option("--format", help="How to print it (on stdout); csv: every run, junit: every step."),
+    ] = "text"
 
 
 def history(options: HistoryOptions) -> int:
-    """Read the records of every version, judge each step, print; returns the exit code."""
+    """Show every recorded version beside every model, each judged against the one before, and what made it worse.
+
+    Exit code: 0, whatever the verdicts are.
+    """
     settings = load_settings(options.config)
     component = load_component(options.components, options.skill)
     where = component.leaderboard_path

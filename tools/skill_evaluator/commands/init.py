@@ -7,6 +7,9 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from skill_evaluator.errors import EXIT_OK, ComponentError, ConfigError, GitError
 from skill_evaluator.files import read_text, replace_text, storing
@@ -14,6 +17,7 @@ from skill_evaluator.library.components import is_component_name
 from skill_evaluator.library.scaffolding import EXAMPLE, IGNORED, example_files, library_files
 from skill_evaluator.repository import Repository
 
+EXAMPLES = ("skill-evaluator init --name invoice-extraction",)
 _NEXT = """
 Next:
 1. .evaluator/requirements.txt: see that the workflows can install from what it names.
@@ -28,14 +32,14 @@ More: docs/github.md of skill-evaluator.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitOptions:
-    """The command line, typed."""
+    """The options of `init`."""
 
-    folder: Path = Path()
-    name: str = EXAMPLE
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The root of a repository.")] = Path()
+    name: Annotated[str, typer.Option("--name", help="What to call the example component.")] = EXAMPLE
 
 
 def init(options: InitOptions) -> int:
-    """Write what is missing, and say what was written, what was there, and what to do next; returns the exit code."""
+    """Lay out configuration, workflows and an example component in a repository; overwrites nothing."""
     if not is_component_name(options.name):
         raise ComponentError(f"--name '{options.name}' cannot be a component's (letters, digits, '.', '_', '-')")
     branch = _branch(options.folder)

@@ -1,16 +1,29 @@
 """What an evaluation is asked and what it reads: the command line, typed, and every input, checked before any call."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from skill_evaluator.display.sheets import Format
+import typer
+
+from skill_evaluator.commands.options import (
+    COMPONENTS,
+    CONFIG,
+    Components,
+    Concurrency,
+    Config,
+    Fixtures,
+    Form,
+    MaxCalls,
+    MaxCost,
+    Skill,
+)
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, Settings, load_models, load_settings, select_models
+from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import apply_scenario
-from skill_evaluator.providers import Kinds, kinds_of
+from skill_evaluator.providers import Kinds, read_configuration
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.runner.asking import refuse_amounts, refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
@@ -19,28 +32,55 @@ from skill_evaluator.runner.schedule import Shard
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluateOptions:
-    """The command line, typed."""
+    """The options of `evaluate`."""
 
-    skill: str
-    replicates: int | None = None
-    models: tuple[str, ...] = ()
-    dry_run: bool = False
-    components: Path = Path("components")
-    fixtures: Path | None = None
-    config: Path = Path(".evaluator")
-    cases: tuple[str, ...] = ()
-    concurrency: int | None = None
-    seed: int | None = None
-    resume: str | None = None
-    max_cost: float | None = None
-    max_calls: int | None = None
-    shard: str | None = None
-    invocation: str | None = None
-    scenario: str | None = None
-    results: Path | None = None
-    leaderboard: bool = True
-    adaptive: bool = False
-    format: Format = "text"
+    skill: Skill
+    replicates: Annotated[
+        int | None, typer.Option("--replicates", "-n", help="Answers per case and model; default 10 (settings.yaml).")
+    ] = None
+    models: Annotated[
+        tuple[str, ...],
+        typer.Option("--model", "-m", metavar="ID", help="Model of models.yaml; repeatable; default: all with a key."),
+    ] = ()
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, make no call, print the cost at most.")
+    ] = False
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+    cases: Annotated[tuple[str, ...], typer.Option("--case", metavar="GLOB", help="Only these cases; repeatable.")] = ()
+    concurrency: Concurrency = None
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the replicates' seeds; default 0.")] = None
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume",
+            metavar="[RUN]",
+            help="Go on with an unfinished run (default: the newest): asks only what has no answer.",
+        ),
+    ] = None
+    max_cost: MaxCost = None
+    max_calls: MaxCalls = None
+    shard: Annotated[
+        str | None, typer.Option("--shard", metavar="I/N", help="Only the I-th of N parts of the cases.")
+    ] = None
+    scenario: Annotated[
+        str | None,
+        typer.Option("--scenario", metavar="NAME", help="Put the prompt into .evaluator/scenarios/NAME.md."),
+    ] = None
+    invocation: Annotated[
+        str | None,
+        typer.Option("--invocation", metavar="ID", help="What the run ids begin with; plan gives one to all its jobs."),
+    ] = None
+    adaptive: Annotated[
+        bool,
+        typer.Option("--adaptive", help="Stop asking a model once its verdict against a lower version is settled."),
+    ] = False
+    results: Annotated[
+        Path | None, typer.Option("--results", metavar="DIR", help="Where run folders go; default: in the component.")
+    ] = None
+    leaderboard: Annotated[bool, typer.Option(help="Append the record to the component's leaderboard.json.")] = True
+    format: Form = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,30 +106,19 @@ def read_inputs(options: EvaluateOptions) -> Inputs:
         raise RunError(f"--invocation '{options.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
     if options.adaptive and (options.shard is not None or options.cases):
         raise RunError("--adaptive needs all cases, for a verdict is on them: it does not go with --shard or --case")
-    settings = load_settings(options.config)
-    models = load_models(options.config)
-    kinds = kinds_of(models, str(options.config / "models.yaml"))
+    configuration = read_configuration(options.config)
     component = apply_scenario(load_component(options.components, options.skill), options.config, options.scenario)
     patterns = () if options.resume is not None else options.cases  # a resumed run remembers its cases
     cases = load_cases(component, options.fixtures, patterns)
     load_leaderboard(component.leaderboard_path, component.name)
-    chosen = select_models(models, options.models)
+    models = select_models(configuration.models, options.models)
     if options.max_cost is not None:
-        refuse_unpriced(chosen, kinds)
+        refuse_unpriced(models, configuration.kinds)
     return Inputs(
         component=component,
         cases=cases,
-        models=chosen,
-        kinds=kinds,
-        settings=settings,
+        models=models,
+        kinds=configuration.kinds,
+        settings=configuration.settings,
         shard=Shard.parse(options.shard) if options.shard else None,
     )
-
-
-def words_of(flags: Iterable[tuple[str, object, object]]) -> list[str]:
-    """A command line that says again what was given: of (flag, value, default) those that are not the default.
-
-    >>> words_of([("--config", Path("elsewhere"), Path(".evaluator")), ("--seed", None, None)])
-    ['--config', 'elsewhere']
-    """
-    return [word for flag, value, default in flags if value != default for word in (flag, str(value))]

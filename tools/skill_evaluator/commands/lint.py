@@ -7,10 +7,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from skill_evaluator.checking.lint import Linted, lint_component
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.display.sheets import Format
+from skill_evaluator.commands.options import COMPONENTS, Components, Fixtures, Form, Names, OnPlatform
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, SkillEvaluatorError
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.integrity import Past, past_at, problems_of
@@ -18,21 +21,30 @@ from skill_evaluator.reports.lint import print_linted
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import counted
 
+EXAMPLES = ("skill-evaluator lint receipt-extraction", "skill-evaluator lint --base origin/main")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintOptions:
-    """The command line, typed. `base`: the commit that changes are judged from; None: only what is there is."""
+    """The options of `lint`."""
 
-    names: tuple[str, ...] = ()
-    base: str | None = None
-    components: Path = Path("components")
-    fixtures: Path | None = None
-    platform: str | None = None
-    format: Format = "text"
+    names: Names = ()
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base",
+            metavar="COMMIT",
+            help="Also check what changed since: honest versions, and leaderboards and records only added to.",
+        ),
+    ] = None
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    platform: OnPlatform = None
+    format: Form = "text"
 
 
 def lint(options: LintOptions) -> int:
-    """Look at the components named, or at all; print their field plans, hints and problems. Returns the exit code."""
+    """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
     names = tuple(dict.fromkeys(options.names or _all_names(options.components)))
     folder, past = _past(options, names)
     problems = {name: _problems(name, options, folder, past) for name in names}

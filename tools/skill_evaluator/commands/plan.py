@@ -10,53 +10,94 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, grouped, recorded_boards
 from skill_evaluator.ci.matrix import Wanted, capped, entries_of, matrix
 from skill_evaluator.ci.plan import Chosen, Fault, Plan, Skipped
 from skill_evaluator.ci.platforms import PLATFORMS, Platform
-from skill_evaluator.display.sheets import Format
+from skill_evaluator.commands.options import (
+    COMPONENTS,
+    CONFIG,
+    Components,
+    Config,
+    Fixtures,
+    Form,
+    Names,
+    OnPlatform,
+    Reason,
+)
 from skill_evaluator.errors import EXIT_OK, ConfigError, GitError, LeaderboardError, PlanError, SkillEvaluatorError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Model, Settings, load_models, load_settings, select_models
+from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario
 from skill_evaluator.library.versions import Problem, read_versions
-from skill_evaluator.providers import Kinds, kinds_of
+from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.selection import load_record, newest_of_versions, read_entries, runs_of_models
 from skill_evaluator.reports.plan import plan_markdown, print_plan
-from skill_evaluator.reports.sensitivity import print_sizing
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.asking import refuse_amounts
 from skill_evaluator.runner.prices import input_sizes
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.text import nearest
-from skill_evaluator.verdicts.sizing import SizingPlan, sizing_of
 
+EXAMPLES = (
+    "skill-evaluator plan --base origin/main",
+    "skill-evaluator plan receipt-extraction --model gpt-5 --max-cost 5",
+    "skill-evaluator plan --detect 0.05 receipt-extraction",
+)
 _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """The command line, typed. `base` None: started by hand, so that the policy of versions does not apply."""
+    """The options of `plan`. `base` None: started by hand, so that the policy of versions does not apply."""
 
-    names: tuple[str, ...] = ()
-    base: str | None = None
-    recorded: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    replicates: int | None = None
-    seed: int | None = None
-    max_cost: float | None = None
-    scenario: str | None = None
-    dry_run: bool = False
-    reason: str = ""
-    out: Path = Path("plan.json")
-    components: Path = Path("components")
-    fixtures: Path | None = None
-    config: Path = Path(".evaluator")
-    platform: str | None = None
-    format: Format = "text"
+    names: Names = ()
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base",
+            metavar="COMMIT",
+            help="What was pushed onto: MINOR and MAJOR bumps since then run. Without it, everything named runs.",
+        ),
+    ] = None
+    recorded: Annotated[
+        tuple[str, ...],
+        typer.Option("--recorded", metavar="REF", help="A branch that holds leaderboards beside HEAD; repeatable."),
+    ] = ()
+    models: Annotated[
+        tuple[str, ...], typer.Option("--model", "-m", metavar="ID", help="Model of models.yaml; default: all.")
+    ] = ()
+    replicates: Annotated[int | None, typer.Option("--replicates", "-n", help="Answers per case and model.")] = None
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the replicates' seeds.")] = None
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", metavar="USD", help="What all jobs together may cost.")
+    ] = None
+    scenario: Annotated[
+        str | None,
+        typer.Option("--scenario", metavar="NAME", help="Put every prompt into .evaluator/scenarios/NAME.md."),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan jobs that make no call.")] = False
+    reason: Reason = ""
+    detect: Annotated[
+        float | None,
+        typer.Option(
+            "--detect",
+            metavar="DROP",
+            help="Plan no evaluation: say how many cases and replicates of one component would show such a drop.",
+        ),
+    ] = None
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the plan goes.")] = Path("plan.json")
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+    platform: OnPlatform = None
+    format: Form = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +110,17 @@ class _Asked:
 
 
 def plan(options: PlanOptions) -> int:
-    """Decide, cut into jobs, write plan.json and say what will run; returns the exit code."""
+    """Say what is to be evaluated, why, in how many calls and at what cost; write it to plan.json. Makes no call."""
+    if options.detect is not None:
+        return _size(options, options.detect)
     refuse_amounts({"--replicates": options.replicates}, None, options.max_cost)
-    settings = load_settings(options.config)
-    known = load_models(options.config)
-    kinds = kinds_of(known, str(options.config / "models.yaml"))
-    models = select_models(known, options.models)
+    configuration = read_configuration(options.config)
+    models = select_models(configuration.models, options.models)
     if options.scenario is not None:
         load_scenario(options.config, options.scenario)
     repository = Repository(options.components)
     asked = _by_hand(options, models) if options.base is None else _by_push(options, models, repository)
-    made = _plan(options, settings, models, kinds, asked, repository)
+    made = _plan(options, configuration, models, asked, repository)
     replace_text(options.out, json_text(made.model_dump(mode="json")))
     print_plan(made, options.format)
     platform = PLATFORMS[options.platform] if options.platform else None
@@ -147,18 +188,17 @@ def _base(named: str, repository: Repository) -> tuple[str | None, bool]:
 
 def _plan(
     options: PlanOptions,
-    settings: Settings,
+    configuration: Configuration,
     models: Sequence[Model],
-    kinds: Kinds,
     asked: _Asked,
     repository: Repository,
 ) -> Plan:
     now = datetime.datetime.now(datetime.UTC)
     by_id = {model.id: model for model in models}
-    wanted, faults = _wanted(options, settings, by_id, kinds, asked, repository)
+    wanted, faults = _wanted(options, configuration, by_id, asked, repository)
     running = {(one.component.name, one.model.id) for one in wanted}
     groups = list(grouped(asked.decisions))
-    entries = capped(entries_of(wanted, settings.jobs), options.max_cost)
+    entries = capped(entries_of(wanted, configuration.settings.jobs), options.max_cost)
     return Plan(
         invocation=new_invocation(now),
         created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
@@ -182,9 +222,8 @@ def _plan(
 
 def _wanted(
     options: PlanOptions,
-    settings: Settings,
+    configuration: Configuration,
     models: Mapping[str, Model],
-    kinds: Kinds,
     asked: _Asked,
     repository: Repository,
 ) -> tuple[list[Wanted], list[Fault]]:
@@ -209,11 +248,11 @@ def _wanted(
             Wanted(
                 component=component,
                 model=models[one.model_id],
-                kind=kinds[models[one.model_id].provider],
+                kind=configuration.kinds[models[one.model_id].provider],
                 cases={case.id: case.digest for case in cases},
                 sizes=sizes,
-                replicates=options.replicates or settings.replicates,
-                seed=settings.seed if options.seed is None else options.seed,
+                replicates=options.replicates or configuration.settings.replicates,
+                seed=configuration.settings.seed if options.seed is None else options.seed,
             )
             for one in asked.decisions
             if one.runs and one.skill == skill
@@ -229,21 +268,13 @@ def _tell(platform: Platform, made: Plan) -> None:
         platform.annotate("warning", fault.message, fault.file, fault.line)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizingOptions:
-    """The command line, typed."""
+def _size(options: PlanOptions, drop: float) -> int:
+    """Print how many cases and replicates would show a drop, by the newest complete record of each model."""
+    from skill_evaluator.reports.sensitivity import print_sizing  # both import scipy, which takes a second to load
+    from skill_evaluator.verdicts.sizing import SizingPlan, sizing_of
 
-    names: tuple[str, ...]
-    detect: float
-    models: tuple[str, ...] = ()
-    components: Path = Path("components")
-    format: Format = "text"
-
-
-def detect(options: SizingOptions) -> int:
-    """Read the newest complete record of each model, work out the choices, print; returns the exit code."""
-    if not 0 < options.detect < 1:  # not a number compares false
-        raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {options.detect:g}")
+    if not 0 < drop < 1:  # not a number compares false
+        raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {drop:g}")
     if len(options.names) != 1:
         raise ConfigError("--detect takes one component: skill-evaluator plan --detect 0.05 <component>")
     component = load_component(options.components, options.names[0])
@@ -252,6 +283,6 @@ def detect(options: SizingOptions) -> int:
     if not entries:
         raise LeaderboardError(f"{where} holds no complete run to plan by; evaluate '{component.name}' first")
     records = [load_record(versions[-1], component.records_dir) for _, versions in sorted(entries.items())]
-    models = [sizing_of(record, record.primary_metric, options.detect) for record in records]
-    print_sizing(SizingPlan(skill=component.name, detect=options.detect, models=models), options.format)
+    models = [sizing_of(record, record.primary_metric, drop) for record in records]
+    print_sizing(SizingPlan(skill=component.name, detect=drop, models=models), options.format)
     return EXIT_OK

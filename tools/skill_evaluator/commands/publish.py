@@ -2,36 +2,45 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import typer
 from rich.text import Text
 
 from skill_evaluator.ci.publishing import Target, publish_records, read_records
-from skill_evaluator.display.sheets import Format, print_result
+from skill_evaluator.commands.options import COMPONENTS, Components, Form
+from skill_evaluator.display.sheets import print_result
 from skill_evaluator.errors import EXIT_OK, PlanError
 from skill_evaluator.records.record import Record
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import counted
 
-Mode = Literal["push", "branch", "pull-request"]
-DATA_BRANCH = "skill-evaluator-records"
+EXAMPLES = (
+    "skill-evaluator publish collected --to main",
+    "skill-evaluator publish collected --mode branch --branch records",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishOptions:
-    """The command line, typed. `to` is the branch that is evaluated, `branch` the one that `branch` mode writes to."""
+    """The options of `publish`."""
 
-    collected: Path = Path("collected")
-    mode: Mode = "push"
-    to: str = "main"
-    branch: str = DATA_BRANCH
-    remote: str = "origin"
-    components: Path = Path("components")
-    format: Format = "text"
+    collected: Annotated[Path, typer.Argument(help="What collect wrote.")] = Path("collected")
+    mode: Annotated[
+        Literal["push", "branch", "pull-request"],
+        typer.Option("--mode", help="Onto the branch itself, a data branch, or a branch for review."),
+    ] = "push"
+    to: Annotated[str, typer.Option("--to", metavar="BRANCH", help="The branch that is evaluated.")] = "main"
+    branch: Annotated[
+        str, typer.Option("--branch", metavar="BRANCH", help="The data branch, or the one for review.")
+    ] = "skill-evaluator-records"
+    remote: Annotated[str, typer.Option("--remote", help="The remote to push to.")] = "origin"
+    components: Components = COMPONENTS
+    format: Form = "text"
 
 
 def publish(options: PublishOptions) -> int:
-    """Commit and push the records; returns the exit code. A branch for review has its pull request from `report`."""
+    """Add collected records to a branch in one commit and push it; tries again on top of whoever was quicker."""
     if not options.collected.is_dir():
         raise PlanError(f"{options.collected} is not a folder; give the one that collect wrote")
     records = read_records(options.collected)

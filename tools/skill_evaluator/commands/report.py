@@ -3,37 +3,47 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from skill_evaluator.ci.collecting import OUTCOME, Outcome, lost, read_outcome
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.ci.platforms import PLATFORMS, Platform
-from skill_evaluator.display.sheets import Format
+from skill_evaluator.commands.options import CONFIG, Config, Form, OnPlatform
 from skill_evaluator.errors import EXIT_OK, PlanError
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
 from skill_evaluator.verdicts.rules import component_verdict, exit_code
 
+EXAMPLES = ("skill-evaluator report collected --platform github",)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions:
-    """The command line, typed."""
+    """The options of `report`."""
 
-    collected: Path = Path("collected")
-    plan: Path | None = None
-    commit: str | None = None
-    open_from: str | None = None
-    published: bool = True
-    to: str = "main"
-    config: Path = Path(".evaluator")
-    platform: str | None = None
-    format: Format = "markdown"
+    collected: Annotated[Path, typer.Argument(help="What collect wrote.")] = Path("collected")
+    plan: Annotated[
+        Path | None, typer.Option("--plan", metavar="FILE", help="The plan: what to say when nothing was collected.")
+    ] = None
+    commit: Annotated[
+        str | None, typer.Option("--commit", help="Comment on the pull request merged with this commit.")
+    ] = None
+    open_from: Annotated[
+        str | None, typer.Option("--open", metavar="BRANCH", help="Open a pull request of the records on this branch.")
+    ] = None
+    to: Annotated[str, typer.Option("--to", metavar="BRANCH", help="The branch it is for.")] = "main"
+    published: Annotated[
+        bool, typer.Option("--published/--unpublished", help="Whether the records reached their branch; the page says.")
+    ] = True
+    config: Config = CONFIG
+    platform: OnPlatform = None
+    format: Form = "markdown"
 
 
 def report(options: ReportOptions) -> int:
-    """Print the page, and tell the platform: summary, comment, pull request of the records.
-
-    Returns the exit code that the policy asks for: 3 when a version is worse.
-    """
+    """Show what became of a plan: as a page, a job's summary, and a comment on the pull request it is about."""
     if options.platform is None and (options.commit or options.open_from):
         raise PlanError("--commit and --open need --platform github, which they are about")
     settings = load_settings(options.config)

@@ -5,7 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from skill_evaluator.commands.inputs import EvaluateOptions, Inputs, words_of
+from skill_evaluator.commands.inputs import EvaluateOptions, Inputs
+from skill_evaluator.commands.options import words_of
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.leaderboard import append_rows
@@ -86,19 +87,8 @@ def _same_command(options: EvaluateOptions) -> str:
     """This command as it was called, without what the run itself remembers."""
     program = sys.argv[0]
     words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
-    words.append(options.skill)
-    words += words_of(
-        [
-            ("--components", options.components, Path("components")),
-            ("--fixtures", options.fixtures, None),
-            ("--config", options.config, Path(".evaluator")),
-            ("--results", options.results, None),
-            ("--scenario", options.scenario, None),
-            ("--concurrency", options.concurrency, None),
-            ("--max-cost", options.max_cost, None),
-            ("--max-calls", options.max_calls, None),
-        ]
-    )
+    folders = words_of(options, "components", "fixtures", "config", "results")
+    words += [options.skill, *folders, *words_of(options, "scenario", "concurrency", "max_cost", "max_calls")]
     if not options.leaderboard:
         words.append("--no-leaderboard")
     return shlex.join(words)

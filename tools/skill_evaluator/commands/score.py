@@ -4,15 +4,17 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.library.scenarios import apply_scenario
-from skill_evaluator.providers import kinds_of
+from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.record import write_record
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.runner.journal import RECORD, outcomes, read_component_manifest
@@ -21,31 +23,32 @@ from skill_evaluator.runner.schedule import plan_calls
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 
+EXAMPLES = ("skill-evaluator score components/receipt-extraction/evals/results/<run-id>",)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreOptions:
-    """The command line, typed."""
+    """The options of `score`."""
 
-    run: Path
-    components: Path = Path("components")
-    fixtures: Path | None = None
-    config: Path = Path(".evaluator")
-    format: Format = "text"
+    run: Annotated[Path, typer.Argument(help="A run folder (it holds manifest.json and replicates.jsonl).")]
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+    format: Form = "text"
 
 
 def score(options: ScoreOptions) -> int:
-    """Score one run folder; rewrites its record.json and report.md, touches no leaderboard. Returns the exit code."""
-    models, settings = load_models(options.config), load_settings(options.config)
-    kinds = kinds_of(models, str(options.config / "models.yaml"))
+    """Score a saved run again without a call; rewrites its record.json and report.md, touches no leaderboard."""
+    configuration = read_configuration(options.config)
     manifest = read_component_manifest(options.run)
     component = apply_scenario(load_component(options.components, manifest.skill), options.config, manifest.scenario)
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
-    run = saved_run(options.run, component, {model.id: model for model in models})
+    run = saved_run(options.run, component, {model.id: model for model in configuration.models})
     _say_what_changed(run, component, cases)
     scorer = Scorer(component, [cases[case_id] for case_id in run.manifest.cases], run.manifest.asked)
     complete = _score_answers(run, scorer)
     origin = origin_of(component, options.fixtures)
-    recorder = Recorder(component=component, settings=settings, kinds=kinds, origin=origin)
+    recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = None if complete else "unfinished: calls are missing"
     record = recorder.record(run.model, run.manifest, scorer.scorecard(), stopped=stopped)
     finished = Finished(record=record, record_path=options.run / RECORD, folder=options.run)

@@ -6,10 +6,12 @@ group `skill_evaluator.providers` (an object of type `ProviderKind`).
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from skill_evaluator import plugins
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.config import Model, Settings, load_models, load_settings
 from skill_evaluator.providers import anthropic, google, local, openai, replay
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.text import nearest
@@ -25,6 +27,21 @@ Kinds = Mapping[str, ProviderKind]
 _GROUP = "skill_evaluator.providers"
 _MASK = "[redacted]"
 _SHORTEST_KEY = 8  # a shorter «key» is a placeholder, and striking it out would damage honest text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """The folder of settings.yaml and models.yaml, read: `kinds` are the providers of its models, by name."""
+
+    settings: Settings
+    models: tuple[Model, ...]
+    kinds: Kinds
+
+
+def read_configuration(folder: Path) -> Configuration:
+    """Read settings and models; raise ConfigError for what is wrong in them."""
+    settings, models = load_settings(folder), load_models(folder)
+    return Configuration(settings=settings, models=models, kinds=kinds_of(models, str(folder / "models.yaml")))
 
 
 def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:

@@ -1,0 +1,157 @@
+"""The command line: arguments in, exit code out, and the one place where errors become a line on stderr.
+
+Only the module of the command that was typed is imported, so that help and dry runs stay quick.
+"""
+
+import atexit
+import errno
+import gc
+import os
+import re
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from skill_evaluator import __version__
+from skill_evaluator.commands.options import command_of
+from skill_evaluator.display.safe_text import inert_output, visible
+from skill_evaluator.errors import EXIT_BUG, EXIT_USER_ERROR, SkillEvaluatorError
+from skill_evaluator.providers import Redactor
+
+# Each command and the first line of its docstring; `audit run` is the function `audit_run` in commands/audit_run.py.
+COMMANDS: Mapping[str, str] = {
+    "evaluate": "Run a component N times per case on its models; score accuracy and reproducibility; append to its "
+    "leaderboard.",
+    "score": "Score a saved run again without a call; rewrites its record.json and report.md, touches no leaderboard.",
+    "explain": "Show where a saved answer is right and wrong, field by field, and why; or one field over all answers.",
+    "compare": "Say whether a version is worse than the recorded one, where, and how sure that is; makes no call.",
+    "history": "Show every recorded version beside every model, each judged against the one before, and what made it "
+    "worse.",
+    "plan": "Say what is to be evaluated, why, in how many calls and at what cost; write it to plan.json. Makes no "
+    "call.",
+    "collect": "Put the answers of a plan's jobs together: one record per component and model, and what became of "
+    "every call.",
+    "publish": "Add collected records to a branch in one commit and push it; tries again on top of whoever was "
+    "quicker.",
+    "report": "Show what became of a plan: as a page, a job's summary, and a comment on the pull request it is about.",
+    "lint": "Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is "
+    "wrong.",
+    "init": "Lay out configuration, workflows and an example component in a repository; overwrites nothing.",
+    "schemas": "Write the JSON Schema of every file format, for editors and other tools.",
+    "audit run": "Ask every model every question in every scenario, and keep the answers in audits/<id>.",
+    "audit report": "Say how able and how steady each model is, how sure that is, and which to take for what; with "
+    "page and charts.",
+    "audit plan": "Draw an audit and cut it into jobs, one a model or a shard of its questions. Makes no call and "
+    "needs no key.",
+}
+GROUPS: Mapping[str, str] = {
+    "audit": "How much does a model move when the prompt around the task changes in ordinary ways?"
+}
+_RUN = re.compile(r"\d|.*[/\\]")
+
+
+def load_command(path: str) -> Any:
+    """Import a command of COMMANDS and return it with its options."""
+    name = path.replace(" ", "_")
+    module = import_module(f"skill_evaluator.commands.{name}")
+    return command_of(getattr(module, name), path.split()[-1], module.EXAMPLES)
+
+
+class _LateCommands(TyperGroup):
+    """Commands that are listed by their summaries, and loaded when they are called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, listed, rest = super().resolve_command(ctx, args)
+        path = " ".join([*ctx.command_path.split()[1:], name or ""])
+        return name, load_command(path) if path in COMMANDS else listed, rest
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"skill-evaluator {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """How right, how repeatable, and how much worse than last time is a versioned prompt?"""
+
+
+def _application() -> typer.Typer:
+    """Return the program with all its commands as they are listed."""
+    root = typer.Typer(
+        cls=_LateCommands,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    root.callback()(_root)
+    groups = {"": root}
+    for name, summary in GROUPS.items():
+        groups[name] = typer.Typer(cls=_LateCommands, name=name, help=summary, no_args_is_help=True)
+        root.add_typer(groups[name])
+    for path, summary in COMMANDS.items():
+        group, _, name = path.rpartition(" ")
+        groups[group].command(name, help=summary)(lambda: None)
+    return root
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command and exit: 2 and one line for what the user can put right, 1 and a traceback for a bug."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them reads every installed package
+    gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
+    atexit.register(gc.freeze)  # nor does the end: what is alive goes with the process
+    with inert_output():  # the error, too, since it quotes what was read
+        _run(sys.argv[1:] if arguments is None else arguments)
+
+
+def _run(arguments: list[str]) -> None:
+    """Run one command, and turn what escapes it into a line on stderr and an exit code."""
+    try:
+        try:
+            _application()(args=_with_resume_value(arguments), prog_name="skill-evaluator")
+        finally:
+            sys.stdout.flush()  # what cannot be printed is an error of now, not of the exit
+    except SkillEvaluatorError as problem:
+        print(f"error: {visible(str(problem))}", file=sys.stderr)
+        sys.exit(problem.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_BUG)
+    except OSError as problem:
+        if problem.errno != errno.ENOSPC:
+            _report_bug()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"error: the result could not be printed: {problem.strerror}", file=sys.stderr)
+        sys.exit(EXIT_USER_ERROR)
+    except Exception:
+        _report_bug()
+
+
+def _report_bug() -> NoReturn:
+    """Print the traceback of the current exception without secrets, and exit with the code of a bug."""
+    import traceback
+
+    secrets = Redactor(name for name in os.environ if name.endswith(("_KEY", "_TOKEN")))
+    print(secrets(traceback.format_exc()), file=sys.stderr, end="")
+    sys.exit(EXIT_BUG)
+
+
+def _with_resume_value(arguments: list[str]) -> list[str]:
+    """Give `--resume` the value `latest` where it stands alone, which Typer does not know.
+
+    The argument after it is its RUN if it looks like a run id (they begin with the year) or a path.
+    """
+    following = [*arguments[1:], ""]
+    return [
+        "--resume=latest" if argument == "--resume" and not _RUN.match(after) else argument
+        for argument, after in zip(arguments, following, strict=False)
+    ]

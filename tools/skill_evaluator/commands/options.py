@@ -1,0 +1,88 @@
+"""How a command declares its options, once: a frozen dataclass of annotated fields, and a function that takes it.
+
+Here is what makes a command of the two, and the options that several commands share: one wording and one default.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import typer
+
+from skill_evaluator.display.sheets import Format
+
+COMPONENTS = Path("components")
+CONFIG = Path(".evaluator")
+AUDITS = Path("audits")
+_LAST = ("components", "fixtures", "config", "platform", "format")  # in the help of every command
+Components = Annotated[Path, typer.Option("--components", metavar="DIR", help="Folder of the components.")]
+Fixtures = Annotated[
+    Path | None,
+    typer.Option("--fixtures", metavar="DIR", help="Folder of <skill>/cases/ (or questions.jsonl); default: fixtures."),
+]
+Config = Annotated[Path, typer.Option("--config", metavar="DIR", help="Folder of models.yaml and settings.yaml.")]
+OnPlatform = Annotated[
+    Literal["github"] | None,
+    typer.Option("--platform", help="Also tell the CI this runs in: outputs, summary, marks on files."),
+]
+Form = Annotated[Format, typer.Option("--format", help="How to print the result (on stdout).")]
+
+Skill = Annotated[str, typer.Argument(help="The component: a folder name under --components.")]
+Names = Annotated[
+    tuple[str, ...],
+    typer.Argument(metavar="component", help="Folder names under --components; default: all."),
+]
+OnlyModels = Annotated[
+    tuple[str, ...], typer.Option("--model", "-m", metavar="ID", help="Only this model; repeatable.")
+]
+MaxCost = Annotated[
+    float | None, typer.Option("--max-cost", metavar="USD", help="Spend at most this, all models together.")
+]
+MaxCalls = Annotated[
+    int | None,
+    typer.Option("--max-calls", help="Make at most so many calls (retries not counted), all models together."),
+]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Calls in flight per model; default 8.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why this is started, for the summary.")]
+Audits = Annotated[Path, typer.Option("--audits", metavar="DIR", help="Where audits are kept.")]
+
+
+def command_of(story: Callable[[Any], int], name: str, examples: Sequence[str]) -> Any:
+    """Return the command that reads its options into the dataclass that `story` takes, and exits with its code."""
+    options = get_type_hints(story)["options"]
+    hints = get_type_hints(options, include_extras=True)
+
+    def run(**values: Any) -> None:
+        given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        raise typer.Exit(story(options(**given)))
+
+    fields = sorted(dataclasses.fields(options), key=lambda field: field.name in _LAST)
+    run.__doc__ = story.__doc__
+    run.__annotations__ = {}
+    run.__signature__ = Signature([_parameter(field, hints[field.name]) for field in fields])  # type: ignore[attr-defined]
+    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    application.command(name, epilog=f"Example{'s' * (len(examples) > 1)}: {' · '.join(examples)}")(run)
+    return typer.main.get_command(application)
+
+
+def _parameter(field: "dataclasses.Field[Any]", hint: Any) -> Parameter:
+    """Return a field as the parameter that Typer reads: it knows lists, where a frozen dataclass has tuples."""
+    kind, declared = get_args(hint)
+    if get_origin(kind) is tuple:
+        kind = list[get_args(kind)[0]]  # type: ignore[misc]
+    default = Parameter.empty if field.default is dataclasses.MISSING else field.default
+    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
+
+
+def words_of(options: Any, *names: str) -> list[str]:
+    """Return the flags that give these options again, without those that have their default."""
+    defaults = {field.name: field.default for field in dataclasses.fields(options)}
+    values = {name: getattr(options, name) for name in names}
+    return [
+        word
+        for name, value in values.items()
+        if value != defaults[name]
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    ]

@@ -159,24 +159,19 @@ def print_junit(history: History) -> None:
 
 def _add_suite(suites: ElementTree.Element, name: str, model: ModelHistory) -> None:
     suite = ElementTree.SubElement(suites, "testsuite", name=visible(name))
-    verdicts = []
-    for point in model.points:
-        if point.step is None:
-            continue
-        step = f"{point.step.before} → {point.version}"
-        test = ElementTree.SubElement(suite, "testcase", classname=visible(name), name=visible(step), time="0")
-        _add_outcome(test, point.step.verdict, [visible(reason) for reason in point.step.reasons])
-        verdicts.append(point.step.verdict)
+    steps = [(point.version, point.step) for point in model.points if point.step is not None]
+    for version, step in steps:
+        words = visible(f"{step.before} → {version}")
+        test = ElementTree.SubElement(suite, "testcase", classname=visible(name), name=words, time="0")
+        reasons = [visible(reason) for reason in step.reasons]
+        message = ": ".join([step.verdict, *reasons[:1]])
+        if step.verdict == "regressed":
+            failure = ElementTree.SubElement(test, "failure", message=message, type=step.verdict)
+            failure.text = "\n".join(reasons)
+        elif step.verdict in ("inconclusive", "incomparable"):
+            ElementTree.SubElement(test, "skipped", message=message)
+    verdicts = [step.verdict for _, step in steps]
     suite.set("tests", str(len(verdicts)))
     suite.set("failures", str(verdicts.count("regressed")))
     suite.set("errors", "0")
     suite.set("skipped", str(verdicts.count("inconclusive") + verdicts.count("incomparable")))
-
-
-def _add_outcome(test: ElementTree.Element, verdict: str, reasons: list[str]) -> None:
-    message = ": ".join([verdict, *reasons[:1]])
-    if verdict == "regressed":
-        failure = ElementTree.SubElement(test, "failure", message=message, type=verdict)
-        failure.text = "\n".join(reasons)
-    elif verdict in ("inconclusive", "incomparable"):
-        ElementTree.SubElement(test, "skipped", message=message)

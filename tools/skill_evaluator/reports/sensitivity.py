@@ -110,15 +110,13 @@ def print_calibration(result: Calibration, form: Format) -> None:
         form,
         json=lambda: result.model_dump(mode="json"),
         markdown=lambda: calibration_markdown(result),
-        text=lambda: _calibration_text(result),
+        text=lambda: [
+            Text(visible(f"{result.skill} · {result.model_id} · run {result.run_id}")),
+            *map(Text, _calibration_facts(result)),
+            _planted_sheet(result),
+            Text(_calibration_note(result)),
+        ],
     )
-
-
-def _calibration_text(result: Calibration) -> Iterator[Sheet | Text]:
-    yield Text(visible(f"{result.skill} · {result.model_id} · run {result.run_id}"))
-    yield from map(Text, _calibration_facts(result))
-    yield _planted_sheet(result)
-    yield Text(_calibration_note(result))
 
 
 def calibration_markdown(result: Calibration) -> str:

@@ -210,8 +210,7 @@ def _waived(measure: Measure, model_id: str, rules: VerdictRules) -> Waived | No
 def _cases(compared: _Compared, rules: VerdictRules) -> Cases:
     if compared.common is None or compared.common.barriers:
         return Cases(broke=[], fixed=[], left_out={})
-    primary = next((one.measure for one in compared.measured if one.measure.name == rules.primary_metric), None)
-    if primary is None:
-        return Cases(broke=[], fixed=[], left_out=compared.common.left_out)
-    broke, fixed = changed_cases(compared.common.cases, primary, rules.tolerance(primary))
-    return Cases(broke=broke, fixed=fixed, left_out=compared.common.left_out)
+    common = compared.common
+    primary = [one.measure for one in compared.measured if one.measure.name == rules.primary_metric]
+    broke, fixed = changed_cases(common.cases, primary[0], rules.tolerance(primary[0])) if primary else ([], [])
+    return Cases(broke=broke, fixed=fixed, left_out=common.left_out)

@@ -12,6 +12,7 @@ from typing import Literal
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import CaseRecord, Record
+from skill_evaluator.stats import mean_or_none, rounded
 from skill_evaluator.verdicts.change_points import Split, as_sequences_of_means, find_splits
 from skill_evaluator.verdicts.comparability import Pair, common_part, strict_scores
 from skill_evaluator.verdicts.comparison import compare_records
@@ -141,7 +142,7 @@ def _point(record: Record, step: Step | None, rules: VerdictRules) -> Point:
         version=record.skill_version,
         run_id=record.run_id,
         timestamp=record.timestamp,
-        strict_mean=round(fmean(means), 6) if means else None,
+        strict_mean=rounded(mean_or_none(means)),
         n_cases=len(means),
         step=step,
     )

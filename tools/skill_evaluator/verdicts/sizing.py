@@ -6,6 +6,7 @@ Its own module because it looks ahead: nothing here is a verdict.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, variance
 
 from scipy.special import ndtri
@@ -13,7 +14,7 @@ from scipy.special import ndtri
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.strict_score import ANSWERED
-from skill_evaluator.stats import rounded
+from skill_evaluator.stats import mean_or_none, rounded
 from skill_evaluator.verdicts.comparability import strict_scores
 from skill_evaluator.verdicts.effects import ALPHA, POWER, Effect
 from skill_evaluator.verdicts.randomisation import least_dealing_p, least_flipping_p
@@ -22,6 +23,8 @@ REPLICATES = (1, 2, 3, 5, 10, 20)
 _MOST = 1_000_000  # cases or replicates; more is no plan
 _ENOUGH = 20  # replicates that can be dealt in more ways than are ever drawn
 _SLACK = 1e-18  # a variance below is rounding
+_TOO_FEW_CASES = "its record has fewer than two cases with a score: nothing can be told from it"
+_ONE_REPLICATE = "its record has one replicate a case: evaluate with --replicates 2 or more to know how answers vary"
 
 
 class Choice(FrozenModel):
@@ -149,17 +152,24 @@ def _drop(squared_error: float, degrees: float, n: int, least_p: float) -> float
     ).detectable(ALPHA)
 
 
-def _fewest(least: int, shows: Callable[[int], bool]) -> int | None:
-    """Return the smallest number that shows the drop, by bisection: more never shows less. None above a million."""
-    high = least
-    while not shows(high):
+def _fewest(detect: float, drop_of: Callable[[int], float | None]) -> int | None:
+    """Return the smallest number, from 2 to a million, whose smallest drop seen is no larger than `detect`.
+
+    More never shows less, so it is found by doubling and bisection.
+    """
+
+    def suffices(number: int) -> bool:
+        drop = drop_of(number)
+        return drop is not None and drop <= detect
+
+    low = high = 2
+    while not suffices(high):
         high *= 2
         if high > _MOST:
             return None
-    low = least
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if shows(middle) else (middle + 1, high)
+        low, high = (low, middle) if suffices(middle) else (middle + 1, high)
     return low
 
 
@@ -174,26 +184,20 @@ def sizing_of(record: Record, metric: str, detect: float) -> Sizing:
         run_id=record.run_id,
         skill_version=record.skill_version,
         metric=metric,
-        strict_mean=round(fmean(map(fmean, scores)), 6) if scores else None,
+        strict_mean=rounded(mean_or_none([fmean(case) for case in scores])),
         cases=len(scores),
         replicates=record.replicates,
         between_cases=None if spread is None else round(math.sqrt(spread.between), 6),
         between_replicates=None if spread is None else round(math.sqrt(spread.noise), 6),
         cost_per_call_usd=per_call,
-        replicates_needed=(
-            None if spread is None else _fewest(2, lambda count: _shows(drop_on_fixtures(spread, count), detect))
-        ),
+        replicates_needed=None if spread is None else _fewest(detect, partial(drop_on_fixtures, spread)),
         choices=[] if spread is None else [_choice(spread, len(scores), n, detect, per_call) for n in REPLICATES],
-        remarks=_remarks(scores, spread),
+        remarks=[_TOO_FEW_CASES] if len(scores) < 2 else [_ONE_REPLICATE] if spread is None else [],
     )
 
 
-def _shows(drop: float | None, detect: float) -> bool:
-    return drop is not None and drop <= detect
-
-
 def _choice(spread: Spread, present: int, replicates: int, detect: float, per_call: float | None) -> Choice:
-    cases = _fewest(2, lambda count: _shows(drop_beyond(spread, count, replicates), detect))
+    cases = _fewest(detect, partial(drop_beyond, spread, replicates=replicates))
     return Choice(
         replicates=replicates,
         cases=cases,
@@ -202,11 +206,3 @@ def _choice(spread: Spread, present: int, replicates: int, detect: float, per_ca
         present_fixtures=rounded(drop_on_fixtures(spread, replicates)),
         present_beyond=rounded(drop_beyond(spread, present, replicates)),
     )
-
-
-def _remarks(scores: Sequence[Sequence[float]], spread: Spread | None) -> list[str]:
-    if spread is not None:
-        return []
-    if len(scores) < 2:
-        return ["its record has fewer than two cases with a score: nothing can be told from it"]
-    return ["its record has one replicate a case: evaluate with --replicates 2 or more to know how answers vary"]

@@ -18,7 +18,7 @@ from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import DEFAULT_METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Comparison, apply_metrics
-from skill_evaluator.parsing import Found, Parsed, Problem
+from skill_evaluator.parsing import FoundBy, Parsed, ParseProblem
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import key_path
 
@@ -87,8 +87,8 @@ class OutputScores:
     rows: tuple[LeafRow, ...] = ()
     valid: bool | None = None
     schema_errors: tuple[str, ...] = ()
-    found: Found | None = None
-    problem: Problem | None = None
+    found: FoundBy | None = None
+    problem: ParseProblem | None = None
 
     @property
     def mistakes(self) -> tuple[LeafRow, ...]:
@@ -142,7 +142,7 @@ class OutputScorer:
             return self._unparseable(parsed)
         return self._score(truth, parsed.value, parsed.found)
 
-    def _score(self, truth: Any, output: Any, found: Found | None) -> OutputScores:
+    def _score(self, truth: Any, output: Any, found: FoundBy | None) -> OutputScores:
         labelled = truth is not NO_TRUTH
         if labelled:
             _refuse_non_json(truth, "truth")

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Output = Literal["json", "choice", "text"]
-Found = Literal["whole", "fenced", "embedded", "boxed", "stated", "line", "option_text"]
-Problem = Literal["empty", "not_json", "ambiguous", "no_option"]
+FoundBy = Literal["whole", "fenced", "embedded", "boxed", "stated", "line", "option_text"]
+ParseProblem = Literal["empty", "not_json", "ambiguous", "no_option"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,5 +13,5 @@ class Parsed:
     """A value and how it was found in the text, or why there is none."""
 
     value: Any = None
-    found: Found | None = None
-    problem: Problem | None = None
+    found: FoundBy | None = None
+    problem: ParseProblem | None = None

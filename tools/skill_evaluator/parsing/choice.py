@@ -8,7 +8,7 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from skill_evaluator.parsing import Found, Parsed
+from skill_evaluator.parsing import FoundBy, Parsed
 from skill_evaluator.parsing.options import OptionTexts, folded, letters_at, named_at, plain
 
 _END = 12_000
@@ -22,7 +22,7 @@ def read_choice(text: str, options: Sequence[str]) -> Parsed:
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
     Parsed(value='C', found='stated', problem=None)
     """
-    ladder: Sequence[tuple[Found, Callable[[str, OptionTexts], set[str]]]] = (
+    ladder: Sequence[tuple[FoundBy, Callable[[str, OptionTexts], set[str]]]] = (
         ("whole", _whole_answer),  # «C», «(c)», «C) Paris», «Paris»
         ("boxed", _last_box),  # «\boxed{C}»
         ("stated", _last_statement),  # «The answer is C», «I choose C», «C is the best option»

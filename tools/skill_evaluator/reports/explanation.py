@@ -11,7 +11,7 @@ from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import abridged, code_block, code_span, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
-from skill_evaluator.parsing import Found
+from skill_evaluator.parsing import FoundBy
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.explanation import ArrayMatch, Explanation, Leaf
 from skill_evaluator.text import letters_of
@@ -19,7 +19,7 @@ from skill_evaluator.text import letters_of
 _LINES = 15
 _CHARACTERS = 1200
 _WHOLE = "(the whole answer)"
-_NOTES: Mapping[Found | None, str] = {
+_NOTES: Mapping[FoundBy | None, str] = {
     "fenced": "JSON in a code fence",
     "embedded": "JSON amid other text",
     "boxed": "read in \\boxed{}",

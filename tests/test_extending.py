@@ -4,8 +4,11 @@ A `diff` block names a file in its first line; its lines without a sign say wher
 that begins with a path in a comment is a new file.
 """
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +23,8 @@ from tests.support.vendor_dialects import DIALECTS, Answer, Json, OpenAI
 from tests.support.vendor_server import Status, vendor_server
 
 PAGE = ROOT / "docs" / "extending.md"
+_NEW_FILE = re.compile(r"`(?P<path>tools/\S+\.py)`:\n\n```python\n(?P<text>.*?)```", re.DOTALL)
+_JSON = re.compile(r"```json\n(.*?)```", re.DOTALL)
 _DIFF = re.compile(r"```diff\n--- (?P<path>\S+)\n(?P<lines>.*?)```", re.DOTALL)
 _FILE = re.compile(r"```python\n# (?P<path>\S+\.py)\n(?P<text>.*?)```", re.DOTALL)
 _YAML = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
@@ -152,3 +157,57 @@ def test_a_provider_is_one_file_and_one_line(tmp_path: Path, copy: Path, monkeyp
     record = read(library.run_folder() / "record.json")
     assert (record["provider"], record["model_id"], record["complete"]) == ("cohere", model["id"], False)
     assert record["failures"] == {"no_credentials": 1}
+
+
+def run_contract_suite(copy: Path, name: str) -> subprocess.CompletedProcess[str]:
+    """Run the contract suite of metrics on the copy, for one of them."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(copy)]
+    return subprocess.run(
+        [*command, "tests/metrics/test_common.py", "-k", name],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": str(copy / "tools")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_metric_is_one_file_and_one_line_and_enters_only_where_it_is_declared(tmp_path: Path, copy: Path) -> None:
+    for part in ("__init__.py", "support", "metrics"):
+        source, target = ROOT / "tests" / part, copy / "tests" / part
+        if source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            target.parent.mkdir()
+            shutil.copy(source, target)
+    section = read_section("A metric")
+    (new_file,) = _NEW_FILE.finditer(section)
+    name = Path(new_file["path"]).stem
+    changes = read_changes(section)
+    imported, entry = (line for change in changes for line in change.added)
+    assert imported.startswith("from ")
+    assert entry.startswith(f'    "{name}": Metric(')
+    (copy / new_file["path"]).write_text(new_file["text"])
+    for change in changes:
+        change.apply(copy)
+
+    (declared,) = _JSON.findall(section)
+    with_it, without = Library(tmp_path / "declared"), Library(tmp_path / "undeclared")
+    with_it.write(f"components/{SKILL}/evals/datasets.json", declared)
+    for library in (with_it, without):
+        ran = run(library, copy, "evaluate", SKILL)
+        assert ran.code == 0, ran.err
+    (row,) = with_it.rows()
+    assert row["accuracy"][name]["strict_mean"] == 1
+    assert f'"{name}"' in read_record(with_it, row)
+    (row,) = without.rows()
+    assert name not in row["accuracy"]
+    assert name not in read_record(without, row)
+
+    held = run_contract_suite(copy, name)
+    assert held.returncode == 0, held.stdout
+    metrics = copy / "tools" / "skill_evaluator" / "metrics" / "__init__.py"
+    metrics.write_text(metrics.read_text().replace(entry, f'    "{name}": Metric(score={name}),'))
+    undeclared = run_contract_suite(copy, f"{name} and declares")
+    assert undeclared.returncode == 1
+    assert f"METRICS['{name}'] must declare symmetric=True or False" in undeclared.stdout

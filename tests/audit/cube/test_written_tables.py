@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from skill_evaluator.audit.cube.cube import Cube, Outcomes, equal_or_given
+from skill_evaluator.audit.cube.cube import Cube, Outcomes, normalised_weights
 from skill_evaluator.audit.cube.tables import write_cube
 
 ODD = ('a"b', "c,d", "line\nbreak", "return\rhere", "=1+1", " room ")
@@ -17,7 +17,7 @@ def cube(**changed: object) -> Cube:
         "scenarios": ("0", "1"),
         "benchmarks": ("gpqa", "mmlu_pro"),
         "scores": np.array([[[47.0, 54.0], [51.0, 61.5]], [[100 / 3, 0.0], [30.0, 31.0]]]),
-        "weights": equal_or_given(("gpqa", "mmlu_pro"), {"gpqa": 3.0}),
+        "weights": normalised_weights(("gpqa", "mmlu_pro"), {"gpqa": 3.0}),
     }
     return Cube(**{**fields, **changed})  # type: ignore[arg-type]
 

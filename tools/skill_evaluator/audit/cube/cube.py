@@ -16,6 +16,8 @@ from skill_evaluator.errors import AuditError
 from skill_evaluator.text import listed
 
 Floats = NDArray[np.float64]
+Missing = Literal["refuse", "questions", "scenarios", "models"]  # holes: an error, or what is left out for them
+_SHOWN = 4  # models and scenarios that an error names
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # no slots: what is derived is kept
@@ -84,14 +86,10 @@ class Cube:
         return None if self.outcomes is None else min(outcomes.replicates for outcomes in self.outcomes.values())
 
 
-def equal_or_given(benchmarks: Sequence[str], weights: Mapping[str, float]) -> Floats:
+def normalised_weights(benchmarks: Sequence[str], weights: Mapping[str, float]) -> Floats:
     """Return weights of the benchmarks that sum to 1, in proportion to those given; a benchmark not named weighs 1."""
     raw = np.array([weights.get(name, 1.0) for name in benchmarks], dtype=np.float64)
     return np.asarray(raw / raw.sum(), dtype=np.float64)
-
-
-Missing = Literal["refuse", "questions", "scenarios", "models"]
-_SHOWN = 4
 
 
 def cube_of_scores(
@@ -115,7 +113,7 @@ def cube_of_scores(
         scenarios=tuple(scenarios[index] for index in kept_scenarios),
         benchmarks=tuple(benchmarks),
         scores=scores[np.ix_(kept_models, kept_scenarios)],
-        weights=equal_or_given(benchmarks, weights),
+        weights=normalised_weights(benchmarks, weights),
         treatment=_left_out(models, scenarios, kept_models, kept_scenarios),
     )
 
@@ -152,7 +150,7 @@ def cube_of_outcomes(
         scenarios=tuple(scenarios[index] for index in kept_scenarios),
         benchmarks=tuple(kept),
         scores=np.stack([100.0 * benchmark.means.mean(axis=2) for benchmark in kept.values()], axis=2),
-        weights=equal_or_given(tuple(kept), weights),
+        weights=normalised_weights(tuple(kept), weights),
         outcomes=kept,
         questions={name: len(benchmark.questions) for name, benchmark in kept.items()},
         spending={name: spent for name, spent in (spending or {}).items() if name in names},

@@ -51,15 +51,15 @@ class Frame:
 
     def pixel(self, x: float, y: float) -> Place:
         """Return the pixel of a value, counted from the upper left corner."""
-        wide, tall = self._size()
+        wide, tall = self._units_per_pixel()
         return (x - self.across[0]) / wide, (self.up[1] - y) / tall
 
     def value(self, left: float, top: float) -> Place:
         """Return the value at a pixel."""
-        wide, tall = self._size()
+        wide, tall = self._units_per_pixel()
         return self.across[0] + left * wide, self.up[1] - top * tall
 
-    def _size(self) -> Place:
+    def _units_per_pixel(self) -> Place:
         """Return how much of each axis a pixel covers."""
         return (self.across[1] - self.across[0]) / self.width, (self.up[1] - self.up[0]) / self.height
 
@@ -72,8 +72,8 @@ class Named:
     at: Place
 
 
-def names(frame: Frame, named: Sequence[Named], avoid: Sequence[Box], *, drop: bool) -> list[Any]:
-    """Return layers of names on a white seam, each with a line to its point where it is not beside it."""
+def draw_names(frame: Frame, named: Sequence[Named], avoid: Sequence[Box], *, drop: bool) -> list[Any]:
+    """Draw names on a white seam, each with a line to its point where it is not beside it."""
     crowd = Crowd(
         points=[frame.pixel(*point.at) for point in named],
         sizes=[(text_width(point.name), LINE) for point in named],

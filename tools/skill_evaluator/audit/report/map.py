@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from skill_evaluator.audit.findings.results import AuditResult, Interval, Quadrant
-from skill_evaluator.audit.report.labels import LINE, Box, Frame, Named, Place, names, word_box
+from skill_evaluator.audit.report.labels import LINE, Box, Frame, Named, Place, draw_names, word_box
 from skill_evaluator.audit.report.wording import best_first, grades, points
 from skill_evaluator.display.chart_style import (
     FONT_SIZE,
@@ -70,14 +70,14 @@ def overall_map(result: AuditResult) -> alt.LayerChart:
         for model in best_first(result)
     ]
     frame = _frame(shown, [result.noise_floor, result.noise_ceiling])
-    noise = _noise(result, frame, shown, _quadrant_boxes(result, frame))
-    ground = _Ground(layers=[*_quadrants(result, frame), *noise.layers], boxes=noise.boxes)
+    noise = _draw_noise(result, frame, shown, _quadrant_boxes(result, frame))
+    ground = _Ground(layers=[*_draw_quadrants(result, frame), *noise.layers], boxes=noise.boxes)
     heading = title(f"Ability and fluctuation of {counted(len(shown), 'model')}", _legend(result, shown))
-    return _chart(result, frame, ground, shown).properties(title=heading)
+    return _draw_map(result, frame, ground, shown).properties(title=heading)
 
 
 def benchmark_map(result: AuditResult, benchmark: str) -> alt.LayerChart:
-    """Draw every model on model benchmark; grades are the overall ones."""
+    """Draw every model on one benchmark; grades are the overall ones."""
     shown = [
         _Point(
             model=model.model,
@@ -89,7 +89,7 @@ def benchmark_map(result: AuditResult, benchmark: str) -> alt.LayerChart:
         if benchmark in model.benchmarks
     ]
     heading = title(f"Ability and fluctuation on {visible(benchmark)}", "Grades are those over all benchmarks.")
-    return _chart(result, _frame(shown, []), _Ground(layers=[], boxes=[]), shown).properties(title=heading)
+    return _draw_map(result, _frame(shown, []), _Ground(layers=[], boxes=[]), shown).properties(title=heading)
 
 
 def _legend(result: AuditResult, shown: Sequence[_Point]) -> str:
@@ -116,7 +116,7 @@ def _frame(shown: Sequence[_Point], lines: Sequence[float | None]) -> Frame:
     return Frame(across=across_to, up=(0.0, up_to), titles=_TITLES, width=_WIDTH, height=height)
 
 
-def _quadrants(result: AuditResult, frame: Frame) -> list[Any]:
+def _draw_quadrants(result: AuditResult, frame: Frame) -> list[Any]:
     """Draw lines at the medians, a tint where it is best, and the names in the corners."""
     if result.medians is None:
         return []
@@ -130,10 +130,8 @@ def _quadrants(result: AuditResult, frame: Frame) -> list[Any]:
     lines = drawn_from([middle])
     corners = []
     for (side, end), name in _CORNERS.items():
-        left, top = (
-            _INSET if side == "left" else frame.width - _INSET,
-            _INSET if end == "top" else frame.height - _INSET,
-        )
+        left = _INSET if side == "left" else frame.width - _INSET
+        top = _INSET if end == "top" else frame.height - _INSET
         x, y = frame.value(left, top)
         look = {"align": side, "baseline": end, "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
         layer = drawn_from([{"x": x, "y": y, "name": name}]).mark_text(**look)
@@ -146,7 +144,7 @@ def _quadrants(result: AuditResult, frame: Frame) -> list[Any]:
     ]
 
 
-def _noise(result: AuditResult, frame: Frame, shown: Sequence[_Point], avoid: Sequence[Box]) -> _Ground:
+def _draw_noise(result: AuditResult, frame: Frame, shown: Sequence[_Point], avoid: Sequence[Box]) -> _Ground:
     """Draw lines with their words above them, where they cover least."""
     layers: list[Any] = []
     boxes = list(avoid)
@@ -168,11 +166,11 @@ def _noise(result: AuditResult, frame: Frame, shown: Sequence[_Point], avoid: Se
     return _Ground(layers=layers, boxes=boxes)
 
 
-def _chart(result: AuditResult, frame: Frame, ground: _Ground, shown: Sequence[_Point]) -> alt.LayerChart:
+def _draw_map(result: AuditResult, frame: Frame, ground: _Ground, shown: Sequence[_Point]) -> alt.LayerChart:
     colour, shape = _graded(result, shown)
     named = [Named(name=short_name(point.model), at=(point.ability, point.fluctuation)) for point in shown]
     avoid = [*ground.boxes, *_bar_boxes(frame, shown)]
-    written = names(frame, named, avoid, drop=len(shown) > MOST_LABELS)
+    written = draw_names(frame, named, avoid, drop=len(shown) > MOST_LABELS)
     look = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MOST_LABELS else 0.22, "aria": False}
     across = drawn_from([{**_row(point), **_ends(point.ability_ci95)} for point in shown if point.ability_ci95])
     up = drawn_from([{**_row(point), **_ends(point.fluctuation_ci95)} for point in shown if point.fluctuation_ci95])

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube.cube import ModelCost, Outcomes
-from skill_evaluator.audit.run import manifest as audits
-from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest, parts_of
+from skill_evaluator.audit.run.manifest import AUDIT, AuditedBenchmark, AuditManifest, parts_of
+from skill_evaluator.audit.run.manifest import read_manifest as read_audit_manifest
 from skill_evaluator.audit.run.materials import Places, changed_cases, read_material
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Price, load_models
@@ -168,11 +168,11 @@ def _read_the_manifest(folders: Sequence[Path]) -> AuditManifest:
     """Read the audit.json that all folders share; raise AuditError where they hold none, or not the same one."""
     audit: AuditManifest | None = None
     for folder in folders:
-        paths = sorted(folder.rglob(audits.AUDIT))
+        paths = sorted(folder.rglob(AUDIT))
         if not paths:
-            raise AuditError(f"{folder} holds no audit: there is no {audits.AUDIT} in it")
+            raise AuditError(f"{folder} holds no audit: there is no {AUDIT} in it")
         for path in paths:
-            manifest = audits.read_manifest(path)
+            manifest = read_audit_manifest(path)
             if audit is not None and manifest != audit:
                 raise AuditError(f"{path.parent} is of the audit {manifest.id}, or asks otherwise than {audit.id}")
             audit = manifest
@@ -194,6 +194,6 @@ def _runs_by_model(folders: Iterable[Path], audit: AuditManifest) -> dict[str, l
         same_calls = (run.replicates, run.seed) == (audit.replicates, audit.seed)
         same_cells = all(cells.get(cell) == digest for cell, digest in run.cases.items())
         if not (same_settings and same_calls and same_cells):
-            raise AuditError(f"{path.parent} was not run on what {audits.AUDIT} of the audit {audit.id} says")
+            raise AuditError(f"{path.parent} was not run on what {AUDIT} of the audit {audit.id} says")
         runs[run.model_id].append((path.parent, run))
     return runs

@@ -32,6 +32,20 @@ class Step(FrozenModel):
     q: float | None
     reasons: list[str]
 
+    @classmethod
+    def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
+        """Return the step that a comparison with the version before found."""
+        primary = next((result for result in model.metrics if result.metric == primary_metric), None)
+        return cls(
+            before=model.baseline.skill_version if model.baseline else "",
+            verdict=model.verdict,
+            generalises=model.generalises,
+            difference=primary.difference if primary else None,
+            ci95=primary.ci95 if primary else None,
+            q=primary.q if primary else None,
+            reasons=model.reasons,
+        )
+
 
 class Point(FrozenModel):
     """A version's newest complete run: the strict mean of the primary metric, and the step that led there."""
@@ -42,6 +56,20 @@ class Point(FrozenModel):
     strict_mean: float | None
     n_cases: int
     step: Step | None = None
+
+    @classmethod
+    def of(cls, record: Record, step: Step | None, primary_metric: str) -> "Point":
+        """Return the point of a recorded run."""
+        scores = [strict_scores(case, primary_metric) for case in record.per_case]
+        means = [fmean(case) for case in scores if case]
+        return cls(
+            version=record.skill_version,
+            run_id=record.run_id,
+            timestamp=record.timestamp,
+            strict_mean=rounded(mean_or_none(means)),
+            n_cases=len(means),
+            step=step,
+        )
 
 
 class Change(FrozenModel):
@@ -100,7 +128,7 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Record]], rules: Verd
     models = [
         ModelHistory(
             model_id=model_id,
-            points=[_point(record, steps.get(record.run_id), rules) for record in records],
+            points=[Point.of(record, steps.get(record.run_id), rules.primary_metric) for record in records],
             changes=changes[model_id],
             remarks=list(stretches[model_id].remarks),
         )
@@ -116,36 +144,10 @@ def _steps(skill: str, by_model: Mapping[str, Sequence[Record]], rules: VerdictR
         for before, after in pairwise(records):
             families.setdefault(after.skill_version, []).append(Pair(baseline=before, candidate=after))
     return {
-        model.candidate.run_id: _step(model, rules.primary_metric)
+        model.candidate.run_id: Step.of(model, rules.primary_metric)
         for pairs in families.values()
         for model in compare_records(skill, pairs, rules).models
     }
-
-
-def _step(model: ModelVerdict, primary: str) -> Step:
-    measured = next((result for result in model.metrics if result.metric == primary), None)
-    return Step(
-        before=model.baseline.skill_version if model.baseline else "",
-        verdict=model.verdict,
-        generalises=model.generalises,
-        difference=measured.difference if measured else None,
-        ci95=measured.ci95 if measured else None,
-        q=measured.q if measured else None,
-        reasons=model.reasons,
-    )
-
-
-def _point(record: Record, step: Step | None, rules: VerdictRules) -> Point:
-    scores = [strict_scores(case, rules.primary_metric) for case in record.per_case]
-    means = [fmean(case) for case in scores if case]
-    return Point(
-        version=record.skill_version,
-        run_id=record.run_id,
-        timestamp=record.timestamp,
-        strict_mean=rounded(mean_or_none(means)),
-        n_cases=len(means),
-        step=step,
-    )
 
 
 def _comparable_stretch(records: Sequence[Record], rules: VerdictRules) -> _Stretch:

@@ -6,7 +6,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.runner.budget import Budget
+from skill_evaluator.runner.limits import Budget
 
 
 async def _spend(budget: Budget, bound: float, cost: float, steps: int = 1) -> float | None:

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import RunError
-from skill_evaluator.runner.schedule import Shard, plan_calls
+from skill_evaluator.runner.schedule import Shard, schedule_calls
 
 case_ids = st.lists(st.text("abcdef-", min_size=1, max_size=6), min_size=1, max_size=12, unique=True)
 
 
 @given(case_ids, st.integers(1, 6))
 def test_every_case_is_asked_as_often_as_every_other(cases: list[str], replicates: int) -> None:
-    calls = plan_calls(cases, replicates)
+    calls = schedule_calls(cases, replicates)
     assert sorted((call.case_id, call.replicate) for call in calls) == sorted(
         (case_id, replicate) for case_id in cases for replicate in range(replicates)
     )
@@ -23,7 +23,7 @@ def test_every_case_is_asked_as_often_as_every_other(cases: list[str], replicate
 def test_broken_off_anywhere_no_case_is_ahead_by_more_than_one(
     cases: list[str], replicates: int, data: st.DataObject
 ) -> None:
-    calls = plan_calls(cases, replicates)
+    calls = schedule_calls(cases, replicates)
     made = Counter(call.case_id for call in calls[: data.draw(st.integers(0, len(calls)))])
     counts = [made[case_id] for case_id in cases]
     assert max(counts) - min(counts) <= 1
@@ -44,7 +44,7 @@ def test_a_shard_keeps_the_replicates_of_its_cases_together(
 ) -> None:
     count = data.draw(st.integers(1, len(cases)))
     mine = Shard(1, count).of(cases)
-    planned = Counter(call.case_id for call in plan_calls(mine, replicates))
+    planned = Counter(call.case_id for call in schedule_calls(mine, replicates))
     assert planned == Counter(dict.fromkeys(mine, replicates))
 
 

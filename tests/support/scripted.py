@@ -8,9 +8,9 @@ from typing import Any
 from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers import Redactor
 from skill_evaluator.providers.base import Completion, Failure, Request, Usage
-from skill_evaluator.runner.budget import Budget
 from skill_evaluator.runner.engine import Engine, ModelJob, Progress, Stop
-from skill_evaluator.runner.schedule import Call, Replicate, plan_calls
+from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 
 Script = Callable[[Request, int], Awaitable[Completion]]
 QUICK = {"attempts": 3, "first_wait_s": 0.001, "max_wait_s": 0.002, "max_retry_after_s": 0.05}
@@ -80,7 +80,7 @@ async def drive(
     on_outcome: Callable[[Replicate], None] | None = None,
 ) -> Driven:
     """Run an engine over a small plan and tell what happened."""
-    calls = plan_calls(cases, replicates)
+    calls = schedule_calls(cases, replicates)
     driven = Driven(provider=ScriptedProvider(script), calls=calls)
     job = ModelJob(
         model=Model(id="m", provider="scripted", limits=limits or {}),

@@ -34,7 +34,7 @@ from skill_evaluator.records.selection import Archive
 from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.runner.schedule import plan_calls
+from skill_evaluator.runner.schedule import schedule_calls
 from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.verdicts.recorded import verdict_on
@@ -163,7 +163,7 @@ def _record(
             f"case '{changed[0]}' of '{component.name}' is not as it was planned; check out the plan's commit"
         )
     scorer = Scorer(component, [cases[case_id] for case_id in manifest.cases], manifest.asked)
-    planned = plan_calls(tuple(manifest.cases), manifest.asked)
+    planned = schedule_calls(tuple(manifest.cases), manifest.asked)
     for call in planned:
         if call in gathered.answers:
             scorer.add(gathered.answers[call])

@@ -16,7 +16,7 @@ from skill_evaluator.providers.base import Completion
 from skill_evaluator.records.record import Record
 from skill_evaluator.runner.prices import Estimate, estimate, input_sizes
 from skill_evaluator.runner.runs import Run, new_runs
-from skill_evaluator.runner.schedule import Replicate, plan_calls
+from skill_evaluator.runner.schedule import Replicate, schedule_calls
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorecard, Scorer
 
@@ -59,7 +59,7 @@ def dry_run(options: EvaluateOptions) -> int:
 
 def _score_truth(component: Component, cases: Sequence[Case], replicates: int) -> Scorecard:
     scorer = Scorer(component, cases, replicates)
-    for call in plan_calls([case.id for case in cases if case.labelled], replicates):
+    for call in schedule_calls([case.id for case in cases if case.labelled], replicates):
         truth = next(case.truth for case in cases if case.id == call.case_id)
         text = json.dumps(truth) if component.output == "json" else truth
         scorer.add(Replicate(call=call, completion=Completion(text=text)))

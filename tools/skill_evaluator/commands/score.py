@@ -19,7 +19,7 @@ from skill_evaluator.records.record import write_record
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.runner.journal import RECORD, outcomes, read_component_manifest
 from skill_evaluator.runner.runs import Run, changes_since, saved_run
-from skill_evaluator.runner.schedule import plan_calls
+from skill_evaluator.runner.schedule import schedule_calls
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 
@@ -71,7 +71,7 @@ def _say_what_changed(run: Run, component: Component, cases: Mapping[str, Case])
 def _score_answers(run: Run, scorer: Scorer) -> bool:
     """Score what the journal holds; whether every planned call is in it."""
     found = outcomes(run.folder)
-    planned = plan_calls(tuple(run.manifest.cases), run.manifest.asked)
+    planned = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
     known = [found[call] for call in planned if call in found]
     if not known:
         raise RunError(f"{run.folder} holds no answer yet")

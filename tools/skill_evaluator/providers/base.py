@@ -55,7 +55,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a planned call has no scorable answer. `reason` is a stable word, `message` is for people."""
+    """Why a call has no scorable answer. `reason` is a stable word, `message` is for people."""
 
     kind: FailureKind
     reason: str
@@ -64,7 +64,7 @@ class Failure:
 
 
 class ProviderError(SkillEvaluatorError):
-    """A call that brought no completion: what it was, whether to try again and when, whether to stop the model.
+    """A call that brought no completion: why, whether to try again and when, whether to stop the model.
 
     `rejected` is a request that the server found wrong: perhaps its settings, perhaps this one document.
     """
@@ -95,7 +95,7 @@ class ProviderError(SkillEvaluatorError):
         self.rejected = rejected
 
     def failure(self, redact: Callable[[str], str] = str) -> Failure:
-        """The same as a value; keys are struck out before it is cut to length, so that no part of one is left."""
+        """Return the same as a value, keys struck out before it is cut to length, so that no part of one is left."""
         return Failure(kind=self.kind, reason=self.reason, message=redact(str(self))[:500], status=self.status)
 
 
@@ -132,7 +132,7 @@ class Provider(Protocol):
     """An open connection to one model."""
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once, without retries; raises ProviderError."""
+        """Ask once, without retries; raise ProviderError."""
         ...
 
     async def close(self) -> None:

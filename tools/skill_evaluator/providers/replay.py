@@ -63,13 +63,13 @@ def sampling(model: Model) -> Sampling:
 
 
 def check(model: Model) -> None:
-    """The file must be named."""
+    """Raise ConfigError unless the entry names its file, and nothing else."""
     extra = model.params.extra
     if set(extra) != {"file"} or not isinstance(extra["file"], str):
         raise ConfigError(f"replay model '{model.id}' in models.yaml needs exactly one param of its own: file: PATH")
 
 
-def _read(path: Path) -> Iterator[_ReplayLine]:
+def _read_answers(path: Path) -> Iterator[_ReplayLine]:
     for number, value in read_lines(path, torn_lines=True):
         line = validated(_ReplayLine, value, Path(f"{path}:{number}"))
         if line.text is None and line.error is None:
@@ -81,15 +81,17 @@ class ReplayProvider:
     """Answers each call with its recorded line; a call without one fails with `not_recorded`."""
 
     def __init__(self, path: Path) -> None:
-        self._lines = first_answers(((line.case_id, line.replicate), line) for line in _read(path))
+        self._lines = first_answers(((line.case_id, line.replicate), line) for line in _read_answers(path))
 
     async def complete(self, request: Request) -> Completion:
-        """The recorded answer; raises ProviderError for a recorded failure or an absent line."""
+        """Return the recorded answer; raise ProviderError for a recorded failure or an absent line."""
         line = self._lines.get((request.case_id, request.replicate))
         if line is None:
             raise ProviderError("not_recorded", f"no recorded answer for {request.case_id} #{request.replicate}")
         if line.error is not None and line.text is None:
-            raise _recorded(line.error)
+            if isinstance(line.error, str):
+                raise ProviderError(line.error)
+            raise ProviderError(line.error.reason, line.error.message, kind=line.error.kind, status=line.error.status)
         usage = line.usage or _Usage()
         return Completion(
             text=line.text or "",
@@ -100,17 +102,11 @@ class ReplayProvider:
         )
 
     async def close(self) -> None:
-        """Nothing is held."""
-
-
-def _recorded(error: _Error | str) -> ProviderError:
-    if isinstance(error, str):
-        return ProviderError(error)
-    return ProviderError(error.reason, error.message, kind=error.kind, status=error.status)
+        """Do nothing: nothing is held."""
 
 
 def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
-    """Read the recorded answers into memory; raises ConfigError naming the line that is wrong."""
+    """Read the recorded answers into memory; raise ConfigError naming the line that is wrong."""
     file: Any = model.params.extra["file"]
     return ReplayProvider(Path(file))
 

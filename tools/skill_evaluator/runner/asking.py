@@ -1,4 +1,4 @@
-"""What every command that asks models needs: their keys, limits and prices, and secrets kept out of what is written."""
+"""What every command checks and puts together before models are asked: keys, amounts, prices, and what is redacted."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from skill_evaluator.runner.schedule import Call, Replicate
 
 
 def with_keys(models: Iterable[Model], kinds: Kinds) -> dict[str, Model]:
-    """By id, the models that can be asked; warns of each that cannot, and raises ConfigError when none is left."""
+    """Return by id the models whose keys are there; warn of each other one, and raise ConfigError when none is left."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         variables = key_variables(model, kinds[model.provider])
@@ -37,7 +37,7 @@ def assignment(
     request_for: Callable[[Call], Request],
     on_outcome: Callable[[Replicate], None],
 ) -> Assignment:
-    """A run with its key and price, and as many calls in flight as were asked for and its model allows."""
+    """Give a run its key, its price, and as many calls in flight as `concurrency` and its model allow."""
     model, kind = run.model, kinds[run.model.provider]
     return Assignment(
         run=run,
@@ -52,13 +52,13 @@ def assignment(
 
 
 def redactor(models: Iterable[Model], kinds: Kinds) -> Redactor:
-    """Strikes out every key that these models' providers may have been given."""
-    known = {name for kind in kinds.values() for name in kind.key_variables}
-    return Redactor(known | {model.api_key_env for model in models if model.api_key_env})
+    """Return what strikes out every key that these models' providers may have been given."""
+    variables = {name for kind in kinds.values() for name in kind.key_variables}
+    return Redactor(variables | {model.api_key_env for model in models if model.api_key_env})
 
 
 def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:
-    """Raise ConfigError for a count (by its flag) below 1, or a limit that is none."""
+    """Raise ConfigError for a count (by its flag) below 1, or a limit that is no amount."""
     for flag, count in counts.items():
         if count is not None and count < 1:
             raise ConfigError(f"{flag} must be at least 1, not {count}")
@@ -69,7 +69,7 @@ def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_
 
 
 def refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
-    """A cap on the cost is a promise that cannot be kept for a model whose price nobody knows."""
+    """Raise ConfigError for a model without a price: a cap on the cost could not be kept for it."""
     for model in models:
         if price_of(model, kinds[model.provider]) is None:
             raise ConfigError(

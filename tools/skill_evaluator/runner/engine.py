@@ -1,8 +1,7 @@
-"""Counters of one model while it runs: what a progress line shows. No drawing here.
+"""Make the scheduled calls of one model: workers under limits, one retry policy, one outcome per call.
 
-Executes the planned calls of one model: workers under limits, one retry policy, one outcome per call.
-
-Outcomes are handed to `on_outcome` as they come, in the event loop; whoever takes them keeps them.
+Outcomes are handed to `on_outcome` as they come, in the event loop; whoever takes them keeps them. `Progress` counts
+them, for whoever draws it.
 """
 
 import asyncio
@@ -14,8 +13,7 @@ from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers import Redactor
 from skill_evaluator.providers.base import Completion, Failure, Provider, ProviderError, Request
 from skill_evaluator.providers.http import timed_out
-from skill_evaluator.runner.budget import Budget
-from skill_evaluator.runner.limits import Gate, Pace, wait_before_retry
+from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import cost_usd, usage_cost
 from skill_evaluator.runner.schedule import Call, Replicate
 
@@ -64,7 +62,7 @@ _REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelJob:
-    """Everything that is needed to run one model's calls.
+    """All that is needed to make one model's calls.
 
     `looks`: numbers of replicates after which, with no call in flight, `is_settled` says whether to leave the rest.
     """
@@ -97,7 +95,7 @@ class _Most:
 
 
 class Stop:
-    """Asked for from outside (Ctrl-C): no further call begins; those in flight are waited for."""
+    """A request from outside (Ctrl-C) to begin no further call; those in flight are waited for."""
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
@@ -127,7 +125,7 @@ class Engine:
         self.halted: Failure | None = None
 
     async def run(self) -> None:
-        """Make every call, or stop early and say why in `halted`; calls are also left once all is settled."""
+        """Make every call, or stop early and say why in `halted`; leave the rest too once `is_settled`."""
         begun = 0
         try:
             for look in self._job.looks:
@@ -168,13 +166,13 @@ class Engine:
         return self.halted is None
 
     def _ended(self) -> bool:
-        """Whether calls that have begun make no further attempt either (a used-up budget lets them)."""
+        """Check whether even calls that have begun make no further attempt (a used-up budget lets them)."""
         if self._stop.requested and self.halted is None:
             self.halted = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
         return self._stop.requested or self._hopeless.is_set()
 
     async def _make(self, call: Call) -> Replicate | None:
-        """One call with its retries; None when the model was stopped before it could be made."""
+        """Make one call with its retries; return None when the model was stopped before it could be made."""
         request = self._job.request_for(call)
         most = _Most.of(request, self._job)
         retry = self._job.settings.retry
@@ -200,7 +198,7 @@ class Engine:
         raise AssertionError("unreachable: the last attempt returns")
 
     async def _attempt(self, request: Request, most: "_Most") -> tuple[Completion, float] | None:
-        """One attempt under gate, pace and budget, with its latency; None when the budget or a halt forbids it."""
+        """Make one attempt under gate, pace and budget, and time it; return None if budget or a halt forbids it."""
         await self._gate.enter()
         try:
             if self._ended():
@@ -216,8 +214,8 @@ class Engine:
                 spent = most.usd  # until it is known to be less
                 begun = time.perf_counter()
                 completion = await self._ask(request)
-                known = usage_cost(self._job.price, completion.usage)
-                spent = most.usd if known is None else known
+                billed = usage_cost(self._job.price, completion.usage)
+                spent = most.usd if billed is None else billed
                 return completion, round(time.perf_counter() - begun, 4)  # as the journal keeps it
             except ProviderError as problem:
                 spent = most.usd if problem.perhaps_billed else 0.0
@@ -236,7 +234,7 @@ class Engine:
             raise timed_out(f"no answer within {seconds:g} s") from None
 
     async def _pause(self, seconds: float) -> bool:
-        """Sleep, but not through a request to stop or the end of hope; whether one of them came."""
+        """Sleep until a request to stop or the end of hope; return whether one of them came."""
         ends = [asyncio.ensure_future(event.wait()) for event in (self._stop.event, self._hopeless)]
         try:
             came, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -246,7 +244,7 @@ class Engine:
         return bool(came)
 
     def _halt_if_hopeless(self, problem: ProviderError) -> None:
-        """A wrong key or unknown model fails every call; so do settings for which the first calls are all rejected."""
+        """Halt when no call can succeed: a wrong key, an unknown model, settings that all first calls fail by."""
         self._rejected += problem.rejected
         if problem.fatal or (self._rejected >= _REJECTED_IN_A_ROW and not self._succeeded):
             self.halted = self.halted or self._redacted_failure(problem)

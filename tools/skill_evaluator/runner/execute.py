@@ -1,4 +1,4 @@
-"""Runs all models of an invocation side by side: every outcome to its journal first, then to whoever scores it.
+"""Run all models of an invocation side by side: every outcome goes to its journal first, then to whoever scores it.
 
 The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are paid for; the second abandons them.
 """
@@ -18,12 +18,12 @@ from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Price, Settings
 from skill_evaluator.providers import Redactor
 from skill_evaluator.providers.base import Failure, ProviderKind, Request
-from skill_evaluator.runner.budget import Budget
 from skill_evaluator.runner.engine import Engine, ModelJob, Progress, Stop
 from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, outcomes, settle
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import usage_cost
 from skill_evaluator.runner.runs import Run
-from skill_evaluator.runner.schedule import Call, Replicate, plan_calls
+from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 
 _ABANDONED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
@@ -50,7 +50,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingLimits:
-    """What an invocation may spend in all, on a run it goes on with what that took before; None is unlimited."""
+    """What an invocation may spend in all, counting what a resumed run spent before; None is unlimited."""
 
     max_cost_usd: float | None = None
     max_calls: int | None = None
@@ -64,9 +64,9 @@ def execute(
     watch: Watch,
     meanwhile: Callable[[], None],
 ) -> Mapping[str, Failure | None]:
-    """Make every call that has no answer yet; by run id, why calls were left unmade (None: none were).
+    """Make every call that has no answer yet; return by run id why calls were left unmade (None: none were).
 
-    `meanwhile` runs in a thread once the first calls are made; before, it would hold them up. Raises ConfigError if a
+    `meanwhile` runs in a thread once the first calls are made; before, it would hold them up. Raise ConfigError if a
     provider cannot be opened (before any call), StorageError if an answer cannot be kept.
     """
     return asyncio.run(_execute(assignments, settings, spending, redact, watch, meanwhile))
@@ -136,17 +136,17 @@ class _RunningAssignment:
         self._held: FileLock | None = None
         if run.folder.exists():
             self._hold()
-        planned = plan_calls(tuple(run.manifest.cases), run.manifest.asked)
-        wanted = set(planned)
-        earlier = {call: replicate for call, replicate in outcomes(run.folder).items() if call in wanted}
+        schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
+        scheduled = set(schedule)
+        earlier = {call: replicate for call, replicate in outcomes(run.folder).items() if call in scheduled}
         self._errors = {call: replicate for call, replicate in earlier.items() if not replicate.answered}
         for replicate in earlier.values():
             if replicate.completion is not None:
                 budget.count_earlier(usage_cost(assignment.price, replicate.completion.usage) or 0.0)
                 assignment.on_outcome(replicate)
-        self._todo = [call for call in planned if call not in earlier or call in self._errors]
+        self._todo = [call for call in schedule if call not in earlier or call in self._errors]
         self.progress = Progress(
-            model_id=run.model.id, planned=len(planned), answered_before=len(planned) - len(self._todo)
+            model_id=run.model.id, planned=len(schedule), answered_before=len(schedule) - len(self._todo)
         )
         self._unmade = len(self._todo)
         self._begun = max((call.replicate for call in earlier), default=-1)
@@ -169,11 +169,12 @@ class _RunningAssignment:
         self._journal = Journal(self.assignment.run.folder)
 
     async def run(self) -> None:
+        """Make the calls that are left, if any."""
         if self._engine is not None:
             await self._engine.run()
 
     def finish(self) -> None:
-        """Close the journal; errors of earlier attempts stand for calls that were not asked again."""
+        """Close the journal; errors of earlier attempts stand for calls that were not made again."""
         if self._journal is not None:
             self._journal.close()
         if self._held is not None:
@@ -182,7 +183,7 @@ class _RunningAssignment:
             self.assignment.on_outcome(replicate)
 
     def _hold(self) -> None:
-        """Keep other processes from making the same calls; raises RunError when one is at it."""
+        """Keep other processes from making the same calls; raise RunError when one is at it."""
         folder = self.assignment.run.folder
         self._held = try_lock(folder / ".lock")
         if self._held is None:
@@ -201,18 +202,18 @@ class _RunningAssignment:
             concurrency=assignment.concurrency,
             price=assignment.price,
             redact=redact,
-            looks=self._looks(),
+            looks=self._looks_to_come(),
             is_settled=self._is_settled,
         )
-        return Engine(job, budget, stop, self.progress, self._take)
+        return Engine(job, budget, stop, self.progress, self._keep)
 
-    def _looks(self) -> list[int]:
-        """The looks still to come; where later replicates were asked already, that look said to go on."""
+    def _looks_to_come(self) -> list[int]:
+        """Return the looks still to come; a look before replicates that were made already said to go on."""
         manifest = self.assignment.run.manifest
         return [] if manifest.settled_after else [look for look in self.assignment.looks if look > self._begun]
 
     async def _is_settled(self, look: int) -> bool:
-        """Whether no more need be asked; what is then left is no longer planned."""
+        """Check whether the replicates so far are enough; what is left then leaves the schedule."""
         ask, run = self.assignment.is_settled, self.assignment.run
         if ask is None or not await asyncio.to_thread(ask, look):
             return False
@@ -221,7 +222,7 @@ class _RunningAssignment:
         self.progress.planned -= saved
         return True
 
-    def _take(self, replicate: Replicate) -> None:
+    def _keep(self, replicate: Replicate) -> None:
         if self._journal is None:
             raise RuntimeError("an outcome before the run was begun")
         self._journal.append(replicate)

@@ -1,4 +1,4 @@
-"""A run folder: what was planned (`manifest.json`) and every answer (`replicates.jsonl`).
+"""A run folder: what the run is to do (`manifest.json`), and what became of each call (`replicates.jsonl`).
 
 A call is on disk before it is scored. A run is resumed only if what shaped its answers is unchanged.
 """
@@ -64,7 +64,7 @@ class Manifest(StrictModel):
         return self.shard is None and not self.selection
 
     def differences(self, other: "Manifest") -> list[str]:
-        """What of the inputs changed between two manifests, in words."""
+        """Name the inputs that differ between two manifests."""
         changed = [name for name in self.digests if self.digests[name] != other.digests.get(name)]
         for case_id in sorted(self.cases.keys() | other.cases.keys()):
             if self.cases.get(case_id) != other.cases.get(case_id):
@@ -73,19 +73,19 @@ class Manifest(StrictModel):
 
 
 def create_run(folder: Path, manifest: Manifest) -> None:
-    """Make a run folder with its manifest; raises StorageError."""
+    """Make a run folder with its manifest; raise StorageError if it cannot be written."""
     replace_text(folder / MANIFEST, json_text(manifest.model_dump(mode="json")))
 
 
 def settle(folder: Path, manifest: Manifest, after: int) -> Manifest:
-    """Note that no more than these replicates need be asked; raises StorageError."""
+    """Note in the manifest that `after` replicates are enough; raise StorageError if it cannot be written."""
     settled = manifest.model_copy(update={"settled_after": after})
     replace_text(folder / MANIFEST, json_text(settled.model_dump(mode="json")))
     return settled
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a run folder; raises RunError."""
+    """Read the manifest of a run folder; raise RunError if it is none."""
     path = folder / MANIFEST
     if not path.exists():
         raise RunError(f"{folder} is not a run folder: it has no {MANIFEST}")
@@ -93,7 +93,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def read_component_manifest(folder: Path) -> Manifest:
-    """The manifest of a component's run; raises RunError, also for an audit's run, which is of several components."""
+    """Read the manifest of a component's run; raise RunError also for an audit's run, which has several components."""
     manifest = read_manifest(folder)
     if manifest.audit is not None:
         raise RunError(
@@ -104,27 +104,27 @@ def read_component_manifest(folder: Path) -> Manifest:
 
 
 def find_runs(results_dir: Path, wanted: str, skill: str) -> list[tuple[Path, Manifest]]:
-    """A component's runs by `--resume RUN`: a path, a run id, or the common beginning of one invocation's run ids.
+    """Find a component's runs by `--resume RUN`: a path, a run id, or the common beginning of an invocation's run ids.
 
-    `latest` takes the newest invocation that has an unfinished run. Raises RunError when nothing fits.
+    `latest` takes the newest invocation that has an unfinished run. Raise RunError when nothing fits.
     """
     if Path(wanted, MANIFEST).is_file():
         return [(Path(wanted), read_manifest(Path(wanted)))]
     folders = sorted(path.parent for path in results_dir.glob(f"*/{MANIFEST}"))
     runs = [(folder, manifest) for folder in folders if (manifest := read_manifest(folder)).skill == skill]
     if wanted == "latest":
-        unfinished = [folder for folder, _ in runs if _unfinished(folder)]
+        unfinished = [folder for folder, _ in runs if _is_unfinished(folder)]
         if not unfinished:
             raise RunError(f"no unfinished run of '{skill}' in {results_dir} to resume")
         wanted = invocation_of(unfinished[-1].name)
-    found = [run for run in runs if wanted in (run[0].name, invocation_of(run[0].name))]
-    if not found:
+    fitting = [run for run in runs if wanted in (run[0].name, invocation_of(run[0].name))]
+    if not fitting:
         raise RunError(f"no run '{wanted}' of '{skill}' in {results_dir} to resume")
-    return found
+    return fitting
 
 
-def _unfinished(folder: Path) -> bool:
-    """Killed before its record was written, or with one that says it is not complete."""
+def _is_unfinished(folder: Path) -> bool:
+    """Check for a record that is missing (the run was killed) or says that the run is not complete."""
     try:
         return not read_record(folder / RECORD).complete
     except LeaderboardError:
@@ -132,7 +132,7 @@ def _unfinished(folder: Path) -> bool:
 
 
 def invocation_of(run_id: str) -> str:
-    """The part of a run id that all models of one invocation share: `<time>-<token>`."""
+    """Return the part of a run id that all models of one invocation share: `<time>-<token>`."""
     return "-".join(run_id.split("-", 2)[:2])
 
 
@@ -144,28 +144,28 @@ class Journal:
         self._lines = LinesWriter(self.path)
 
     def append(self, replicate: Replicate) -> None:
-        """Keep one call's outcome; raises StorageError."""
-        self._lines.append(_line(replicate))
+        """Keep one call's outcome; raise StorageError if it cannot be written."""
+        self._lines.append(_write_line(replicate))
 
     def close(self) -> None:
-        """Flush to the disk itself; raises StorageError."""
+        """Flush to the disk itself; raise StorageError if that fails."""
         self._lines.close()
 
 
 def read_answers(folder: Path) -> Iterator[Replicate]:
-    """Every outcome in a run folder, in the order written; a call that was asked again occurs again."""
+    """Yield every outcome in a run folder, in the order written; a call that was made again occurs again."""
     path = folder / ANSWERS
     if not path.exists():
         return
     for number, line in read_lines(path, RunError, torn_lines=True):
         try:
-            yield _replicate(line)
+            yield _read_line(line)
         except (KeyError, TypeError, AttributeError) as problem:
             raise RunError(f"{path}:{number}: not a journal line ({problem!r})") from None
 
 
 def outcomes(folder: Path) -> dict[Call, Replicate]:
-    """The outcome of each call: its first answer (whatever was written later), else its last error."""
+    """Return the outcome of each call in a run folder: its first answer, else its last error."""
     return first_answers((replicate.call, replicate) for replicate in read_answers(folder))
 
 
@@ -179,7 +179,7 @@ def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> di
     )
 
 
-def _line(replicate: Replicate) -> dict[str, Any]:
+def _write_line(replicate: Replicate) -> dict[str, Any]:
     line: dict[str, Any] = {"case_id": replicate.call.case_id, "replicate": replicate.call.replicate}
     if replicate.completion is not None:
         line |= asdict(replicate.completion)
@@ -188,7 +188,7 @@ def _line(replicate: Replicate) -> dict[str, Any]:
     return {**line, "latency_s": round(replicate.latency_s, 4), "attempts": replicate.attempts}
 
 
-def _replicate(line: Mapping[str, Any]) -> Replicate:
+def _read_line(line: Mapping[str, Any]) -> Replicate:
     error = line.get("error")
     text = line.get("text")
     return Replicate(

@@ -1,10 +1,15 @@
-"""How hard one model's API is pressed: calls in flight (fewer when it complains), requests and tokens a minute."""
+"""What bounds the calls of a run: how hard a model's API is pressed, and what all models together may spend.
+
+`Gate` and `Pace` hold one model back: calls in flight (fewer when the API complains), requests and tokens a minute.
+`Budget` is shared by all models of an invocation; the worst case of a call is set aside before it is made.
+"""
 
 import asyncio
 import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 from skill_evaluator.library.config import Limits, Retry
 
@@ -33,7 +38,7 @@ class Gate:
         return int(self._limit)
 
     async def enter(self) -> None:
-        """Wait for a place, and for the end of a pause the API asked for."""
+        """Wait for a place, and for the end of a pause that the API demanded."""
         while self._active >= int(self._limit):
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(place)
@@ -49,13 +54,13 @@ class Gate:
         self._wake()
 
     def succeeded(self) -> None:
-        """A call was answered: allow a little more."""
+        """Allow a little more, since a call was answered."""
         if self._limit < self._most:
             self._limit = min(float(self._most), self._limit + 1 / self._limit)
             self._wake()
 
     def throttled(self, pause_s: float) -> None:
-        """The API complained: halve, and let no call begin before the pause is over."""
+        """Halve, since the API complained, and let no call begin before the pause is over."""
         now = time.monotonic()
         self._closed_until = max(self._closed_until, now + pause_s)
         if now - self._last_cut >= _CUT_INTERVAL_S:
@@ -106,7 +111,7 @@ class Pace:
 
 
 def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -> float:
-    """Seconds before attempt `attempt + 1`: what the server asked for (capped), else jittered exponential back-off.
+    """Return the seconds before attempt `attempt + 1`: what the server demands (capped), else jittered back-off.
 
     Equal jitter, https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/.
     """
@@ -114,3 +119,52 @@ def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -
         return min(retry_after_s, retry.max_retry_after_s)
     wait: float = min(retry.max_wait_s, retry.first_wait_s * 2 ** (attempt - 1))
     return wait * random.uniform(0.5, 1.0)  # noqa: S311 (spreads load; no secret)
+
+
+Refusal = Literal["max_cost", "max_calls"]
+
+
+class Budget:
+    """`reserve` before an attempt, `settle` after it. Either limit may be None (unlimited)."""
+
+    def __init__(self, max_cost_usd: float | None = None, max_calls: int | None = None) -> None:
+        self._max_cost = max_cost_usd
+        self._calls_left = max_calls
+        self._spent = 0.0
+        self._reserved = 0.0
+        self._settled = asyncio.Event()
+
+    def count_earlier(self, cost_usd: float) -> None:
+        """Count what a resumed run took before: a cap is the run's, however often it is resumed."""
+        self._spent += cost_usd
+
+    def take_call(self) -> Refusal | None:
+        """Count one call against the limit of calls; return `max_calls` when none is left."""
+        if self._calls_left is None:
+            return None
+        if self._calls_left == 0:
+            return "max_calls"
+        self._calls_left -= 1
+        return None
+
+    async def reserve(self, upper_bound_usd: float) -> Refusal | None:
+        """Set aside what an attempt may cost at most; refuse only when no call in flight may still turn out cheaper."""
+        if self._max_cost is None:
+            return None
+        while self._spent + self._reserved + upper_bound_usd > self._max_cost:
+            if self._reserved == 0.0:
+                return "max_cost"
+            self._settled.clear()
+            await self._settled.wait()
+        self._reserved += upper_bound_usd
+        return None
+
+    def settle(self, upper_bound_usd: float, cost_usd: float) -> None:
+        """Replace what was set aside by what the attempt cost, or by its upper bound when the cost is unknown."""
+        if self._max_cost is None:
+            return
+        self._reserved = max(0.0, self._reserved - upper_bound_usd)
+        if self._reserved < 1e-12:  # what rounding leaves of nothing would make `reserve` wait for ever
+            self._reserved = 0.0
+        self._spent += cost_usd
+        self._settled.set()

@@ -1,6 +1,6 @@
-"""What a run would take, before any call: calls, tokens and the most it can cost. For dry runs and plans.
+"""Prices and estimates: what a model's tokens cost, and what a run would take before any call is made.
 
-What a model's tokens cost: from models.yaml, else from the price library, else nobody knows.
+A price comes from models.yaml, else from the price library, else it is unknown.
 """
 
 import functools
@@ -14,10 +14,13 @@ from skill_evaluator.providers.base import ProviderKind, Usage
 from skill_evaluator.runner.prompting import build_request, estimate_input_tokens, most_input_tokens
 from skill_evaluator.stats import total_or_none
 
+_PER_MILLION = 1_000_000
+_SAMPLE = 1_000  # tokens; far below where any vendor's long-context tier begins
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSize:
-    """Input tokens of one case: as many as are likely, and an upper bound."""
+    """Input tokens of one case: a likely number, and an upper bound."""
 
     likely: int
     most: int
@@ -34,7 +37,7 @@ class Estimate:
 
 
 def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputSize]:
-    """By case, the size of its request; the same for every model and replicate."""
+    """Measure the request of each case; it is the same for every model and replicate."""
     sizes = {}
     for case in cases:
         request = build_request(component, case, replicate=0, seed=0, max_output_tokens=1)
@@ -43,7 +46,7 @@ def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputS
 
 
 def estimate(sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int) -> Estimate:
-    """What a model's run on cases of these sizes would take."""
+    """Estimate what a model's run on cases of these sizes would take."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
     cost = total_or_none(cost_usd(price, size.most, limit) for size in sizes.values())
     return Estimate(
@@ -54,38 +57,34 @@ def estimate(sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, r
     )
 
 
-_PER_MILLION = 1_000_000
-_SAMPLE = 1_000  # tokens; far below where any vendor's long-context tier begins
-
-
 def price_of(model: Model, kind: ProviderKind) -> Price | None:
-    """USD per million tokens, or None when unknown. A local or replayed model costs nothing."""
+    """Return USD per million tokens, or None when unknown. A local or replayed model costs nothing."""
     if model.price is not None:
         return model.price
     if kind.free:
         return Price(input=0.0, output=0.0)
     if model.base_url is not None:
         return None  # somebody's own server: the vendor's list price says nothing
-    return _listed(model.provider, model.api_name)
+    return _listed_price(model.provider, model.api_name)
 
 
 @functools.cache  # a plan asks for every component anew
-def _listed(provider: str, api_name: str) -> Price | None:
+def _listed_price(provider: str, api_name: str) -> Price | None:
     import genai_prices  # 0.1 s; only needed for a model without a price in models.yaml
 
     try:
-        found = [
+        input_usd, output_usd = [
             genai_prices.calc_price(usage, api_name, provider_id=provider).total_price
             for usage in (genai_prices.Usage(input_tokens=_SAMPLE), genai_prices.Usage(output_tokens=_SAMPLE))
         ]
     except LookupError:
         return None
     scale = _PER_MILLION / _SAMPLE
-    return Price(input=float(found[0]) * scale, output=float(found[1]) * scale)
+    return Price(input=float(input_usd) * scale, output=float(output_usd) * scale)
 
 
 def cost_usd(price: Price | None, input_tokens: int | None, output_tokens: int | None) -> float | None:
-    """Cost of one call in USD; None when price or a count is unknown (a price of zero needs no count)."""
+    """Return the cost of one call in USD; None when price or a count is unknown (a price of zero needs no count)."""
     if price is None:
         return None
     if price.input == price.output == 0:
@@ -96,5 +95,5 @@ def cost_usd(price: Price | None, input_tokens: int | None, output_tokens: int |
 
 
 def usage_cost(price: Price | None, usage: Usage) -> float | None:
-    """Cost of what a vendor counted."""
+    """Return the cost of the tokens that a vendor counted."""
     return cost_usd(price, usage.input_tokens, usage.output_tokens)

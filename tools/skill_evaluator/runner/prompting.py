@@ -1,4 +1,4 @@
-"""(component, case, replicate) → the request every model is sent."""
+"""The request of a call, made from component, case and replicate; every model is sent the same. Its size in tokens."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ _MOST_TEMPLATE_TOKENS = 512  # the instructions that structured output adds to a
 
 
 def build_request(component: Component, case: Case, *, replicate: int, seed: int, max_output_tokens: int) -> Request:
-    """The component's prompt as system text, the document as user text, the schema as contract."""
+    """Build a request: the prompt as system text, the document as user text, the schema as contract."""
     return Request(
         case_id=case.id,
         replicate=replicate,
@@ -27,18 +27,18 @@ def build_request(component: Component, case: Case, *, replicate: int, seed: int
 
 
 def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
-    """A seed of 31 bits that differs between replicates and is the same in every run with the same `--seed`."""
+    """Return a seed of 31 bits that differs between replicates, and is the same in every run with the same `--seed`."""
     raw = hashlib.sha256(f"{seed}/{case_id}/{replicate}".encode()).digest()
     return int.from_bytes(raw[:4], "big") & 0x7FFF_FFFF
 
 
 def estimate_input_tokens(request: Request) -> int:
-    """Input tokens to expect, at four bytes of text a token."""
+    """Estimate the input tokens, at four bytes of text a token."""
     return _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
 
 
 def most_input_tokens(request: Request) -> int:
-    """An upper bound of the input tokens: a byte is the least a token stands for; vendors add some of their own."""
+    """Return an upper bound of the input tokens: a token stands for a byte or more, and vendors add some."""
     return _input_bytes(request) + _MOST_TEMPLATE_TOKENS
 
 

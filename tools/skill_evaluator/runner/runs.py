@@ -39,7 +39,7 @@ def new_runs(
     invocation: str | None = None,
     adaptive: bool = False,
 ) -> list[Run]:
-    """Runs for every model, not yet on disk; their ids begin with the invocation (a new one unless given)."""
+    """Return a run for every model, not yet on disk; their ids begin with the invocation (a new one unless given)."""
     now = datetime.datetime.now(datetime.UTC)
     invocation = invocation or new_invocation(now)
     mine = set(shard.of([case.id for case in cases])) if shard else {case.id for case in cases}
@@ -68,42 +68,41 @@ def new_runs(
 
 
 def new_invocation(now: datetime.datetime) -> str:
-    """What the run ids of one invocation begin with: the time and a token."""
+    """Return a new beginning for the run ids of one invocation: the time and a token."""
     return f"{now:%Y%m%dT%H%M%SZ}-{os.urandom(3).hex()}"
 
 
 def is_invocation(text: str) -> bool:
-    """Whether run ids may begin with this."""
+    """Check whether run ids may begin with this."""
     return re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", text) is not None
 
 
 def run_id_of(invocation: str, model_id: str, shard: Shard | None = None) -> str:
-    """The id of one model's run, or of its part of the cases."""
+    """Return the id of one model's run, or of its part of the cases."""
     return f"{invocation}-{slug(model_id)}" + (f"-{shard.index}of{shard.count}" if shard else "")
 
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:
-    """Digests of what shapes the answers: prompt, schema, scenario, the model's settings (not its limits or price)."""
+    """Digest what shapes the answers: prompt, schema, scenario, the model's settings (not its limits or price)."""
     shaping = {name: component.digests[name] for name in ("prompt", "schema", "scenario") if name in component.digests}
     return {**shaping, "settings": settings_digest(model)}
 
 
 def settings_digest(model: Model) -> str:
-    """A digest of what a model is told, and where it is asked."""
+    """Digest what a model is told, and where it is reached."""
     return digest(canonical_json(model.model_dump(mode="json", exclude={"limits", "price", "api_key_env"})))
 
 
 def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
-    """A run from its folder; raises RunError naming what changed since it was planned."""
+    """Read a run from its folder; raise RunError naming what changed since it began."""
     run = saved_run(folder, component, models)
-    changed = changes_since(run, component, cases)
-    if changed:
-        raise RunError(f"cannot resume {folder}: changed since it began: {', '.join(changed)}; start a new run")
+    if changes := changes_since(run, component, cases):
+        raise RunError(f"cannot resume {folder}: changed since it began: {', '.join(changes)}; start a new run")
     return run
 
 
 def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> Run:
-    """A run from its folder, whatever changed since; raises RunError when component or model are not its own."""
+    """Read a run from its folder, whatever changed since; raise RunError when component or model are not its own."""
     manifest = read_manifest(folder)
     if manifest.skill != component.name:
         raise RunError(f"{folder} is a run of '{manifest.skill}', not of '{component.name}'")
@@ -114,13 +113,13 @@ def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -
 
 
 def changes_since(run: Run, component: Component, cases: Mapping[str, Case]) -> list[str]:
-    """What shaped the answers and is no longer as it was when the run was planned, in words."""
+    """Name what shaped the answers and has changed since the run began."""
     now = {case_id: cases[case_id].digest for case_id in run.manifest.cases if case_id in cases}
     digests = input_digests(component, run.model)
     return run.manifest.differences(run.manifest.model_copy(update={"cases": now, "digests": digests}))
 
 
 def slug(model_id: str) -> str:
-    """A model's id as part of a folder's name; where a mark had to go, a digest keeps it apart from its like."""
+    """Return a model's id as part of a folder's name; where a mark is replaced, a digest keeps similar ids apart."""
     slug = "".join(mark if mark.isalnum() or mark in "._-" else "-" for mark in model_id)
     return slug if slug == model_id else f"{slug}-{digest(model_id)[-6:]}"

@@ -1,8 +1,7 @@
-"""One planned call and what became of it: the value that the journal keeps and scoring reads.
+"""The schedule of a run: its calls in their order, the part of them a shard makes, and what became of each.
 
-Which calls a run makes, and in what order: replicate by replicate through all cases.
-
-Interrupted anywhere, the answers so far are balanced: no case is ahead of another by more than the calls in flight.
+Calls go replicate by replicate through all cases. So wherever a run is interrupted, no case is ahead of another by more
+than the calls in flight.
 """
 
 import re
@@ -15,7 +14,7 @@ from skill_evaluator.providers.base import Completion, Failure
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One (case, replicate): asked once, answered once, counted once."""
+    """One replicate of one case: answered once, counted once."""
 
     case_id: str
     replicate: int
@@ -33,7 +32,7 @@ class Replicate:
 
     @property
     def answered(self) -> bool:
-        """Whether the model said anything, however useless: such a call is never asked again."""
+        """Whether the model said anything, however useless: such a call is never made again."""
         return self.completion is not None
 
     @property
@@ -57,14 +56,14 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
-        """`2/4` → Shard(2, 4); raises RunError."""
+        """Read `2/4` as Shard(2, 4); raise RunError for anything else."""
         match = re.fullmatch(r"(\d+)/(\d+)", text)
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
             raise RunError(f"--shard '{text}' is not I/N with 1 <= I <= N, such as 2/4")
         return cls(int(match[1]), int(match[2]))
 
     def of(self, case_ids: Sequence[str]) -> tuple[str, ...]:
-        """The cases of this shard; raises RunError when it has none."""
+        """Return the cases of this shard; raise RunError when it has none."""
         mine = tuple(case_ids[self.index - 1 :: self.count])
         if not mine:
             raise RunError(f"shard {self} has no case: there are only {len(case_ids)}; use fewer shards")
@@ -74,6 +73,6 @@ class Shard:
         return f"{self.index}/{self.count}"
 
 
-def plan_calls(case_ids: Sequence[str], replicates: int) -> tuple[Call, ...]:
-    """Every call of a run, in the order it is made."""
+def schedule_calls(case_ids: Sequence[str], replicates: int) -> tuple[Call, ...]:
+    """Return every call of a run, in the order it is made."""
     return tuple(Call(case_id, replicate) for replicate in range(replicates) for case_id in case_ids)

@@ -18,7 +18,7 @@ from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import DEFAULT_METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Comparison, apply_metrics
-from skill_evaluator.parsing import FoundBy, Parsed, ParseProblem
+from skill_evaluator.parsing import FoundBy, ParseProblem
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import key_path
 
@@ -41,7 +41,7 @@ class NotJsonError(SkillEvaluatorError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafRow:
-    """One leaf of truth or output: where it stands, what was compared how, and the verdict.
+    """One leaf of truth or output: where it stands, what was compared how, and the outcome (`verdict`).
 
     `path` names the field (`lines[].price`), `truth_at` and `output_at` lead to it in each value
     (`("lines", 2, "price")`), None where it is absent. `compare` is the comparator's name. `weight` counts in
@@ -58,20 +58,18 @@ class LeafRow:
     verdict: LeafOutcome
 
     def __str__(self) -> str:
-        """One line, for the message of a test."""
+        """Return one line, for the message of a test."""
         if self.verdict == "right":
-            found = f"{value_text(self.truth)} is expected, and {value_text(self.output)} is right"
+            what = f"{value_text(self.truth)} is expected, and {value_text(self.output)} is right"
         elif self.verdict == "missing":
-            found = f"{value_text(self.truth)} is expected"
+            what = f"{value_text(self.truth)} is expected"
         elif self.verdict == "extra":
-            found = f"{value_text(self.output)} is not expected"
+            what = f"{value_text(self.output)} is not expected"
         else:
-            found = f"{value_text(self.truth)} is expected, not {value_text(self.output)}"
-        return f"{self.verdict} at {self._place()}: {found} (compared as {self.compare})"
-
-    def _place(self) -> str:
+            what = f"{value_text(self.truth)} is expected, not {value_text(self.output)}"
         places = [key_path(at) or "the top" for at in (self.truth_at, self.output_at) if at is not None]
-        return places[0] if len(set(places)) == 1 else f"{places[0]}, in the output {places[1]}"
+        place = places[0] if len(set(places)) == 1 else f"{places[0]}, in the output {places[1]}"
+        return f"{self.verdict} at {place}: {what} (compared as {self.compare})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +94,7 @@ class OutputScores:
         return tuple(row for row in self.rows if row.verdict != "right" and row.weight)
 
     def as_dict(self) -> dict[str, Any]:
-        """The same in dicts, lists and scalars, ready for `json.dumps`; values of truth and output are not copied."""
+        """Return dicts, lists and scalars, ready for `json.dumps`; values of truth and output are not copied."""
         return {**_members(self), "scores": dict(self.scores), "rows": [_members(row) for row in self.rows]}
 
 
@@ -116,7 +114,7 @@ class OutputScorer:
         fields: FieldSettings | None = None,
         metrics: Iterable[str] | None = None,
     ) -> None:
-        """Compile; raises a SkillEvaluatorError that names what is wrong with schema, fields or metrics.
+        """Compile; raise a SkillEvaluatorError that names what is wrong with schema, fields or metrics.
 
         `fields` are those of evals/datasets.json: path → settings; without a schema each must say `compare` or
         `align`. `metrics` are the default ones when left out, but `schema_valid` only where there is a schema.
@@ -136,10 +134,16 @@ class OutputScorer:
 
     def score_text(self, truth: Any, text: str) -> OutputScores:
         """Score the raw text of an answer: JSON as it stands, in a code fence, or inside other text."""
-        _refuse_no_text(text)
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise NotJsonError(f"the text of the answer is a {kind}, no str; score_output takes a parsed one")
         parsed = parse_output(text, "json")
         if parsed.found is None:
-            return self._unparseable(parsed)
+            return OutputScores(
+                scores={name: metric.unparseable for name, metric in self._metrics.items()},
+                valid=None if self._contract is None else False,
+                problem=parsed.problem,
+            )
         return self._score(truth, parsed.value, parsed.found)
 
     def _score(self, truth: Any, output: Any, found: FoundBy | None) -> OutputScores:
@@ -158,13 +162,6 @@ class OutputScorer:
             )
         except RecursionError:
             raise NotJsonError("truth or output is nested too deeply to be compared") from None
-
-    def _unparseable(self, parsed: Parsed) -> OutputScores:
-        return OutputScores(
-            scores={name: metric.unparseable for name, metric in self._metrics.items()},
-            valid=None if self._contract is None else False,
-            problem=parsed.problem,
-        )
 
 
 def score_output(
@@ -201,7 +198,11 @@ def score_text(
 
 
 def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
-    rules = _rules(fields)
+    rules: dict[str, FieldRule] = {}
+    if fields:
+        from skill_evaluator.comparing.declarations import field_rules
+
+        rules = field_rules(fields, _WHERE)
     if schema is not None:
         return plan_fields(schema, rules, _WHERE)
     for path, rule in rules.items():
@@ -218,14 +219,6 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
     return FieldPlan(leaves=plan_fields(None, leaves, _WHERE).leaves, arrays=arrays, declared=frozenset(rules))
 
 
-def _rules(fields: FieldSettings) -> dict[str, FieldRule]:
-    if not fields:
-        return {}
-    from skill_evaluator.comparing.declarations import field_rules
-
-    return field_rules(fields, _WHERE)
-
-
 def _leaf_row(row: ComparedLeaf) -> LeafRow:
     return LeafRow(
         path=row.path,
@@ -237,12 +230,6 @@ def _leaf_row(row: ComparedLeaf) -> LeafRow:
         weight=row.rule.weight if row.rule.counts else 0.0,
         verdict=row.verdict,
     )
-
-
-def _refuse_no_text(text: object) -> None:
-    if not isinstance(text, str):
-        kind = type(text).__name__
-        raise NotJsonError(f"the text of the answer is a {kind}, no str; score_output takes a parsed one")
 
 
 def _refuse_non_json(value: Any, place: str) -> None:
@@ -272,5 +259,5 @@ def _walk(value: Any, place: str) -> None:
 
 
 def _members(instance: LeafRow | OutputScores) -> dict[str, Any]:
-    found = {member.name: getattr(instance, member.name) for member in dataclass_fields(instance)}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+    members = {member.name: getattr(instance, member.name) for member in dataclass_fields(instance)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in members.items()}

@@ -62,7 +62,7 @@ def _sections(explained: Explanation, full: bool) -> Iterator[_Section]:
         yield _Section(f"the answer as it came ({len(answer.text):,} characters)", text=text)
     if unread:
         return
-    outcomes: Counter[str] = Counter(leaf.verdict for leaf in explained.leaves)
+    outcomes: Counter[str] = Counter(leaf.outcome for leaf in explained.leaves)
     counts = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in _STYLES if outcomes[outcome]) or "none"
     yield _Section(f"leaves: {counts}", sheet=_leaves_sheet(explained.leaves, full))
     for array in explained.arrays:
@@ -137,7 +137,7 @@ def _leaves_sheet(leaves: Sequence[Leaf], full: bool) -> Sheet:
         here = "" if leaf.similarity is None else f" (here {leaf.similarity:.3f})"
         how = compared_as(row.rule) + here + ("" if row.rule.counts else ", not counted")
         path = Cell(name_text(leaf.at), code=True) if leaf.at else Cell(_WHOLE)
-        verdict = Cell(leaf.verdict, _STYLES[leaf.verdict])
+        verdict = Cell(leaf.outcome, _STYLES[leaf.outcome])
         rows.append((verdict, path, value_cell(truth), value_cell(output), Cell(how, "dim", code=True)))
     return Sheet(columns=("verdict", "path", "truth", "output", "compared as"), rows=rows, whole=frozenset({"path"}))
 
@@ -229,7 +229,7 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
         "weight": row.rule.weight,
         "counted": row.rule.counts,
         "similarity": leaf.similarity,
-        "verdict": leaf.verdict,
+        "verdict": leaf.outcome,
     }
 
 

@@ -1,8 +1,7 @@
-"""Which item of an array met which, and why: the steps of an alignment, for people.
+"""One answer, leaf by leaf: what was compared with what, how, and what came of it.
 
-One answer, leaf by leaf: what was compared with what, how, and what came of it; which array item met which.
-
-A case and what became of its calls in, an `Explanation` out. The rows are those every metric reads.
+A case and its calls in, an `Explanation` out, with the leaves that every metric reads and, for arrays, which item met
+which and why.
 """
 
 from collections import Counter
@@ -10,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from skill_evaluator.comparing.comparison import AlignedArray, At, ComparedLeaf, align_arrays
+from skill_evaluator.comparing.comparison import AlignedArray, At, ComparedLeaf, LeafOutcome, align_arrays
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.leaves import Lexicon, key_value, pairs_by_best
 from skill_evaluator.library.cases import Case
@@ -19,14 +18,14 @@ from skill_evaluator.metrics.base import Comparison, apply_metrics
 from skill_evaluator.metrics.diagnosis.per_field import text_similarity
 from skill_evaluator.parsing import Output, Parsed
 from skill_evaluator.parsing.answer import parse_output
-from skill_evaluator.records.strict_score import SCORED, UNPARSEABLE
+from skill_evaluator.records.strict_score import NOT_RUN, SCORED, UNPARSEABLE
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.text import canonical_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Met:
-    """Two array items that were compared with each other, by index; None where one had no counterpart. And why."""
+class ItemPair:
+    """Two array items that were compared with each other, by index, and why; None where one had no counterpart."""
 
     truth: int | None
     output: int | None
@@ -40,14 +39,14 @@ class ArrayMatch:
     at: str
     path: str
     rule: FieldRule
-    items: tuple[Met, ...]
+    items: tuple[ItemPair, ...]
 
 
 class ArrayMatches:
     """How every array of one comparison was aligned, and the `place` of its rows."""
 
     def __init__(self, arrays: Sequence[AlignedArray], rows: Sequence[ComparedLeaf], plan: FieldPlan) -> None:
-        self.found: list[ArrayMatch] = []
+        self.matches: list[ArrayMatch] = []
         self._in_truth: dict[At, str] = {}
         self._in_output: dict[At, str] = {}
         self._leaves: Counter[tuple[str, At]] = Counter()
@@ -57,16 +56,16 @@ class ArrayMatches:
                 self._leaves[side, item] += 1
                 self._leaves["right", item] += row.verdict == "right"
         for array in arrays:  # the outer ones first, whose items the inner ones are in
-            self._note(array, plan)
+            self._add(array, plan)
 
     def place(self, row: ComparedLeaf) -> str:
-        """A row's path with the array indexes of truth and output: `items[2→0].amount`; one index if they agree."""
+        """Return a row's path with the array indexes of truth and output, as in `items[2→0].amount`."""
         if row.truth_at is not None:
             return self._name(row.truth_at, self._in_truth)
         return self._name(row.output_at or (), self._in_output)
 
-    def _note(self, array: AlignedArray, plan: FieldPlan) -> None:
-        """Note how one array is aligned, and what its items are called in places below."""
+    def _add(self, array: AlignedArray, plan: FieldPlan) -> None:
+        """Keep how one array is aligned, and what its items are called in the places below them."""
         rule = array.field.array_rule(*array.truth, *array.output)
         longer = len(array.truth_at) >= len(array.output_at)  # the shorter lacks an item
         place = self._name(array.truth_at, self._in_truth) if longer else self._name(array.output_at, self._in_output)
@@ -74,13 +73,16 @@ class ArrayMatches:
         items = []
         for left, right in array.pairs:
             in_truth, in_output = (*array.truth_at, left or 0), (*array.output_at, right or 0)
-            agreed = "" if left is None or right is None else self._agreed(in_truth, in_output)
-            items.append(Met(truth=left, output=right, why=reasons.why(left, right, agreed)))
+            leaves = self._leaves["truth", in_truth] + self._leaves["output", in_output]
+            agreed = f"{self._leaves['right', in_truth]} of {leaves} leaves right"
+            items.append(ItemPair(truth=left, output=right, why=reasons.why(left, right, agreed)))
+            indexes = ("–" if index is None else str(index) for index in (left, right))
+            name = f"{place}[{left if left == right else '→'.join(indexes)}]"
             if left is not None:
-                self._in_truth[in_truth] = f"{place}[{_index(left, right)}]"
+                self._in_truth[in_truth] = name
             if right is not None:
-                self._in_output[in_output] = f"{place}[{_index(left, right)}]"
-        self.found.append(ArrayMatch(at=place, path=array.field.path, rule=rule, items=tuple(items)))
+                self._in_output[in_output] = name
+        self.matches.append(ArrayMatch(at=place, path=array.field.path, rule=rule, items=tuple(items)))
 
     @staticmethod
     def _name(at: At, names: Mapping[At, str]) -> str:
@@ -89,10 +91,6 @@ class ArrayMatches:
         for key in at[len(item) :]:
             place = f"{place}.{key}" if place else str(key)
         return place
-
-    def _agreed(self, left: At, right: At) -> str:
-        leaves = self._leaves["truth", left] + self._leaves["output", right]
-        return f"{self._leaves['right', left]} of {leaves} leaves right"
 
 
 class _Reasons:
@@ -103,13 +101,13 @@ class _Reasons:
         self._keys = rule.key
         self._how = "best" if pairs_by_best(rule, field) else rule.align
         self._items = (truth, output)
-        self._known_by = [
+        self._identities = [
             lexicon.identities(items, rule, field) if rule.align == "key" else [] for items in self._items
         ]
-        self._times = [Counter(identities) for identities in self._known_by]
+        self._times = [Counter(identities) for identities in self._identities]
 
     def why(self, left: int | None, right: int | None, agreed: str) -> str:
-        """In words; `agreed` says how many leaves of the two are right."""
+        """Say it in words; `agreed` is how many leaves of the two are right, and is read where both are there."""
         other = "output" if right is None else "truth"
         alone = left is None or right is None
         if self._how == "key":
@@ -123,25 +121,18 @@ class _Reasons:
     def _by_key(self, left: int | None, right: int | None, agreed: str) -> str:
         side, index = (0, left) if left is not None else (1, right or 0)
         key = ", ".join(f"{name} {canonical_json(key_value(self._items[side][index], name))}" for name in self._keys)
-        counts = [times[self._known_by[side][index]] for times in self._times]
+        counts = [times[self._identities[side][index]] for times in self._times]
         if left is not None and right is not None:
             return f"{key}, which is there more than once; {agreed}" if max(counts) > 1 else key
         other = "output" if right is None else "truth"
         return f"the {other} has fewer items of {key}" if min(counts) else f"the {other} has none of {key}"
 
 
-def _index(left: int | None, right: int | None) -> str:
-    return str(left) if left == right else f"{'–' if left is None else left}→{'–' if right is None else right}"
-
-
 def _items(at: At) -> Iterator[At]:
-    """The array items that a place is in, the innermost first."""
+    """Yield the array items that a place is in, the innermost first."""
     for length in range(len(at), 0, -1):
         if isinstance(at[length - 1], int):
             yield at[:length]
-
-
-Verdict = Literal["right", "wrong", "missing", "extra", "unscored"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +165,7 @@ class Leaf:
 
     at: str
     row: ComparedLeaf
-    verdict: Verdict
+    outcome: LeafOutcome | Literal["unscored"]
     similarity: float | None = None
 
 
@@ -192,11 +183,9 @@ class Explanation:
 
 
 def read_answer(index: int, replicate: Replicate | None, output: Output, options: Sequence[str] = ()) -> Answer:
-    """Name what became of a call, and parse its answer if there is one."""
-    if replicate is None:
-        return Answer(index=index, outcome="not_run")
-    if replicate.completion is None or replicate.failure is not None:
-        kind = replicate.failure.kind if replicate.failure else "not_run"
+    """Say what became of a call, and parse its answer if there is one."""
+    if replicate is None or replicate.completion is None or replicate.failure is not None:
+        kind = replicate.failure.kind if replicate and replicate.failure else NOT_RUN
         return Answer(index=index, outcome=kind, replicate=replicate)
     parsed = parse_output(replicate.completion.text, output, options)
     outcome = SCORED if parsed.found else UNPARSEABLE
@@ -222,11 +211,11 @@ def explain_answer(component: Component, case: Case, answers: Sequence[Answer], 
             Leaf(
                 at=arrays.place(row),
                 row=row,
-                verdict=row.verdict if case.labelled else "unscored",
+                outcome=row.verdict if case.labelled else "unscored",
                 similarity=text_similarity(row),
             )
             for row in comparison.rows
         ),
-        arrays=tuple(arrays.found) if case.labelled else (),
+        arrays=tuple(arrays.matches) if case.labelled else (),
         schema_errors=tuple(component.schema_errors(output)),
     )

@@ -1,6 +1,6 @@
-"""One field over all answers of a run: which values it was given, the commonest, the truth, and its standing.
+"""One field over all answers of a run: the values it was given, the commonest first, beside truth and standing.
 
-Standing and outcomes are the scorer's own; here they are put beside the values.
+Standings and outcomes are the scorer's; `explain --field` shows them beside the values.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -41,7 +41,7 @@ class FieldOfCase:
 
     @property
     def share(self) -> float | None:
-        """Share of the commonest value in all answers; None without an answer."""
+        """The share of the commonest value in all answers; None without an answer."""
         most = len(self.values[0].replicates) if self.values else 0
         return most / self.answered if self.answered else None
 
@@ -56,52 +56,44 @@ class FieldView:
 
 
 def field_view(component: Component, answered: Sequence[tuple[Case, Sequence[Answer]]], path: str) -> FieldView:
-    """Gather one field; raises RunError for a path that neither the schema nor any truth or answer has."""
+    """Gather the values of one field; raise RunError for a path that neither schema nor truths nor answers have."""
     plan = component.plan
-    scores = _scores(component, answered)
+    scorer = Scorer(component, [case for case, _ in answered], max(len(answers) for _, answers in answered))
+    for _, answers in answered:
+        for answer in answers:
+            if answer.replicate is not None:
+                scorer.add(answer.replicate)
+    scores = scorer.scorecard().cases
     truths = [_values_at(case.truth, plan) for case, _ in answered]
-    known = {
-        *plan.leaves,
-        *(name for score in scores for name in score.profile),
-        *(name for at in truths for name in at),
-    }
-    if path not in known:
-        raise RunError(f"unknown field '{path}' of '{component.name}' for --field {nearest_path(path, known)}")
+    paths = {*plan.leaves}.union(*(score.profile for score in scores), *truths)
+    if path not in paths:
+        raise RunError(f"unknown field '{path}' of '{component.name}' for --field {nearest_path(path, paths)}")
     cases = tuple(
-        _of_case(case, answers, score, truth.get(path, []), path, plan)
+        _gather_case(case, answers, score, truth.get(path, []), path, plan)
         for (case, answers), score, truth in zip(answered, scores, truths, strict=True)
     )
     samples = [given.value for case in cases for given in case.values] + [case.truth for case in cases]
     return FieldView(path=path, rule=plan.leaf(path, *_flat(samples)), cases=cases)
 
 
-def _scores(component: Component, answered: Sequence[tuple[Case, Sequence[Answer]]]) -> tuple[CaseScore, ...]:
-    scorer = Scorer(component, [case for case, _ in answered], max(len(answers) for _, answers in answered))
-    for _, answers in answered:
-        for answer in answers:
-            if answer.replicate is not None:
-                scorer.add(answer.replicate)
-    return scorer.scorecard().cases
-
-
-def _of_case(
+def _gather_case(
     case: Case, answers: Sequence[Answer], score: CaseScore, truth: list[Any], path: str, plan: FieldPlan
 ) -> FieldOfCase:
-    found: dict[Hashable, list[tuple[int, Any]]] = {}
+    given: dict[Hashable, list[tuple[int, Any]]] = {}
     unparsed: dict[str, tuple[int, ...]] = {}
     for answer in answers:
         if answer.outcome != SCORED or answer.parsed is None:
             unparsed[answer.outcome] = (*unparsed.get(answer.outcome, ()), answer.index)
             continue
-        value = _one(_values_at(answer.parsed.value, plan).get(path, []), path)
+        value = _as_given(_values_at(answer.parsed.value, plan).get(path, []), path)
         ignored = plan.leaf(path, *_flat([value])).compare == "ignore"
         same = canonical_json(value) if ignored else values_by_path(answer.parsed.value, plan).get(path)
-        found.setdefault(same, []).append((answer.index, value))
-    ranked = sorted(found.values(), key=len, reverse=True)
+        given.setdefault(same, []).append((answer.index, value))
+    ranked = sorted(given.values(), key=len, reverse=True)
     return FieldOfCase(
         case_id=case.id,
         labelled=case.labelled,
-        truth=_one(truth, path),
+        truth=_as_given(truth, path),
         values=tuple(Given(value=same[0][1], replicates=tuple(index for index, _ in same)) for same in ranked),
         unparsed=unparsed,
         answered=score.answered,
@@ -110,16 +102,16 @@ def _of_case(
 
 
 def _values_at(value: Any, plan: FieldPlan) -> dict[str, list[Any]]:
-    """The values of every leaf path as they are written."""
-    found: dict[str, list[Any]] = {}
+    """Return the values of every leaf path as they are written."""
+    values: dict[str, list[Any]] = {}
     for field, part in plan.walk(value):
         if part is not None and (field.rule is not None or not isinstance(part, dict | list)):
-            found.setdefault(field.path, []).append(part)
-    return found
+            values.setdefault(field.path, []).append(part)
+    return values
 
 
-def _one(values: list[Any], path: str) -> Any:
-    """A path through arrays, or through any key, has a list of values; another has one value or none."""
+def _as_given(values: list[Any], path: str) -> Any:
+    """Return the list of values of a path through arrays or any key; of another path its one value, or None."""
     return values if "[]" in path or "*" in path.split(".") else values[0] if values else None
 
 

@@ -1,5 +1,6 @@
 """Manifest, component and scorecard → the record of one run; the only module that knows all three."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,7 +99,10 @@ class Recorder:
             failures=failures,
             reasons=dict(scorecard.reasons),
             retries=scorecard.retries,
-            tokens=_tokens(scorecard),
+            tokens=Tokens(
+                input=_sum_tokens([usage.input_tokens for usage in scorecard.usages]),
+                output=_sum_tokens([usage.output_tokens for usage in scorecard.usages]),
+            ),
             cost_usd=self._cost(model, scorecard),
             latency_s=_latency(scorecard),
             settings=self._model_settings(model),
@@ -131,36 +135,24 @@ def _case_record(case: CaseScore, digest: str) -> CaseRecord:
         case_id=case.case_id,
         accuracy=summaries.case_accuracy(case),
         reproducibility={name: rounded(value) for name, value in case.reproducibility.items()},
-        failures=_counted(case),
+        failures={kind: case.outcomes.count(kind) for kind in sorted(set(case.outcomes) - {SCORED})},
         digest=digest,
         outcomes=list(case.outcomes),
         replicates={name: [rounded(value) for value in values] for name, values in case.metrics.items()},
         fields={path: FieldCount(right=total.counts.right, n=total.counts.n) for path, total in case.fields.items()},
         profile=dict(case.profile),
         arrays={
-            path: ArrayLength(stability=round(one.stability, 6), shortest=one.shortest, longest=one.longest)
-            for path, one in case.arrays.items()
+            path: ArrayLength(stability=round(lengths.stability, 6), shortest=lengths.shortest, longest=lengths.longest)
+            for path, lengths in case.arrays.items()
         },
         exact=case.exact,
     )
 
 
-def _counted(case: CaseScore) -> dict[str, int]:
-    kinds = sorted(set(case.outcomes) - {SCORED})
-    return {kind: case.outcomes.count(kind) for kind in kinds}
-
-
-def _tokens(scorecard: Scorecard) -> Tokens:
-    counted = scorecard.usages
-    return Tokens(
-        input=_sum_if_known([usage.input_tokens for usage in counted]),
-        output=_sum_if_known([usage.output_tokens for usage in counted]),
-    )
-
-
-def _sum_if_known(counts: list[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known and len(known) == len(counts) else None
+def _sum_tokens(counts: Sequence[int | None]) -> int | None:
+    """Return the sum; None where the vendor counted none for some answer, or nothing was answered."""
+    counted = [count for count in counts if count is not None]
+    return sum(counted) if counted and len(counted) == len(counts) else None
 
 
 def _latency(scorecard: Scorecard) -> Latency:

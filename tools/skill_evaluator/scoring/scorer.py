@@ -1,7 +1,7 @@
-"""Replicates in, one scorecard out: every answer scored once, every planned call accounted for.
+"""Replicates in, one scorecard out: every answer is scored once, and every planned call accounted for.
 
-`Scorer` takes outcomes one by one (from a running engine or from a journal), keeps only scores and distinct outputs,
-and reduces them at the end. Equal texts to one case are scored once and counted as often as they came.
+`Scorer` takes replicates one by one, from a running engine or a journal, keeps only scores and distinct outputs, and
+reduces them at the end. Equal texts to one case are scored once and counted as often as they came.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ from skill_evaluator.metrics.diagnosis.per_field import (
     total_fields,
 )
 from skill_evaluator.parsing.answer import parse_output
-from skill_evaluator.providers.base import Completion, Usage
+from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.strict_score import ANSWERED, NOT_RUN, SCORED, UNPARSEABLE
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.text import canonical_json
@@ -45,7 +45,7 @@ _NO_FIELDS = FieldScores()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContract:
-    """Whether one output keeps its contract, whether it does but for extra keys, what is wrong, and its other names."""
+    """How one output keeps its contract: by the letter, but for extra keys, with which errors and other names."""
 
     holds: bool = True
     holds_but_for_extra_keys: bool = True
@@ -95,12 +95,12 @@ class CaseScore:
 
     @property
     def answered(self) -> int:
-        """Replicates the model answered, however badly."""
+        """The number of replicates that the model answered, however badly."""
         return sum(outcome in ANSWERED for outcome in self.outcomes)
 
     @property
     def parsed(self) -> int:
-        """Replicates whose answer was parsed and scored."""
+        """The number of replicates whose answer was parsed and scored."""
         return self.outcomes.count(SCORED)
 
 
@@ -118,23 +118,25 @@ class Scorecard:
 
     @property
     def planned(self) -> int:
-        """Calls planned."""
+        """The number of planned calls."""
         return len(self.cases) * self.replicates
 
     @property
     def answered(self) -> int:
-        """Calls the model answered."""
+        """The number of calls that the model answered."""
         return sum(case.answered for case in self.cases)
 
     @property
     def failures(self) -> dict[str, int]:
-        """Calls that were not scored, by kind; with the scored ones they add up to `planned`."""
+        """The calls that were not scored, by kind; with the scored ones they add up to `planned`."""
         counts = Counter(outcome for case in self.cases for outcome in case.outcomes if outcome != SCORED)
         return dict(sorted(counts.items()))
 
 
 @dataclass(slots=True)
 class _CaseInProgress:
+    """What has come in of one case: by replicate its outcome and scores, and the scores of each distinct text."""
+
     case: Case
     truth: PreparedValue
     answers: CaseAnswers
@@ -144,7 +146,7 @@ class _CaseInProgress:
 
 
 class Scorer:
-    """Scores the replicates of one run as they come; each call must be given once."""
+    """Scores the replicates of one run as they come; each call may be added once."""
 
     def __init__(self, component: Component, cases: Iterable[Case], replicates: int) -> None:
         self._component = component
@@ -163,7 +165,7 @@ class Scorer:
         self._unparseable = {name: metric.unparseable for name, metric in component.metrics.items()}
 
     def add(self, replicate: Replicate) -> None:
-        """Take one outcome."""
+        """Score a replicate and count it."""
         case = self._cases[replicate.call.case_id]
         self._retries += replicate.attempts - 1
         failure = replicate.failure
@@ -172,7 +174,10 @@ class Scorer:
             case.outcomes[replicate.call.replicate] = failure.kind
         if replicate.completion is None:
             return
-        self._note_use(replicate.completion, replicate.latency_s)
+        self._usages.append(replicate.completion.usage)
+        self._latencies.append(replicate.latency_s)
+        if replicate.completion.served_model:
+            self._served[replicate.completion.served_model] += 1
         raw = _digest(replicate.completion.text)
         if failure is not None:
             scored = Scored(outcome=failure.kind, metrics=self._unparseable)
@@ -185,18 +190,18 @@ class Scorer:
         case.outcomes[replicate.call.replicate] = scored.outcome
 
     def scored(self, case_id: str, text: str) -> Scored:
-        """The scores of one text as the answer to a case, which is not counted; equal texts are scored once."""
+        """Return the scores of a text as the answer to a case, without counting it; equal texts are scored once."""
         return self._scored(self._cases[case_id], _digest(text), text)
 
     def scorecard(self, replicates: int | None = None) -> Scorecard:
-        """Everything so far, reduced; a planned call without an outcome is `not_run`.
+        """Reduce all replicates so far; a planned call without an outcome is `not_run`.
 
-        `replicates`: how many of those planned were to be asked, when it is not all; no outcome may be of another.
+        `replicates` is the number planned, where a run stopped early with fewer; no later replicate may have come.
         """
-        asked = replicates or self._replicates
+        planned = replicates or self._replicates
         return Scorecard(
-            cases=tuple(self._case_score(case, asked) for case in self._cases.values()),
-            replicates=asked,
+            cases=tuple(self._case_score(case, range(planned)) for case in self._cases.values()),
+            replicates=planned,
             reasons=dict(sorted(self._reasons.items())),
             usages=tuple(self._usages),
             latencies_s=tuple(self._latencies),
@@ -206,12 +211,6 @@ class Scorer:
 
     def _scored(self, case: _CaseInProgress, raw: bytes, text: str) -> Scored:
         return case.by_text.get(raw) or case.by_text.setdefault(raw, self._score(case, text))
-
-    def _note_use(self, completion: Completion, latency_s: float) -> None:
-        self._usages.append(completion.usage)
-        self._latencies.append(latency_s)
-        if completion.served_model:
-            self._served[completion.served_model] += 1
 
     def _score(self, case: _CaseInProgress, text: str) -> Scored:
         parsed = parse_output(text, self._component.output, case.case.options)
@@ -232,7 +231,7 @@ class Scorer:
         return Comparison(truth.value, output, self._component.plan, lambda _: holds, truth)
 
     def _contract(self, output: Any) -> OutputContract:
-        """Validate once; what is wrong is looked into only where something is."""
+        """Validate an output, and list what is wrong only where something is, which is slower."""
         drift = name_drift(output, self._names)
         if self._component.conforms(output):
             return _KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
@@ -244,8 +243,7 @@ class Scorer:
             drift=drift,
         )
 
-    def _case_score(self, case: _CaseInProgress, replicates: int) -> CaseScore:
-        planned = range(replicates)
+    def _case_score(self, case: _CaseInProgress, planned: range) -> CaseScore:
         labelled, answers = case.case.labelled, case.answers
         times = Counter(id(scored) for scored in case.scored.values())
         parsed = [(scored, times[id(scored)]) for scored in case.by_text.values() if scored.outcome == SCORED]
@@ -272,7 +270,7 @@ class Scorer:
         )
 
     def _undefined(self, case: _CaseInProgress) -> frozenset[str]:
-        """The metrics that not even the truth has a value of, such as `jaccard` where there is no array."""
+        """Return the metrics that not even the truth has a value of, such as `jaccard` where there is no array."""
         truth = self._comparison(case.truth, case.case.truth, holds=True)
         return frozenset(
             name

@@ -1,14 +1,11 @@
-"""A scorecard reduced to the numbers of a record: means, spreads and intervals, the case as unit.
+"""A scorecard reduced to the numbers of a record: of each metric, field and array, and of the contract.
 
-Replicates are averaged within a case first; every mean over cases is a mean of those.
-
-Fields and arrays over a run: what every case says of a path → one line of a record for it.
-
-Sums over cases and replicates (a field's accuracy is right ÷ n); what compares replicates is a mean over cases.
+The case is the unit: replicates are averaged within a case first, and every mean is one over cases. Only the counts of
+fields are summed over cases and replicates (a field's accuracy is right ÷ n).
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TypeVar
 
@@ -17,7 +14,7 @@ from skill_evaluator.metrics.accuracy.pass_hat_k import pass_hat_k as estimate
 from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths
 from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
 from skill_evaluator.metrics.base import AgreementMetric
-from skill_evaluator.metrics.diagnosis.per_field import FieldTotal, macro_f1
+from skill_evaluator.metrics.diagnosis.per_field import macro_f1
 from skill_evaluator.records.record import (
     ArraySummary,
     CaseAccuracy,
@@ -33,25 +30,26 @@ from skill_evaluator.scoring.scorer import CaseScore, OutputContract, Scorecard
 from skill_evaluator.stats import mean_or_none, rounded, stdev_or_none, unit_interval
 
 _DIGITS = 6
+_NO_LABEL = "null"
 Values = Sequence[float | None]
 KeyT = TypeVar("KeyT", str, tuple[str, str])
 
 
 def accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
-    """Per metric: `mean` over scored replicates, `strict_mean` with unparseable, refused and truncated answers as 0.
+    """Sum up each metric: `mean` is over scored replicates, `strict_mean` over strict scores.
 
     `stdev` is between replicates (of the means over cases of replicate 1, 2, …), `n` the scored replicates; `ci95` is
     of strict_mean.
     """
-    return {name: _accuracy(scorecard, name) for name in metrics}
+    return {name: _summarize_metric(scorecard, name) for name in metrics}
 
 
-def _accuracy(scorecard: Scorecard, name: str) -> Summary:
+def _summarize_metric(scorecard: Scorecard, name: str) -> Summary:
     cases = [case for case in scorecard.cases if name not in case.undefined]
-    scored = [_known(case.metrics[name]) for case in cases]
-    case_means = [fmean(values) for case in cases if (values := _known(strict_values(case, name)))]
+    scored = [_measured(case.metrics[name]) for case in cases]
+    case_means = [fmean(values) for case in cases if (values := _measured(strict_values(case, name)))]
     by_replicate = zip(*(strict_values(case, name) for case in cases), strict=True)
-    replicate_means = [fmean(values) for column in by_replicate if (values := _known(column))]
+    replicate_means = [fmean(values) for column in by_replicate if (values := _measured(column))]
     return Summary(
         mean=rounded(mean_or_none([fmean(values) for values in scored if values])),
         strict_mean=rounded(mean_or_none(case_means)),
@@ -68,16 +66,16 @@ def strict_values(case: CaseScore, name: str) -> Values:
     return [strict_score(outcome, value) for outcome, value in zip(case.outcomes, case.metrics[name], strict=True)]
 
 
-def _known(values: Iterable[float | None]) -> list[float]:
+def _measured(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
 def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
-    """The same for one case, without the metrics that are undefined for it."""
+    """Sum up each metric over one case's replicates, without the metrics that are undefined for it."""
     return {
         name: CaseAccuracy(
-            mean=rounded(mean_or_none(scored := _known(case.metrics[name]))),
-            strict_mean=rounded(mean_or_none(_known(strict_values(case, name)))),
+            mean=rounded(mean_or_none(scored := _measured(case.metrics[name]))),
+            strict_mean=rounded(mean_or_none(_measured(strict_values(case, name)))),
             n=len(scored),
         )
         for name in case.metrics
@@ -86,18 +84,18 @@ def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
 
 
 def reproducibility(scorecard: Scorecard, metrics: Mapping[str, AgreementMetric]) -> dict[str, Summary]:
-    """Per metric the mean over cases; `n` and `n_cases` are the cases that had at least two answers."""
-    return {name: _reproducibility(scorecard, name, metric.is_count) for name, metric in metrics.items()}
-
-
-def _reproducibility(scorecard: Scorecard, name: str, is_count: bool) -> Summary:
-    values = [value for case in scorecard.cases if (value := case.reproducibility[name]) is not None]
-    lowest, highest = (1.0, max(2.0, float(scorecard.replicates))) if is_count else (0.0, 1.0)
-    return _over_cases(values, lowest, highest)
+    """Sum up each metric over cases; `n` and `n_cases` are the cases that had at least two answers."""
+    summaries = {}
+    for name, metric in metrics.items():
+        lowest, highest = (1.0, max(2.0, float(scorecard.replicates))) if metric.is_count else (0.0, 1.0)
+        summaries[name] = _over_cases(
+            _measured(case.reproducibility[name] for case in scorecard.cases), lowest, highest
+        )
+    return summaries
 
 
 def _over_cases(values: Sequence[float], lowest: float, highest: float) -> Summary:
-    """One value a case, summed up."""
+    """Sum up a metric that has one value a case."""
     mean = rounded(mean_or_none(values))
     return Summary(
         mean=mean,
@@ -111,20 +109,20 @@ def _over_cases(values: Sequence[float], lowest: float, highest: float) -> Summa
 
 
 def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
-    """pass^k with «equal to the truth» as success, per k up to the number of replicates: mean over cases.
+    """Sum up pass^k over cases, for each k up to the number of replicates; success is being equal to the truth.
 
-    Unparseable, refused and truncated answers are failures; a case with fewer than k answers has no say.
+    Unparseable, refused and truncated answers are failures; a case with fewer than k answers does not count.
     """
-    return {k: _over_cases(_passes(scorecard, k), 0.0, 1.0) for k in KS if k <= scorecard.replicates}
-
-
-def _passes(scorecard: Scorecard, k: int) -> list[float]:
-    counted = [(case.exact, case.answered) for case in scorecard.cases if case.exact is not None]
-    return _known(estimate(exact, answered, k) for exact, answered in counted)
+    counts = [(case.exact, case.answered) for case in scorecard.cases if case.exact is not None]
+    return {
+        k: _over_cases(_measured(estimate(exact, answered, k) for exact, answered in counts), 0.0, 1.0)
+        for k in KS
+        if k <= scorecard.replicates
+    }
 
 
 def contract(scorecard: Scorecard) -> ContractSummary:
-    """What the schema holds against the parsed outputs, each counted as often as it was given."""
+    """Sum up what is wrong with the parsed outputs by the schema; each counts as often as it was given."""
     outputs = [output for case in scorecard.cases for output in case.contracts]
     n = sum(times for _, times in outputs)
     valid = sum(times for output, times in outputs if output.holds)
@@ -138,14 +136,14 @@ def contract(scorecard: Scorecard) -> ContractSummary:
         n=n,
         valid=rounded(valid / n if n else None),
         valid_apart_from_extra_keys=rounded(apart_from_extra / n if n else None),
-        errors=_faults(outputs),
+        errors=_count_faults(outputs),
         missing_keys=_commonest(missing),
         extra_keys=_commonest(extra),
     )
 
 
-def _faults(outputs: Iterable[tuple[OutputContract, int]]) -> list[ContractFault]:
-    """Errors summed by path and rule; of their messages the first by letters."""
+def _count_faults(outputs: Iterable[tuple[OutputContract, int]]) -> list[ContractFault]:
+    """Count errors by path and rule; the message shown is the first in the alphabet."""
     counts: Counter[tuple[str, str]] = Counter()
     messages: dict[tuple[str, str], str] = {}
     for output, times in outputs:
@@ -159,7 +157,7 @@ def _faults(outputs: Iterable[tuple[OutputContract, int]]) -> list[ContractFault
 
 
 def _commonest(counts: Counter[KeyT]) -> dict[KeyT, int]:
-    """The counts from the largest down, equals by name, so that the order of answers does not show."""
+    """Return the counts from the largest down, equal ones by name, so that the order of answers does not show."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -173,23 +171,25 @@ def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0
     )
 
 
-_NO_LABEL = "null"
-
-
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
-    """Per leaf path: accuracy with n and what went wrong, coverage, agreement between replicates, and the profile."""
+    """Sum up each leaf path: accuracy with n, what went wrong, agreement between replicates, and the profile."""
     paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
-    return {path: _field(scorecard, path, compare_of(path)) for path in paths}
+    return {path: _summarize_field(scorecard, path, compare_of(path)) for path in paths}
 
 
-def _field(scorecard: Scorecard, path: str, compare: str) -> FieldSummary:
+def _summarize_field(scorecard: Scorecard, path: str, compare: str) -> FieldSummary:
     cases = scorecard.cases
     totals = [case.fields[path] for case in cases if path in case.fields]
     right, wrong, missing, extra = (sum(total.counts[kind] for total in totals) for kind in range(4))
     n = right + wrong + missing + extra
     texts = sum(total.texts for total in totals)
     embedded = [total.embedding for total in totals if total.embedding is not None]
-    confusion = _confusion(totals)
+    confusion: Counter[tuple[str, str]] = Counter()
+    for total in totals:
+        confusion.update(total.confusion)
+    by_truth: dict[str, dict[str, int]] = {}
+    for (truth, output), count in confusion.items():
+        by_truth.setdefault(truth, {})[output] = count
     return FieldSummary(
         compare=compare,
         accuracy=rounded(right / n if n else None),
@@ -202,35 +202,17 @@ def _field(scorecard: Scorecard, path: str, compare: str) -> FieldSummary:
         token_f1=rounded(sum(total.token_f1 for total in totals) / texts if texts else None),
         rouge_l=rounded(sum(total.rouge_l for total in totals) / texts if texts else None),
         embedding=rounded(sum(embedded) / texts if embedded else None),
-        confusion=_by_truth(confusion) or None,
+        confusion=by_truth or None,
         macro_f1=rounded(macro_f1({(_label(truth), _label(out)): count for (truth, out), count in confusion.items()})),
-        alpha=rounded(krippendorff_alpha(_given(case, path) for case in cases)),
+        # Where no answer to a case has the path, all of them gave the same: nothing.
+        alpha=rounded(krippendorff_alpha(case.values.get(path, {None: case.parsed}) for case in cases)),
         filled=_filled(scorecard, path),
         profile=Profile.model_validate(Counter(case.profile[path] for case in cases if path in case.profile)),
     )
 
 
-def _confusion(totals: list[FieldTotal]) -> Counter[tuple[str, str]]:
-    counts: Counter[tuple[str, str]] = Counter()
-    for total in totals:
-        counts.update(total.confusion)
-    return counts
-
-
-def _by_truth(confusion: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
-    lines: dict[str, dict[str, int]] = {}
-    for (truth, output), count in confusion.items():
-        lines.setdefault(truth, {})[output] = count
-    return lines
-
-
 def _label(label: str) -> str | None:
     return None if label == _NO_LABEL else label
-
-
-def _given(case: CaseScore, path: str) -> Mapping[Hashable, int]:
-    """How often each value was given; where no answer to the case has the path, all gave the same: none."""
-    return case.values.get(path, {None: case.parsed})
 
 
 def _filled(scorecard: Scorecard, path: str) -> Filled | None:
@@ -238,20 +220,23 @@ def _filled(scorecard: Scorecard, path: str) -> Filled | None:
     n = sum(case.parsed for case in labelled)
     if not n:
         return None
-    found = [case.filled[path] for case in labelled if path in case.filled]
-    return Filled(n=n, output=sum(one.output for one in found), truth=sum(one.truth for one in found))
+    counts = [case.filled[path] for case in labelled if path in case.filled]
+    return Filled(n=n, output=sum(count.output for count in counts), truth=sum(count.truth for count in counts))
 
 
 def arrays(scorecard: Scorecard) -> dict[str, ArraySummary]:
-    """Per array path: how steady its length is, over the cases that had at least two answers."""
-    paths = dict.fromkeys(path for case in scorecard.cases for path in case.arrays)
-    return {path: _array([case.arrays[path] for case in scorecard.cases if path in case.arrays]) for path in paths}
+    """Sum up how steady the length of each array is, over the cases that had at least two answers."""
+    by_path: dict[str, list[ArrayLengths]] = {}
+    for case in scorecard.cases:
+        for path, lengths in case.arrays.items():
+            by_path.setdefault(path, []).append(lengths)
+    return {path: _summarize_array(lengths) for path, lengths in by_path.items()}
 
 
-def _array(cases: list[ArrayLengths]) -> ArraySummary:
-    spreads = [(one.longest or 0) - (one.shortest or 0) for one in cases]
+def _summarize_array(cases: list[ArrayLengths]) -> ArraySummary:
+    spreads = [(lengths.longest or 0) - (lengths.shortest or 0) for lengths in cases]
     return ArraySummary(
-        stability=round(sum(one.stability for one in cases) / len(cases), 6),
+        stability=round(sum(lengths.stability for lengths in cases) / len(cases), 6),
         n_cases=len(cases),
         varied=sum(spread > 0 for spread in spreads),
         widest=max(spreads),

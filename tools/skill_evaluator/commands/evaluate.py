@@ -1,26 +1,26 @@
 """`skill-evaluator evaluate`: N replicates × cases × models → scores, a record per model, the leaderboard."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from skill_evaluator.commands.adapting import lookout_for
-from skill_evaluator.commands.dry_run import dry_run
-from skill_evaluator.commands.inputs import EvaluateOptions, Inputs, read_inputs
-from skill_evaluator.commands.resuming import find, record_path, say_how_to_resume
+from skill_evaluator.commands.evaluate_adaptive import lookout_for
+from skill_evaluator.commands.evaluate_dry_run import dry_run
+from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs, plan_runs, read_inputs, record_path
+from skill_evaluator.commands.options import words_of
 from skill_evaluator.comparing.similarity import load_model
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, SkillEvaluatorError
-from skill_evaluator.providers.base import Failure
 from skill_evaluator.records.leaderboard import append_rows
-from skill_evaluator.records.record import write_record
+from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.records.selection import Archive
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.asking import assignment, redactor, with_keys
 from skill_evaluator.runner.execute import Assignment, SpendingLimits, execute
-from skill_evaluator.runner.journal import RECORD, check_writable, read_manifest
+from skill_evaluator.runner.journal import RECORD, check_writable, invocation_of, read_manifest
 from skill_evaluator.runner.prompting import build_request
-from skill_evaluator.runner.runs import Run, new_runs
+from skill_evaluator.runner.runs import Run
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import load_quantiles
@@ -43,91 +43,81 @@ def evaluate(options: EvaluateOptions) -> int:
     if options.dry_run:
         return dry_run(options)
     inputs = read_inputs(options)
-    results_dir = options.results or inputs.component.results_dir
-    recorded: list[Finished] = []
-    if options.resume is None:
-        runs = _planned(inputs, results_dir, options)
-    else:
-        runs, recorded = find(inputs, results_dir, options)
-    measured, problems = _measure(_askable(runs, inputs), inputs, results_dir, options) if runs else ([], [])
-    finished = [*recorded, *measured]
-    verdict = _verdict(finished, inputs, options)
+    runs, finished = plan_runs(inputs, options)
+    problems: list[SkillEvaluatorError] = []
+    for asked_run in _ask(runs, inputs, options):  # every answer is scored as it comes
+        try:
+            record = _record(asked_run)
+            finished.append(_keep(asked_run.run, record, inputs, options))
+        except SkillEvaluatorError as problem:  # a run that cannot be kept does not take the others with it
+            problems.append(problem)
+    verdict = _compare(finished, inputs, options)
     print_finished(finished, inputs.component, options.format, verdict)
-    say_how_to_resume([run for run in runs if not _is_done(run, finished)], options)
+    _print_how_to_resume(runs, finished, options)
     if problems:
         raise problems[0]
-    if not all(one.record.complete for one in finished):
+    if not all(run.record.complete for run in finished):
         return EXIT_INCOMPLETE
     return EXIT_OK if verdict is None else exit_code(verdict.verdict, inputs.settings.policy.fail_on)
 
 
-def _verdict(finished: Sequence[Finished], inputs: Inputs, options: EvaluateOptions) -> ComparisonResult | None:
-    """Whether the runs that were recorded are worse than a lower version's; None where there is nothing to compare."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AskedRun:
+    """A run whose calls are made, with the scorer that was given every answer; `stopped` says why it ended early."""
+
+    run: Run
+    scorer: Scorer
+    recorder: Recorder
+    stopped: str | None
+
+
+def _ask(runs: Sequence[Run], inputs: Inputs, options: EvaluateOptions) -> list[_AskedRun]:
+    """Make the calls of all runs whose model has a key; every answer is given to its run's scorer as it comes."""
+    if not runs:
+        return []
+    usable = with_keys([run.model for run in runs], inputs.kinds)
+    runs = [run for run in runs if run.model.id in usable]
     component = inputs.component
-    recorded = [one.record for one in finished if one.record_path.parent == component.records_dir]
-    if not recorded:
-        return None
-    return verdict_on(recorded, component, Archive(component), inputs.settings, options.config)
-
-
-def _measure(
-    runs: Sequence[Run], inputs: Inputs, results_dir: Path, options: EvaluateOptions
-) -> tuple[list[Finished], list[SkillEvaluatorError]]:
-    """Make the calls, score the answers and record every run; the runs that could not be written are the problems."""
-    check_writable(results_dir)
-    if any(_is_committed(run, options) for run in runs):
-        check_writable(inputs.component.records_dir)
-    if inputs.component.plan.embeds:
+    check_writable(inputs.results_dir)
+    if any(_is_measurement(run, options) for run in runs):
+        check_writable(component.records_dir)
+    if component.plan.embeds:
         load_model()  # with calls in flight, the seconds it takes would count as theirs
-    scorers = {run.folder: _scorer(run, inputs) for run in runs}
+    scorers = {
+        run.folder: Scorer(
+            component, [case for case in inputs.cases if case.id in run.manifest.cases], run.manifest.replicates
+        )
+        for run in runs
+    }
     origins: list[Origin] = []
 
-    def prepare_the_end() -> None:
-        origins.append(origin_of(inputs.component, options.fixtures))
+    def prepare_records() -> None:
+        origins.append(origin_of(component, options.fixtures))
         load_quantiles()
 
     halted = execute(
-        [_assignment(run, inputs, options, scorers[run.folder], len(runs)) for run in runs],
+        [_assignment(run, scorers[run.folder], inputs, options, len(runs)) for run in runs],
         inputs.settings,
         SpendingLimits(max_cost_usd=options.max_cost, max_calls=options.max_calls),
         redactor(inputs.models, inputs.kinds),
         watch,
-        meanwhile=prepare_the_end,
+        meanwhile=prepare_records,  # it takes a while, and the calls need not wait for it
     )
-    return _finish_all(runs, scorers, halted, inputs, origins[0], options)
+    recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
+    failures = [halted[run.manifest.run_id] for run in runs]
+    return [
+        _AskedRun(
+            run=run,
+            scorer=scorers[run.folder],
+            recorder=recorder,
+            stopped=f"{failure.reason}: {failure.message}" if failure else None,
+        )
+        for run, failure in zip(runs, failures, strict=True)
+    ]
 
 
-def _is_committed(run: Run, options: EvaluateOptions) -> bool:
-    """Whether the run, once complete, is a measurement of the component to be kept in its records."""
-    return options.leaderboard and run.manifest.whole
-
-
-def _planned(inputs: Inputs, results_dir: Path, options: EvaluateOptions) -> list[Run]:
-    return new_runs(
-        inputs.component,
-        inputs.cases,
-        inputs.models,
-        results_dir,
-        replicates=options.replicates or inputs.settings.replicates,
-        seed=inputs.settings.seed if options.seed is None else options.seed,
-        shard=inputs.shard,
-        selection=options.cases,
-        invocation=options.invocation,
-        adaptive=options.adaptive,
-    )
-
-
-def _askable(runs: Sequence[Run], inputs: Inputs) -> list[Run]:
-    usable = with_keys([run.model for run in runs], inputs.kinds)
-    return [run for run in runs if run.model.id in usable]
-
-
-def _scorer(run: Run, inputs: Inputs) -> Scorer:
-    cases = [case for case in inputs.cases if case.id in run.manifest.cases]
-    return Scorer(inputs.component, cases, run.manifest.replicates)
-
-
-def _assignment(run: Run, inputs: Inputs, options: EvaluateOptions, scorer: Scorer, models: int) -> Assignment:
+def _assignment(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptions, models: int) -> Assignment:
+    """Return what the engine needs to ask one run: how a request is made, and who gets the answers."""
     lookout = lookout_for(run, scorer, inputs, options, models)
     cases = {case.id: case for case in inputs.cases}
     plain = assignment(
@@ -146,43 +136,53 @@ def _assignment(run: Run, inputs: Inputs, options: EvaluateOptions, scorer: Scor
     return replace(plain, looks=tuple(lookout.shares), is_settled=lookout.is_settled) if lookout else plain
 
 
-def _finish_all(
-    runs: Sequence[Run],
-    scorers: Mapping[Path, Scorer],
-    halted: Mapping[str, Failure | None],
-    inputs: Inputs,
-    origin: Origin,
-    options: EvaluateOptions,
-) -> tuple[list[Finished], list[SkillEvaluatorError]]:
-    """Record every run; one that cannot be written does not take the others with it."""
-    finished: list[Finished] = []
-    problems: list[SkillEvaluatorError] = []
-    for run in runs:
-        try:
-            finished.append(_finish(run, scorers[run.folder], halted[run.manifest.run_id], inputs, origin, options))
-        except SkillEvaluatorError as problem:
-            problems.append(problem)
-    return finished, problems
+def _record(asked_run: _AskedRun) -> Record:
+    """Sum the scores of one run up, and return its record: the scores, and what they are scores of."""
+    run = asked_run.run
+    manifest = read_manifest(run.folder) if run.manifest.adaptive else run.manifest  # it may have been settled early
+    scorecard = asked_run.scorer.scorecard(manifest.asked)
+    return asked_run.recorder.record(run.model, manifest, scorecard, stopped=asked_run.stopped)
 
 
-def _finish(
-    run: Run, scorer: Scorer, halted: Failure | None, inputs: Inputs, origin: Origin, options: EvaluateOptions
-) -> Finished:
-    """Record one run: in the component if it is complete and of all its cases, in its own folder always."""
-    manifest = read_manifest(run.folder) if run.manifest.adaptive else run.manifest  # it may have been settled
-    recorder = Recorder(component=inputs.component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
-    stopped = f"{halted.reason}: {halted.message}" if halted else None
-    record = recorder.record(run.model, manifest, scorer.scorecard(manifest.asked), stopped=stopped)
-    committed = record.complete and _is_committed(run, options)
-    path = record_path(run, inputs.component) if committed else run.folder / RECORD
-    if committed:
+def _keep(run: Run, record: Record, inputs: Inputs, options: EvaluateOptions) -> Finished:
+    """Keep a record: in the component if it is complete and of all its cases, in the run's own folder always."""
+    component = inputs.component
+    path = run.folder / RECORD
+    if record.complete and _is_measurement(run, options):
+        path = record_path(run, component)
         write_record(path, record)
-        append_rows(inputs.component.leaderboard_path, inputs.component.name, [record.row()])
+        append_rows(component.leaderboard_path, component.name, [record.row()])
     finished = Finished(record=record, record_path=path, folder=run.folder)
     write_record(run.folder / RECORD, record)
-    write_report(finished, inputs.component)
+    write_report(finished, component)
     return finished
 
 
-def _is_done(run: Run, finished: Sequence[Finished]) -> bool:
-    return any(one.folder == run.folder and one.record.complete for one in finished)
+def _is_measurement(run: Run, options: EvaluateOptions) -> bool:
+    """Return whether the run, once complete, is kept among the component's records."""
+    return options.leaderboard and run.manifest.whole
+
+
+def _compare(finished: Sequence[Finished], inputs: Inputs, options: EvaluateOptions) -> ComparisonResult | None:
+    """Judge the recorded runs against a lower version; None where nothing was recorded or nothing is there."""
+    component = inputs.component
+    recorded = [run.record for run in finished if run.record_path.parent == component.records_dir]
+    if not recorded:
+        return None
+    return verdict_on(recorded, component, Archive(component), inputs.settings, options.config)
+
+
+def _print_how_to_resume(runs: Sequence[Run], finished: Sequence[Finished], options: EvaluateOptions) -> None:
+    """Print on stderr the command that goes on with the runs that are not complete, if there are any."""
+    complete = {run.folder for run in finished if run.record.complete}
+    run_ids = [run.manifest.run_id for run in runs if run.folder not in complete]
+    if not run_ids:
+        return
+    program = sys.argv[0]
+    words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
+    folders = words_of(options, "components", "fixtures", "config", "results")
+    words += [options.skill, *folders, *words_of(options, "scenario", "concurrency", "max_cost", "max_calls")]
+    if not options.leaderboard:
+        words.append("--no-leaderboard")
+    target = run_ids[0] if len(run_ids) == 1 else invocation_of(run_ids[0])
+    print(f"to go on where this stopped: {shlex.join(words)} --resume {target}", file=sys.stderr)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from skill_evaluator.commands.inputs import EvaluateOptions, Inputs
+from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import Archive, RecordedRun, next_lower
 from skill_evaluator.runner.runs import Run

@@ -1,5 +1,6 @@
-"""What an evaluation is asked and what it reads: the command line, typed, and every input, checked before any call."""
+"""The options of `evaluate`, everything it reads, checked before any call, and the runs that follow from both."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -24,10 +25,13 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Kinds, read_configuration
-from skill_evaluator.records.leaderboard import load_leaderboard
+from skill_evaluator.records.leaderboard import append_rows, load_leaderboard
+from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.asking import refuse_amounts, refuse_unpriced
-from skill_evaluator.runner.runs import is_invocation
+from skill_evaluator.runner.journal import find_runs
+from skill_evaluator.runner.runs import Run, is_invocation, new_runs, resumed_run
 from skill_evaluator.runner.schedule import Shard
+from skill_evaluator.scoring.recording import Finished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +97,11 @@ class Inputs:
     kinds: Kinds
     settings: Settings
     shard: Shard | None
+    results_dir: Path
 
 
 def read_inputs(options: EvaluateOptions) -> Inputs:
-    """Settings, component, cases and models, and a leaderboard that can be added to: all errors a user can make."""
+    """Read settings, component, cases and models, and see that the leaderboard can be added to; raise for any fault."""
     refuse_amounts(
         {"--replicates": options.replicates, "--concurrency": options.concurrency}, options.max_calls, options.max_cost
     )
@@ -121,4 +126,79 @@ def read_inputs(options: EvaluateOptions) -> Inputs:
         kinds=configuration.kinds,
         settings=configuration.settings,
         shard=Shard.parse(options.shard) if options.shard else None,
+        results_dir=options.results or component.results_dir,
     )
+
+
+def plan_runs(inputs: Inputs, options: EvaluateOptions) -> tuple[list[Run], list[Finished]]:
+    """Return the runs to ask; with `--resume` also those that are recorded already and stay as they are."""
+    if options.resume is not None:
+        return _resume_runs(inputs, options, options.resume)
+    runs = new_runs(
+        inputs.component,
+        inputs.cases,
+        inputs.models,
+        inputs.results_dir,
+        replicates=options.replicates or inputs.settings.replicates,
+        seed=inputs.settings.seed if options.seed is None else options.seed,
+        shard=inputs.shard,
+        selection=options.cases,
+        invocation=options.invocation,
+        adaptive=options.adaptive,
+    )
+    return runs, []
+
+
+def record_path(run: Run, component: Component) -> Path:
+    """Return where the record of a complete run is kept."""
+    return component.records_dir / f"{run.manifest.run_id}.json"
+
+
+def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> tuple[list[Run], list[Finished]]:
+    """Find the runs that `--resume` means, each planned as the options say; raise RunError."""
+    cases = {case.id: case for case in inputs.cases}
+    models = {model.id: model for model in inputs.models}
+    folders = find_runs(inputs.results_dir, resume, inputs.component.name)
+    for folder, manifest in folders:
+        if manifest.scenario != options.scenario:
+            how = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
+            raise RunError(f"cannot resume {folder} like this: it was begun {how}")
+    runs = [
+        resumed_run(folder, inputs.component, cases, models)
+        for folder, manifest in folders
+        if not options.models or manifest.model_id in models
+    ]
+    if not runs:
+        raise RunError(f"no run of --model {' '.join(options.models)} among those to resume")
+    for run in runs:
+        _refuse_other_plan(run, options)
+    unfinished = [run for run in runs if not record_path(run, inputs.component).exists()]
+    return unfinished, [_read_recorded(run, inputs.component) for run in runs if run not in unfinished]
+
+
+def _refuse_other_plan(run: Run, options: EvaluateOptions) -> None:
+    """Raise RunError for a flag that says otherwise than the run was planned."""
+    for flag, given, planned in (
+        ("--replicates", options.replicates, run.manifest.replicates),
+        ("--seed", options.seed, run.manifest.seed),
+        ("--shard", options.shard, run.manifest.shard),
+        ("--case", options.cases or None, run.manifest.selection),
+    ):
+        if given is not None and given != planned:
+            was = f"with {_wording(planned)}" if planned not in (None, ()) else "without it"
+            raise RunError(f"cannot resume {run.folder} with {flag} {_wording(given)}: it was planned {was}")
+    if options.adaptive and not run.manifest.adaptive:
+        raise RunError(f"cannot resume {run.folder} with --adaptive: it was planned without it")
+
+
+def _wording(value: object) -> str:
+    return " ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _read_recorded(run: Run, component: Component) -> Finished:
+    """Read the record of a run, and give the leaderboard its row if a crash came between the two."""
+    path = record_path(run, component)
+    record = read_record(path)
+    append_rows(component.leaderboard_path, component.name, [record.row()])
+    print(f"{run.manifest.run_id} is recorded and complete: there is nothing to resume", file=sys.stderr)
+    return Finished(record=record, record_path=path, folder=run.folder)

@@ -1,21 +1,20 @@
 """`evaluate --dry-run`: everything but the calls. Needs no key, imports no vendor SDK, writes nothing."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from rich.text import Text
 
-from skill_evaluator.commands.inputs import EvaluateOptions, read_inputs
+from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, plan_runs, read_inputs
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.errors import EXIT_OK, FixtureError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.providers import Kinds, key_note
+from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.records.record import Record
 from skill_evaluator.runner.prices import Estimate, estimate, input_sizes
-from skill_evaluator.runner.runs import Run, new_runs
 from skill_evaluator.runner.schedule import Replicate, schedule_calls
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorecard, Scorer
@@ -31,20 +30,10 @@ class ModelEstimate(Estimate):
 
 
 def dry_run(options: EvaluateOptions) -> int:
-    """Check everything that can be checked without a call and print what a run would take; returns the exit code."""
+    """Check everything that can be checked without a call, print what a run would take, and return the exit code."""
     inputs = read_inputs(options)
     component, kinds = inputs.component, inputs.kinds
-    runs = new_runs(
-        component,
-        inputs.cases,
-        inputs.models,
-        options.results or component.results_dir,
-        replicates=options.replicates or inputs.settings.replicates,
-        seed=inputs.settings.seed if options.seed is None else options.seed,
-        shard=inputs.shard,
-        selection=options.cases,
-        invocation=options.invocation,
-    )
+    runs, _ = plan_runs(inputs, options)
     replicates = runs[0].manifest.replicates
     chosen = [case for case in inputs.cases if case.id in runs[0].manifest.cases]
     scorecard = _score_truth(component, chosen, replicates)
@@ -53,7 +42,17 @@ def dry_run(options: EvaluateOptions) -> int:
         record = recorder.record(run.model, run.manifest, scorecard)
         Record.model_validate_json(record.model_dump_json())
         _refuse_imperfect(record)
-    _print(_estimates(runs, chosen, component, kinds), component, chosen, options.format)
+    sizes = input_sizes(component, chosen)
+    estimates = [
+        ModelEstimate(
+            model_id=run.model.id,
+            provider=run.model.provider,
+            key=key_note(run.model, kinds[run.model.provider]),
+            **asdict(estimate(sizes, run.model, kinds[run.model.provider], replicates)),
+        )
+        for run in runs
+    ]
+    _print(estimates, component, chosen, options.format)
     return EXIT_OK
 
 
@@ -67,7 +66,7 @@ def _score_truth(component: Component, cases: Sequence[Case], replicates: int) -
 
 
 def _refuse_imperfect(record: Record) -> None:
-    """The ground truth, taken as an answer, must score 1 on every metric that is defined."""
+    """Raise FixtureError unless the ground truth, taken as an answer, scores 1 on every metric that is defined."""
     for case in record.per_case:
         for name, accuracy in case.accuracy.items():
             if accuracy.strict_mean is not None and accuracy.strict_mean != 1.0:
@@ -75,18 +74,6 @@ def _refuse_imperfect(record: Record) -> None:
                     f"case '{case.case_id}': its own ground truth scores {accuracy.strict_mean} on {name}; "
                     "check how its fields are compared in evals/datasets.json"
                 )
-
-
-def _estimates(runs: Sequence[Run], cases: Iterable[Case], component: Component, kinds: Kinds) -> list[ModelEstimate]:
-    sizes = input_sizes(component, cases)
-    found = []
-    for run in runs:
-        model, kind = run.model, kinds[run.model.provider]
-        size = estimate(sizes, model, kind, run.manifest.replicates)
-        found.append(
-            ModelEstimate(model_id=model.id, provider=model.provider, key=key_note(model, kind), **asdict(size))
-        )
-    return found
 
 
 _COLUMNS = ("model", "provider", "key", "calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")

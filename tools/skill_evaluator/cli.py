@@ -24,6 +24,7 @@ from skill_evaluator.providers import Redactor
 
 # Each command and the first line of its docstring; `audit run` is the function `audit_run` in commands/audit_run.py.
 COMMANDS: Mapping[str, str] = {
+    "demo": "Lay out a small prompt library with recorded runs: see a verdict, a history and an explanation.",
     "evaluate": "Run a component N times per case on its models; score accuracy and reproducibility; append to its "
     "leaderboard.",
     "score": "Score a saved run again without a call; rewrites its record.json and report.md, touches no leaderboard.",

@@ -1,4 +1,4 @@
-"""The files that `init` lays out in a prompt library: configuration, workflows and an example, as texts by path.
+"""The files that `init` and `demo` lay out: configuration, workflows and example components, as texts by path.
 
 Their templates are in `scaffold/`; its workflows and scenarios are this project's own, byte for byte.
 """
@@ -7,11 +7,14 @@ import json
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from skill_evaluator import __version__
 
 EXAMPLE = "example-component"
+DEMO = "receipts"
+DEMO_VERSIONS = ("1.0.0", "1.1.0", "1.2.0")
 IGNORED = ("components/*/evals/results/", "audits/*/runs/", "/plan.json", "/audit-plan.json", "/collected/")
 """Lines for .gitignore: answers and plans are kept as artifacts, not in git."""
 
@@ -26,7 +29,7 @@ def library_files(branch: str) -> dict[str, str]:
     return {
         **_fill_templates("evaluator", ".evaluator", {_REQUIREMENT: requirement()}),
         **_fill_templates("workflows", ".github/workflows", {_MAIN: f"branches: [{word}]"}),
-        **_fill_templates("tools", "tools", {}),
+        **_fill_templates("tools", "tools"),
     }
 
 
@@ -35,6 +38,23 @@ def example_files(name: str) -> dict[str, str]:
     return {
         **_fill_templates("component", f"components/{name}", {EXAMPLE: name}),
         **_fill_templates("fixtures", f"fixtures/{name}", {EXAMPLE: name}),
+    }
+
+
+def demo_files() -> dict[str, str]:
+    """Return what all versions of the demonstration share: schema, declarations, cases and models."""
+    return {
+        **_fill_templates("demo/evaluator", ".evaluator"),
+        **_fill_templates("demo/component", f"components/{DEMO}"),
+        **_fill_templates("demo/cases", f"fixtures/{DEMO}/cases"),
+    }
+
+
+def demo_version(version: str) -> dict[str, str]:
+    """Return the prompt of one version of the demonstration, and the answers that models gave to it."""
+    return {
+        **_fill_templates(f"demo/versions/{version}/answers", "answers"),
+        **_fill_templates(f"demo/versions/{version}/prompt", f"components/{DEMO}"),
     }
 
 
@@ -50,7 +70,7 @@ def requirement() -> str:
     return f"skill-evaluator[charts,github,local] @ {source['vcs_info']['vcs']}+{source['url']}@{commit}"
 
 
-def _fill_templates(template: str, place: str, replaced: Mapping[str, str]) -> dict[str, str]:
+def _fill_templates(template: str, place: str, replaced: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """Read the files of a template folder, by where they go, with words in them replaced."""
     files = {}
     for path in sorted((_TEMPLATES / template).rglob("*")):

@@ -1,0 +1,73 @@
+"""`demo`: a newcomer sees a verdict, a history and an explanation in a minute, without a call."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.cli import main
+from skill_evaluator.errors import EXIT_OK, EXIT_REGRESSED, EXIT_USER_ERROR
+
+Shown = Callable[..., tuple[int, Any]]
+
+
+def typed(*words: str) -> int:
+    """Run a command as typed in a shell; return its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tour") / "demo"
+    assert typed("demo", str(folder)) == EXIT_OK
+    return folder
+
+
+@pytest.fixture
+def shown(demo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shown:
+    """Run a command inside of the demo; return its exit code and what it prints as JSON."""
+
+    def run(*words: str) -> tuple[int, Any]:
+        monkeypatch.chdir(demo)
+        code = typed(*words, "--format", "json")
+        return code, json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_three_versions_of_two_models_are_recorded(demo: Path) -> None:
+    runs = json.loads((demo / "components" / "receipts" / "leaderboard.json").read_text())["runs"]
+    assert {(run["skill_version"], run["model_id"]) for run in runs} == {
+        (version, model) for version in ("1.0.0", "1.1.0", "1.2.0") for model in ("example-large", "example-small")
+    }
+    assert all(run["complete"] and run["failures"].keys() <= {"unparseable"} for run in runs)
+
+
+def test_the_second_version_is_worse_in_its_dates(shown: Shown) -> None:
+    code, comparison = shown("compare", "receipts", "--candidate", "1.1.0")
+    assert code == EXIT_REGRESSED
+    for model in comparison["models"]:
+        assert {field["metric"]: field["verdict"] for field in model["fields"]}["date"] == "regressed"
+
+
+def test_the_history_turns_down_and_up_again(shown: Shown) -> None:
+    code, history = shown("history", "receipts")
+    assert code == EXIT_OK
+    turns = [change["direction"] for model in history["models"] for change in model["changes"]]
+    assert turns == ["worse", "better"] * 2
+
+
+def test_an_answer_is_explained(shown: Shown) -> None:
+    code, explained = shown("explain", "20260102T090000Z-000002-example-large", "--case", "booking")
+    assert code == EXIT_OK
+    assert {leaf["path"]: leaf["verdict"] for leaf in explained["leaves"]}["date"] == "wrong"
+
+
+def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    assert typed("demo", str(tmp_path)) == EXIT_USER_ERROR
+    assert "is not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

@@ -1,0 +1,66 @@
+"""`skill-evaluator demo`: a small prompt library with recorded runs, to see a verdict, a history and an explanation.
+
+The answers are shipped; the records are made of them here and now, by `evaluate` itself.
+"""
+
+import contextlib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skill_evaluator.commands.evaluate import evaluate
+from skill_evaluator.commands.evaluate_inputs import EvaluateOptions
+from skill_evaluator.errors import EXIT_OK, ConfigError
+from skill_evaluator.files import replace_text
+from skill_evaluator.library.scaffolding import DEMO, DEMO_VERSIONS, demo_files, demo_version
+
+EXAMPLES = ("skill-evaluator demo", "skill-evaluator demo /tmp/tour")
+_REPLICATES = 4
+_NEXT = """{folder}: three versions of '{skill}', two models, {replicates} answers to each receipt. No call was made.
+
+Next:
+  cd {folder}
+  skill-evaluator compare {skill} --candidate 1.1.0        is 1.1.0 worse than 1.0.0, and where?
+  skill-evaluator history {skill}                          every version beside every model
+  skill-evaluator explain {run} --case booking   one answer beside the truth
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOptions:
+    """The options of `demo`."""
+
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is empty or not there yet.")] = Path(
+        "demo"
+    )
+
+
+def demo(options: DemoOptions) -> int:
+    """Lay out a small prompt library with recorded runs: see a verdict, a history and an explanation.
+
+    Makes no call: the answers are shipped, and their records are made on the spot.
+    """
+    if options.folder.exists() and (not options.folder.is_dir() or any(options.folder.iterdir())):
+        raise ConfigError(f"{options.folder} is not empty; remove it, or name another: skill-evaluator demo DIR")
+    _write(options.folder, demo_files())
+    for day, version in enumerate(DEMO_VERSIONS, 1):
+        _write(options.folder, demo_version(version))
+        _record(options.folder, f"2026010{day}T090000Z-00000{day}")
+    run = "20260102T090000Z-000002-example-large"
+    print(_NEXT.format(folder=options.folder, skill=DEMO, replicates=_REPLICATES, run=run), end="")
+    return EXIT_OK
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for place, text in files.items():
+        replace_text(folder / place, text)
+
+
+def _record(folder: Path, invocation: str) -> None:
+    """Evaluate the version that is laid out, silently; the verdict is for the reader to ask for."""
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        evaluate(EvaluateOptions(skill=DEMO, replicates=_REPLICATES, invocation=invocation))

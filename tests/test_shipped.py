@@ -1,9 +1,6 @@
 """What is shipped works as shipped: every component dry and on the local model, and the README's commands."""
 
 import json
-import re
-import shlex
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -14,6 +11,8 @@ import yaml
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.prices import price_of
+
+from tests.support.shell import clone
 
 ROOT = Path(__file__).parents[1]
 COMPONENTS = sorted(path.parent.name for path in (ROOT / "components").glob("*/prompt.md"))
@@ -29,22 +28,10 @@ HANGS_AFTER_S = 1800
 QUIZZES = ["quiz-knowledge", "quiz-misconceptions", "quiz-reasoning"]
 
 
-def commands(readme: str) -> list[str]:
-    """The README's own command lines, without the two that make an environment."""
-    blocks = re.findall(r"```bash\n(.*?)```", readme, flags=re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line.startswith(("python tools/", "skill-evaluator audit"))]
-
-
-README_COMMANDS = commands((ROOT / "README.md").read_text())
-
-
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A copy of what a command reads, so that nothing is written into the repository."""
-    for name in ("components", "fixtures", ".evaluator", "tools", "tests/data"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("results", "__pycache__"))
-    return tmp_path
+    return clone(tmp_path)
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -103,26 +90,6 @@ def test_a_shipped_component_runs_on_the_local_model(component: str, checkout: P
     assert row["coverage"] == 1.0
     assert row["scored"] + sum(row["failures"].values()) == row["planned"]
     assert Path(checkout, row["record"]).is_file()
-
-
-@pytest.mark.local_model
-def test_every_command_of_the_readme_works(checkout: Path) -> None:
-    assert README_COMMANDS
-    for command in README_COMMANDS:
-        program, *arguments = shlex.split(command)
-        module = ["-m", "skill_evaluator"] if program == "skill-evaluator" else []
-        done = run([sys.executable, *module, *arguments], checkout)
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-
-
-def test_the_readme_sets_up_with_two_commands_that_ci_runs_too() -> None:
-    lines = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("python3 -m venv")]
-    assert [line.split(" && ")[-1].split()[1:3] for line in lines] == [
-        ["tools/evaluate_skill.py", "receipt-extraction"],
-        ["-m", "pytest"],
-    ]
-    assert "readme_command evaluate_skill" in (ROOT / ".ci" / "run").read_text()
-    assert "readme_command pytest" in (ROOT / ".ci" / "run").read_text()
 
 
 @pytest.mark.parametrize(

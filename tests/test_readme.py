@@ -1,0 +1,51 @@
+"""The README's commands work as they stand there, in its order, in a fresh clone."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.shell import FINE, ROOT, blocks, clone, type_block
+
+README = ROOT / "README.md"
+SETUP = "python3 -m venv"
+BLOCKS = [block for block in blocks(README) if not block.startswith(SETUP)]
+LOCAL = [block for block in BLOCKS if "--model smollm2" in block]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [pytest.param(block, marks=pytest.mark.local_model if block in LOCAL else ()) for block in BLOCKS],
+    ids=lambda block: block.splitlines()[-1],
+)
+def test_the_commands_of_a_block_work(block: str, tmp_path: Path) -> None:
+    for typed in type_block(block, clone(tmp_path)):
+        assert typed.code in FINE, f"{typed.command}\n{typed.err}"
+        assert typed.out, typed.command
+
+
+def test_the_commands_within_the_text_work(tmp_path: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", README.read_text(), flags=re.DOTALL | re.MULTILINE)
+    commands = re.findall(r"`(skill-evaluator [^`]* [^`]*--[^`]*)`", text)
+    for typed in type_block("\n".join(commands), clone(tmp_path)):
+        assert typed.code in FINE, f"{typed.command}\n{typed.err}"
+
+
+def test_two_commands_set_up_and_ci_types_them_too() -> None:
+    lines = [line for line in README.read_text().splitlines() if line.startswith(SETUP)]
+    assert [line.split(" && ")[-1].split()[1:3] for line in lines] == [
+        ["tools/evaluate_skill.py", "receipt-extraction"],
+        ["-m", "pytest"],
+    ]
+    assert "readme_command evaluate_skill" in (ROOT / ".ci" / "run").read_text()
+    assert "readme_command pytest" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_it_stays_short() -> None:
+    text = README.read_text()
+    assert len(text.splitlines()) <= 150
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"^(\||#|!).*$", "", prose, flags=re.MULTILINE)
+    sentences = [re.findall(r"[\w'’-]+", part) for part in re.split(r"[.?!:](?=[\s*)])|\n\n", prose)]
+    lengths = [len(words) for words in sentences if words]
+    assert sum(lengths) / len(lengths) < 18

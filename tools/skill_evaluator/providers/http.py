@@ -83,7 +83,8 @@ class HttpProvider:
         except self._refused as problem:
             raise self._status_error(problem.response) from None  # type: ignore[attr-defined]
         except self._lost as problem:
-            raise self._lost_error(problem) from None
+            reason = problem if isinstance(problem, self._transport_error) else problem.__cause__ or problem
+            raise (timed_out if isinstance(reason, self._timeout) else dropped)(repr(reason)) from None
         except UnicodeDecodeError as problem:  # an SDK's own reading of an error page; the status goes lost in it
             raise malformed(f"unexpected body: {problem}") from None
         except (ValueError, TypeError) as problem:  # a key no header can carry, a text with half a character
@@ -98,10 +99,6 @@ class HttpProvider:
     async def close(self) -> None:
         """Close all connections."""
         await self._close()
-
-    def _lost_error(self, problem: Exception) -> ProviderError:
-        reason = problem if isinstance(problem, self._transport_error) else problem.__cause__ or problem
-        return timed_out(repr(reason)) if isinstance(reason, self._timeout) else dropped(repr(reason))
 
     def _status_error(self, response: "httpx2.Response") -> ProviderError:
         answer = _read_error(response)

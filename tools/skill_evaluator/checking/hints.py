@@ -21,7 +21,7 @@ _FEW = 3  # fewer ground truths, arrays or values show no pattern
 _LONGEST_KEY = 60
 _ALPHA = 0.01  # a letter is the key so often by chance at most this often
 _DATE_FORMATS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %B %Y", "%B %d, %Y")
-_MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")
+_MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")  # a bare run of digits, or `47.041`, is as often a code
 _NAMES_IN_PATH = re.compile(r"[^.\[\]]+")
 
 
@@ -89,7 +89,7 @@ def _hint_at_types(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
             other = f" (or {', '.join(formats[1:])})" if formats[1:] else ""
             declared = f'"compare": "date"{given}{other}'
             yield f"'{path}' is a date in every ground truth; to compare days, declare {declared}"
-        elif all(isinstance(value, str) and _is_amount(value) for value in values):
+        elif all(isinstance(value, str) and amount(value) is not None and _MONEY.search(value) for value in values):
             declared = '"compare": "number", "from_string": true'
             yield f"'{path}' is a number in every ground truth; to compare amounts, declare {declared}"
 
@@ -100,11 +100,6 @@ def _is_date(value: Any, form: str) -> bool:
     except (ValueError, TypeError):
         return False
     return True
-
-
-def _is_amount(text: str) -> bool:
-    """Tell whether a text is a number written as money; a bare run of digits, or `47.041`, is as often a code."""
-    return amount(text) is not None and _MONEY.search(text) is not None
 
 
 def _hint_at_empty_fields(plan: FieldPlan, seen: _Seen) -> Iterator[str]:

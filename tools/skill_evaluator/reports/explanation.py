@@ -211,7 +211,16 @@ def _as_json(explained: Explanation, manifest: Manifest) -> dict[str, Any]:
         "output": parsed.value if parsed else None,
         "metrics": dict(explained.metrics),
         "leaves": [_leaf_as_json(leaf) for leaf in explained.leaves],
-        "arrays": [_array_as_json(array) for array in explained.arrays],
+        "arrays": [
+            {
+                "path": array.path,
+                "at": array.at,
+                "align": array.rule.align,
+                "key": list(array.rule.key),
+                "items": [asdict(item) for item in array.items],
+            }
+            for array in explained.arrays
+        ],
         "schema_errors": list(explained.schema_errors),
     }
 
@@ -230,14 +239,4 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
         "counted": row.rule.counts,
         "similarity": leaf.similarity,
         "verdict": leaf.outcome,
-    }
-
-
-def _array_as_json(array: ArrayMatch) -> Mapping[str, Any]:
-    return {
-        "path": array.path,
-        "at": array.at,
-        "align": array.rule.align,
-        "key": list(array.rule.key),
-        "items": [asdict(item) for item in array.items],
     }

@@ -1,7 +1,7 @@
 """One field over all answers of a run → text, Markdown or JSON: a row a case."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -95,18 +95,17 @@ def _as_json(view: FieldView, manifest: Manifest) -> dict[str, Any]:
         "field": view.path,
         "compared_as": compared_as(view.rule),
         "profile": _profile(view),
-        "cases": [_case_as_json(case) for case in view.cases],
-    }
-
-
-def _case_as_json(case: FieldOfCase) -> Mapping[str, Any]:
-    return {
-        "case": case.case_id,
-        "labelled": case.labelled,
-        "truth": case.truth,
-        "standing": case.standing,
-        "answered": case.answered,
-        "share": case.share,
-        "values": [asdict(given) for given in case.values],
-        "unparsed": dict(case.unparsed),
+        "cases": [
+            {
+                "case": case.case_id,
+                "labelled": case.labelled,
+                "truth": case.truth,
+                "standing": case.standing,
+                "answered": case.answered,
+                "share": case.share,
+                "values": [asdict(given) for given in case.values],
+                "unparsed": dict(case.unparsed),
+            }
+            for case in view.cases
+        ],
     }

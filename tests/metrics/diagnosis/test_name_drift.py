@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from skill_evaluator.metrics.diagnosis.name_drift import name_drift, top_names
+from skill_evaluator.metrics.diagnosis.contract_errors import name_drift, top_names
 
 from tests.support.json_values import json_values, quick
 
@@ -62,7 +62,7 @@ def test_keys_that_are_missing_and_keys_that_are_nobodys(output: Any, missing: s
 )
 def test_the_names_a_schema_speaks_of(schema: Any, required: set[str], known: set[str] | None) -> None:
     names = top_names(schema)
-    assert (names.required, names.known) == (required, known)
+    assert (names.required, names.named) == (required, known)
 
 
 @quick

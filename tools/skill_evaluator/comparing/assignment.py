@@ -17,13 +17,13 @@ _FEW = 60  # assignments
 
 
 def matched_weight(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> float:
-    """The weight of the leaves that two lists of items have in common, under their best assignment."""
+    """Return the weight of the leaves that two lists of items have in common, under their best assignment."""
     equal, lefts, rights = _without_equal(lefts, rights)
     return equal + (_total(_weights(lefts, rights)) if lefts and rights else 0.0)
 
 
 def matched_weights(items: Sequence[Leaves], others: Iterable[Sequence[Leaves]]) -> Iterator[float]:
-    """`matched_weight` of one list with each of many, whose tokens are looked up in the one."""
+    """Yield `matched_weight` of one list with each of many, whose tokens are looked up in the one."""
     columns = _columns(items)
     plain = _is_plain(items)
     for other in others:
@@ -34,7 +34,7 @@ def matched_weights(items: Sequence[Leaves], others: Iterable[Sequence[Leaves]])
 
 
 def pair_items(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> dict[int, int]:
-    """Index → index of the heaviest assignment; of equally heavy ones the nearest to the order given.
+    """Return, as index → index, the heaviest assignment; of equally heavy ones the nearest to the order given.
 
     Every item of the shorter side is assigned.
     """
@@ -42,7 +42,7 @@ def pair_items(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> dict[int, i
 
 
 def equal_items(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> list[tuple[list[int], list[int]]]:
-    """Indexes of items that both sides have. They may meet before all others: that makes no assignment lighter.
+    """Return the indexes of the items that both sides have: these may meet first, as that makes no assignment lighter.
 
     (What x shares with a and with b is at most what x has in all, plus what a and b share: where equality is
     transitive, which it is not by closeness.)
@@ -56,7 +56,7 @@ def equal_items(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> list[tuple
 
 
 def _weights(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> Weights:
-    """What every left and right item have in common. One frame per level of nested arrays."""
+    """Return what every left and right item have in common. One frame per level of nested arrays."""
     weights = _shared_tokens(lefts, _columns(rights), len(rights))
     if _is_plain(lefts) and _is_plain(rights):
         return weights
@@ -73,7 +73,7 @@ def _weights(lefts: Sequence[Leaves], rights: Sequence[Leaves]) -> Weights:
 
 
 def _is_plain(items: Sequence[Leaves]) -> bool:
-    """Whether what items share with others is told by their tokens alone."""
+    """Return whether what items share with others is told by their tokens alone."""
     for item in items:  # noqa: SIM110 (a generator takes longer than all the rest for an item or two)
         if item.near or item.groups:
             return False
@@ -102,7 +102,7 @@ def _shared_tokens(lefts: Sequence[Leaves], columns: Columns, width: int) -> Wei
 def _without_equal(
     lefts: Sequence[Leaves], rights: Sequence[Leaves]
 ) -> tuple[float, Sequence[Leaves], Sequence[Leaves]]:
-    """The weight of the items that both sides have (where these may be paired first), and the others."""
+    """Return the weight of the items that both sides have (where these may be paired first), and the others."""
     common = {item for item in set(lefts).intersection(rights) if item.transitive}
     if not common:
         return 0.0, lefts, rights
@@ -124,7 +124,7 @@ def _total(weights: Weights) -> float:
 
 
 def heaviest(weights: Weights) -> dict[int, int]:
-    """Rows → columns of the heaviest one-to-one assignment; of equally heavy ones the nearest to the diagonal."""
+    """Return the heaviest assignment of rows to columns; of equally heavy ones the nearest to the diagonal."""
     if len(weights) > len(weights[0]):
         flipped = heaviest([list(column) for column in zip(*weights, strict=True)])
         return {row: column for column, row in flipped.items()}
@@ -135,7 +135,7 @@ def heaviest(weights: Weights) -> dict[int, int]:
 
 
 def _of_row_maxima(weights: Weights) -> dict[int, int] | None:
-    """Every row with its heaviest column, if these are all different: then no assignment can be heavier."""
+    """Return every row with its heaviest column, if these are all different: then no assignment can be heavier."""
     chosen: dict[int, int] = {}
     for row, line in enumerate(weights):
         most = max(line)
@@ -149,7 +149,7 @@ def _of_row_maxima(weights: Weights) -> dict[int, int] | None:
 
 
 def _tried(weights: Weights) -> dict[int, int]:
-    """The heaviest of all assignments, where these are few: spares the import of scipy."""
+    """Try all assignments, where these are few; that spares the import of scipy."""
 
     def worth(columns: tuple[int, ...]) -> tuple[float, int]:
         return fsum(map(getitem, weights, columns)), -sum([abs(row - column) for row, column in enumerate(columns)])

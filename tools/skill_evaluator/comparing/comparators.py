@@ -38,17 +38,17 @@ class Comparator:
 
 @cache
 def comparator(name: str) -> Comparator:
-    """The comparator of a name, shipped or from a package; raises ComponentError naming an unknown one."""
-    found = COMPARATORS.get(name) or plugins.load(COMPARATOR_GROUP, name)
-    if not isinstance(found, Comparator):
-        known = COMPARATORS.keys() | set(plugins.names(COMPARATOR_GROUP)) - {name}
-        problem = "unknown comparator" if found is None else "not a Comparator: what a package adds as"
-        raise ComponentError(f"{problem} '{name}' {nearest(name, known)}")
-    return found
+    """Return the comparator of a name, shipped or from a package; raise ComponentError naming an unknown one."""
+    chosen = COMPARATORS.get(name) or plugins.load(COMPARATOR_GROUP, name)
+    if not isinstance(chosen, Comparator):
+        choices = COMPARATORS.keys() | set(plugins.names(COMPARATOR_GROUP)) - {name}
+        problem = "unknown comparator" if chosen is None else "not a Comparator: what a package adds as"
+        raise ComponentError(f"{problem} '{name}' {nearest(name, choices)}")
+    return chosen
 
 
 def equal(truth: Any, output: Any, rule: FieldRule) -> bool:
-    """Whether two leaves are the same under a rule. Null equals only null.
+    """Return whether two leaves are the same under a rule. Null equals only null.
 
     >>> equal("ACME  Ltd.", "acme ltd", FieldRule(compare="string", casefold=True, ignore_punctuation=True))
     True
@@ -64,12 +64,12 @@ def equal(truth: Any, output: Any, rule: FieldRule) -> bool:
 
 
 def canonical(value: Any, rule: FieldRule) -> Hashable:
-    """The canonical form of a leaf under a rule."""
+    """Return the canonical form of a leaf under a rule."""
     return comparator(rule.compare or "exact").canonical(value, rule)
 
 
 def typed(value: Any) -> Hashable:
-    """The form of a value compared as it is: NFC text, 1 = 1.0, true ≠ 1."""
+    """Return the form of a value compared as it is: NFC text, 1 = 1.0, true ≠ 1."""
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     if isinstance(value, bool) or value is None:
@@ -104,7 +104,7 @@ def _threshold(rule: FieldRule) -> float:
 
 
 def amount(text: str) -> float | None:
-    """The number a printed amount states, or None: `RM 1,234.50`, `1.234,50 €`, `(12.00)`, `-3`.
+    """Return the number a printed amount states, or None: `RM 1,234.50`, `1.234,50 €`, `(12.00)`, `-3`.
 
     Of two kinds of separator the last is the decimal one; a lone comma or point is decimal unless exactly three
     digits follow it in every group and it is a comma. A text with two numbers (`3 x 4.00`, `10-12`) states none.

@@ -83,7 +83,7 @@ class _Comparing:
         self.compare(truth.value, output.value, truth.lexicon.plan.field(""), (), ())
 
     def compare(self, truth: Any, output: Any, field: Field, truth_at: At, output_at: At) -> None:
-        """One frame per level of nesting: values may be hundreds of levels deep."""
+        """Compare two values at a field; one frame per level of nesting, as values may be hundreds of levels deep."""
         if field.rule is None and (isinstance(truth, _CONTAINERS) or isinstance(output, _CONTAINERS)):
             if isinstance(truth, _OBJECT) and isinstance(output, _OBJECT):
                 left, right = truth or {}, output or {}
@@ -128,7 +128,7 @@ class _Comparing:
         truth_at: At,
         output_at: At,
     ) -> None:
-        """Objects with keys that are not NFC: members meet by name, and stand at the key as it is spelt."""
+        """Compare objects with keys that are not NFC: members meet by name, and stand at the key as it is spelt."""
         left, right = rename_keys(truth, truth_keys), rename_keys(output, output_keys)
         for name in {**left, **right}:
             in_truth = (*truth_at, truth_keys.get(name, name))
@@ -165,7 +165,7 @@ def _best(
     field: Field,
     sides: Sides,
 ) -> Iterable[Pair]:
-    """The assignment that maximises matched leaf weight, in the truth's order, then what is left of the output.
+    """Return the assignment that maximises matched leaf weight, in the truth's order, then what is left of the output.
 
     Ties must not hang on the order in which items were given: they are resolved in the order of what the items say.
     """
@@ -195,12 +195,12 @@ def _best(
 def _by_content(
     items: list[Any], indexes: Sequence[int], field: Field, side: PreparedValue
 ) -> Callable[[list[int]], list[int]]:
-    """Puts places in a list of indexes in the order of what the items there say."""
+    """Return a function that puts places in a list of indexes in the order of what the items there say."""
     return lambda places: sorted(places, key=lambda place: side.text(items[indexes[place]], field))
 
 
 def identity(item: Any, rule: FieldRule, path: str, plan: FieldPlan) -> Hashable:
-    """What identifies an array item: its declared key fields, or its whole canonical value for a `set`."""
+    """Return what identifies an array item: its declared key fields, or its whole canonical value for a `set`."""
     (who,) = Lexicon(plan).identities([item], rule, plan.field(path))
     if isinstance(who, tuple):
         return tuple(None if form is None else form.canonical for form in who)
@@ -208,7 +208,7 @@ def identity(item: Any, rule: FieldRule, path: str, plan: FieldPlan) -> Hashable
 
 
 def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:
-    """Weights (matched, of the truth's leaves, of the output's leaves) over the rows that count."""
+    """Sum weights (matched, of the truth's leaves, of the output's leaves) over the rows that count."""
     weights: dict[int, float] = {}  # by rule: its properties are looked up once
     matched = of_truth = of_output = 0.0
     for row in rows:

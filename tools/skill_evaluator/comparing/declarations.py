@@ -108,7 +108,7 @@ def refuse_idle_settings(rule: FieldRule, kind: Literal["leaf", "array", "object
 
 
 def _refuse_unknown_comparator(rule: FieldRule, at: str) -> None:
-    """One that is neither shipped nor added by a package."""
+    """Refuse a comparator that is neither shipped nor added by a package."""
     shipped = get_args(Compare)
     if rule.compare is None or rule.compare in shipped:
         return
@@ -121,7 +121,7 @@ def _refuse_unknown_comparator(rule: FieldRule, at: str) -> None:
 
 
 def _refuse_unreadable_format(form: str, at: str) -> None:
-    """One that strptime does not know, or by which all days are one: YYYY-MM-DD."""
+    """Refuse a format that strptime does not know, or by which all days are the same: YYYY-MM-DD."""
     if not _tells_days_apart(form):
         raise ComponentError(f"no date is written '{form}' {at}; formats are those of strptime, such as %Y-%m-%d")
 
@@ -135,7 +135,7 @@ def _tells_days_apart(form: str) -> bool:
 
 
 def _refuse_wrong_similarity(rule: FieldRule, at: str) -> None:
-    """One of a field that is no declared text, or that needs what is not installed."""
+    """Refuse a similarity of a field that is no declared text, or that needs what is not installed."""
     if rule.similarity is not None and rule.compare != "text":
         raise ComponentError(f"similarity: {rule.similarity} without compare: text {at}")
     if rule.similarity == "embedding" and not similarity.installed():
@@ -157,7 +157,7 @@ def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
 
 
 def compared_as(rule: FieldRule) -> str:
-    """A leaf's comparison with its options.
+    """Describe a leaf's comparison with its options.
 
     >>> compared_as(FieldRule(compare="number", tolerance=0.005, from_string=True))
     'number, ± 0.005, also written as text'
@@ -180,7 +180,7 @@ def _text_as(rule: FieldRule) -> str:
 
 
 def aligned_by(rule: FieldRule) -> str:
-    """How the items of an array find each other.
+    """Describe how the items of an array find each other.
 
     >>> aligned_by(FieldRule(align="key", key=("category", "period")))
     'by key category + period'

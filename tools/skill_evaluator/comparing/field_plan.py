@@ -54,11 +54,11 @@ class FieldPlan:
         object.__setattr__(self, "stars", stars)
 
     def leaf(self, path: str, *values: Any) -> FieldRule:
-        """The rule of a leaf; of one unknown to the schema, by the type of the first value that is not null."""
+        """Return the rule of a leaf; of one unknown to the schema, by the type of the first value that is not null."""
         return self.leaves.get(path) or _by_type(values)
 
     def array(self, path: str, items: list[Any]) -> FieldRule:
-        """The alignment of an array; of one unknown to the schema, by its items: objects `best`, scalars `set`."""
+        """Return the alignment of an array; where the schema has none, by its items: objects `best`, scalars `set`."""
         return _aligned(self.arrays.get(path), items)
 
     @property
@@ -67,13 +67,13 @@ class FieldPlan:
         return any(rule.similarity == "embedding" for rule in self.leaves.values())
 
     def field(self, path: str) -> "Field":
-        """The plan at one path, from which those below it are reached."""
-        found = self._fields.get(path)
-        if found is None:
-            found = Field(path, self)
+        """Return the plan at one path, from which those below it are reached."""
+        cached = self._fields.get(path)
+        if cached is None:
+            cached = Field(path, self)
             if not self.full:
-                self._fields[path] = found
-        return found
+                self._fields[path] = cached
+        return cached
 
     @property
     def full(self) -> bool:
@@ -81,11 +81,11 @@ class FieldPlan:
         return len(self._fields) >= _MOST_FIELDS
 
     def stands_for(self, path: str, star: str) -> bool:
-        """Whether a path that the schema does not name belongs to the `*` beside it."""
+        """Return whether a path that the schema does not name belongs to the `*` beside it."""
         return star in self.stars and path not in self.named and path not in self.leaves
 
     def below(self, path: str, key: str) -> str:
-        """The path of an object's key: its own, or the `*` that stands for any key there."""
+        """Return the path of an object's key: its own, or the `*` that stands for any key there."""
         return self.field(path).child(key).path
 
     def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
@@ -125,14 +125,14 @@ class Field:
         self._item: Field | None = None
 
     def child(self, key: str) -> "Field":
-        """The field of an object's key."""
-        found = self.children.get(key)
-        if found is None:
+        """Return the field of an object's key."""
+        cached = self.children.get(key)
+        if cached is None:
             path, star = below(self.path, key), below(self.path, "*")
-            found = self._plan.field(star if self._plan.stands_for(path, star) else path)
+            cached = self._plan.field(star if self._plan.stands_for(path, star) else path)
             if not self._plan.full:
-                self.children[key] = found
-        return found
+                self.children[key] = cached
+        return cached
 
     @property
     def item(self) -> "Field":
@@ -149,11 +149,11 @@ class Field:
         return field
 
     def leaf_rule(self, *values: Any) -> FieldRule:
-        """How a leaf here is compared; see `FieldPlan.leaf`."""
+        """Return how a leaf here is compared; see `FieldPlan.leaf`."""
         return self.rule or _by_type(values)
 
     def array_rule(self, *items: Any) -> FieldRule:
-        """How an array here is aligned; see `FieldPlan.array`."""
+        """Return how an array here is aligned; see `FieldPlan.array`."""
         return _aligned(self._alignment, items)
 
     @property
@@ -167,7 +167,7 @@ def _by_type(values: Iterable[Any]) -> FieldRule:
 
 
 def _aligned(rule: FieldRule | None, items: Iterable[Any]) -> FieldRule:
-    """The rule, if it says how; the schema may know of an array and not of its items."""
+    """Return the rule if it says how; the schema may know of an array and not of its items."""
     return _by_items(items) if rule is None or rule.align is None else rule
 
 
@@ -176,16 +176,16 @@ def _by_items(items: Iterable[Any]) -> FieldRule:
 
 
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:
-    """Compile the plan; raises ComponentError for a declared path that the schema does not have."""
+    """Compile the plan; raise ComponentError for a declared path that the schema does not have."""
     places = {} if schema is None else schema_places(schema)
-    found = {path: place.kind for path, place in places.items() if path or place.kind != "any"}
+    kinds = {path: place.kind for path, place in places.items() if path or place.kind != "any"}
     if schema is not None:
-        _check_paths(declared, found, where)
+        _check_paths(declared, kinds, where)
     leaves: dict[str, FieldRule] = {}
     arrays: dict[str, FieldRule] = {}
     inside = _inside([path for path, rule in declared.items() if rule.compare is not None], places, declared)
     open_keys = {star for path in declared for star in _stars(path)}
-    for path, kind in {**found, **{path: found.get(path, "any") for path in declared}}.items():
+    for path, kind in {**kinds, **{path: kinds.get(path, "any") for path in declared}}.items():
         if path in inside:
             continue
         if not open_keys.issuperset(_stars(path)) or (kind == "any" and path not in declared):
@@ -197,17 +197,17 @@ def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRu
             leaves[path] = _leaf_rule(rule, kind, path, where)
         elif path in declared:
             refuse_idle_settings(rule, "object", path, where)
-    return FieldPlan(leaves=leaves, arrays=arrays, declared=frozenset(declared), named=frozenset(found))
+    return FieldPlan(leaves=leaves, arrays=arrays, declared=frozenset(declared), named=frozenset(kinds))
 
 
 def _stars(path: str) -> list[str]:
-    """The paths to each `*` in a path: `a.*`, and `a.*.b[].*` of `a.*.b[].*.c`."""
+    """Return the paths to each `*` in a path: `a.*`, and `a.*.b[].*` of `a.*.b[].*.c`."""
     parts = path.split(".")
     return [".".join(parts[: at + 1]) for at, part in enumerate(parts) if part.removesuffix("[]") == "*"]
 
 
 def _inside(closed: Sequence[str], places: Mapping[str, Place], declared: Iterable[str]) -> set[str]:
-    """The paths in a subtree that is compared, or ignored, as a whole: by the schema, else as they are written."""
+    """Return the paths inside a subtree that is compared or ignored as a whole: by the schema, else as written."""
     if places:
         return places.keys() - reached(places, closed)
     return {path for path in declared for parent in closed if path != parent and _is_written_within(path, parent)}
@@ -233,11 +233,11 @@ def _array_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
     return chosen
 
 
-def _check_paths(declared: Mapping[str, FieldRule], found: Mapping[str, str], where: str) -> None:
+def _check_paths(declared: Mapping[str, FieldRule], kinds: Mapping[str, str], where: str) -> None:
     for path, rule in declared.items():
-        if path not in found:
-            raise ComponentError(f"field '{path}' in {where} is not in the schema {nearest_path(path, found)}")
-        items = [known.removeprefix(f"{path}[].") for known in found if known.startswith(f"{path}[].")]
+        if path not in kinds:
+            raise ComponentError(f"field '{path}' in {where} is not in the schema {nearest_path(path, kinds)}")
+        items = [known.removeprefix(f"{path}[].") for known in kinds if known.startswith(f"{path}[].")]
         for key in rule.key:
             if key not in items:
                 raise ComponentError(

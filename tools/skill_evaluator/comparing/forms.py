@@ -29,13 +29,13 @@ class Form:
         self._close: dict[Form, bool] | None = None  # made when first asked: most forms never are
 
     def close_to(self, other: "Form") -> bool:
-        """Whether two different forms are equal by closeness."""
+        """Return whether two different forms are equal by closeness."""
         if self._close is None:
             self._close = {}
-        known = self._close.get(other)
-        if known is None:
-            known = self._close[other] = equal(self.value, other.value, self.rule)
-        return known
+        close = self._close.get(other)
+        if close is None:
+            close = self._close[other] = equal(self.value, other.value, self.rule)
+        return close
 
 
 class Vocabulary:
@@ -44,7 +44,7 @@ class Vocabulary:
     __slots__ = ("_all", "_field", "_forms", "_others", "_star", "_texts")
 
     def __init__(self, every: list[Form], field: Field, star: tuple[str, ...] = ()) -> None:
-        """`every` are the forms of all fields, by their numbers."""
+        """Start empty; `every` are the forms of all fields, by their numbers."""
         self._all = every
         self._field = field
         self._star = star
@@ -56,30 +56,30 @@ class Vocabulary:
         return len(self._texts) + len(self._others)
 
     def form(self, value: Any) -> Form:
-        """The form of a value; worked out once for each spelling of it."""
+        """Return the form of a value; worked out once for each spelling of it."""
         if value.__class__ is str:
-            found = self._texts.get(value)
-            if found is None:
-                found = self._texts[value] = self._learn(value)
-            return found
+            cached = self._texts.get(value)
+            if cached is None:
+                cached = self._texts[value] = self._learn(value)
+            return cached
         if isinstance(value, dict | list):
             return self._learn(value)
         key = (value.__class__, value)
-        found = self._others.get(key)
-        if found is None:
-            found = self._others[key] = self._learn(value)
-        return found
+        cached = self._others.get(key)
+        if cached is None:
+            cached = self._others[key] = self._learn(value)
+        return cached
 
     def _learn(self, value: Any) -> Form:
         rule = self._field.leaf_rule(value)
         form = canonical(value, rule)
         if self._star:
             form = (self._star, form)
-        found = self._forms.get(form)
-        if found is None:
-            found = self._forms[form] = Form(len(self._all), value, form, rule)
-            self._all.append(found)
-        return found
+        cached = self._forms.get(form)
+        if cached is None:
+            cached = self._forms[form] = Form(len(self._all), value, form, rule)
+            self._all.append(cached)
+        return cached
 
 
 class Token:
@@ -135,11 +135,11 @@ class Leaves:
         self.transitive = True
 
     def mark(self) -> Mark:
-        """How much is gathered."""
+        """Return how much is gathered so far."""
         return len(self.tokens), len(self.near), len(self.groups), len(self.singles)
 
     def note_single(self, place: Slot, begin: Mark) -> None:
-        """What was gathered from a mark on is the only item of its key."""
+        """Note that what was gathered from a mark on is the only item of its key."""
         self._spans += begin
         self._spans += (len(self.tokens), len(self.near), len(self.groups), len(self.singles))
         self.singles[place] = len(self.singles)
@@ -151,7 +151,7 @@ class Leaves:
         self.transitive = not self.near and all(item.transitive for item in inner)
 
     def at(self, place: Slot) -> "list[Leaves]":
-        """The items at a place: a group, or the only one of its key, taken out again to be paired with a group."""
+        """Return the items at a place: a group, or the only one of its key, taken out to be paired with a group."""
         if place in self.groups or place not in self.singles:
             return self.groups.get(place, [])
         item, (begin, end) = Leaves(), self._span(self.singles[place])

@@ -66,34 +66,34 @@ class Lexicon:
         return len(self._vocabularies) > _LARGE or sum(map(len, self._vocabularies.values())) > _LARGE
 
     def vocabulary(self, field: Field, star: tuple[str, ...] = ()) -> Vocabulary:
-        """The forms at a field."""
+        """Return the forms at a field."""
         key = (field.path, star)
-        found = self._vocabularies.get(key)
-        if found is None:
-            found = self._vocabularies[key] = Vocabulary(self._forms, field, star)
-        return found
+        cached = self._vocabularies.get(key)
+        if cached is None:
+            cached = self._vocabularies[key] = Vocabulary(self._forms, field, star)
+        return cached
 
     def leaves(self, value: Any) -> Leaves:
-        """The leaves of a whole value."""
+        """Return the leaves of a whole value."""
         return self._read(value, self._root(self.plan.field("")), None)
 
     def outline(self, value: Any) -> Outline:
-        """The leaves of a whole value, its values by path and the lengths of its arrays."""
+        """Return the leaves of a whole value, its values by path and the lengths of its arrays."""
         values = _Values()
         leaves = self._read(value, self._root(self.plan.field("")), values)
         return Outline(leaves, {path: tuple(sorted(forms)) for path, forms in values.forms.items()}, values.lengths)
 
     def canonical(self, forms: Forms) -> Hashable:
-        """The multiset of canonical values: the same for equal values, whatever they were read with."""
+        """Return the multiset of canonical values: the same for equal values, whatever they were read with."""
         return frozenset((self._forms[form].canonical, count) for form, count in Counter(forms).items())
 
     def items(self, items: Iterable[Any], field: Field) -> list[Leaves]:
-        """The leaves of each item of an array, comparable with those of any other array of that field."""
+        """Return the leaves of each item of an array, comparable with those of any other array of that field."""
         slot = self._root(field.item)
         return [self._interned(self._read(item, slot, None), slot) for item in items]
 
     def identities(self, items: list[Any], rule: FieldRule, field: Field) -> list[Hashable]:
-        """What each array item is known by: the forms of its key fields, or of the whole of it."""
+        """Return what each array item is known by: the forms of its key fields, or of the whole of it."""
         if rule.align != "key":
             vocabulary = self.vocabulary(field.item)
             return [None if item is None else vocabulary.form(item) for item in items]
@@ -105,32 +105,32 @@ class Lexicon:
         return list(zip(*forms, strict=True))
 
     def _root(self, field: Field) -> Slot:
-        found = self._roots.get(field.path)
-        if found is None:
-            found = self._roots[field.path] = Slot(field, self.vocabulary(field), ())
-        return found
+        cached = self._roots.get(field.path)
+        if cached is None:
+            cached = self._roots[field.path] = Slot(field, self.vocabulary(field), ())
+        return cached
 
     def _child(self, slot: Slot, key: str) -> Slot:
         field = slot.field.child(key)
         star = (*slot.star, key) if field.is_star else slot.star
-        found = slot.below[key] = Slot(field, self.vocabulary(field, star), star)
-        return found
+        cached = slot.below[key] = Slot(field, self.vocabulary(field, star), star)
+        return cached
 
     def _place(self, slot: Slot, who: Hashable) -> Slot:
-        found = slot.below.get(who)
-        if found is None:
+        cached = slot.below.get(who)
+        if cached is None:
             field = slot.field.item
-            found = slot.below[who] = Slot(field, self.vocabulary(field, slot.star), slot.star)
-        return found
+            cached = slot.below[who] = Slot(field, self.vocabulary(field, slot.star), slot.star)
+        return cached
 
     def _read(self, value: Any, slot: Slot, values: _Values | None) -> Leaves:
-        found = Leaves()
-        self._gather(value, slot, found, values)
-        found.close()
-        return found
+        leaves = Leaves()
+        self._gather(value, slot, leaves, values)
+        leaves.close()
+        return leaves
 
     def _gather(self, value: Any, slot: Slot, into: Leaves, values: _Values | None) -> None:
-        """One frame per level of nesting: values may be hundreds of levels deep."""
+        """Gather the leaves below a value; one frame per level of nesting, as values may be hundreds of levels deep."""
         whole = slot.field.rule is not None
         if isinstance(value, dict) and not whole:
             children, tokens = slot.below, into.tokens
@@ -173,16 +173,16 @@ class Lexicon:
 
     def _token(self, value: Any, slot: Slot) -> Token:
         form = slot.vocabulary.form(value)
-        found = slot.tokens.get(form)
-        if found is None:
-            found = slot.tokens[form] = Token(self._tokens, form)
+        cached = slot.tokens.get(form)
+        if cached is None:
+            cached = slot.tokens[form] = Token(self._tokens, form)
             self._tokens += 1
         if not slot.field.by_closeness and not isinstance(value, _CONTAINERS):
-            slot.tokens[value if isinstance(value, str) else (value.__class__, value)] = found
-        return found
+            slot.tokens[value if isinstance(value, str) else (value.__class__, value)] = cached
+        return cached
 
     def _placed(self, items: list[Any], slot: Slot) -> list[tuple[Any, Slot, How]]:
-        """Each item with its place, and how it stands there."""
+        """Return each item with its place, and how it stands there."""
         field = slot.field
         rule = field.array_rule(*items)
         if rule.align == "ordered":
@@ -204,7 +204,7 @@ class Lexicon:
         return self._counted(items, rule, slot)
 
     def _counted(self, items: list[Any], rule: FieldRule, slot: Slot) -> list[tuple[Any, Slot, How]]:
-        """The items of a multiset: the second of two equal ones has a place of its own."""
+        """Place the items of a multiset: the second of two equal ones has a place of its own."""
         seen: dict[Hashable, int] = {}
         placed: list[tuple[Any, Slot, How]] = []
         for item, who in zip(items, self.identities(items, rule, slot.field), strict=True):
@@ -213,29 +213,29 @@ class Lexicon:
         return placed
 
     def _interned(self, item: Leaves, place: Slot) -> Leaves:
-        """The one object of all equal items at a place; elsewhere the same leaves may be those of an item below."""
+        """Return the one object of all equal items at a place; elsewhere an item below may have the same leaves."""
         groups = frozenset((slot, frozenset(Counter(inner).items())) for slot, inner in item.groups.items())
         tokens = frozenset(item.tokens)
         return self._items.setdefault((place, tokens, groups), item)
 
 
 def pairs_by_best(rule: FieldRule, field: Field) -> bool:
-    """Whether which items meet depends on all of them: `best`, and scalars that are equal by closeness."""
+    """Return whether which items meet depends on all of them: `best`, and scalars that are equal by closeness."""
     return rule.align == "best" or (
         rule.align == "set" and field.item.rule is not None and not field.item.rule.exact_equality
     )
 
 
 def leaves_of(value: Any, plan: FieldPlan) -> Leaves:
-    """The leaves of a value that stands alone; raises PartnerDependentError where alignment needs the partner."""
-    found = Lexicon(plan).leaves(value)
-    if found.groups:
-        raise PartnerDependentError(", ".join(place.field.path for place in found.groups))
-    return found
+    """Return the leaves of a value that stands alone; raise PartnerDependentError where alignment needs the partner."""
+    leaves = Lexicon(plan).leaves(value)
+    if leaves.groups:
+        raise PartnerDependentError(", ".join(place.field.path for place in leaves.groups))
+    return leaves
 
 
 def values_by_path(value: Any, plan: FieldPlan) -> dict[str, Hashable]:
-    """The canonical value of every leaf path, arrays as multisets: what the stability of a field counts."""
+    """Return the canonical value of every leaf path, arrays as multisets: what the stability of a field counts."""
     lexicon = Lexicon(plan)
     return {path: lexicon.canonical(forms) for path, forms in lexicon.outline(value).forms.items()}
 

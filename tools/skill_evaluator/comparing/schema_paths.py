@@ -40,7 +40,7 @@ class Place:
 
 
 def schema_places(schema: _Node) -> dict[str, Place]:
-    """The place by path, in the schema's order; of the top only if the schema says something of it."""
+    """Return the place by path, in the schema's order; of the top only if the schema says something of it."""
     walk = _Walk(schema)
     while walk.ahead:
         walk.note(*walk.ahead.popleft())
@@ -48,13 +48,13 @@ def schema_places(schema: _Node) -> dict[str, Place]:
 
 
 def schema_paths(schema: _Node) -> dict[str, str]:
-    """Kind by path, in the schema's order; without the top where the schema does not say what it is."""
+    """Return the kind by path, in the schema's order; without the top where the schema does not say what it is."""
     places = schema_places(schema).items()
     return {path: place.kind for path, place in places if path or place.kind != "any"}
 
 
 def reached(places: Mapping[str, Place], ends: Collection[str]) -> set[str]:
-    """The paths that are inside none of those where the way down ends.
+    """Return the paths that are inside none of those where the way down ends.
 
     >>> places = schema_places({"properties": {"a": {"properties": {"b": {}}}, "a.c": {}}})
     >>> sorted(reached(places, {"a"}))
@@ -71,7 +71,7 @@ def reached(places: Mapping[str, Place], ends: Collection[str]) -> set[str]:
 
 
 def below(path: str, key: str) -> str:
-    """The path of an object's key.
+    """Return the path of an object's key.
 
     >>> below("", "a"), below("a[]", "b")
     ('a', 'a[].b')
@@ -89,7 +89,7 @@ class _Walk:
         self.ahead: deque[tuple[Any, str, _Visits]] = deque([(root, "", {})])
 
     def in_order(self) -> list[str]:
-        """The paths found in the schema's order, each before those below it."""
+        """Return the paths in the schema's order, each before those below it."""
         ordered, stack = [], [""]
         while stack:
             path = stack.pop()
@@ -141,14 +141,14 @@ class _Walk:
                 self._go_on(child, path, f"{path}[]", visits)
 
     def _kind_of_array(self, items: Any) -> str:
-        """What the items are in some branch; also of a recursive reference that is not unrolled any further."""
+        """Return what the items are in some branch; also of a recursive reference that is not unrolled any further."""
         parts = [part for part, _ in self._parts(items, {})]
         if any(_is_of(part, "object", _OF_OBJECTS) or _is_of(part, "array", _OF_ARRAYS) for part in parts):
             return "array of objects"
         return "array of scalars" if any(map(_scalar_kind, parts)) else "array of anything"
 
     def _parts(self, node: Any, visits: _Visits) -> Iterator[tuple[_Node, _Visits]]:
-        """A node with all it is combined of, and its references followed; nothing for `true` and `false`."""
+        """Yield a node with all it is combined of, and its references followed; nothing for `true` and `false`."""
         if not isinstance(node, Mapping):
             return
         self.nodes += 1
@@ -172,7 +172,7 @@ def _types(node: _Node) -> set[str]:
 
 
 def _is_of(node: _Node, kind: str, keywords: Sequence[str]) -> bool:
-    """Whether a node speaks of objects, or of arrays: by its type, or by a keyword that says something only of them."""
+    """Return whether a node speaks of objects, or of arrays: by its type, or by a keyword that is only theirs."""
     return kind in _types(node) or any(keyword in node for keyword in keywords)
 
 
@@ -189,7 +189,7 @@ def _scalar_kind(node: _Node) -> Compare | None:
 
 
 def _target(reference: str, root: _Node) -> Any:
-    """What a local reference names: a JSON pointer, or an anchor in the definitions."""
+    """Return what a local reference names: a JSON pointer, or an anchor in the definitions."""
     pointer = unquote(reference.removeprefix("#"))
     if pointer and not pointer.startswith("/"):
         named = (root, *root.get("$defs", {}).values(), *root.get("definitions", {}).values())

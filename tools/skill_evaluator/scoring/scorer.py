@@ -17,7 +17,15 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths, array_lengths
 from skill_evaluator.metrics.agreement.field_stability import field_stability_by_path
 from skill_evaluator.metrics.base import CaseAnswers, Comparison, apply_metrics
-from skill_evaluator.metrics.diagnosis.contract_errors import ContractError, contract_errors, only_extra_keys
+from skill_evaluator.metrics.diagnosis.contract_errors import (
+    NO_DRIFT,
+    ContractError,
+    NameDrift,
+    contract_errors,
+    name_drift,
+    only_extra_keys,
+    top_names,
+)
 from skill_evaluator.metrics.diagnosis.field_profile import (
     FieldValues,
     Standing,
@@ -25,7 +33,6 @@ from skill_evaluator.metrics.diagnosis.field_profile import (
     field_values,
     flawed_fields,
 )
-from skill_evaluator.metrics.diagnosis.name_drift import NO_DRIFT, NameDrift, name_drift, top_names
 from skill_evaluator.metrics.diagnosis.per_field import (
     FieldScores,
     FieldTotal,

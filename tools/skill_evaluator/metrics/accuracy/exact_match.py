@@ -5,7 +5,7 @@ from skill_evaluator.text import same_json
 
 
 def exact_match(comparison: Comparison) -> float:
-    """1 if output and truth are equal JSON values, else 0; no field rule softens it.
+    """Return 1 if output and truth are equal JSON values, else 0; no field rule softens it.
 
     Key order and white space between tokens never matter, 1 = 1.0, text is compared as NFC, a null member equals an
     absent one, arrays are ordered. Range {0, 1}, 1 is best; undefined without truth.

@@ -5,7 +5,7 @@ from skill_evaluator.metrics.base import Comparison
 
 
 def field_level_f1(comparison: Comparison) -> float:
-    """Precision and recall of aligned leaves, as F1: 2·matched ÷ (leaves of truth + leaves of output), by weight.
+    """Return F1 of aligned leaves, by weight: 2·matched ÷ (leaves of truth + leaves of output).
 
     A wrong leaf costs precision and recall, a missing one recall, an extra one precision. Ignored fields, and free
     text without a threshold, stay out. Range 0 to 1, 1 is best; both sides empty → 1; undefined without truth.

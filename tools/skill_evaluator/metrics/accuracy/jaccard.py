@@ -7,7 +7,7 @@ from skill_evaluator.metrics.base import Comparison
 
 
 def jaccard(comparison: Comparison) -> float | None:
-    """Mean over array fields of |truth ∩ output| ÷ |truth ∪ output|, items as multisets.
+    """Return the mean over array fields of |truth ∩ output| ÷ |truth ∪ output|, items as multisets.
 
     Items are compared by their declared key fields where the array has `align: key` (one whose key fields are all null
     by the whole of it), else by canonical value. Arrays inside array items are pooled by path. Range 0 to 1, 1 is best;

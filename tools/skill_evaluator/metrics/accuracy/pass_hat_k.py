@@ -6,7 +6,7 @@ KS = (1, 2, 3, 5, 10)
 
 
 def pass_hat_k(successes: int, n: int, k: int) -> float | None:
-    """Probability that k answers drawn from a case's n answers without replacement all succeed: C(c, k) ÷ C(n, k).
+    """Return the probability that k of a case's n answers, drawn without replacement, all succeed: C(c, k) ÷ C(n, k).
 
     The unbiased estimate of the chance that k further answers all succeed; a run's pass^k is its mean over cases. With
     k = 1 it is the share of successes. Range 0 to 1, 1 is best; falls with k; undefined for k > n.

@@ -12,7 +12,7 @@ _OBJECT, _ARRAY, _NOT_A_NUMBER = ("object",), ("array",), ("not a number",)
 
 
 def tree_similarity(comparison: Comparison) -> float | None:
-    """1 − (tree edit distance) ÷ (nodes of truth + nodes of output), whatever the field rules say.
+    """Return 1 − (tree edit distance) ÷ (nodes of truth + nodes of output), whatever the field rules say.
 
     A node per object, array and scalar, labelled with its key (none for array items and the root) and its kind or
     value; inserting, deleting or relabelling a node costs 1. Members stand in the order of their keys, so key order
@@ -39,7 +39,7 @@ def tree_similarity(comparison: Comparison) -> float | None:
 
 
 def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
-    """The nodes of a JSON value: label and number of children."""
+    """Return the nodes of a JSON value: label and number of children."""
     found: list[tuple[Hashable, int]] = []
     waiting: list[tuple[Hashable, Any]] = [] if value is None else [(None, value)]
     while waiting:  # by hand, because a value may be nested deeper than calls may be

@@ -17,7 +17,7 @@ class ArrayLengths:
 
 
 def array_lengths(answers: CaseAnswers) -> dict[str, ArrayLengths]:
-    """Per array path: how often the commonest number of items was given ÷ number of answers; shortest and longest.
+    """Return by array path how often the commonest number of items was given ÷ number of answers; shortest and longest.
 
     An absent array has no items, as an empty one; arrays inside array items are pooled by path; an unparseable answer
     shares no length. Range of `stability` 1/N (0 if nothing was parsed) to 1, 1 is best; empty for fewer than two
@@ -48,7 +48,7 @@ def _summary(lengths: Counter[int], parsed: int, n: int) -> ArrayLengths:
 
 
 def array_length_stability(answers: CaseAnswers) -> float | None:
-    """Mean of `array_lengths(…).stability` over the arrays.
+    """Return the mean of `array_lengths(…).stability` over the arrays.
 
     Range 0 to 1, 1 is best; undefined for fewer than two answers, or where neither schema nor answers have an array.
 
@@ -62,5 +62,5 @@ def array_length_stability(answers: CaseAnswers) -> float | None:
 
 
 def mean_stability(arrays: Mapping[str, ArrayLengths]) -> float | None:
-    """The mean over arrays of how steady their lengths are; None of no arrays."""
+    """Return the mean over arrays of how steady their lengths are; None where there is no array."""
     return sum(one.stability for one in arrays.values()) / len(arrays) if arrays else None

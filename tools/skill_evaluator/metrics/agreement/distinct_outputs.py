@@ -4,7 +4,7 @@ from skill_evaluator.metrics.base import CaseAnswers
 
 
 def distinct_outputs(answers: CaseAnswers) -> float | None:
-    """Number of distinct parsed outputs among a case's answers; every unparseable answer counts as one of its own.
+    """Return the number of distinct outputs among a case's answers; every unparseable answer is one of its own.
 
     Range 1 to N, 1 is best; undefined for fewer than two answers.
 

@@ -7,7 +7,7 @@ from skill_evaluator.metrics.base import CaseAnswers
 
 
 def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
-    """Share of the modal value by leaf path: how often the commonest value was given ÷ number of answers.
+    """Return the share of the modal value by leaf path: how often the commonest value was given ÷ number of answers.
 
     Values are compared by canonical form (an array path by its multiset of values; tolerances do not apply), absent
     is a value too, an unparseable answer shares no value. Range 1/N (0 if nothing was parsed) to 1, 1 is best; empty
@@ -28,12 +28,12 @@ def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
 
 
 def _modal_count(counts: Counter[Forms], parsed: int) -> int:
-    """How often the commonest value was given by the parsed answers; absent is one."""
+    """Return how often the parsed answers gave the commonest value; absent is a value."""
     return max(parsed - counts.total(), max(counts.values(), default=0))
 
 
 def field_stability(answers: CaseAnswers) -> float | None:
-    """Mean of `field_stability_by_path` over the fields.
+    """Return the mean of `field_stability_by_path` over the fields.
 
     Range 0 to 1, 1 is best; undefined for fewer than two answers or without fields.
 

@@ -4,7 +4,7 @@ from skill_evaluator.metrics.base import CaseAnswers
 
 
 def pairwise_exact_match(answers: CaseAnswers) -> float | None:
-    """Share of the N(N−1)/2 pairs of a case's answers whose parsed outputs are equal JSON values.
+    """Return the share of the N(N−1)/2 pairs of a case's answers whose parsed outputs are equal JSON values.
 
     Range 0 to 1, 1 is best; unparseable answers agree with nothing; undefined for fewer than two answers.
 

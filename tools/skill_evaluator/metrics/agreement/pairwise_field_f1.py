@@ -20,10 +20,10 @@ _ONE = ord("1")
 
 
 def pairwise_field_f1(answers: CaseAnswers) -> float | None:
-    """Mean of `field_level_f1` over the N(N−1)/2 pairs of a case's answers, one taken as the truth of the other.
+    """Return the mean of `field_level_f1` over the N(N−1)/2 pairs of a case's answers.
 
-    Symmetric. Range 0 to 1, 1 is best; a pair with an unparseable answer scores 0; undefined for fewer than two
-    answers.
+    One of a pair is taken as the truth of the other; the result is symmetric. Range 0 to 1, 1 is best; a pair with an
+    unparseable answer scores 0; undefined for fewer than two answers.
 
     >>> from skill_evaluator.comparing.field_plan import FieldPlan
     >>> answers = CaseAnswers(FieldPlan())
@@ -45,7 +45,7 @@ def _share(matched: float, left: float, right: float) -> float:
 
 
 def _total_of_groups(outputs: list[Given]) -> float:
-    """What items whose partner depends on the pair add to the sum of F1 over all pairs."""
+    """Sum what items whose partner depends on the pair add to the sum of F1 over all pairs."""
     total = 0.0
     for place in dict.fromkeys(place for leaves, _ in outputs for place in leaves.groups):
         grouped = [(leaves.groups[place], leaves.weight, count) for leaves, count in outputs if place in leaves.groups]
@@ -81,7 +81,7 @@ class _Class:
 
 
 def _total_of_tokens(outputs: list[Given]) -> float:
-    """What leaves that have their place add to the sum of F1 over all pairs; 1 for every pair without leaves."""
+    """Sum what leaves that have their place add to the sum of F1 over all pairs; 1 for every pair without leaves."""
     classes: dict[float, _Class] = {}
     for leaves, count in outputs:
         classes.setdefault(leaves.weight, _Class()).add(leaves, count)
@@ -101,7 +101,7 @@ def _total_of_tokens(outputs: list[Given]) -> float:
 
 
 def _binary(counts: Mapping[Token, int]) -> Digits:
-    """Counts of tokens in binary, by weight: bit t of the digit p says whether 2^p is part of the count of token t."""
+    """Write counts of tokens in binary, by weight: bit t of digit p says whether 2^p is in the count of token t."""
     left: dict[float, list[tuple[int, int]]] = {}
     for token, count in counts.items():
         left.setdefault(token.weight, []).append((token.number, count))
@@ -121,7 +121,7 @@ def _digits(counts: list[tuple[int, int]], size: int) -> Iterator[int]:
 
 
 def _matched(left: Digits, right: Digits) -> float:
-    """Σ over tokens of weight · left count · right count: AND of each two digits, thousands of tokens at a time."""
+    """Sum over tokens of weight · left count · right count: AND of each two digits, thousands of tokens at a time."""
     return fsum(
         weight * sum([(one & other).bit_count() << (p + q) for p, one in enumerate(ours) for q, other in theirs])
         for weight, ours in left.items()
@@ -130,7 +130,7 @@ def _matched(left: Digits, right: Digits) -> float:
 
 
 def _matched_nearly(left: _Class, right: _Class) -> float:
-    """The same over leaves that are equal by closeness, but not the same token."""
+    """Sum the same over leaves that are equal by closeness, but not the same token."""
     return fsum(
         form.weight * count * times
         for slot, forms in left.near.items()

@@ -7,7 +7,7 @@ from skill_evaluator.metrics.base import CaseAnswers
 
 
 def tarr_at_n(answers: CaseAnswers) -> float | None:
-    """1 if the raw texts of all N answers are the same, else 0.
+    """Return 1 if the raw texts of all N answers are the same, else 0.
 
     Range {0, 1}, 1 is best; undefined for fewer than two answers.
 
@@ -21,7 +21,7 @@ def tarr_at_n(answers: CaseAnswers) -> float | None:
 
 
 def tara_at_n(answers: CaseAnswers) -> float | None:
-    """1 if all N answers were parsed to equal JSON values, else 0.
+    """Return 1 if all N answers were parsed to equal JSON values, else 0.
 
     Range {0, 1}, 1 is best; undefined for fewer than two answers.
 

@@ -1,9 +1,11 @@
-"""What a schema holds against an output, in a form that adds up over many outputs: paths of the plan, rules, messages.
+"""How an output breaks its contract, in forms that add up over many outputs.
 
-Also whether it holds nothing but keys it does not know against it.
+The errors of the schema by path, rule and message; whether they are extra keys only; and by which names the output
+calls things: a renamed key is one missing and one extra.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from skill_evaluator.comparing.field_plan import FieldPlan
@@ -22,7 +24,7 @@ class ContractError(NamedTuple):
 
 
 def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractError, ...]:
-    """The errors of a `jsonschema_rs` validator as `ContractError`s; one for each key where several are extra.
+    """Return the errors of a `jsonschema_rs` validator as `ContractError`s; one for each key where several are extra.
 
     >>> import jsonschema_rs
     >>> rows = {"items": {"properties": {"sum": {"type": "number"}}, "required": ["sum"]}}
@@ -39,7 +41,7 @@ def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractErr
 
 
 def only_extra_keys(errors: Sequence[Any]) -> bool:
-    """Whether the errors are all of keys the schema does not allow; of `anyOf` and `oneOf`, those of some branch."""
+    """Return whether all errors are of keys the schema does not allow; of `anyOf` and `oneOf`, in some branch."""
     return all(_extra_key(error) for error in errors)
 
 
@@ -59,3 +61,79 @@ def _places(error: Any) -> list[list[str | int]]:
 
 def _cut(message: str) -> str:
     return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class TopNames:
+    """The top-level keys of a schema: those it requires, those it names (None: it allows names by pattern)."""
+
+    required: frozenset[str] = frozenset()
+    named: frozenset[str] | None = None
+
+
+class NameDrift(NamedTuple):
+    """Top-level keys that an output lacks, and those the schema does not name."""
+
+    missing: frozenset[str] = frozenset()
+    extra: frozenset[str] = frozenset()
+
+
+NO_DRIFT = NameDrift()
+
+
+def name_drift(output: Any, names: TopNames) -> NameDrift:
+    """Return the required top-level keys that the output lacks, and its keys that the schema does not name.
+
+    An unnamed key counts, forbidden or not; a key whose value is null is there. Both empty is best, and all there is
+    for an output that is no object.
+
+    >>> drift = name_drift({"vendor": "A", "total": 9}, TopNames(frozenset({"shop"}), frozenset({"shop", "total"})))
+    >>> sorted(drift.missing), sorted(drift.extra)
+    (['shop'], ['vendor'])
+    """
+    if not isinstance(output, dict):
+        return NO_DRIFT
+    missing = names.required - output.keys()
+    extra = output.keys() - names.named if names.named is not None else frozenset()
+    return NameDrift(missing, frozenset(extra)) if missing or extra else NO_DRIFT
+
+
+def top_names(schema: Mapping[str, Any] | None) -> TopNames:
+    """Return the top-level keys of a schema, also through `$ref`, `allOf`, `anyOf`, `oneOf`, `if`, `then` and `else`.
+
+    >>> names = top_names({"properties": {"shop": {}, "total": {}}, "required": ["shop"]})
+    >>> sorted(names.required), sorted(names.named or ())
+    (['shop'], ['shop', 'total'])
+    """
+    required: set[str] = set()
+    named: set[str] = set()
+    by_pattern = False
+    for node, certain in _whole_value(schema, schema or {}, True, frozenset()):
+        named.update(node.get("properties", ()))
+        required.update(node.get("required", ()) if certain else ())
+        by_pattern |= "patternProperties" in node or isinstance(node.get("additionalProperties"), Mapping)
+    return TopNames(frozenset(required), frozenset(named) if named and not by_pattern else None)
+
+
+def _whole_value(
+    node: Any, root: Mapping[str, Any], certain: bool, seen: frozenset[str]
+) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    """Yield the schemas of the whole value, each with whether it must hold (False for one branch of several)."""
+    if not isinstance(node, Mapping):
+        return
+    yield node, certain
+    reference = node.get("$ref")
+    if reference is not None and reference not in seen:
+        yield from _whole_value(_target(reference, root), root, certain, seen | {reference})
+    for child in node.get("allOf", ()):
+        yield from _whole_value(child, root, certain, seen)
+    for child in (*node.get("anyOf", ()), *node.get("oneOf", ()), *(node.get(word) for word in ("if", "then", "else"))):
+        yield from _whole_value(child, root, False, seen)
+
+
+def _target(reference: str, root: Mapping[str, Any]) -> Any:
+    node: Any = root
+    for part in reference.removeprefix("#").strip("/").split("/"):
+        if part:
+            node = node.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(node, Mapping) else None
+    return node

@@ -1,8 +1,7 @@
-"""Which values the answers to one document gave to each field, and how often: what stability, α and profile count.
+"""Is a field always right, always wrong in the same way, or now this, now that?
 
-What is the matter with a field: always right, always wrong in the same way, or now this, now that?
-
-Stable-wrong wants a better prompt, flaky a clearer contract or more samples.
+Stable-wrong wants a better prompt, flaky a clearer contract or more samples. The values of a field by how often they
+were given are counted here, for the profile, stability and α.
 """
 
 from collections import Counter
@@ -16,7 +15,7 @@ FieldValues = Mapping[str, Counter[Hashable]]
 
 
 def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
-    """Per leaf path, how often each canonical value was given by the parsed answers; None stands for absent.
+    """Return by leaf path how often each canonical value was given by the parsed answers; None stands for absent.
 
     An array path counts the multiset of its values as one value. The paths are those of the schema and those seen.
 
@@ -45,7 +44,7 @@ Standing = Literal["stable_right", "stable_wrong", "stable", "flaky", "unscored"
 
 
 def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str, int] | None) -> dict[str, Standing]:
-    """The standing of every leaf path of one case, from its answers and their `field_values`.
+    """Return the standing of every leaf path of one case, from its answers and their `field_values`.
 
     - `unscored`: fewer than two answers, none of them parsed, or free text that does not count (no `threshold`);
     - `stable_right`: every answer was parsed, and right by the field's rule (an array path: all its leaves);
@@ -85,7 +84,7 @@ def _standing(same: bool, n: int, flawed: int | None) -> Standing:
 
 
 def flawed_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, int]:
-    """Per leaf path, in how many outputs a leaf of it is not right; outputs come with how often they were given.
+    """Return by leaf path in how many outputs a leaf of it is not right; outputs come with how often they were given.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan

@@ -1,8 +1,5 @@
-"""How well are the labels of a category told apart, the rare ones as much as the common?
-
-What became of each field: right, wrong, missing, extra; category confusion; how much of a free text agrees.
-
-Which fields do the answers fill, and which does the truth?
+"""What became of each field: right, wrong, missing or extra leaves, confused categories, agreement of texts, and how
+often answers and truth fill it.
 """
 
 import re
@@ -17,7 +14,7 @@ from skill_evaluator.text import canonical_json, normalise
 
 
 def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | None:
-    """Mean over labels of 2·TP ÷ (2·TP + FP + FN), from counts of (truth, output); None stands for no label.
+    """Return the mean over labels of 2·TP ÷ (2·TP + FP + FN), from counts of (truth, output); None stands for no label.
 
     The labels are those that occur in truth or output. «No label» is not one of them: a label missed is a false
     negative of that label, one invented a false positive. Range 0 to 1, 1 is best; undefined without labels.
@@ -80,7 +77,7 @@ _LIKE_JSON = re.compile(r'null|true|false|-?\d[\d.eE+-]*|["\[{].*', re.DOTALL)
 
 
 def per_field(rows: Iterable[ComparedLeaf]) -> FieldScores:
-    """Counts by leaf path; a field's accuracy is right ÷ n.
+    """Count by leaf path; a field's accuracy is right ÷ n.
 
     Free text adds token F1, ROUGE-L and, where declared, its embedding similarity per leaf (0 for a missing or extra
     one), a category (truth, output) pairs.
@@ -108,12 +105,12 @@ def per_field(rows: Iterable[ComparedLeaf]) -> FieldScores:
 
 
 def added(left: FieldCounts, right: FieldCounts, times: int = 1) -> FieldCounts:
-    """Element-wise sum, the right side so many times."""
+    """Add element by element, the right side so many times."""
     return FieldCounts(*(one + other * times for one, other in zip(left, right, strict=True)))
 
 
 def text_similarity(row: ComparedLeaf) -> float | None:
-    """How alike two free texts are by the similarity their field declares; None for any other leaf.
+    """Return how alike two free texts are by the similarity their field declares; None for any other leaf.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
@@ -137,7 +134,7 @@ def _overlap(row: ComparedLeaf) -> TextOverlap:
 
 
 def _label(value: object) -> str:
-    """The same for equal values and no others: text as it is compared, anything else, and text like it, as JSON.
+    """Name a value, equal ones alike: text as it is compared; anything else, and text that looks like it, as JSON.
 
     >>> [_label(value) for value in (" for  sale", None, "null", 5.0, "5")]
     ['for sale', 'null', '"null"', '5', '"5"']

@@ -4,13 +4,15 @@ A provider maps one `Request` to one `Completion`, or raises `ProviderError`. It
 by one policy for all. Values here are what the journal holds.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.config import Model
 
+CallKey = TypeVar("CallKey")
+Attempt = TypeVar("Attempt")
 StopReason = Literal["stop", "length", "refusal", "other"]
 FailureKind = Literal["provider_error", "refused", "truncated", "timeout", "no_credentials", "over_budget", "not_run"]
 
@@ -156,23 +158,12 @@ class ProviderKind:
     check: Callable[[Model], None] | None = None
 
 
-class Attempt(Protocol):
-    """What came of one attempt at a call."""
-
-    @property
-    def answered(self) -> bool:
-        """Whether the model said anything."""
-        ...
-
-
-CallKey = TypeVar("CallKey", bound=Hashable)
-SomeAttempt = TypeVar("SomeAttempt", bound=Attempt)
-
-
-def first_answers(attempts: Iterable[tuple[CallKey, SomeAttempt]]) -> dict[CallKey, SomeAttempt]:
+def first_answers(
+    attempts: Iterable[tuple[CallKey, Attempt]], is_answer: Callable[[Attempt], bool]
+) -> dict[CallKey, Attempt]:
     """Return what counts of several attempts at each call: its first answer, else its last error."""
-    kept: dict[CallKey, SomeAttempt] = {}
+    kept: dict[CallKey, Attempt] = {}
     for call, attempt in attempts:
-        if call not in kept or not kept[call].answered:
+        if call not in kept or not is_answer(kept[call]):
             kept[call] = attempt
     return kept

@@ -51,11 +51,6 @@ class _ReplayLine(FrozenModel):  # keys a journal adds (latency, attempts, …) 
     request_id: str | None = None
     error: _Error | str | None = None
 
-    @property
-    def answered(self) -> bool:
-        """Whether the line holds an answer."""
-        return self.text is not None
-
 
 def sampling(model: Model) -> Sampling:
     """Return no settings: the answers are what they were."""
@@ -81,7 +76,8 @@ class ReplayProvider:
     """Answers each call with its recorded line; a call without one fails with `not_recorded`."""
 
     def __init__(self, path: Path) -> None:
-        self._lines = first_answers(((line.case_id, line.replicate), line) for line in _read_answers(path))
+        lines = (((line.case_id, line.replicate), line) for line in _read_answers(path))
+        self._lines = first_answers(lines, lambda line: line.text is not None)
 
     async def complete(self, request: Request) -> Completion:
         """Return the recorded answer; raise ProviderError for a recorded failure or an absent line."""

@@ -166,13 +166,19 @@ def read_answers(folder: Path) -> Iterator[Replicate]:
 
 def outcomes(folder: Path) -> dict[Call, Replicate]:
     """Return the outcome of each call in a run folder: its first answer, else its last error."""
-    return first_answers((replicate.call, replicate) for replicate in read_answers(folder))
+    return _first_answers(read_answers(folder))
+
+
+def _first_answers(replicates: Iterable[Replicate]) -> dict[Call, Replicate]:
+    return first_answers(
+        ((replicate.call, replicate) for replicate in replicates), lambda replicate: replicate.answered
+    )
 
 
 def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:
     """Put the outcomes of a run's parts (shards, or repeated jobs) together: one outcome for each call planned."""
-    return first_answers(
-        (replicate.call, replicate)
+    return _first_answers(
+        replicate
         for manifest, replicates in parts
         for replicate in replicates
         if replicate.call.case_id in manifest.cases and 0 <= replicate.call.replicate < manifest.replicates

@@ -11,8 +11,7 @@ from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, Skipped
 from skill_evaluator.ci.platforms import github
 from skill_evaluator.ci.platforms.github import GitHub
 from skill_evaluator.display.safe_text import inert_output, print_command
-from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
-from skill_evaluator.reports.plan import plan_markdown, print_plan
+from skill_evaluator.reports.ci import outcome_markdown, plan_markdown, print_outcome, print_plan
 
 from tests.support.hostile import COMMANDS, EVERYTHING, FILE_NAME, outside_of_code, rows_of, runner_commands
 from tests.support.library import Library

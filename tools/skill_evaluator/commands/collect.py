@@ -31,7 +31,7 @@ from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.record import PARTIAL, Record, write_record
 from skill_evaluator.records.selection import Archive
-from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
+from skill_evaluator.reports.ci import outcome_markdown, print_outcome
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import schedule_calls

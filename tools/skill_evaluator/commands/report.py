@@ -13,7 +13,7 @@ from skill_evaluator.ci.platforms import PLATFORMS, Platform
 from skill_evaluator.commands.options import CONFIG, Config, Form, OnPlatform
 from skill_evaluator.errors import EXIT_OK, PlanError
 from skill_evaluator.library.config import load_settings
-from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
+from skill_evaluator.reports.ci import outcome_markdown, print_outcome
 from skill_evaluator.verdicts.rules import component_verdict, exit_code
 
 EXAMPLES = ("skill-evaluator report collected --platform github",)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, Skipped
-from skill_evaluator.reports.plan import plan_markdown, print_plan
+from skill_evaluator.reports.ci import plan_markdown, print_plan
 
 from tests.support.markdown import read_page
 from tests.support.odd_texts import HOSTILE

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
-from skill_evaluator.reports.outcome import outcome_markdown, print_outcome
+from skill_evaluator.reports.ci import outcome_markdown, print_outcome
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.results import ComparisonResult

@@ -1,0 +1,197 @@
+"""A plan of CI, and its outcome → text, Markdown or JSON: for a job's page, a comment on a pull request, or a terminal.
+
+Text from outside is never taken for mark-up, and a page has limits that keep the most important in it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rich.text import Text
+
+from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
+from skill_evaluator.ci.plan import Entry, Plan
+from skill_evaluator.display import number
+from skill_evaluator.display.safe_text import abridged, code_span, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.reports.comparison import MARKS, comparison_markdown
+from skill_evaluator.stats import total_or_none
+from skill_evaluator.text import counted
+from skill_evaluator.verdicts.rules import WORST_FIRST
+
+_PLAN_COLUMNS = ("component", "models", "jobs", "calls", "cost at most", "why")
+_RUN_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdict", "agreement", "calls", "cost", "")
+_MOST_PLANNED, _MOST_RUNS = 200, 300  # rows of one table of a page
+_MOST_NAMED = 10  # runs in one conclusion
+_LONGEST = 400  # characters of a message
+_NO_VERDICT, _NOT_MEASURED = "–", "not measured"
+_MEANINGS = {  # the worst first
+    "regressed": (MARKS["regressed"], "**regressed**, worse than the recorded version"),
+    _NOT_MEASURED: ("!", "**not measured** in full, so nothing is said"),
+    "inconclusive": (MARKS["inconclusive"], "**inconclusive**, a drop is neither shown nor ruled out"),
+    "incomparable": (MARKS["incomparable"], "**incomparable**, not measured as the recorded version was"),
+    "improved": (MARKS["improved"], "**improved**, better than the recorded version"),
+    "unchanged": (MARKS["unchanged"], "**unchanged**, a drop beyond what is tolerated is ruled out"),
+    _NO_VERDICT: (_NO_VERDICT, "no lower version is recorded to compare with"),
+}
+
+
+def print_plan(plan: Plan, form: Format) -> None:
+    """Print a plan to stdout."""
+    print_result(
+        form,
+        json=lambda: plan.model_dump(mode="json"),
+        markdown=lambda: plan_markdown(plan),
+        text=lambda: _plan_text(plan),
+    )
+
+
+def _plan_text(plan: Plan) -> Iterator[Sheet | Text]:
+    if plan.entries:
+        yield _chosen_sheet(plan, visible)
+    lines = [f"not run: {skipped.skill} on {', '.join(skipped.models)}: {skipped.reason}" for skipped in plan.skipped]
+    lines += [f"wrong: {fault.file}:{fault.line}: {fault.message}" for fault in plan.faults]
+    yield from (Text(visible(line), no_wrap=True) for line in (*lines, _total(plan)))
+
+
+def plan_markdown(plan: Plan) -> str:
+    """Return the page of a plan."""
+    lines = ["## Evaluation plan", "", f"{_total(plan)}.", ""]
+    if plan.reason:
+        lines += [f"Reason: {code_span(plan.reason)}", ""]
+    if plan.entries:
+        lines += _table(_chosen_sheet(plan, code_span), _MOST_PLANNED)
+    if plan.skipped:
+        rows = [
+            [Cell(skipped.skill, code=True), _names(skipped.models, code_span), Cell(skipped.reason, code=True)]
+            for skipped in plan.skipped
+        ]
+        lines += [
+            "### Not evaluated",
+            "",
+            *_table(Sheet(columns=("component", "models", "why"), rows=rows), _MOST_PLANNED),
+        ]
+    if plan.faults:
+        rows = [
+            [Cell(text, code=True) for text in (f"{fault.file}:{fault.line}", abridged(fault.message, _LONGEST))]
+            for fault in plan.faults
+        ]
+        lines += ["### Wrong, so not evaluated", "", *_table(Sheet(columns=("file", "what"), rows=rows), _MOST_PLANNED)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(sheet: Sheet, most: int) -> list[str]:
+    """Return a table as parts of a page, cut after `most` rows."""
+    shown = Sheet(columns=sheet.columns, rows=sheet.rows[:most], numbers=sheet.numbers)
+    more = len(sheet.rows) - most
+    return [markdown_table(shown), *([f"… and {more} more.", ""] if more > 0 else [])]
+
+
+def _names(models: Sequence[str], quote: Callable[[str], str]) -> Cell:
+    return Cell(", ".join(map(quote, models)))
+
+
+def _chosen_sheet(plan: Plan, quote: Callable[[str], str]) -> Sheet:
+    rows = []
+    for chosen in plan.chosen:
+        entries = [entry for entry in plan.entries if entry.skill == chosen.skill and entry.model_id in chosen.models]
+        size = map(Cell, (str(len(entries)), *_size(entries)))
+        names = (Cell(chosen.skill, code=True), _names(chosen.models, quote))
+        rows.append((*names, *size, Cell(chosen.reason, code=True)))
+    return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))
+
+
+def _total(plan: Plan) -> str:
+    untouched = f"; {counted(plan.untouched, 'component')} untouched" if plan.untouched else ""
+    if not plan.entries:
+        return f"Nothing to evaluate{untouched}"
+    dry = ", as a dry run (no call is made)" if plan.dry_run else ""
+    calls, cost = _size(plan.entries)
+    caps = [entry.max_cost_usd for entry in plan.entries if entry.max_cost_usd is not None]
+    cap = f", capped at ${sum(caps):,.2f}" if caps else ""
+    return f"{counted(len(plan.entries), 'job')}, {calls} calls, {cost} at most{cap}{dry}{untouched}"
+
+
+def _size(entries: Sequence[Entry]) -> tuple[str, str]:
+    """Return the number of calls and the most they can cost."""
+    cost = total_or_none(entry.cost_upper_usd for entry in entries)
+    return f"{sum(entry.calls for entry in entries):,}", "unknown cost" if cost is None else f"${cost:,.2f}"
+
+
+def print_outcome(outcome: Outcome, form: Format) -> None:
+    """Print an outcome to stdout."""
+    print_result(
+        form,
+        json=lambda: outcome.model_dump(mode="json"),
+        markdown=lambda: outcome_markdown(outcome),
+        text=lambda: [_run_sheet(outcome)],
+    )
+
+
+def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
+    """Return the page of an outcome; `published` is False when records did not reach their branch."""
+    lines = ["## Evaluation", "", *_conclusions(outcome), _summary(outcome), ""]
+    if not published:
+        lines += ["**Not every record reached its branch**; the job that collects them says why.", ""]
+    if outcome.reason:
+        lines += [f"Reason: {code_span(outcome.reason)}", ""]
+    if outcome.runs:
+        lines += _table(_run_sheet(outcome), _MOST_RUNS)
+    worst_first = sorted(outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict))  # a page is cut below
+    lines += [page for result in worst_first for page in ("", comparison_markdown(result))]
+    return "\n".join(lines) + "\n"
+
+
+def _conclusions(outcome: Outcome) -> list[str]:
+    """Return a line for each verdict, the worst first, with the runs it is on."""
+    by_verdict: dict[str, list[RunOutcome]] = {}
+    for run in outcome.runs:
+        verdict = (outcome.verdict_on(run) or _NO_VERDICT) if run.status == "complete" else _NOT_MEASURED
+        by_verdict.setdefault(verdict, []).append(run)
+    lines = []
+    for verdict, (mark, meaning) in _MEANINGS.items():
+        runs = by_verdict.get(verdict, [])
+        names = [f"{code_span(run.skill)} on {code_span(run.model_id)}" for run in runs[:_MOST_NAMED]]
+        more = [f"{len(runs) - _MOST_NAMED} more"] if len(runs) > _MOST_NAMED else []
+        lines += [f"- {mark} {meaning}: {', '.join([*names, *more])}"] if runs else []
+    return [*lines, ""] if lines else []
+
+
+def _summary(outcome: Outcome) -> str:
+    if not outcome.runs:
+        return "Nothing was to be evaluated."
+    counts = {
+        status: sum(run.status == status for run in outcome.runs)
+        for status in ("complete", "incomplete", "missing", "skipped")
+    }
+    parts = [f"{count} {status}" for status, count in counts.items() if count]
+    planned, scored = sum(run.planned for run in outcome.runs), sum(run.scored for run in outcome.runs)
+    failed = sum(sum(run.failed.values()) for run in outcome.runs)
+    calls = f"{planned:,} calls planned: {scored:,} scored, {failed:,} failed, {planned - scored - failed:,} not run"
+    return f"{counted(len(outcome.runs), 'run')} ({', '.join(parts)}); {calls}."
+
+
+def _run_sheet(outcome: Outcome) -> Sheet:
+    return Sheet(columns=_RUN_COLUMNS, rows=[_run_cells(outcome, run) for run in outcome.runs])
+
+
+def _run_cells(outcome: Outcome, run: RunOutcome) -> tuple[Cell, ...]:
+    figures = run.figures
+    words = [] if run.status == "complete" else [run.status.upper()]
+    words.append(", ".join(f"{count} {kind}" for kind, count in run.failed.items()))
+    remark = "; ".join(filter(None, [*words, abridged(run.reason, _LONGEST)]))
+    return (
+        Cell(run.skill, code=True),
+        Cell(run.model_id, code=True),
+        Cell(figures.skill_version, code=True) if figures else Cell("–"),
+        Cell(run.primary_metric, code=True) if run.primary_metric else Cell("–"),
+        Cell(_with_interval(figures) if figures else "–"),
+        Cell(outcome.verdict_on(run) or _NO_VERDICT),
+        Cell(number(figures.reproducibility if figures else None)),
+        Cell(f"{run.scored}/{run.planned}"),
+        Cell("–" if run.cost_usd is None else f"${run.cost_usd:,.4f}"),
+        Cell(remark, code=bool(remark)),
+    )
+
+
+def _with_interval(figures: Figures) -> str:
+    interval = f" ({number(figures.ci95[0])} to {number(figures.ci95[1])})" if figures.ci95 else ""
+    return number(figures.accuracy) + interval

@@ -1,6 +1,6 @@
 """`skill-evaluator collect`: the artifacts of a plan's jobs → one record per component and model, and outcome.json.
 
-Makes no call and touches no leaderboard: `publish` does. Scores the answers themselves, so that shards become one run.
+It makes no call and touches no leaderboard. It scores the answers themselves, so that shards become one run.
 """
 
 from collections.abc import Sequence
@@ -72,14 +72,14 @@ def collect(options: CollectOptions) -> int:
     if not options.artifacts.is_dir():
         raise PlanError(f"{options.artifacts} is not a folder; give the one the jobs' artifacts were brought to")
     configuration = read_configuration(options.config)
-    made = [_run(gathered, configuration, options) for gathered in gather(plan, options.artifacts)]
+    scored = [_score_run(gathered, configuration, options) for gathered in gather(plan, options.artifacts)]
     outcome = Outcome(
         invocation=plan.invocation,
         head=plan.head,
         reason=plan.reason,
         dry_run=plan.dry_run,
-        runs=[run for run, _ in made],
-        verdicts=_verdicts([record for _, record in made if record is not None], configuration.settings, options),
+        runs=[run for run, _ in scored],
+        verdicts=_verdicts([record for _, record in scored if record is not None], configuration.settings, options),
     )
     replace_text(options.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
     print_outcome(outcome, options.format)
@@ -89,26 +89,26 @@ def collect(options: CollectOptions) -> int:
 
 
 def _verdicts(records: Sequence[Record], settings: Settings, options: CollectOptions) -> list[ComparisonResult]:
-    """By component, whether the complete runs are worse than what is recorded, here or on a branch of records."""
+    """Judge the complete runs of each component against what is recorded, here or on a branch of records."""
     by_skill: dict[str, list[Record]] = {}
     for record in records:
         if record.complete:
             by_skill.setdefault(record.skill, []).append(record)
     repository = Repository(options.components) if options.recorded else None
-    found = []
-    for skill, of_skill in by_skill.items():
+    verdicts = []
+    for skill, complete in by_skill.items():
         component = load_component(options.components, skill)
         archive = Archive(component, repository, options.recorded)
-        found.append(verdict_on(of_skill, component, archive, settings, options.config))
-    return [one for one in found if one is not None]
+        verdicts.append(verdict_on(complete, component, archive, settings, options.config))
+    return [verdict for verdict in verdicts if verdict is not None]
 
 
-def _run(
+def _score_run(
     gathered: GatheredRun, configuration: Configuration, options: CollectOptions
 ) -> tuple[RunOutcome, Record | None]:
     """Score what arrived of one run and write its record, unless nothing was scored."""
     if gathered.manifest is None:
-        return _nothing(gathered, "skipped" if gathered.skipped else "missing"), None
+        return _unscored_run(gathered, "skipped" if gathered.skipped else "missing"), None
     scenario = gathered.manifest.scenario
     component = apply_scenario(load_component(options.components, gathered.skill), options.config, scenario)
     model = next((model for model in configuration.models if model.id == gathered.model_id), None)
@@ -116,8 +116,10 @@ def _run(
         raise PlanError(f"model '{gathered.model_id}' is not in models.yaml any more; check out the plan's commit")
     record = _record(gathered, gathered.manifest, component, model, configuration, options)
     if record.scored == 0 and not record.complete:
-        return _nothing(gathered, "missing", record.failures), None
+        return _unscored_run(gathered, "missing", record.failures), None
     write_record(options.out / RECORDS / component.name / f"{record.run_id}.json", record)
+    accuracy = record.accuracy[record.primary_metric]
+    agreement = record.reproducibility.get("pairwise_exact_match")
     outcome = RunOutcome(
         skill=gathered.skill,
         model_id=gathered.model_id,
@@ -128,13 +130,18 @@ def _run(
         failed={kind: count for kind, count in record.failures.items() if kind != "not_run"},
         run_id=record.run_id,
         primary_metric=record.primary_metric,
-        figures=_figures(record),
+        figures=Figures(
+            skill_version=record.skill_version,
+            accuracy=accuracy.strict_mean,
+            ci95=accuracy.ci95,
+            reproducibility=agreement.strict_mean if agreement else None,
+        ),
         cost_usd=record.cost_usd,
     )
     return outcome, record
 
 
-def _nothing(gathered: GatheredRun, status: Status, failures: dict[str, int] | None = None) -> RunOutcome:
+def _unscored_run(gathered: GatheredRun, status: Status, failures: dict[str, int] | None = None) -> RunOutcome:
     return RunOutcome(
         skill=gathered.skill,
         model_id=gathered.model_id,
@@ -172,20 +179,7 @@ def _record(
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = None if whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorer.scorecard(), stopped=stopped)
-    return record if record.complete else _apart(record)
-
-
-def _apart(record: Record) -> Record:
-    """An incomplete record has an id of its own: the run may yet be completed, and recorded under the first."""
+    if record.complete:
+        return record
+    # an id of its own: the run may yet be completed, and recorded under the first
     return record.model_copy(update={"run_id": f"{record.run_id}{PARTIAL}{record.scored}"})
-
-
-def _figures(row: Record) -> Figures:
-    accuracy = row.accuracy[row.primary_metric]
-    agreement = row.reproducibility.get("pairwise_exact_match")
-    return Figures(
-        skill_version=row.skill_version,
-        accuracy=accuracy.strict_mean,
-        ci95=accuracy.ci95,
-        reproducibility=agreement.strict_mean if agreement else None,
-    )

@@ -5,7 +5,7 @@
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, get_args
@@ -15,7 +15,7 @@ import typer
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Form, OnlyModels
 from skill_evaluator.errors import EXIT_OK, ConfigError, LeaderboardError
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Settings, VerdictName, load_settings
+from skill_evaluator.library.config import VerdictName, load_settings
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.selection import (
     choose,
@@ -28,7 +28,7 @@ from skill_evaluator.records.selection import (
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.reports.sensitivity import print_calibration
 from skill_evaluator.text import nearest
-from skill_evaluator.verdicts.calibration import calibrate as measured
+from skill_evaluator.verdicts.calibration import calibrate
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.rules import exit_code, rules_for
@@ -76,7 +76,7 @@ class CompareOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chosen:
-    """The records of each model, and the models that have nothing to judge, with why."""
+    """The records to compare, one pair a model, and the models that have nothing to judge, with the reason."""
 
     pairs: tuple[Pair, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -90,9 +90,9 @@ def compare(options: CompareOptions) -> int:
     if options.calibrate is not None:
         return _calibrate(options, options.calibrate)
     settings = load_settings(options.config)
-    fail_on = _fail_on(options, settings)
+    fail_on = _read_fail_on(options.fail_on) or settings.policy.fail_on
     component = None if options.skill is None else load_component(options.components, options.skill)
-    chosen = _chosen(options, component)
+    chosen = _choose_records(options, component)
     first = chosen.pairs[0].candidate
     rules = rules_for(settings, options.config, first)
     result = compare_records(first.skill, chosen.pairs, rules, left_out=chosen.left_out)
@@ -100,18 +100,18 @@ def compare(options: CompareOptions) -> int:
     return exit_code(result.verdict, fail_on)
 
 
-def _fail_on(options: CompareOptions, settings: Settings) -> tuple[str, ...]:
-    names = [name.strip() for part in options.fail_on for name in part.split(",") if name.strip()]
+def _read_fail_on(given: Sequence[str]) -> tuple[str, ...]:
+    """Read the verdicts named by `--fail-on`; raise ConfigError for an unknown one."""
+    names = [name.strip() for part in given for name in part.split(",") if name.strip()]
     for name in names:
         if name not in get_args(VerdictName):
             raise ConfigError(f"unknown verdict '{name}' for --fail-on {nearest(name, get_args(VerdictName))}")
-    return tuple(names) or settings.policy.fail_on
+    return tuple(names)
 
 
-def _chosen(options: CompareOptions, component: Component | None) -> _Chosen:
-    """The records to compare, one pair a model; raises LeaderboardError when there is nothing to judge."""
-    files = {name: _file(name) for name in (options.candidate, options.baseline)}
-    candidate, baseline = files[options.candidate], files[options.baseline]
+def _choose_records(options: CompareOptions, component: Component | None) -> _Chosen:
+    """Choose the records to compare, one pair a model; raise LeaderboardError when there is nothing to judge."""
+    candidate, baseline = _read_file(options.candidate), _read_file(options.baseline)
     if candidate is not None and baseline is not None:
         return _Chosen(pairs=(Pair(baseline=baseline, candidate=candidate),))
     if component is None:
@@ -127,17 +127,17 @@ def _chosen(options: CompareOptions, component: Component | None) -> _Chosen:
     )
     pairs = [
         Pair(
-            baseline=baseline or (None if one.baseline is None else load_record(one.baseline, component.records_dir)),
-            candidate=candidate or load_record(one.candidate, component.records_dir),
-            absent=one.absent,
+            baseline=baseline or (load_record(choice.baseline, component.records_dir) if choice.baseline else None),
+            candidate=candidate or load_record(choice.candidate, component.records_dir),
+            absent=choice.absent,
         )
-        for one in chosen.choices
+        for choice in chosen.choices
     ]
     return _Chosen(pairs=tuple(pairs), left_out=chosen.left_out)
 
 
-def _file(named: str | None) -> Record | None:
-    """The record, if a file was named."""
+def _read_file(named: str | None) -> Record | None:
+    """Read the record if a file is named."""
     if named is None or not (named.endswith(".json") or Path(named).is_file()):
         return None
     return read_record(Path(named))
@@ -148,42 +148,43 @@ _QUIET_S = 5.0
 
 
 def _calibrate(options: CompareOptions, run: str) -> int:
-    """Deal the run's replicates into halves, judge them many times, print how often the gate was right."""
+    """Print how often the gate is right when the run's replicates are dealt into halves at random, many times."""
     settings = load_settings(options.config)
-    record = _record(options, run)
+    record = _find_record(options, run)
     rules = replace(rules_for(settings, options.config, record), waivers=[])
-    print_calibration(measured(record, rules, TIMES, settings.seed, _Progress()), options.format)
+    print_calibration(calibrate(record, rules, TIMES, settings.seed, _Progress()), options.format)
     return EXIT_OK
 
 
-def _record(options: CompareOptions, run: str) -> Record:
-    """The run that is named; raises LeaderboardError when it is not one."""
-    if run.endswith(".json") or Path(run).is_file():
-        return read_record(Path(run))
+def _find_record(options: CompareOptions, run: str) -> Record:
+    """Find the record of one run by its file, id or version; raise LeaderboardError."""
+    record = _read_file(run)
+    if record is not None:
+        return record
     if options.skill is None:
         raise LeaderboardError("name the component of the run to calibrate by, or the file of its record")
     component = load_component(options.components, options.skill)
     recorded = read_entries(component.leaderboard_path)
-    entries = [one for one in recorded if not options.models or one.model_id in options.models]
+    entries = [entry for entry in recorded if not options.models or entry.model_id in options.models]
     if not entries:
         of = f" of {', '.join(options.models)}" if recorded else ""
         raise LeaderboardError(f"{component.leaderboard_path} holds no run{of} yet; evaluate '{component.name}' first")
-    named = [one for one in entries if one.run_id == run or (one.version == run and one.complete)]
-    models = sorted({one.model_id for one in named})
+    named = [entry for entry in entries if entry.run_id == run or (entry.version == run and entry.complete)]
+    models = sorted({entry.model_id for entry in named})
     if len(models) > 1:
         raise LeaderboardError(f"version '{run}' was run on {', '.join(models)}; name one with --model")
-    fitting = [one for one in entries if one.model_id in models] or entries
+    fitting = [entry for entry in entries if entry.model_id in models] or entries
     return load_record(choose_candidate(fitting, run), component.records_dir)
 
 
 class _Progress:
-    """A line on stderr now and then, if it takes long."""
+    """Prints a line on stderr now and then, if it takes long."""
 
     def __init__(self) -> None:
-        self._said = time.monotonic()
+        self._printed = time.monotonic()
 
     def __call__(self, done: int, of: int) -> None:
         now = time.monotonic()
-        if now - self._said >= _QUIET_S:
-            self._said = now
+        if now - self._printed >= _QUIET_S:
+            self._printed = now
             print(f"calibrating: {done:,} of {of:,} comparisons", file=sys.stderr, flush=True)

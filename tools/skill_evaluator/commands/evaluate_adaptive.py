@@ -1,4 +1,4 @@
-"""`evaluate --adaptive`: what a run is compared with while it is made, and what a look at it says."""
+"""`evaluate --adaptive`: the lower version that a run is compared with while its calls are made."""
 
 import sys
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from skill_evaluator.verdicts.rules import VerdictRules, rules_for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookout:
-    """Looks at one run between its replicates. `shares`: by replicates asked, that look's part of the error."""
+    """Looks at one run between its replicates. `shares`: by replicates asked, the part of the error of that look."""
 
     run: Run
     scorer: Scorer
@@ -27,7 +27,7 @@ class Lookout:
     shares: dict[int, float]
 
     def is_settled(self, after: int) -> bool:
-        """Whether the verdict is settled by this many replicates; no call of the run may be in flight."""
+        """Return whether this many replicates settle the verdict; no call of the run may be in flight."""
         from skill_evaluator.verdicts.adaptive import settled_between
 
         pair = Pair(baseline=self.baseline, candidate=_so_far(self.run, self.scorer, self.inputs, after))
@@ -35,16 +35,25 @@ class Lookout:
 
 
 def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptions, models: int) -> Lookout | None:
-    """Whoever looks at an adaptive run that can be compared; None for another, which says on stderr why it cannot."""
+    """Return who looks at an adaptive run; None, with a line on stderr, for one that cannot be compared."""
     if not run.manifest.adaptive:
         return None
     from skill_evaluator.verdicts.adaptive import looks_of
 
     archive = Archive(inputs.component)
-    before = next_lower(archive.entries, _entry(run))
-    baseline = None if before is None else archive.record(before)
+    manifest = run.manifest
+    entry = RecordedRun(
+        run_id=manifest.run_id,
+        version=manifest.skill_version,
+        model_id=manifest.model_id,
+        scenario=manifest.scenario,
+        complete=False,
+        timestamp=manifest.created,
+    )
+    lower = next_lower(archive.entries, entry)
+    baseline = None if lower is None else archive.record(lower)
     candidate = _so_far(run, scorer, inputs, run.manifest.replicates)
-    reason = next(_obstacles(baseline, candidate, inputs), None)
+    reason = next(_find_obstacles(baseline, candidate, inputs), None)
     if reason is not None or baseline is None:
         print(f"{run.model.id}: --adaptive saves nothing, all replicates are asked: {reason}", file=sys.stderr)
         return None
@@ -59,8 +68,8 @@ def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptio
     )
 
 
-def _obstacles(baseline: Record | None, candidate: Record, inputs: Inputs) -> Iterator[str]:
-    """Why no number of replicates would settle a verdict."""
+def _find_obstacles(baseline: Record | None, candidate: Record, inputs: Inputs) -> Iterator[str]:
+    """Yield the reasons why no number of replicates would settle a verdict."""
     if baseline is None:
         yield "there is no complete record of a lower version to compare with"
         return
@@ -72,19 +81,7 @@ def _obstacles(baseline: Record | None, candidate: Record, inputs: Inputs) -> It
         yield "no case is the same in both"
 
 
-def _entry(run: Run) -> RecordedRun:
-    manifest = run.manifest
-    return RecordedRun(
-        run_id=manifest.run_id,
-        version=manifest.skill_version,
-        model_id=manifest.model_id,
-        scenario=manifest.scenario,
-        complete=False,
-        timestamp=manifest.created,
-    )
-
-
 def _so_far(run: Run, scorer: Scorer, inputs: Inputs, replicates: int) -> Record:
-    """What the record would be if no more than these replicates were asked."""
+    """Return what the record would be if no more than these replicates were asked."""
     recorder = Recorder(component=inputs.component, settings=inputs.settings, kinds=inputs.kinds)
     return recorder.record(run.model, run.manifest, scorer.scorecard(replicates))

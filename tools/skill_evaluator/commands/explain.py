@@ -55,18 +55,18 @@ class ExplainOptions:
 
 def explain(options: ExplainOptions) -> int:
     """Show where a saved answer is right and wrong, field by field, and why; or one field over all answers."""
-    folder = _run_folder(options.run, options.components)
+    folder = _find_run(options.run, options.components)
     manifest = read_component_manifest(folder)
-    _check(options, manifest)
+    _refuse_unknown(options, manifest)
     component = load_component(options.components, manifest.skill)
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
-    _say_what_changed(manifest, component, cases, options.config)
+    _warn_of_changes(manifest, component, cases, options.config)
     wanted = [options.case] if options.case is not None else list(manifest.cases)
     gone = [case_id for case_id in wanted if case_id not in cases]
     if gone:
         raise RunError(f"{folder} cannot be explained: case '{gone[0]}' is no longer among the fixtures")
     journal = outcomes(folder)
-    answered = [(cases[name], _answers(cases[name], manifest, component, journal)) for name in wanted]
+    answered = [(cases[name], _read_answers(cases[name], manifest, component, journal)) for name in wanted]
     if options.field is not None:
         view = field_view(component, answered, _INDEX.sub("[]", options.field))
         print_field(view, manifest, options.format, full=options.full)
@@ -77,21 +77,19 @@ def explain(options: ExplainOptions) -> int:
     return EXIT_OK
 
 
-def _run_folder(run: str, components: Path) -> Path:
-    """A run folder by its path, or by its id in the results of any component."""
-    if Path(run, MANIFEST).is_file():
-        return Path(run)
+def _find_run(run: str, components: Path) -> Path:
+    """Find a run folder by its path, or by its id in the results of any component; raise RunError."""
     if Path(run).exists():
         return Path(run)  # what it lacks is said where it is read
-    found = {path.parent.name: path.parent for path in components.glob(f"*/evals/results/*/{MANIFEST}")}
-    if run in found:
-        return found[run]
-    newest = sorted(found)[-_RUNS_NAMED:]
+    folders = {path.parent.name: path.parent for path in components.glob(f"*/evals/results/*/{MANIFEST}")}
+    if run in folders:
+        return folders[run]
+    newest = sorted(folders)[-_RUNS_NAMED:]
     raise RunError(f"no run folder '{run}', and no run of that id below {components} {nearest(run, newest)}")
 
 
-def _check(options: ExplainOptions, manifest: Manifest) -> None:
-    """What the command line names must be in the run."""
+def _refuse_unknown(options: ExplainOptions, manifest: Manifest) -> None:
+    """Raise RunError unless the run has what the options name."""
     if options.case is not None and options.case not in manifest.cases:
         raise RunError(f"unknown case '{options.case}' in {manifest.run_id} {nearest(options.case, manifest.cases)}")
     if options.field is None and options.case is None:
@@ -106,19 +104,21 @@ def _check(options: ExplainOptions, manifest: Manifest) -> None:
         raise RunError(f"no replicate {options.replicate} in {manifest.run_id}: they are numbered 0 to {last}")
 
 
-def _say_what_changed(manifest: Manifest, component: Component, cases: Mapping[str, Case], config: Path) -> None:
+def _warn_of_changes(manifest: Manifest, component: Component, cases: Mapping[str, Case], config: Path) -> None:
     """Warn of what shaped the answers and is different now; the model may have left models.yaml since."""
     models = {model.id: model for model in load_models(config)} if (config / "models.yaml").exists() else {}
     model = models.get(manifest.model_id)
     now = {name: digest for name, digest in component.digests.items() if name in ("prompt", "schema")}
     digests = {**manifest.digests, **(input_digests(component, model) if model else now)}
-    known = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
-    changed = manifest.differences(manifest.model_copy(update={"cases": known, "digests": digests}))
+    present = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
+    changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
     if changed:
         print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)
 
 
-def _answers(case: Case, manifest: Manifest, component: Component, journal: Mapping[Call, Replicate]) -> list[Answer]:
+def _read_answers(
+    case: Case, manifest: Manifest, component: Component, journal: Mapping[Call, Replicate]
+) -> list[Answer]:
     return [
         read_answer(index, journal.get(Call(case.id, index)), component.output, case.options)
         for index in range(manifest.asked)
@@ -126,7 +126,7 @@ def _answers(case: Case, manifest: Manifest, component: Component, journal: Mapp
 
 
 def _first_scored(answers: Sequence[Answer]) -> int:
-    """The first replicate that was scored, else the first that says anything, else the first."""
+    """Return the index of the first replicate that was scored, else of the first that says anything, else 0."""
     scored = (answer.index for answer in answers if answer.outcome == SCORED)
     spoken = (answer.index for answer in answers if answer.text is not None)
     return next(scored, next(spoken, 0))

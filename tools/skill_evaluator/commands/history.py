@@ -58,9 +58,9 @@ def history(options: HistoryOptions) -> int:
         for model_id, versions in sorted(chosen.items())
     }
     newest = max((records[-1] for records in by_model.values()), key=lambda record: record.timestamp)
-    found = history_of(component.name, by_model, rules_for(settings, options.config, newest))
+    judged = history_of(component.name, by_model, rules_for(settings, options.config, newest))
     if options.format == "junit":
-        print_junit(found)
+        print_junit(judged)
     else:
-        print_history(found, options.format)
+        print_history(judged, options.format)
     return EXIT_OK

@@ -42,14 +42,14 @@ def init(options: InitOptions) -> int:
     """Lay out configuration, workflows and an example component in a repository; overwrites nothing."""
     if not is_component_name(options.name):
         raise ComponentError(f"--name '{options.name}' cannot be a component's (letters, digits, '.', '_', '-')")
-    branch = _branch(options.folder)
-    there = _example_there(options)
+    branch = _find_branch(options.folder)
+    there = _find_example(options)
     files = library_files(branch) | ({} if there else example_files(options.name))
     ignore = options.folder / ".gitignore"
-    missing = _not_ignored(ignore)
+    missing = _missing_lines(ignore)
     _refuse_unwritable(options.folder / place for place in (*files, ".gitignore"))
     for place, text in files.items():
-        print(_laid_out(options.folder / place, place, text))
+        print(_lay_out(options.folder / place, place, text))
     if there:
         print(f"kept     {there} (so no example is laid out)")
     if missing:
@@ -60,8 +60,8 @@ def init(options: InitOptions) -> int:
     return EXIT_OK
 
 
-def _branch(folder: Path) -> str:
-    """The branch to evaluate; raises ConfigError below the root of a repository, where no workflow would be seen."""
+def _find_branch(folder: Path) -> str:
+    """Return the branch to evaluate; raise ConfigError below the root of a repository, where GitHub sees no workflow."""
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     if not existing.is_dir():
         raise ConfigError(f"{existing} is not a folder")
@@ -77,14 +77,14 @@ def _branch(folder: Path) -> str:
     return repository.main_branch()
 
 
-def _example_there(options: InitOptions) -> str | None:
-    """What there is of the example's name already: then none is written, lest a component be mixed of two."""
+def _find_example(options: InitOptions) -> str | None:
+    """Return what there is of the example's name already: none is written then, lest a component be mixed of two."""
     places = (f"components/{options.name}", f"fixtures/{options.name}")
     return next((place for place in places if (options.folder / place).exists()), None)
 
 
-def _not_ignored(path: Path) -> list[str]:
-    """The lines that .gitignore lacks, under a heading, on lines of their own."""
+def _missing_lines(path: Path) -> list[str]:
+    """Return the lines that .gitignore lacks, under a heading, on lines of their own."""
     text = read_text(path) if path.exists() else ""
     lines = [line for line in IGNORED if line not in text.splitlines()]
     heading = "" if text.endswith("\n") or not text else "\n"
@@ -103,8 +103,8 @@ def _refuse_unwritable(paths: Iterable[Path]) -> None:
             raise ConfigError(f"cannot write into {above}: no permission")
 
 
-def _laid_out(path: Path, place: str, text: str) -> str:
-    """Write a file unless it is there; returns what to say of it."""
+def _lay_out(path: Path, place: str, text: str) -> str:
+    """Write a file unless it is there; return the line that says which."""
     if path.is_symlink() or path.exists():
         same = path.exists() and path.read_bytes() == text.encode()
         return f"kept     {place}" + ("" if same else " (another than this version's)")

@@ -45,26 +45,26 @@ class LintOptions:
 
 def lint(options: LintOptions) -> int:
     """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
-    names = tuple(dict.fromkeys(options.names or _all_names(options.components)))
-    folder, past = _past(options, names)
-    problems = {name: _problems(name, options, folder, past) for name in names}
+    names = tuple(dict.fromkeys(options.names or _find_components(options.components)))
+    folder, past = _read_past(options, names)
+    problems = {name: _check_history(name, options, folder, past) for name in names}
     linted = [
-        lint_component(options.components, name, options.fixtures, [_shown(problem) for problem in problems[name]])
+        lint_component(options.components, name, options.fixtures, [_line(problem) for problem in problems[name]])
         for name in names
     ]
     print_linted(linted, options.format)
     if options.platform:
         _mark(options.platform, folder, linted, problems)
-    count = sum(len(one.problems) for one in linted)
+    count = sum(len(component.problems) for component in linted)
     if not count:
         return EXIT_OK
-    bad = sum(bool(one.problems) for one in linted)
+    bad = sum(bool(component.problems) for component in linted)
     print(f"error: {counted(count, 'problem')} in {bad} of {counted(len(linted), 'component')}", file=sys.stderr)
     return EXIT_USER_ERROR
 
 
-def _past(options: LintOptions, names: Sequence[str]) -> tuple[str, Past | None]:
-    """How the folder of the components is called in problems, and what was in it at the base, if that is known."""
+def _read_past(options: LintOptions, names: Sequence[str]) -> tuple[str, Past | None]:
+    """Return how problems call the folder of the components, and what was in it at the base, if that can be read."""
     if options.base is None:
         return options.components.as_posix(), None
     repository = Repository(options.components)
@@ -80,8 +80,8 @@ def _past(options: LintOptions, names: Sequence[str]) -> tuple[str, Past | None]
     return folder, past_at(repository, commit, folder, names)
 
 
-def _problems(name: str, options: LintOptions, folder: str, past: Past | None) -> list[Problem]:
-    """What is wrong with a component's history: version, leaderboard, records."""
+def _check_history(name: str, options: LintOptions, folder: str, past: Past | None) -> list[Problem]:
+    """Return what is wrong with a component's history: version, leaderboard, records."""
     try:
         return problems_of(options.components, name, folder, past)
     except SkillEvaluatorError as problem:
@@ -89,22 +89,22 @@ def _problems(name: str, options: LintOptions, folder: str, past: Past | None) -
 
 
 def _mark(platform: str, folder: str, linted: Sequence[Linted], problems: Mapping[str, Sequence[Problem]]) -> None:
-    """Mark every problem where it is: one without a place of its own at the component's prompt."""
-    for one in linted:
-        placed = {_shown(problem): problem for problem in problems[one.name]}
-        for words in one.problems:
-            problem = placed.get(words)
-            place = (within(folder, f"{one.name}/prompt.md"), 1) if problem is None else (problem.file, problem.line)
-            PLATFORMS[platform].annotate("error", words if problem is None else problem.message, *place)
+    """Mark every problem where it is; one without a place of its own is marked at the component's prompt."""
+    for component in linted:
+        placed = {_line(problem): problem for problem in problems[component.name]}
+        for line in component.problems:
+            prompt = Problem(file=within(folder, f"{component.name}/prompt.md"), line=1, message=line)
+            problem = placed.get(line, prompt)
+            PLATFORMS[platform].annotate("error", problem.message, problem.file, problem.line)
 
 
-def _shown(problem: Problem) -> str:
-    """A problem as one line, its place in it once."""
+def _line(problem: Problem) -> str:
+    """Write a problem as one line, with its place in it once."""
     return problem.message if problem.file in problem.message else f"{problem.file}:{problem.line}: {problem.message}"
 
 
-def _all_names(folder: Path) -> list[str]:
-    """Every folder that is a component, or was meant to be one."""
+def _find_components(folder: Path) -> list[str]:
+    """Return the name of every folder that is a component, or was meant to be one; raise ComponentError."""
     if not folder.is_dir():
         raise ComponentError(f"{folder} is not a folder; name the components with --components DIR")
     marks = ("prompt.md", "schema.json", "leaderboard.json", "evals")

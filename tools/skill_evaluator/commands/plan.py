@@ -1,8 +1,6 @@
 """`skill-evaluator plan`: what a push (or a person) asks to be evaluated, cut into jobs, with the reasons and the cost.
 
-Makes no call and needs no key. Writes plan.json, by which the jobs and `collect` go.
-
-`skill-evaluator plan --detect DROP`: the cases and replicates that would show a drop, and their cost; no call.
+It makes no call and needs no key. Jobs and `collect` go by the plan.json it writes; `--detect` plans a size instead.
 """
 
 import datetime
@@ -101,8 +99,8 @@ class PlanOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """What is to be evaluated before it is looked into, what is not, and what is wrong."""
+class _Choice:
+    """The components and models to evaluate, not read yet, with what is wrong and how many need nothing."""
 
     decisions: Sequence[Decision]
     problems: Sequence[Problem]
@@ -119,17 +117,16 @@ def plan(options: PlanOptions) -> int:
     if options.scenario is not None:
         load_scenario(options.config, options.scenario)
     repository = Repository(options.components)
-    asked = _by_hand(options, models) if options.base is None else _by_push(options, models, repository)
-    made = _plan(options, configuration, models, asked, repository)
+    choice = _choose_named(options, models) if options.base is None else _choose_pushed(options, models, repository)
+    made = _cut(options, configuration, models, choice, repository)
     replace_text(options.out, json_text(made.model_dump(mode="json")))
     print_plan(made, options.format)
-    platform = PLATFORMS[options.platform] if options.platform else None
-    if platform is not None:
-        _tell(platform, made)
+    if options.platform:
+        _tell(PLATFORMS[options.platform], made)
     return EXIT_OK
 
 
-def _by_hand(options: PlanOptions, models: Sequence[Model]) -> _Asked:
+def _choose_named(options: PlanOptions, models: Sequence[Model]) -> _Choice:
     names = options.names or sorted(path.parent.name for path in options.components.glob("*/prompt.md"))
     if not names:
         raise PlanError(f"{options.components} holds no component; name its folder with --components DIR")
@@ -138,15 +135,15 @@ def _by_hand(options: PlanOptions, models: Sequence[Model]) -> _Asked:
         for name in dict.fromkeys(names)
         for model in models
     ]
-    return _Asked(decisions=decisions, problems=[])
+    return _Choice(decisions=decisions, problems=[])
 
 
-def _by_push(options: PlanOptions, models: Sequence[Model], repository: Repository) -> _Asked:
+def _choose_pushed(options: PlanOptions, models: Sequence[Model], repository: Repository) -> _Choice:
     head = repository.commit("HEAD")
     if head is None:
         raise GitError(f"{repository.root} has no commit yet")
     folder = repository.place(options.components)
-    base, known = _base(options.base or "", repository)
+    base, is_known = _find_base(options.base or "", repository)
     before, after = read_versions(repository, (base, head), folder)
     unknown = [name for name in options.names if name not in after]
     if unknown:
@@ -160,7 +157,7 @@ def _by_push(options: PlanOptions, models: Sequence[Model], repository: Reposito
         change = PushedComponent(
             after=version,
             before=before.get(name),
-            base_known=known,
+            base_known=is_known,
             board=boards.get(name, {}),
         )
         decided, wrong = decide(change, [model.id for model in models])
@@ -170,15 +167,17 @@ def _by_push(options: PlanOptions, models: Sequence[Model], repository: Reposito
         else:
             decisions += decided
     broken = {problem.file for problem in problems}
-    return _Asked(
-        decisions=[one for one in decisions if within(folder, f"{one.skill}/leaderboard.json") not in broken],
+    return _Choice(
+        decisions=[
+            decision for decision in decisions if within(folder, f"{decision.skill}/leaderboard.json") not in broken
+        ],
         problems=problems,
         untouched=untouched,
     )
 
 
-def _base(named: str, repository: Repository) -> tuple[str | None, bool]:
-    """The commit before a push, and whether it is known: zeros say that there was none, an id may be lost."""
+def _find_base(named: str, repository: Repository) -> tuple[str | None, bool]:
+    """Return the commit before a push, and whether it is known: zeros say that there was none, an id may be lost."""
     base = repository.commit(named)
     first_push = not named.strip("0")
     if base is None and not first_push and not _FULL_ID.fullmatch(named):
@@ -186,18 +185,18 @@ def _base(named: str, repository: Repository) -> tuple[str | None, bool]:
     return base, base is not None or first_push
 
 
-def _plan(
+def _cut(
     options: PlanOptions,
     configuration: Configuration,
     models: Sequence[Model],
-    asked: _Asked,
+    choice: _Choice,
     repository: Repository,
 ) -> Plan:
     now = datetime.datetime.now(datetime.UTC)
     by_id = {model.id: model for model in models}
-    wanted, faults = _wanted(options, configuration, by_id, asked, repository)
-    running = {(one.component.name, one.model.id) for one in wanted}
-    groups = list(grouped(asked.decisions))
+    wanted, faults = _read_wanted(options, configuration, by_id, choice, repository)
+    running = {(entry.component.name, entry.model.id) for entry in wanted}
+    groups = list(grouped(choice.decisions))
     entries = capped(entries_of(wanted, configuration.settings.jobs), options.max_cost)
     return Plan(
         invocation=new_invocation(now),
@@ -210,30 +209,34 @@ def _plan(
         dry_run=options.dry_run,
         entries=entries,
         chosen=[
-            Chosen(skill=one.skill, models=ids, reason=one.reason)
-            for one, ids in groups
-            if one.runs and (one.skill, ids[0]) in running
+            Chosen(skill=decision.skill, models=ids, reason=decision.reason)
+            for decision, ids in groups
+            if decision.runs and (decision.skill, ids[0]) in running
         ],
-        skipped=[Skipped(skill=one.skill, models=ids, reason=one.reason) for one, ids in groups if not one.runs],
-        untouched=asked.untouched,
-        faults=[*(Fault(file=one.file, line=one.line, message=one.message) for one in asked.problems), *faults],
+        skipped=[
+            Skipped(skill=decision.skill, models=ids, reason=decision.reason)
+            for decision, ids in groups
+            if not decision.runs
+        ],
+        untouched=choice.untouched,
+        faults=[
+            *(Fault(file=problem.file, line=problem.line, message=problem.message) for problem in choice.problems),
+            *faults,
+        ],
     )
 
 
-def _wanted(
+def _read_wanted(
     options: PlanOptions,
     configuration: Configuration,
     models: Mapping[str, Model],
-    asked: _Asked,
+    choice: _Choice,
     repository: Repository,
 ) -> tuple[list[Wanted], list[Fault]]:
-    """Every component and model to be evaluated, read; one that is wrong is a fault and does not stop the others.
-
-    Unless a person named it.
-    """
-    found: list[Wanted] = []
+    """Read every component and model to be evaluated; one that is wrong is a fault, unless a person named it."""
+    wanted: list[Wanted] = []
     faults: list[Fault] = []
-    for skill in dict.fromkeys(one.skill for one in asked.decisions if one.runs):
+    for skill in dict.fromkeys(decision.skill for decision in choice.decisions if decision.runs):
         try:
             component = apply_scenario(load_component(options.components, skill), options.config, options.scenario)
             cases = load_cases(component, options.fixtures)
@@ -244,20 +247,20 @@ def _wanted(
             faults.append(Fault(file=place, line=1, message=str(problem)))
             continue
         sizes = input_sizes(component, cases)
-        found += [
+        wanted += [
             Wanted(
                 component=component,
-                model=models[one.model_id],
-                kind=configuration.kinds[models[one.model_id].provider],
+                model=models[decision.model_id],
+                kind=configuration.kinds[models[decision.model_id].provider],
                 cases={case.id: case.digest for case in cases},
                 sizes=sizes,
                 replicates=options.replicates or configuration.settings.replicates,
                 seed=configuration.settings.seed if options.seed is None else options.seed,
             )
-            for one in asked.decisions
-            if one.runs and one.skill == skill
+            for decision in choice.decisions
+            if decision.runs and decision.skill == skill
         ]
-    return found, faults
+    return wanted, faults
 
 
 def _tell(platform: Platform, made: Plan) -> None:

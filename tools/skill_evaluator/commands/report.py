@@ -47,20 +47,17 @@ def report(options: ReportOptions) -> int:
     if options.platform is None and (options.commit or options.open_from):
         raise PlanError("--commit and --open need --platform github, which they are about")
     settings = load_settings(options.config)
-    outcome = _outcome(options)
+    path = options.collected / OUTCOME
+    if options.plan is not None and not path.exists():
+        outcome = lost(read_plan(options.plan), "its results could not be collected; the run says why")
+    else:
+        outcome = read_outcome(path)
     print_outcome(outcome, options.format)
     if options.platform is not None:
         _tell(PLATFORMS[options.platform], outcome, options)
     if not outcome.verdicts:
         return EXIT_OK
-    return exit_code(component_verdict(one.verdict for one in outcome.verdicts), settings.policy.fail_on)
-
-
-def _outcome(options: ReportOptions) -> Outcome:
-    path = options.collected / OUTCOME
-    if options.plan is not None and not path.exists():
-        return lost(read_plan(options.plan), "its results could not be collected; the run says why")
-    return read_outcome(path)
+    return exit_code(component_verdict(comparison.verdict for comparison in outcome.verdicts), settings.policy.fail_on)
 
 
 def _tell(platform: Platform, outcome: Outcome, options: ReportOptions) -> None:

@@ -44,7 +44,7 @@ def score(options: ScoreOptions) -> int:
     component = apply_scenario(load_component(options.components, manifest.skill), options.config, manifest.scenario)
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
     run = saved_run(options.run, component, {model.id: model for model in configuration.models})
-    _say_what_changed(run, component, cases)
+    _warn_of_changes(run, component, cases)
     scorer = Scorer(component, [cases[case_id] for case_id in run.manifest.cases], run.manifest.asked)
     complete = _score_answers(run, scorer)
     origin = origin_of(component, options.fixtures)
@@ -58,8 +58,8 @@ def score(options: ScoreOptions) -> int:
     return EXIT_OK if record.complete else EXIT_INCOMPLETE
 
 
-def _say_what_changed(run: Run, component: Component, cases: Mapping[str, Case]) -> None:
-    """Warn of what shaped the answers and is different now; raises RunError for a case that is gone."""
+def _warn_of_changes(run: Run, component: Component, cases: Mapping[str, Case]) -> None:
+    """Warn of what shaped the answers and is different now; raise RunError for a case that is gone."""
     gone = [case_id for case_id in run.manifest.cases if case_id not in cases]
     if gone:
         raise RunError(f"{run.folder} cannot be scored: case '{gone[0]}' is no longer among the fixtures")
@@ -69,12 +69,12 @@ def _say_what_changed(run: Run, component: Component, cases: Mapping[str, Case])
 
 
 def _score_answers(run: Run, scorer: Scorer) -> bool:
-    """Score what the journal holds; whether every planned call is in it."""
-    found = outcomes(run.folder)
+    """Score what the journal holds, and return whether every planned call is in it."""
+    journal = outcomes(run.folder)
     planned = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
-    known = [found[call] for call in planned if call in found]
-    if not known:
+    replicates = [journal[call] for call in planned if call in journal]
+    if not replicates:
         raise RunError(f"{run.folder} holds no answer yet")
-    for replicate in known:
+    for replicate in replicates:
         scorer.add(replicate)
-    return len(known) == len(planned)
+    return len(replicates) == len(planned)

@@ -82,13 +82,14 @@ def _root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """How right, how repeatable, and how much worse than last time is a versioned prompt?"""
+    """Take the options that stand before a command."""
 
 
 def _application() -> typer.Typer:
     """Return the program with all its commands as they are listed."""
     root = typer.Typer(
         cls=_LateCommands,
+        help="How right, how repeatable, and how much worse than last time is a versioned prompt?",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

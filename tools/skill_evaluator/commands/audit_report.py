@@ -63,7 +63,8 @@ class AuditReportOptions:
         ),
     ] = None
     questions: Annotated[
-        int | None, typer.Option("--questions", metavar="N", min=1, help="Of a table: questions of each benchmark.")
+        int | None,
+        typer.Option("--questions", metavar="N", min=1, help="How many questions each benchmark of the table has."),
     ] = None
     weights: Annotated[
         tuple[str, ...],

@@ -66,7 +66,7 @@ class CompareOptions:
         typer.Option(
             "--calibrate",
             metavar="RUN|VERSION|FILE",
-            help="Instead: measure false alarms and power of this gate on random halves of a run's replicates.",
+            help="Compare nothing: measure false alarms and power of this gate on random halves of a run's replicates.",
         ),
     ] = None
     components: Components = COMPONENTS

@@ -61,7 +61,7 @@ def init(options: InitOptions) -> int:
 
 
 def _find_branch(folder: Path) -> str:
-    """Return the branch to evaluate; raise ConfigError below the root of a repository, where GitHub sees no workflow."""
+    """Return the branch to evaluate; raise ConfigError below a repository's root, where GitHub sees no workflow."""
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     if not existing.is_dir():
         raise ConfigError(f"{existing} is not a folder")

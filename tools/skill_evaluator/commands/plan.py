@@ -87,7 +87,7 @@ class PlanOptions:
         typer.Option(
             "--detect",
             metavar="DROP",
-            help="Plan no evaluation: say how many cases and replicates of one component would show such a drop.",
+            help="Plan no evaluation: say how many cases and replicates of one component would show this drop.",
         ),
     ] = None
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the plan goes.")] = Path("plan.json")

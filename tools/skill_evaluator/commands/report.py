@@ -35,7 +35,8 @@ class ReportOptions:
     ] = None
     to: Annotated[str, typer.Option("--to", metavar="BRANCH", help="The branch it is for.")] = "main"
     published: Annotated[
-        bool, typer.Option("--published/--unpublished", help="Whether the records reached their branch; the page says.")
+        bool,
+        typer.Option("--published/--unpublished", help="Say on the page whether the records reached their branch."),
     ] = True
     config: Config = CONFIG
     platform: OnPlatform = None

@@ -8,8 +8,12 @@ import json
 import resource
 from collections.abc import Callable
 
+import pytest
+
 from tests.support.chat_server import ChatServer
 from tests.support.library import CASES, Library, ended, journal
+
+pytestmark = pytest.mark.faults
 
 _NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}  # which the limit would cut off, too
 

@@ -10,6 +10,8 @@ import pytest
 from tests.support.chat_server import Asked, ChatServer, Reply, varied
 from tests.support.library import SCRIPT, Ended, Library, ended, only_journal, read, wait_until
 
+pytestmark = pytest.mark.faults
+
 LONG = 60.0
 
 

@@ -22,6 +22,8 @@ import os, sys
 from skill_evaluator.cli import main
 import skill_evaluator.commands.publish, skill_evaluator.records.record, git
 
+pytestmark = pytest.mark.faults
+
 waiting, starting = os.pipe()
 children = []
 for clone in sys.argv[1:]:

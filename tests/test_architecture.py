@@ -131,6 +131,21 @@ def test_a_module_imports_only_from_rooms_above_its_own(module: str) -> None:
         )
 
 
+def test_the_root_of_the_package_is_short() -> None:
+    files = sorted(path.name for path in PACKAGE.glob("*.py"))
+    assert len(files) <= 11, f"{len(files)} files at the package's root; move the newest of {files} into a room"
+
+
+def test_a_class_name_means_one_thing() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for module, tree in MODULES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(module)
+    twice = {name: modules for name, modules in places.items() if len(modules) > 1}
+    assert not twice, f"give each of these classes a name of its own: {twice}"
+
+
 def test_no_module_imports_itself_in_a_circle() -> None:
     imports = {module: imported_modules(tree) - {module} for module, tree in MODULES.items()}
     state: dict[str, str] = defaultdict(str)

@@ -3,11 +3,12 @@
 Text from outside is never taken for mark-up, and a page has limits that keep the most important in it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
-from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
+from skill_evaluator.ci.collecting import Outcome, RunOutcome, Status
 from skill_evaluator.ci.plan import Entry, Plan
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import abridged, code_span, visible
@@ -22,6 +23,7 @@ _RUN_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdi
 _MOST_PLANNED, _MOST_RUNS = 200, 300  # rows of one table of a page
 _MOST_NAMED = 10  # runs in one conclusion
 _LONGEST = 400  # characters of a message
+_STATUSES: tuple[Status, ...] = ("complete", "incomplete", "missing", "skipped")
 _NO_VERDICT, _NOT_MEASURED = "–", "not measured"
 _MEANINGS = {  # the worst first
     "regressed": (MARKS["regressed"], "**regressed**, worse than the recorded version"),
@@ -36,20 +38,18 @@ _MEANINGS = {  # the worst first
 
 def print_plan(plan: Plan, form: Format) -> None:
     """Print a plan to stdout."""
+    lines = [f"not run: {skipped.skill} on {', '.join(skipped.models)}: {skipped.reason}" for skipped in plan.skipped]
+    lines += [f"wrong: {fault.file}:{fault.line}: {fault.message}" for fault in plan.faults]
+    lines.append(_total(plan))
     print_result(
         form,
         json=lambda: plan.model_dump(mode="json"),
         markdown=lambda: plan_markdown(plan),
-        text=lambda: _plan_text(plan),
+        text=lambda: [
+            *([_chosen_sheet(plan, visible)] if plan.entries else []),
+            *(Text(visible(line), no_wrap=True) for line in lines),
+        ],
     )
-
-
-def _plan_text(plan: Plan) -> Iterator[Sheet | Text]:
-    if plan.entries:
-        yield _chosen_sheet(plan, visible)
-    lines = [f"not run: {skipped.skill} on {', '.join(skipped.models)}: {skipped.reason}" for skipped in plan.skipped]
-    lines += [f"wrong: {fault.file}:{fault.line}: {fault.message}" for fault in plan.faults]
-    yield from (Text(visible(line), no_wrap=True) for line in (*lines, _total(plan)))
 
 
 def plan_markdown(plan: Plan) -> str:
@@ -128,7 +128,7 @@ def print_outcome(outcome: Outcome, form: Format) -> None:
 
 def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
     """Return the page of an outcome; `published` is False when records did not reach their branch."""
-    lines = ["## Evaluation", "", *_conclusions(outcome), _summary(outcome), ""]
+    lines = ["## Evaluation", "", *_summary(outcome), ""]
     if not published:
         lines += ["**Not every record reached its branch**; the job that collects them says why.", ""]
     if outcome.reason:
@@ -140,8 +140,10 @@ def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _conclusions(outcome: Outcome) -> list[str]:
-    """Return a line for each verdict, the worst first, with the runs it is on."""
+def _summary(outcome: Outcome) -> list[str]:
+    """Return a line for each verdict, the worst first, with the runs it is on; then how many calls were made."""
+    if not outcome.runs:
+        return ["Nothing was to be evaluated."]
     by_verdict: dict[str, list[RunOutcome]] = {}
     for run in outcome.runs:
         verdict = (outcome.verdict_on(run) or _NO_VERDICT) if run.status == "complete" else _NOT_MEASURED
@@ -152,46 +154,34 @@ def _conclusions(outcome: Outcome) -> list[str]:
         names = [f"{code_span(run.skill)} on {code_span(run.model_id)}" for run in runs[:_MOST_NAMED]]
         more = [f"{len(runs) - _MOST_NAMED} more"] if len(runs) > _MOST_NAMED else []
         lines += [f"- {mark} {meaning}: {', '.join([*names, *more])}"] if runs else []
-    return [*lines, ""] if lines else []
-
-
-def _summary(outcome: Outcome) -> str:
-    if not outcome.runs:
-        return "Nothing was to be evaluated."
-    counts = {
-        status: sum(run.status == status for run in outcome.runs)
-        for status in ("complete", "incomplete", "missing", "skipped")
-    }
-    parts = [f"{count} {status}" for status, count in counts.items() if count]
+    statuses = Counter(run.status for run in outcome.runs)
+    kinds = ", ".join(f"{statuses[status]} {status}" for status in _STATUSES if statuses[status])
     planned, scored = sum(run.planned for run in outcome.runs), sum(run.scored for run in outcome.runs)
     failed = sum(sum(run.failed.values()) for run in outcome.runs)
     calls = f"{planned:,} calls planned: {scored:,} scored, {failed:,} failed, {planned - scored - failed:,} not run"
-    return f"{counted(len(outcome.runs), 'run')} ({', '.join(parts)}); {calls}."
+    return [*lines, "", f"{counted(len(outcome.runs), 'run')} ({kinds}); {calls}."]
 
 
 def _run_sheet(outcome: Outcome) -> Sheet:
-    return Sheet(columns=_RUN_COLUMNS, rows=[_run_cells(outcome, run) for run in outcome.runs])
-
-
-def _run_cells(outcome: Outcome, run: RunOutcome) -> tuple[Cell, ...]:
-    figures = run.figures
-    words = [] if run.status == "complete" else [run.status.upper()]
-    words.append(", ".join(f"{count} {kind}" for kind, count in run.failed.items()))
-    remark = "; ".join(filter(None, [*words, abridged(run.reason, _LONGEST)]))
-    return (
-        Cell(run.skill, code=True),
-        Cell(run.model_id, code=True),
-        Cell(figures.skill_version, code=True) if figures else Cell("–"),
-        Cell(run.primary_metric, code=True) if run.primary_metric else Cell("–"),
-        Cell(_with_interval(figures) if figures else "–"),
-        Cell(outcome.verdict_on(run) or _NO_VERDICT),
-        Cell(number(figures.reproducibility if figures else None)),
-        Cell(f"{run.scored}/{run.planned}"),
-        Cell("–" if run.cost_usd is None else f"${run.cost_usd:,.4f}"),
-        Cell(remark, code=bool(remark)),
-    )
-
-
-def _with_interval(figures: Figures) -> str:
-    interval = f" ({number(figures.ci95[0])} to {number(figures.ci95[1])})" if figures.ci95 else ""
-    return number(figures.accuracy) + interval
+    rows = []
+    for run in outcome.runs:
+        figures = run.figures
+        interval = f" ({number(figures.ci95[0])} to {number(figures.ci95[1])})" if figures and figures.ci95 else ""
+        words = [] if run.status == "complete" else [run.status.upper()]
+        words.append(", ".join(f"{count} {kind}" for kind, count in run.failed.items()))
+        remark = "; ".join(filter(None, [*words, abridged(run.reason, _LONGEST)]))
+        rows.append(
+            (
+                Cell(run.skill, code=True),
+                Cell(run.model_id, code=True),
+                Cell(figures.skill_version, code=True) if figures else Cell("–"),
+                Cell(run.primary_metric, code=True) if run.primary_metric else Cell("–"),
+                Cell(number(figures.accuracy) + interval if figures else "–"),
+                Cell(outcome.verdict_on(run) or _NO_VERDICT),
+                Cell(number(figures.reproducibility if figures else None)),
+                Cell(f"{run.scored}/{run.planned}"),
+                Cell("–" if run.cost_usd is None else f"${run.cost_usd:,.4f}"),
+                Cell(remark, code=bool(remark)),
+            )
+        )
+    return Sheet(columns=_RUN_COLUMNS, rows=rows)

@@ -67,25 +67,15 @@ def comparison_markdown(result: ComparisonResult) -> str:
         lines += [f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {model.verdict}", ""]
         lines += [f"{versions} · {_other_verdicts(model, result.gate)}", ""]
         lines += [f"- {code_span(reason)}" for reason in (*model.reasons, *_waivers(model))]
-        lines += _folded_tables(model)
+        folded = model.verdict != "regressed"  # a page of many models stays short
+        lines += ["", "<details><summary>The figures</summary>"] if folded else []
+        for sheet, more in _sheets(model, narrow=False):
+            lines += ["", markdown_table(sheet).rstrip("\n"), *(["", more] if more else [])]
+        lines += ["", "</details>", ""] if folded else [""]
     lines += [f"- {code_span(line)}" for line in _left_out(result)]
     legend = [line.replace("*", "\\*") for line in _LEGEND]
     lines += ["", " · ".join([*legend, f"q: p adjusted over {result.family}; α {result.alpha:g}"])]
     return "\n".join(lines) + "\n"
-
-
-def _folded_tables(model: ModelVerdict) -> Iterator[str]:
-    """Yield the tables of a model, folded up unless it regressed: a page of many models stays short."""
-    folded = model.verdict != "regressed"
-    if folded:
-        yield from ("", "<details><summary>The figures</summary>")
-    for sheet, more in _sheets(model, narrow=False):
-        yield from ("", markdown_table(sheet).rstrip("\n"))
-        if more:
-            yield from ("", more)
-    yield ""
-    if folded:
-        yield from ("</details>", "")
 
 
 def _worst_first(result: ComparisonResult) -> list[ModelVerdict]:
@@ -143,25 +133,19 @@ def _more(count: int, of: str = "") -> str:
 def _measure_sheet(metrics: Sequence[MeasureResult], *, narrow: bool) -> Sheet:
     """Return the table of metrics: a row on these fixtures, and below it a row beyond them."""
     figures = ("95 % interval", *(() if narrow else ("p",)), "q", "detects", "n")
-    rows = [row for result in metrics for row in _measure_rows(result, figures)]
+    rows = []
+    for result in metrics:
+        fixtures, beyond = result.fixtures, result.generalises
+        both = result.kind == "reproducibility" and fixtures.verdict == beyond.verdict
+        mark = {"critical": " *", "supporting": "", "advisory": " (advisory)"}[result.tier]
+        scores = Cell(arrow(result.baseline, result.candidate)), Cell(signed(result.difference))
+        first = [Cell(result.metric + mark, code=True), *scores, Cell("both" if both else "fixtures")]
+        rows.append([*first, *_scope_cells(fixtures, figures), _verdict_cell(fixtures.verdict, result)])
+        if not both:
+            first = [Cell(""), Cell(""), Cell(""), Cell("beyond")]
+            rows.append([*first, *_scope_cells(beyond, figures), _verdict_cell(beyond.verdict)])
     columns = ("metric", "before → after", "change", "scope", *figures, "verdict")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}))
-
-
-def _measure_rows(result: MeasureResult, columns: Sequence[str]) -> Iterator[list[Cell]]:
-    mark = {"critical": " *", "supporting": "", "advisory": " (advisory)"}[result.tier]
-    first = [
-        Cell(result.metric + mark, code=True),
-        Cell(arrow(result.baseline, result.candidate)),
-        Cell(signed(result.difference)),
-    ]
-    verdict = _verdict_cell(result.fixtures.verdict, result)
-    if result.kind == "reproducibility" and result.fixtures.verdict == result.generalises.verdict:
-        yield [*first, Cell("both"), *_scope_cells(result.fixtures, columns), verdict]
-        return
-    yield [*first, Cell("fixtures"), *_scope_cells(result.fixtures, columns), verdict]
-    beyond = [Cell(""), Cell(""), Cell(""), Cell("beyond"), *_scope_cells(result.generalises, columns)]
-    yield [*beyond, _verdict_cell(result.generalises.verdict)]
 
 
 def _scope_cells(scope: Scope, columns: Sequence[str]) -> list[Cell]:
@@ -195,33 +179,22 @@ def _fields_worth_showing(fields: Sequence[MeasureResult]) -> list[MeasureResult
 def _field_sheet(fields: Sequence[MeasureResult], *, narrow: bool) -> Sheet:
     """Return the table of fields, with how each stands in the cases before and after."""
     figures = ("before → after", "change", *(() if narrow else ("95 % interval",)), "q")
+    rows = []
+    for field in fields:
+        mark = {"critical": " *", "supporting": " (supporting)", "advisory": ""}[field.tier]
+        values = {
+            "before → after": arrow(field.baseline, field.candidate),
+            "change": signed(field.difference),
+            "95 % interval": _interval(field),
+            "q": probability(field.q),
+        }
+        before, after = field.profile_before or {}, field.profile_after or {}
+        counts = {name: (before.get(standing, 0), after.get(standing, 0)) for standing, name in _STANDINGS.items()}
+        changed = ", ".join(f"{name} {then} → {now}" for name, (then, now) in counts.items() if then != now)
+        cells = [Cell(field.metric + mark, code=True), *(Cell(values[column]) for column in figures)]
+        rows.append([*cells, _verdict_cell(field.verdict, field), Cell(changed or "as before")])
     columns = ("field", *figures, "verdict", "cases in which it is")
-    rows = [_field_row(field, figures) for field in fields]
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))
-
-
-def _field_row(field: MeasureResult, columns: Sequence[str]) -> list[Cell]:
-    mark = {"critical": " *", "supporting": " (supporting)", "advisory": ""}[field.tier]
-    figures = {
-        "before → after": arrow(field.baseline, field.candidate),
-        "change": signed(field.difference),
-        "95 % interval": _interval(field),
-        "q": probability(field.q),
-    }
-    return [
-        Cell(field.metric + mark, code=True),
-        *(Cell(figures[column]) for column in columns),
-        _verdict_cell(field.verdict, field),
-        Cell(_standings(field)),
-    ]
-
-
-def _standings(field: MeasureResult) -> str:
-    """Word the number of cases by standing, where it changed: `right 12 → 5, wrong 0 → 6`."""
-    before, after = field.profile_before or {}, field.profile_after or {}
-    changed = [name for name in _STANDINGS if before.get(name, 0) != after.get(name, 0)]
-    counts = (f"{_STANDINGS[name]} {before.get(name, 0)} → {after.get(name, 0)}" for name in changed)
-    return ", ".join(counts) or "as before"
 
 
 def _case_sheet(title: str, changes: Sequence[CaseChange]) -> Sheet:
@@ -261,16 +234,14 @@ def _facts(name: str, values: Sequence[str], *, code: bool = False) -> list[Cell
 
 
 def _amounts(name: str, amounts: Sequence[float | None], form: str, *, code: bool = False) -> list[Cell]:
-    measured = [amount for amount in amounts if amount is not None]
     cells = [Cell("–" if amount is None else form.format(amount)) for amount in amounts]
-    return [Cell(name, code=code), *cells, Cell(_relative_change(*measured) if len(measured) == 2 else "")]
-
-
-def _relative_change(before: float, after: float) -> str:
-    share = round((after / before - 1) * 100) if before else None
-    if before == after or share == 0:
-        return "="
-    return f"{after:+g}" if share is None else f"{share:+} %"
+    measured = [amount for amount in amounts if amount is not None]
+    change = ""
+    if len(measured) == 2:
+        before, after = measured
+        share = round((after / before - 1) * 100) if before else None
+        change = "=" if before == after or share == 0 else f"{after:+g}" if share is None else f"{share:+} %"
+    return [Cell(name, code=code), *cells, Cell(change)]
 
 
 def arrow(before: float | None, after: float | None) -> str:

@@ -10,7 +10,7 @@ from skill_evaluator.display.safe_text import code_span, name_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.record import ContractSummary, FieldSummary, Profile, Record, Summary
+from skill_evaluator.records.record import FieldSummary, Profile, Record, Summary
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.recording import Finished
@@ -65,22 +65,18 @@ def text_pieces(finished: Finished, component: Component) -> Iterator[Sheet | Te
     if not record.complete:
         facts.append(" · ").append(_incomplete(record, visible), style="yellow")
     yield facts
-    yield _metrics_sheet(record)
-    weakest = _weakest(record)
-    if weakest.rows:
-        yield weakest
-    for line in (*_remarks(record, visible), *_places(finished)):
-        yield Text(visible(line), no_wrap=True)
-
-
-def _metrics_sheet(record: Record) -> Sheet:
     rows = []
     for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility)):
         rows.append([Cell(title, "bold"), *(Cell("") for _ in _FIGURES)])
         for name, summary in part.items():
             style = "bold cyan" if name == record.primary_metric else ""
             rows.append([Cell(text, style) for text in (f"  {name}", *_cells(summary))])
-    return Sheet(columns=("", *_FIGURES), rows=rows, numbers=frozenset(_FIGURES))
+    yield Sheet(columns=("", *_FIGURES), rows=rows, numbers=frozenset(_FIGURES))
+    weakest = _weakest(record)
+    if weakest.rows:
+        yield weakest
+    for line in (*_remarks(record, visible), *_places(finished)):
+        yield Text(visible(line), no_wrap=True)
 
 
 def _cells(summary: Summary) -> tuple[str, ...]:
@@ -96,11 +92,14 @@ def _cells(summary: Summary) -> tuple[str, ...]:
 def _facts(record: Record, quote: Quote) -> str:
     cost = "unknown" if record.cost_usd is None else f"${record.cost_usd:.4f}"
     saved = f" ({record.saved_calls} calls saved: the verdict was settled)" if record.saved_calls else ""
+    failures = ", ".join(f"{count} {kind}" for kind, count in record.failures.items())
+    if record.reasons:
+        failures += f" ({', '.join(f'{quote(reason)} {count}' for reason, count in record.reasons.items())})"
     tokens = f"{_count(record.tokens.input)} in, {_count(record.tokens.output)} out"
     parts = [
         f"{record.n_cases} cases × {record.replicates} replicates{saved}",
         f"{record.scored} of {record.planned} scored",
-        f"failures: {_failures(record, quote) or 'none'}",
+        f"failures: {failures or 'none'}",
         f"cost {cost}",
         f"tokens {tokens}",
         f"latency p50 {number(record.latency_s.p50)} s, p95 {number(record.latency_s.p95)} s",
@@ -113,31 +112,20 @@ def _incomplete(record: Record, quote: Quote) -> str:
     return f"INCOMPLETE: coverage {record.coverage:.2f}{stopped}"
 
 
-def _failures(record: Record, quote: Quote) -> str:
-    """Return failures by kind and reason: `3 truncated, 1 provider_error (rate_limited 1)`."""
-    kinds = ", ".join(f"{count} {kind}" for kind, count in record.failures.items())
-    reasons = ", ".join(f"{quote(reason)} {count}" for reason, count in record.reasons.items())
-    return f"{kinds} ({reasons})" if reasons else kinds
-
-
 def _weakest(record: Record) -> Sheet:
     """Return the fields with the lowest accuracy below 1; free text shows embedding similarity, else token F1."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
-    rows = [
-        (
-            Cell(name_text(path) or "(the whole answer)", code=True),
-            Cell(_score_text(field)),
-            Cell(f"{field.right}/{field.n}"),
-            Cell(str(field.wrong)),
-            Cell(str(field.missing)),
-            Cell(str(field.extra)),
-            Cell(number(field.stability)),
-            Cell(_profile(field.profile)),
-        )
-        for path, field in ranked[:_WEAKEST]
-        if _field_score(field) < 1
-    ]
+    rows = []
+    for path, field in ranked[:_WEAKEST]:
+        score = _field_score(field)
+        if score >= 1:
+            break
+        unit = " cosine" if field.embedding is not None else " F1" if field.token_f1 is not None else ""
+        counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
+        name = Cell(name_text(path) or "(the whole answer)", code=True)
+        figures = (number(score) + unit, *counts, number(field.stability), _profile(field.profile))
+        rows.append((name, *map(Cell, figures)))
     return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))
 
 
@@ -163,9 +151,15 @@ def _remarks(record: Record, quote: Quote) -> list[str]:
         remarks.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items()))
     contract = record.contract
     if contract is not None and contract.errors:
+        faults = "; ".join(
+            f"{quote(name_text(fault.path)) if fault.path else 'the whole output'}: {fault.rule} {fault.count} "
+            f"({quote(fault.message)})"
+            for fault in contract.errors[:_FAULTS]
+        )
         remarks.append(
             f"contract: {number(contract.valid)} of {contract.n} parsed outputs are valid, "
-            f"{number(contract.valid_apart_from_extra_keys)} apart from extra keys; {_faults(contract, quote)}"
+            f"{number(contract.valid_apart_from_extra_keys)} apart from extra keys; "
+            f"{faults}{_more(len(contract.errors) - _FAULTS)}"
         )
     for title, keys in (("missing", contract.missing_keys), ("extra", contract.extra_keys)) if contract else ():
         if keys:
@@ -174,27 +168,12 @@ def _remarks(record: Record, quote: Quote) -> list[str]:
     return remarks
 
 
-def _faults(contract: ContractSummary, quote: Quote) -> str:
-    """Return the commonest errors: `total: type 9 ("9" is not of type "number")`."""
-    named = [
-        f"{quote(name_text(fault.path)) if fault.path else 'the whole output'}: {fault.rule} {fault.count} "
-        f"({quote(fault.message)})"
-        for fault in contract.errors[:_FAULTS]
-    ]
-    return "; ".join(named) + _more(len(contract.errors) - _FAULTS)
-
-
 def _more(count: int) -> str:
     return f", and {count} more" if count > 0 else ""
 
 
 def _field_score(field: FieldSummary) -> float:
     return next(float(score) for score in (field.embedding, field.token_f1, field.accuracy) if score is not None)
-
-
-def _score_text(field: FieldSummary) -> str:
-    unit = " cosine" if field.embedding is not None else " F1" if field.token_f1 is not None else ""
-    return number(_field_score(field)) + unit
 
 
 def _places(finished: Finished) -> list[str]:

@@ -66,7 +66,7 @@ def _sections(explained: Explanation, full: bool) -> Iterator[_Section]:
     counts = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in _STYLES if outcomes[outcome]) or "none"
     yield _Section(f"leaves: {counts}", sheet=_leaves_sheet(explained.leaves, full))
     for array in explained.arrays:
-        yield _Section(_array_title(array), sheet=_array_sheet(array, full) if array.items else None, names=True)
+        yield _array_section(array, full)
     if explained.schema_errors:
         errors = [(Cell(error if full else abridged(error), code=True),) for error in explained.schema_errors]
         yield _Section("schema errors", sheet=Sheet(columns=("path: what is wrong",), rows=errors))
@@ -147,22 +147,22 @@ def value_cell(text: str) -> Cell:
     return Cell(text, code=text != "–")
 
 
-def _array_title(array: ArrayMatch) -> str:
-    met = sum(item.truth is not None and item.output is not None for item in array.items)
-    missing, extra = (sum(getattr(item, side) is None for item in array.items) for side in ("output", "truth"))
-    name = name_text(array.at) or _WHOLE
-    return f"array {name}, aligned {aligned_by(array.rule)}: {met} met, {missing} missing, {extra} extra"
-
-
-def _array_sheet(array: ArrayMatch, full: bool) -> Sheet:
+def _array_section(array: ArrayMatch, full: bool) -> _Section:
+    """Return which items of an array met, and below them the rows that say why."""
+    kinds: Counter[str] = Counter()
     rows = []
     for item in array.items:
         kind = "missing" if item.output is None else "extra" if item.truth is None else "met"
-        style = _STYLES.get(kind, "")
+        kinds[kind] += 1
         places = [Cell("–" if index is None else str(index)) for index in (item.truth, item.output)]
         why = visible(item.why)
-        rows.append((*places, Cell(kind, style), Cell(why if full else abridged(why), code=True)))
-    return Sheet(columns=("in truth", "in output", "", "why"), rows=rows, numbers=frozenset({"in truth", "in output"}))
+        cells = (*places, Cell(kind, _STYLES.get(kind, "")), Cell(why if full else abridged(why), code=True))
+        rows.append(cells)
+    title = f"array {name_text(array.at) or _WHOLE}, aligned {aligned_by(array.rule)}"
+    counts = ", ".join(f"{kinds[kind]} {kind}" for kind in ("met", "missing", "extra"))
+    columns = ("in truth", "in output", "", "why")
+    sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[:2])) if rows else None
+    return _Section(f"{title}: {counts}", sheet=sheet, names=True)
 
 
 def _text(explained: Explanation, manifest: Manifest, full: bool) -> Iterator[Sheet | Text]:

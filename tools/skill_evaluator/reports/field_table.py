@@ -1,7 +1,6 @@
 """One field over all answers of a run → text, Markdown or JSON: a row a case."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -12,7 +11,7 @@ from skill_evaluator.display.safe_text import code_span, name_text, shortened, v
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.reports.explanation import ranges, value_cell
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.scoring.field_views import FieldOfCase, FieldView
+from skill_evaluator.scoring.field_views import FieldView
 from skill_evaluator.text import counted
 
 _COLUMNS = ("case", "truth", "commonest", "share", "standing", "other answers")
@@ -22,33 +21,26 @@ _LONGEST = 200
 
 def print_field(view: FieldView, manifest: Manifest, form: Format, *, full: bool = False) -> None:
     """Print one field over all answers; `full` shortens no value (JSON never does)."""
-    print_result(
-        form,
-        json=lambda: _as_json(view, manifest),
-        markdown=lambda: _markdown(view, manifest, full),
-        text=lambda: _text(view, manifest, full),
-    )
-
-
-def _text(view: FieldView, manifest: Manifest, full: bool) -> Iterator[Sheet | Text]:
-    yield from (Text(visible(line), style="bold") for line in _heads(view, manifest))
-    yield Text()
-    yield _sheet(view, full)
-
-
-def _markdown(view: FieldView, manifest: Manifest, full: bool) -> str:
-    first, *others = _heads(view, manifest)
-    lines = "".join(f"- {code_span(line)}\n" for line in others)
-    return f"## {code_span(first)}\n\n{lines}\n{markdown_table(_sheet(view, full))}"
-
-
-def _heads(view: FieldView, manifest: Manifest) -> list[str]:
+    title = f"{name_text(view.path) or '(the whole answer)'}, compared as {compared_as(view.rule)}"
     standings = ", ".join(f"{count} {_words(name)}" for name, count in _profile(view).items())
-    return [
-        f"{name_text(view.path) or '(the whole answer)'}, compared as {compared_as(view.rule)}",
+    facts = [
         f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",
         f"{counted(len(view.cases), 'case')} × {counted(manifest.asked, 'replicate')}: {standings}",
     ]
+    print_result(
+        form,
+        json=lambda: _as_json(view, manifest),
+        markdown=lambda: (
+            f"## {code_span(title)}\n\n"
+            + "".join(f"- {code_span(fact)}\n" for fact in facts)
+            + f"\n{markdown_table(_sheet(view, full))}"
+        ),
+        text=lambda: [
+            *(Text(visible(line), style="bold") for line in (title, *facts)),
+            Text(),
+            _sheet(view, full),
+        ],
+    )
 
 
 def _profile(view: FieldView) -> dict[str, int]:
@@ -61,28 +53,24 @@ def _words(standing: str) -> str:
 
 
 def _sheet(view: FieldView, full: bool) -> Sheet:
-    return Sheet(
-        columns=_COLUMNS,
-        rows=[_cells(case, full) for case in view.cases],
-        numbers=frozenset({"share"}),
-        whole=frozenset({"case"}),
-    )
-
-
-def _cells(case: FieldOfCase, full: bool) -> tuple[Cell, ...]:
-    common = case.values[0].value if case.values else None
-    truth, modal = value_pair(case.truth, common, None) if full else value_pair(case.truth, common)
-    others = [f"{value_text(given.value)} ({ranges(given.replicates)})" for given in case.values[1:]]
-    others += [f"{outcome} ({ranges(indexes)})" for outcome, indexes in case.unparsed.items()]
-    rest = "; ".join(other if full else shortened(other) for other in others)
-    return (
-        Cell(case.case_id, code=True),
-        value_cell(truth) if case.labelled else Cell("no ground truth", "dim"),
-        value_cell(modal) if case.values else Cell("none parsed", "dim"),
-        Cell(f"{len(case.values[0].replicates) if case.values else 0}/{case.answered}"),
-        Cell(_words(case.standing), _STYLES[case.standing]),
-        Cell(rest if full else shortened(rest, limit=_LONGEST), code=bool(rest)),
-    )
+    rows = []
+    for case in view.cases:
+        common = case.values[0].value if case.values else None
+        truth, modal = value_pair(case.truth, common, None) if full else value_pair(case.truth, common)
+        others = [f"{value_text(given.value)} ({ranges(given.replicates)})" for given in case.values[1:]]
+        others += [f"{outcome} ({ranges(indexes)})" for outcome, indexes in case.unparsed.items()]
+        rest = "; ".join(other if full else shortened(other) for other in others)
+        rows.append(
+            (
+                Cell(case.case_id, code=True),
+                value_cell(truth) if case.labelled else Cell("no ground truth", "dim"),
+                value_cell(modal) if case.values else Cell("none parsed", "dim"),
+                Cell(f"{len(case.values[0].replicates) if case.values else 0}/{case.answered}"),
+                Cell(_words(case.standing), _STYLES[case.standing]),
+                Cell(rest if full else shortened(rest, limit=_LONGEST), code=bool(rest)),
+            )
+        )
+    return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset({"share"}), whole=frozenset({"case"}))
 
 
 def _as_json(view: FieldView, manifest: Manifest) -> dict[str, Any]:

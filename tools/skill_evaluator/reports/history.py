@@ -6,6 +6,7 @@ each model and step.
 
 import csv
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 from xml.etree import ElementTree
@@ -16,9 +17,9 @@ from rich.text import Text
 from skill_evaluator.display import number, probability
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result, write
-from skill_evaluator.records.record import Row, Summary
+from skill_evaluator.records.record import Row
 from skill_evaluator.reports.comparison import MARKS, STYLES, arrow
-from skill_evaluator.verdicts.history import Change, History, ModelHistory, Point
+from skill_evaluator.verdicts.history import Change, History
 
 _LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
 _COLUMNS = (
@@ -42,6 +43,7 @@ _COLUMNS = (
     "n",
 )
 _FORMULA = ("=", "+", "-", "@")
+_JUNIT_COUNTS = ("tests", "failures", "errors", "skipped")  # nothing here is an error
 _NO_CHANGE = "no change beyond chance"
 
 
@@ -106,16 +108,19 @@ def _sheet(history: History, *names: str) -> Sheet:
     """Return versions beside models, the lowest first. A cell is empty where a model was not evaluated."""
     by_model = [{point.version: point for point in model.points} for model in history.models]
     versions = sorted({version for points in by_model for version in points}, key=semver.Version.parse)
-    rows = [[Cell(version, code=True), *(_cell(points.get(version)) for points in by_model)] for version in versions]
+    rows = []
+    for version in versions:
+        cells = [Cell(version, code=True)]
+        for point in (points.get(version) for points in by_model):
+            if point is None:
+                cells.append(Cell(""))
+            elif point.step is None:
+                cells.append(Cell(number(point.strict_mean)))
+            else:
+                verdict = point.step.verdict
+                cells.append(Cell(f"{number(point.strict_mean)} {MARKS[verdict]}", STYLES.get(verdict, "")))
+        rows.append(cells)
     return Sheet(columns=("version", *names), rows=rows)
-
-
-def _cell(point: Point | None) -> Cell:
-    if point is None:
-        return Cell("")
-    if point.step is None:
-        return Cell(number(point.strict_mean))
-    return Cell(f"{number(point.strict_mean)} {MARKS[point.step.verdict]}", STYLES.get(point.step.verdict, ""))
 
 
 def print_csv(rows: Iterable[Row]) -> None:
@@ -126,14 +131,10 @@ def print_csv(rows: Iterable[Row]) -> None:
     for row in sorted(rows, key=lambda row: (row.timestamp, row.run_id)):
         for kind, summaries in (("accuracy", row.accuracy), ("reproducibility", row.reproducibility)):
             for metric, summary in summaries.items():
-                sheet.writerow(map(_csv_cell, _csv_line(row, kind, metric, summary)))
-
-
-def _csv_line(row: Row, kind: str, metric: str, summary: Summary) -> Iterator[Any]:
-    yield from (row.skill, row.skill_version, row.model_id, row.served_model, row.run_id, row.timestamp, row.scenario)
-    yield from (row.complete, row.coverage, row.replicates, row.n_cases, kind, metric, summary.strict_mean)
-    yield from (summary.ci95 or (None, None))
-    yield from (summary.mean, summary.n)
+                run = (row.skill, row.skill_version, row.model_id, row.served_model, row.run_id, row.timestamp)
+                measured = (row.scenario, row.complete, row.coverage, row.replicates, row.n_cases)
+                scores = (summary.strict_mean, *(summary.ci95 or (None, None)), summary.mean, summary.n)
+                sheet.writerow(map(_csv_cell, (*run, *measured, kind, metric, *scores)))
 
 
 def _csv_cell(value: Any) -> Any:
@@ -149,29 +150,28 @@ def _csv_cell(value: Any) -> Any:
 def print_junit(history: History) -> None:
     """Print the steps to stdout as tests: regressed is a failure, inconclusive and incomparable are skipped."""
     suites = ElementTree.Element("testsuites", name=visible(history.skill))
+    totals: Counter[str] = Counter()
     for model in history.models:
-        _add_suite(suites, f"{history.skill}.{model.model_id}", model)
-    for count in ("tests", "failures", "errors", "skipped"):
-        suites.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
+        name = visible(f"{history.skill}.{model.model_id}")
+        suite = ElementTree.SubElement(suites, "testsuite", name=name)
+        counts: Counter[str] = Counter()
+        for version, step in ((point.version, point.step) for point in model.points if point.step is not None):
+            words = visible(f"{step.before} → {version}")
+            test = ElementTree.SubElement(suite, "testcase", classname=name, name=words, time="0")
+            reasons = [visible(reason) for reason in step.reasons]
+            message = ": ".join([step.verdict, *reasons[:1]])
+            counts["tests"] += 1
+            if step.verdict == "regressed":
+                counts["failures"] += 1
+                failure = ElementTree.SubElement(test, "failure", message=message, type=step.verdict)
+                failure.text = "\n".join(reasons)
+            elif step.verdict in ("inconclusive", "incomparable"):
+                counts["skipped"] += 1
+                ElementTree.SubElement(test, "skipped", message=message)
+        totals += counts
+        for kind in _JUNIT_COUNTS:
+            suite.set(kind, str(counts[kind]))
+    for kind in _JUNIT_COUNTS:
+        suites.set(kind, str(totals[kind]))
     ElementTree.indent(suites)
     write('<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n")
-
-
-def _add_suite(suites: ElementTree.Element, name: str, model: ModelHistory) -> None:
-    suite = ElementTree.SubElement(suites, "testsuite", name=visible(name))
-    steps = [(point.version, point.step) for point in model.points if point.step is not None]
-    for version, step in steps:
-        words = visible(f"{step.before} → {version}")
-        test = ElementTree.SubElement(suite, "testcase", classname=visible(name), name=words, time="0")
-        reasons = [visible(reason) for reason in step.reasons]
-        message = ": ".join([step.verdict, *reasons[:1]])
-        if step.verdict == "regressed":
-            failure = ElementTree.SubElement(test, "failure", message=message, type=step.verdict)
-            failure.text = "\n".join(reasons)
-        elif step.verdict in ("inconclusive", "incomparable"):
-            ElementTree.SubElement(test, "skipped", message=message)
-    verdicts = [step.verdict for _, step in steps]
-    suite.set("tests", str(len(verdicts)))
-    suite.set("failures", str(verdicts.count("regressed")))
-    suite.set("errors", "0")
-    suite.set("skipped", str(verdicts.count("inconclusive") + verdicts.count("incomparable")))

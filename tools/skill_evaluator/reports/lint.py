@@ -6,7 +6,6 @@ from typing import Any
 
 from rich.text import Text
 
-from skill_evaluator.checking.hints import KeyBalance
 from skill_evaluator.checking.lint import Linted, PlanLine
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display.safe_text import code_span, name_text, visible
@@ -29,6 +28,13 @@ def print_linted(linted: Sequence[Linted], form: Format) -> None:
 
 def _as_json(linted: Linted) -> dict[str, Any]:
     component = linted.component
+    fields = []
+    for line in linted.lines:
+        rule = line.rule
+        leaf = {"compare": rule.compare, **rule.options}
+        how = {"align": rule.align, "key": list(rule.key)} if line.kind == "array" else leaf
+        weight = {"weight": rule.weight, "counted": line.counted} if line.kind == "field" else {}
+        fields.append({"path": line.path, "kind": line.kind, **how, **weight, "why": line.why})
     return {
         "component": linted.name,
         "version": component.version if component else None,
@@ -38,37 +44,23 @@ def _as_json(linted: Linted) -> dict[str, Any]:
         "cases": linted.cases,
         "labelled": linted.labelled,
         "questions": asdict(linted.balance) if linted.balance else None,
-        "fields": [_line_as_json(line) for line in linted.lines],
+        "fields": fields,
         "hints": list(linted.hints),
         "problems": list(linted.problems),
     }
 
 
-def _line_as_json(line: PlanLine) -> dict[str, Any]:
-    rule = line.rule
-    leaf = {"compare": rule.compare, **rule.options}
-    how = {"align": rule.align, "key": list(rule.key)} if line.kind == "array" else leaf
-    weight = {"weight": rule.weight, "counted": line.counted} if line.kind == "field" else {}
-    return {"path": line.path, "kind": line.kind, **how, **weight, "why": line.why}
-
-
 def _sheet(lines: Sequence[PlanLine]) -> Sheet:
-    rows = [_cells(line) for line in lines]
+    rows = []
+    for line in lines:
+        if line.kind == "array":
+            how = (Cell(f"array, {aligned_by(line.rule)}", "cyan", code=True), Cell("–"), Cell("–"))
+        else:
+            counts = Cell("yes") if line.counted else Cell("no", "yellow")
+            how = (Cell(compared_as(line.rule), code=True), Cell(f"{line.rule.weight:g}"), counts)
+        path = Cell(name_text(line.path), code=True) if line.path else Cell("(the whole answer)")
+        rows.append((path, *how, Cell(line.why, code=True)))
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset({"weight"}), whole=frozenset({"path"}))
-
-
-def _cells(line: PlanLine) -> tuple[Cell, ...]:
-    path = Cell(name_text(line.path), code=True) if line.path else Cell("(the whole answer)")
-    if line.kind == "array":
-        words = f"array, {aligned_by(line.rule)}"
-        return path, Cell(words, "cyan", code=True), Cell("–"), Cell("–"), Cell(line.why, code=True)
-    return (
-        path,
-        Cell(compared_as(line.rule), code=True),
-        Cell(f"{line.rule.weight:g}"),
-        Cell("yes") if line.counted else Cell("no", "yellow"),
-        Cell(line.why, code=True),
-    )
 
 
 def _facts(linted: Linted, component: Component) -> str:
@@ -80,14 +72,12 @@ def _facts(linted: Linted, component: Component) -> str:
         f"{counted(fields, 'field')}, {counted(arrays, 'array')} · "
         f"ranked by {component.primary_metric}{f', also {others}' if others else ''}"
     )
-    return f"{facts} · {_describe_keys(linted.balance)}" if linted.balance else facts
-
-
-def _describe_keys(balance: KeyBalance) -> str:
-    """Return how many options there are, and how often each letter is the key."""
-    fewest, most = balance.fewest_options, balance.most_options
+    if linted.balance is None:
+        return facts
+    fewest, most = linted.balance.fewest_options, linted.balance.most_options
     options = f"{most} options" if fewest == most else f"{fewest} to {most} options"
-    return f"{options}, keys {', '.join(f'{letter} {count}' for letter, count in balance.keys.items())}"
+    keys = ", ".join(f"{letter} {count}" for letter, count in linted.balance.keys.items())
+    return f"{facts} · {options}, keys {keys}"
 
 
 def _text(linted: Linted) -> Iterator[Sheet | Text]:

@@ -19,23 +19,13 @@ _STOPPING = "stopping: waiting for the calls in flight (paid for already); once 
 async def watch(parts: Sequence[Progress], stop: Stop) -> None:
     """Show the progress of every model until cancelled, and its last state then."""
     if sys.stderr.isatty():
-        await _watch_terminal(parts, stop)
-    else:
-        await _watch_plain(parts, stop)
-
-
-async def _watch_terminal(parts: Sequence[Progress], stop: Stop) -> None:
-    console = Console(stderr=True)
-    with Live(console=console, auto_refresh=False, transient=False) as live:
-        try:
-            while True:
+        with Live(console=Console(stderr=True), auto_refresh=False, transient=False) as live:
+            try:
+                while True:
+                    live.update(_table(parts, stop), refresh=True)
+                    await asyncio.sleep(_REDRAW_S)
+            finally:
                 live.update(_table(parts, stop), refresh=True)
-                await asyncio.sleep(_REDRAW_S)
-        finally:
-            live.update(_table(parts, stop), refresh=True)
-
-
-async def _watch_plain(parts: Sequence[Progress], stop: Stop) -> None:
     announcing = asyncio.create_task(_announce_stop(stop))
     try:
         while True:

@@ -11,8 +11,8 @@ from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.calibration import LEAST_REPLICATES, Calibration, Planted
-from skill_evaluator.verdicts.sizing import Choice, Sizing, SizingPlan
+from skill_evaluator.verdicts.calibration import LEAST_REPLICATES, Calibration
+from skill_evaluator.verdicts.sizing import Sizing, SizingPlan
 
 _LEGEND = (
     "calls and cost: of one run; baseline and candidate have as many replicates each",
@@ -82,19 +82,18 @@ def _sizing_facts(model: Sizing) -> tuple[str, str]:
 
 def _choice_sheet(model: Sizing, detect: float) -> Sheet:
     columns = ("replicates", "cases to generalise", "calls", "cost", f"the {model.cases} cases: on them", "beyond them")
-    rows = [_choice_row(choice, detect) for choice in model.choices]
-    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns))
-
-
-def _choice_row(choice: Choice, detect: float) -> list[Cell]:
-    return [
-        Cell(str(choice.replicates)),
-        Cell("–" if choice.cases is None else f"{choice.cases:,}"),
-        Cell("–" if choice.calls is None else f"{choice.calls:,}"),
-        Cell("–" if choice.cost_usd is None else f"${choice.cost_usd:,.4f}"),
-        _drop_cell(choice.present_fixtures, detect),
-        _drop_cell(choice.present_beyond, detect),
+    rows = [
+        (
+            Cell(str(choice.replicates)),
+            Cell("–" if choice.cases is None else f"{choice.cases:,}"),
+            Cell("–" if choice.calls is None else f"{choice.calls:,}"),
+            Cell("–" if choice.cost_usd is None else f"${choice.cost_usd:,.4f}"),
+            _drop_cell(choice.present_fixtures, detect),
+            _drop_cell(choice.present_beyond, detect),
+        )
+        for choice in model.choices
     ]
+    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns))
 
 
 def _drop_cell(drop: float | None, detect: float) -> Cell:
@@ -140,16 +139,14 @@ def _calibration_facts(result: Calibration) -> list[str]:
 
 def _planted_sheet(result: Calibration) -> Sheet:
     columns = ("lowered by", "fell by", "times", "regressed", "nominal", "improved", "unchanged", "inconclusive")
-    return Sheet(columns=columns, rows=[_planted_row(row) for row in result.planted], numbers=frozenset(columns))
-
-
-def _planted_row(row: Planted) -> list[Cell]:
-    nominal = "–" if row.nominal is None else f"{'≤ ' if not row.drop else ''}{row.nominal:.1%}"
-    fell = abs(row.fell) if abs(row.fell) < 5e-4 else row.fell  # never -0.000
-    shares = [f"{share:.1%}" for share in (row.improved, row.unchanged, row.inconclusive)]
-    return list(
-        map(Cell, [f"{row.drop:.3f}", f"{fell:.3f}", f"{row.times:,}", f"{row.regressed:.1%}", nominal, *shares])
-    )
+    rows = []
+    for planted in result.planted:
+        nominal = "–" if planted.nominal is None else f"{'≤ ' if not planted.drop else ''}{planted.nominal:.1%}"
+        fell = abs(planted.fell) if abs(planted.fell) < 5e-4 else planted.fell  # never -0.000
+        counts = (f"{planted.drop:.3f}", f"{fell:.3f}", f"{planted.times:,}", f"{planted.regressed:.1%}", nominal)
+        others = [f"{share:.1%}" for share in (planted.improved, planted.unchanged, planted.inconclusive)]
+        rows.append([Cell(text) for text in (*counts, *others)])
+    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns))
 
 
 def _calibration_note(result: Calibration) -> str:

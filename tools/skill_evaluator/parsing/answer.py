@@ -5,8 +5,9 @@ The whole text is tried first. Models like to wrap JSON in a code fence or a sen
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 from skill_evaluator.parsing import Output, Parsed
 from skill_evaluator.parsing.choice import read_choice
@@ -38,18 +39,12 @@ def parse_output(text: str, output: Output, options: Sequence[str] = ()) -> Pars
         return Parsed(value=stripped, found="whole")
     if output == "choice":
         return read_choice(stripped, options)
-    for found_by, candidate in _candidates(stripped):
-        try:
-            return Parsed(value=_decode(candidate), found=found_by)
-        except ValueError:
-            continue
+    with suppress(ValueError):
+        return Parsed(value=_decode(stripped), found="whole")
+    for block in _FENCE.findall(stripped):
+        with suppress(ValueError):
+            return Parsed(value=_decode(block.strip()), found="fenced")
     return _longest_embedded(stripped) or Parsed(problem="not_json")
-
-
-def _candidates(text: str) -> Iterator[tuple[Literal["whole", "fenced"], str]]:
-    yield "whole", text
-    for block in _FENCE.findall(text):
-        yield "fenced", block.strip()
 
 
 def _decode(text: str) -> Any:
@@ -74,7 +69,12 @@ def _longest_embedded(text: str) -> Parsed | None:
         opening = _OPENING.search(text, position)
         if opening is None:
             break
-        position = _find_end(text, opening.start())
+        depth, position = 0, len(text)  # the end of a value that is never closed
+        for match in _BRACKET_OR_STRING.finditer(text, opening.start()):
+            depth += _STEPS.get(match[0], 0)
+            if not depth:
+                position = match.end()
+                break
         candidate = text[opening.start() : position]
         try:
             value = _decode(candidate)
@@ -83,13 +83,3 @@ def _longest_embedded(text: str) -> Parsed | None:
         if best is None or len(candidate) > best[0]:
             best = (len(candidate), value)
     return Parsed(value=best[1], found="embedded") if best else None
-
-
-def _find_end(text: str, opening: int) -> int:
-    """Find where the value that opens there ends: behind its closing bracket, or at the end of a text without one."""
-    depth = 0
-    for match in _BRACKET_OR_STRING.finditer(text, opening):
-        depth += _STEPS.get(match[0], 0)
-        if not depth:
-            return match.end()
-    return len(text)

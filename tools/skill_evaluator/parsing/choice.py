@@ -6,7 +6,7 @@ returns the letters it names; docs/metrics.md has an example of each.
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from skill_evaluator.parsing import FoundBy, Parsed
 from skill_evaluator.parsing.options import OptionTexts, folded, letters_at, named_at, plain
@@ -135,23 +135,18 @@ _CLAUSE_BEGINS = re.compile(
 
 def _last_statement(text: str, options: OptionTexts) -> set[str]:
     """Return the options of the last statement that names any; questions, conditions and denials state nothing."""
-    places = sorted(_find_statements(text))[-_MOST_STATEMENTS:]
-    for start, value in reversed(places):
+    stating = [match for pattern in (_ANSWER_IS, _I_CHOOSE, _SHOULD_BE) for match in pattern.finditer(text)]
+    subjects = [match for match in _IS_THE_ANSWER.finditer(text) if _begins_a_clause(text, match.start())]
+    # where each statement begins, and where the option that it states does
+    places = [(match.start(), match.end()) for match in stating]
+    places += [(match.start(), match.start(1)) for match in subjects]
+    for start, value in reversed(sorted(places)[-_MOST_STATEMENTS:]):
         if _is_supposed(text, start) or _is_conditional(text, start, value) or _LIST.match(text, value):
             continue
         letters = named_at(text, value, options)
         if letters:
             return letters
     return set()
-
-
-def _find_statements(text: str) -> Iterator[tuple[int, int]]:
-    """Find where each statement begins, and where the option that it states does."""
-    for pattern in (_ANSWER_IS, _I_CHOOSE, _SHOULD_BE):
-        yield from ((match.start(), match.end()) for match in pattern.finditer(text))
-    for match in _IS_THE_ANSWER.finditer(text):
-        if _begins_a_clause(text, match.start()):
-            yield match.start(), match.start(1)
 
 
 def _is_supposed(text: str, start: int) -> bool:
@@ -203,7 +198,10 @@ def _letter_on_a_line(text: str, options: OptionTexts) -> set[str]:
 
 
 def _lettered_line(lines: Sequence[str], options: OptionTexts) -> set[str]:
-    """Return the letter that the only lettered line begins with, unless the line speaks of another or against it."""
+    """Return the letter that the only lettered line begins with, unless the line speaks of another or against it.
+
+    A line that goes on with the letter's own option may name others, too.
+    """
     rests: dict[str, str] = {}
     for match in filter(None, map(_LETTERED.match, lines)):
         letter = (match[1] or match[2]).upper()
@@ -211,16 +209,14 @@ def _lettered_line(lines: Sequence[str], options: OptionTexts) -> set[str]:
             rests[letter] = match[3]
         if len(rests) > 1:
             return set()
-    return {letter for letter, rest in rests.items() if _may_explain(letter, rest, options)}
-
-
-def _may_explain(letter: str, rest: str, options: OptionTexts) -> bool:
-    """Return whether a line goes on with the letter's own option, or names no other and denies nothing."""
-    words = folded(rest)
-    start = options.at_start(words)
-    if start and start[0] == letter and not _NO_ANSWER.search(words, start[1], start[1] + _NEAR):
-        return True
-    return not (_NO_ANSWER.search(rest) or _OTHER_LETTER.search(rest) or options.within(words) - {letter})
+    for letter, rest in rests.items():
+        words = folded(rest)
+        own = options.at_start(words)
+        if own and own[0] == letter and not _NO_ANSWER.search(words, own[1], own[1] + _NEAR):
+            return {letter}
+        if _NO_ANSWER.search(rest) or _OTHER_LETTER.search(rest) or options.within(words) - {letter}:
+            return set()
+    return set(rests)
 
 
 _CONCLUSION = re.compile(

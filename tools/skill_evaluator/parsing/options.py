@@ -104,7 +104,10 @@ class OptionTexts:
         for option, letter in self.by_text.items():
             if len(option) == 1 and option.isalpha():
                 continue
-            if _occurs(option, text):
+            start = text.find(option)
+            while start >= 0 and not stands_alone(text, start, start + len(option)):
+                start = text.find(option, start + 1)
+            if start >= 0:
                 letters.add(letter)
                 text = text.replace(option, "\0")
             if len(letters) > 1:
@@ -124,15 +127,6 @@ def stands_alone(text: str, start: int, end: int) -> bool:
     if text[start:end][-1:].isdigit() and after.startswith("%"):
         return False
     return not _GLUED_BEFORE.search(before) and not _GLUED_AFTER.match(after)
-
-
-def _occurs(option: str, text: str) -> bool:
-    start = text.find(option)
-    while start >= 0:
-        if stands_alone(text, start, start + len(option)):
-            return True
-        start = text.find(option, start + 1)
-    return False
 
 
 def _without_end_marks(text: str) -> str:
@@ -191,8 +185,12 @@ def letters_at(text: str, start: int, options: OptionTexts) -> tuple[set[str], i
             break
         letters.add(further[1])
         end = further.end()
-    if len(letters) == 1:
-        letters |= _option_behind(text, end, options)
+    if len(letters) == 1:  # the words of an option, and no more, may stand behind the letter on its line
+        limit = end + options.longest + _AHEAD
+        line_end = text.find("\n", end, limit)
+        rest = text[end : line_end if line_end >= 0 else limit]
+        behind = options.exactly(rest[_BEFORE_TEXT.match(rest).end() :])  # type: ignore[union-attr]
+        letters |= {behind} if behind else set()
     return letters, end
 
 
@@ -266,11 +264,3 @@ def _continues_a_list(text: str, match: re.Match[str], link: str, options: Optio
     if "and" in link:
         return _CLAUSE_FOLLOWS.match(rest) is None
     return re.match(r" (?!and\b|or\b)\w", rest) is None
-
-
-def _option_behind(text: str, end: int, options: OptionTexts) -> set[str]:
-    """Return the option whose words, and no more, stand behind a letter on its line."""
-    line_end = text.find("\n", end, end + options.longest + _AHEAD)
-    rest = text[end : line_end if line_end >= 0 else end + options.longest + _AHEAD]
-    option = options.exactly(rest[_BEFORE_TEXT.match(rest).end() :])  # type: ignore[union-attr]
-    return {option} if option else set()

@@ -14,7 +14,7 @@ from scipy.special import stdtr, stdtrit
 
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.verdicts import randomisation
-from skill_evaluator.verdicts.comparability import Measure, Pair, common_part, measures
+from skill_evaluator.verdicts.comparability import Pair, common_part, measures
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.effects import ALPHA, Effect, case_effects, replicate_effect
 from skill_evaluator.verdicts.rules import VerdictRules, measure_verdict, model_verdict
@@ -60,11 +60,15 @@ def settled_between(pair: Pair, rules: VerdictRules, share: float, models: int) 
     if result.verdict not in get_args(Settled):
         return None
     common = common_part(pair.baseline, pair.candidate)
-    gauges = [
-        Gauge(effect=_effect(measure), tolerance=rules.tolerance(measure))
-        for measure in measures(common.cases, pair.candidate.accuracy)
-        if rules.tier(measure) == "critical"
-    ]
+    gauges = []
+    for measure in measures(common.cases, pair.candidate.accuracy):
+        if rules.tier(measure) != "critical":
+            continue
+        if measure.kind == "reproducibility":  # agreement is one value a case, so there the cases are the sample
+            (effect,) = case_effects([measure.differences])
+        else:
+            effect = replicate_effect(measure.before, measure.after)
+        gauges.append(Gauge(effect=effect, tolerance=rules.tolerance(measure)))
     return settled(gauges, result.verdict, share, rules.alpha, models)
 
 
@@ -76,39 +80,24 @@ def settled(gauges: Sequence[Gauge], ordinary: VerdictName, share: float, alpha:
     the look's share of the error asks (a repeated confidence interval, Jennison and Turnbull 1989).
     """
     level = alpha * CHANGE_SPENT * share / max(1, len(gauges) * models)
-    verdicts = [
-        measure_verdict(_widened(gauge.effect, share), _continued_p(gauge.effect), gauge.tolerance, level, covered=True)
-        for gauge in gauges
-    ]
-    strict = model_verdict(("critical", verdict) for verdict in verdicts)
+    strict = model_verdict(("critical", _strict_verdict(gauge, share, level)) for gauge in gauges)
     return next((verdict for verdict in get_args(Settled) if verdict == strict == ordinary), None)
 
 
-def _effect(measure: Measure) -> Effect | None:
-    """Return the effect on these fixtures; agreement is one value a case, so there the cases are the sample."""
-    if measure.kind == "reproducibility":
-        return case_effects([measure.differences])[0]
-    return replicate_effect(measure.before, measure.after)
-
-
-def _widened(effect: Effect | None, share: float) -> Effect | None:
-    """Return the effect with an interval that misses the truth in no more than `share` of 5 %.
+def _strict_verdict(gauge: Gauge, share: float, level: float) -> VerdictName:
+    """Return the verdict on a measure with an interval that misses the truth in no more than `share` of 5 %.
 
     An interval stays as it is where nothing varied. There it bounds what may have gone unseen, and to have seen nothing
-    at a later look is to have seen nothing at the first.
+    at a later look is to have seen nothing at the first. Student's t continues p where it is the smallest that drawing
+    can show.
     """
-    if effect is None or effect.error == 0.0:
-        return effect
-    quantiles = stdtrit(effect.degrees, [1 - ALPHA * share / 2, 1 - ALPHA / 2])
-    further = float(quantiles[0] - quantiles[1]) * effect.error
-    low, high = effect.ci95
-    return replace(effect, ci95=(low - further, high + further))
-
-
-def _continued_p(effect: Effect | None) -> float | None:
-    """Return the p-value; Student's t continues it where it is the smallest that drawing can show."""
-    if effect is None:
-        return None
-    if effect.error == 0.0 or effect.p != 1.0 / (randomisation.DRAWS + 1):
-        return effect.p
-    return min(effect.p, 2.0 * float(stdtr(effect.degrees, -abs(effect.difference) / effect.error)))
+    effect = gauge.effect
+    p = None if effect is None else effect.p
+    if effect is not None and effect.error != 0.0:
+        quantiles = stdtrit(effect.degrees, [1 - ALPHA * share / 2, 1 - ALPHA / 2])
+        further = float(quantiles[0] - quantiles[1]) * effect.error
+        low, high = effect.ci95
+        if p == 1.0 / (randomisation.DRAWS + 1):
+            p = min(p, 2.0 * float(stdtr(effect.degrees, -abs(effect.difference) / effect.error)))
+        effect = replace(effect, ci95=(low - further, high + further))
+    return measure_verdict(effect, p, gauge.tolerance, level, covered=True)

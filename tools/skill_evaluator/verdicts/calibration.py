@@ -156,24 +156,20 @@ class _Dealer:
 
     def deal(self, drop: float) -> Pair:
         """Return two records of half as many replicates, without agreement, which is a figure of pairs of answers."""
-        halves = [self._halves(case, drop) for case in self._record.per_case]
-        before, after = ([half[side] for half in halves] for side in (0, 1))
+        before, after = [], []
+        for case in self._record.per_case:
+            places = _answered(case)
+            self._dice.shuffle(places)
+            half = len(places) // 2
+            first, second = places[:half], places[half : 2 * half]
+            fields = {path: self._deal_field(case, count, (first, second)) for path, count in case.fields.items()}
+            before.append(self._half(case, first, {path: pair[0] for path, pair in fields.items()}, 0.0))
+            after.append(self._half(case, second, {path: pair[1] for path, pair in fields.items()}, drop))
         return Pair(baseline=self._record_of(before), candidate=self._record_of(after))
 
     def _record_of(self, cases: Sequence[CaseRecord]) -> Record:
         return self._record.model_copy(
             update={"per_case": list(cases), "coverage": 1.0, "replicates": max(len(case.outcomes) for case in cases)}
-        )
-
-    def _halves(self, case: CaseRecord, drop: float) -> tuple[CaseRecord, CaseRecord]:
-        places = _answered(case)
-        self._dice.shuffle(places)
-        half = len(places) // 2
-        first, second = places[:half], places[half : 2 * half]
-        fields = {path: self._deal_field(case, count, (first, second)) for path, count in case.fields.items()}
-        return (
-            self._half(case, first, {path: pair[0] for path, pair in fields.items()}, 0.0),
-            self._half(case, second, {path: pair[1] for path, pair in fields.items()}, drop),
         )
 
     def _half(self, case: CaseRecord, places: list[int], fields: dict[str, FieldCount], drop: float) -> CaseRecord:
@@ -182,7 +178,12 @@ class _Dealer:
             for name, values in case.replicates.items()
             if values
         }
-        lower = {path: self._lower_field(count, drop) for path, count in fields.items()}
+        lower = dict(fields)
+        for path, count in fields.items():
+            if drop and count.right:
+                chance = drop * count.n / count.right
+                right = sum(self._dice.random() >= chance for _ in range(count.right))
+                lower[path] = FieldCount(right=right, n=count.n)
         outcomes = [case.outcomes[at] for at in places]
         return case.model_copy(
             update={"outcomes": outcomes, "replicates": scores, "fields": lower, "reproducibility": {}}
@@ -211,13 +212,6 @@ class _Dealer:
             dealt, marks = marks[:scored_here], marks[scored_here:]
             counts.append(FieldCount(right=round(sum(dealt) * size), n=round(len(dealt) * size)))
         return counts[0], counts[1]
-
-    def _lower_field(self, count: FieldCount, drop: float) -> FieldCount:
-        if not drop or not count.right:
-            return count
-        chance = drop * count.n / count.right
-        right = sum(self._dice.random() >= chance for _ in range(count.right))
-        return FieldCount(right=right, n=count.n)
 
 
 def _answered(case: CaseRecord) -> list[int]:

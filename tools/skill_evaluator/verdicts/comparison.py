@@ -116,7 +116,10 @@ def _within_family(effects: Sequence[Effect | None]) -> list[_Tested | None]:
 
 def _model(compared: _Compared, tests: Sequence[Tests], rules: VerdictRules) -> ModelVerdict:
     pair, common = compared.pair, compared.common
-    coverage = _coverage(pair, common)
+    coverage = pair.candidate.coverage
+    if pair.baseline is not None and common is not None:
+        kept = len(common.cases) / max(1, len(pair.baseline.per_case))
+        coverage = min(coverage, pair.baseline.coverage, kept)
     results = [
         _result(measured.measure, test, pair, rules, covered=coverage >= rules.required_coverage)
         for measured, test in zip(compared.measured, tests, strict=True)
@@ -145,19 +148,16 @@ def _model(compared: _Compared, tests: Sequence[Tests], rules: VerdictRules) -> 
     )
 
 
-def _coverage(pair: Pair, common: Common | None) -> float:
-    """Return the least of three shares: planned replicates answered on either side, and cases of the baseline kept."""
-    if pair.baseline is None or common is None:
-        return pair.candidate.coverage
-    kept = len(common.cases) / max(1, len(pair.baseline.per_case))
-    return min(pair.candidate.coverage, pair.baseline.coverage, kept)
-
-
 def _result(measure: Measure, tests: Tests, pair: Pair, rules: VerdictRules, *, covered: bool) -> MeasureResult:
     tolerance = rules.tolerance(measure)
     fixtures, generalises = (_scope(test, tolerance, rules.alpha, covered=covered) for test in tests)
     gating = fixtures if rules.policy.gate == "fixtures" else generalises
     is_field = measure.kind == "field"
+    waived = None
+    waiver = rules.waiver_for(measure, pair.candidate.model_id)
+    if waiver is not None and gating.verdict == "regressed":
+        in_force = rules.today <= waiver.expires
+        waived = Waived(reason=waiver.reason, expires=waiver.expires.isoformat(), in_force=in_force)
     return MeasureResult(
         metric=measure.name,
         kind=measure.kind,
@@ -174,7 +174,7 @@ def _result(measure: Measure, tests: Tests, pair: Pair, rules: VerdictRules, *, 
         verdict=gating.verdict,
         fixtures=fixtures,
         generalises=generalises,
-        waived=_waived(measure, pair.candidate.model_id, rules) if gating.verdict == "regressed" else None,
+        waived=waived,
         profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
         profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
     )
@@ -198,13 +198,6 @@ def _scope(test: _Tested | None, tolerance: float, alpha: float, *, covered: boo
 
 def _mean(arm: Sequence[Scores]) -> float:
     return round(sum(case_means(arm)) / len(arm), 6)
-
-
-def _waived(measure: Measure, model_id: str, rules: VerdictRules) -> Waived | None:
-    waiver = rules.waiver_for(measure, model_id)
-    if waiver is None:
-        return None
-    return Waived(reason=waiver.reason, expires=waiver.expires.isoformat(), in_force=rules.today <= waiver.expires)
 
 
 def _cases(compared: _Compared, rules: VerdictRules) -> Cases:

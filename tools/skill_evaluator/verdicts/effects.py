@@ -175,9 +175,16 @@ def _within_error(arms: tuple[_Within, _Within]) -> tuple[float, float]:
 
 def _case_effect(differences: Floats, p: float) -> Effect:
     n = len(differences)
-    difference = float(differences.mean())
-    matched = _is_signed(differences) and bool(differences.any())
-    centre, error = _matched_pairs(differences) if matched else (difference, _spread(differences))
+    difference = centre = float(differences.mean())
+    if _is_signed(differences) and bool(differences.any()):
+        # a difference of paired rates, with half a pair added to each cell
+        up, down = (differences > 0).sum() + 0.5, (differences < 0).sum() + 0.5
+        centre = float((up - down) / (n + 2))
+        error = math.sqrt(max(0.0, (up + down) / (n + 2) - centre**2) / (n + 2))
+    else:
+        error = float(differences.std(ddof=1)) / math.sqrt(n)
+        unseen = _unseen_variance(float(np.ptp(differences)), n)
+        error = 0.0 if error < _SLACK else math.hypot(error, math.sqrt(unseen))
     return Effect(
         difference=difference,
         ci95=_interval(centre, error, n - 1, n),
@@ -194,27 +201,12 @@ def _is_signed(differences: Floats) -> bool:
     return bool(((differences == 0.0) | (np.abs(differences) == 1.0)).all())
 
 
-def _spread(values: Floats) -> float:
-    """Return the standard error of a mean; 0 where nothing varied beyond rounding."""
-    n = len(values)
-    error = float(values.std(ddof=1)) / math.sqrt(n)
-    return 0.0 if error < _SLACK else math.hypot(error, math.sqrt(_unseen_variance(float(np.ptp(values)), n)))
-
-
 def _unseen_variance(widest: float, n: int) -> float:
     """Return what one more value, half of the seen range away, would add to the variance of a mean of n.
 
     Few values seldom show the tail that moves their mean. For many it adds next to nothing.
     """
     return (widest / 2 / n) ** 2
-
-
-def _matched_pairs(differences: Floats) -> tuple[float, float]:
-    """Return centre and standard error of a difference of paired rates, with half a pair added to each cell."""
-    n = len(differences) + 2
-    up, down = (differences > 0).sum() + 0.5, (differences < 0).sum() + 0.5
-    centre = float((up - down) / n)
-    return centre, math.sqrt(max(0.0, (up + down) / n - centre**2) / n)
 
 
 def _interval(centre: float, error: float, degrees: float, n: int) -> Interval:

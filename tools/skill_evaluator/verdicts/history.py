@@ -11,7 +11,7 @@ from typing import Literal
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.records.record import CaseRecord, Record
+from skill_evaluator.records.record import Record
 from skill_evaluator.stats import mean_or_none, rounded
 from skill_evaluator.verdicts.change_points import Split, as_sequences_of_means, find_splits
 from skill_evaluator.verdicts.comparability import Pair, common_part, strict_scores
@@ -122,7 +122,15 @@ class _Stretch:
 
 def history_of(skill: str, by_model: Mapping[str, Sequence[Record]], rules: VerdictRules) -> History:
     """Return the history of a component from one record for each model and version, the lowest version first."""
-    steps = _steps(skill, by_model, rules)
+    families: dict[str, list[Pair]] = {}  # the models of a version are one family, as they are in `compare`
+    for records in by_model.values():
+        for before, after in pairwise(records):
+            families.setdefault(after.skill_version, []).append(Pair(baseline=before, candidate=after))
+    steps = {
+        model.candidate.run_id: Step.of(model, rules.primary_metric)
+        for pairs in families.values()
+        for model in compare_records(skill, pairs, rules).models
+    }
     stretches = {model_id: _comparable_stretch(records, rules) for model_id, records in by_model.items()}
     changes = _changes(stretches, rules)
     models = [
@@ -137,19 +145,6 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Record]], rules: Verd
     return History(skill=skill, metric=rules.primary_metric, gate=rules.policy.gate, alpha=rules.alpha, models=models)
 
 
-def _steps(skill: str, by_model: Mapping[str, Sequence[Record]], rules: VerdictRules) -> dict[str, Step]:
-    """Return the step to each run, by run id. The models of a version are one family, as they are in `compare`."""
-    families: dict[str, list[Pair]] = {}
-    for records in by_model.values():
-        for before, after in pairwise(records):
-            families.setdefault(after.skill_version, []).append(Pair(baseline=before, candidate=after))
-    return {
-        model.candidate.run_id: Step.of(model, rules.primary_metric)
-        for pairs in families.values()
-        for model in compare_records(skill, pairs, rules).models
-    }
-
-
 def _comparable_stretch(records: Sequence[Record], rules: VerdictRules) -> _Stretch:
     start, remarks = 0, []
     for place, (before, after) in enumerate(pairwise(records), 1):
@@ -157,24 +152,17 @@ def _comparable_stretch(records: Sequence[Record], rules: VerdictRules) -> _Stre
         if barriers:
             start, remarks = place, [f"changes are looked for from {after.skill_version} on: {'; '.join(barriers)}"]
     kept = records[start:]
-    shared = _shared_cases(kept)
-    scores = [[strict_scores(case, rules.primary_metric) for case in sequence] for sequence in shared]
-    cases = [sequence for sequence in scores if all(sequence)]
+    # the cases with the same document and truth in every record
+    by_digest = [{(case.case_id, case.digest): case for case in record.per_case} for record in kept]
+    shared = [key for key in by_digest[0] if all(key in cases for cases in by_digest)] if by_digest else []
+    scores = [[strict_scores(cases[key], rules.primary_metric) for cases in by_digest] for key in shared]
+    measured = [sequence for sequence in scores if all(sequence)]
     most = max((len(record.per_case) for record in kept), default=0)
-    if len(kept) > 1 and len(cases) < most:
+    if len(kept) > 1 and len(measured) < most:
         remarks.append(
-            f"changes are looked for on {len(cases)} of {most} cases: those that all versions have unchanged"
+            f"changes are looked for on {len(measured)} of {most} cases: those that all versions have unchanged"
         )
-    return _Stretch(records=kept, cases=cases, remarks=tuple(remarks))
-
-
-def _shared_cases(records: Sequence[Record]) -> list[list[CaseRecord]]:
-    """Return the cases with the same document and truth in every record, each as a sequence over the records."""
-    by_digest = [{(case.case_id, case.digest): case for case in record.per_case} for record in records]
-    if not by_digest:
-        return []
-    keys = [key for key in by_digest[0] if all(key in cases for cases in by_digest)]
-    return [[cases[key] for cases in by_digest] for key in keys]
+    return _Stretch(records=kept, cases=measured, remarks=tuple(remarks))
 
 
 def _changes(stretches: Mapping[str, _Stretch], rules: VerdictRules) -> dict[str, list[Change]]:

@@ -32,7 +32,14 @@ def dealing_p(left: Arm, right: Arm, seed: int) -> float:
     scores = np.fromiter(chain.from_iterable(chain(left, right)), float)
     sizes = {(len(before), len(after)) for before, after in zip(left, right, strict=True)}
     if len(sizes) == 1 and bool(((scores == 0.0) | (scores == 1.0)).all()):
-        return _hypergeometric_p(left, right, *sizes.pop())
+        # the ones dealt to the candidate, over all cases, are a sum of hypergeometric counts
+        (before, after), mass = sizes.pop(), np.ones(1)
+        ones = [int(sum(old) + sum(new)) for old, new in zip(left, right, strict=True)]
+        for count in ones:
+            mass = np.convolve(mass, _hypergeometric(count, before, after))
+        expected = sum(ones) * after / (before + after)
+        far = np.abs(np.arange(len(mass)) - expected) >= abs(sum(map(sum, right)) - expected) - _SLACK
+        return min(1.0, float(mass[far].sum()))
     rng = np.random.default_rng(seed)
     observed, totals = 0.0, np.zeros(DRAWS)
     for before, after in sorted(sizes):
@@ -52,7 +59,11 @@ def flipping_ps(differences: Sequence[Floats], seed: int) -> list[float]:
     Exact for up to 14 cases; else Monte Carlo, with the same signs for all measures.
     """
     many = [at for at, values in enumerate(differences) if len(values) > _EXACT_CASES]
-    p_values = [1.0 if at in many else _exact_flipping_p(values) for at, values in enumerate(differences)]
+    p_values = [1.0] * len(differences)
+    for at, values in enumerate(differences):
+        if len(values) <= _EXACT_CASES:
+            far = np.abs(_patterns(len(values)) @ values) >= abs(float(values.sum())) - _SLACK
+            p_values[at] = float(far.mean())
     if many:
         table = np.zeros((max(len(differences[at]) for at in many), len(many)))  # cases × measures
         for column, at in enumerate(many):
@@ -85,11 +96,6 @@ def least_flipping_p(cases: int) -> float:
     return max(1.0 / (DRAWS + 1), math.ldexp(2.0, -cases))
 
 
-def _exact_flipping_p(differences: Floats) -> float:
-    far = np.abs(_patterns(len(differences)) @ differences) >= abs(float(differences.sum())) - _SLACK
-    return float(far.mean())
-
-
 @lru_cache(maxsize=_EXACT_CASES + 1)
 def _patterns(cases: int) -> Floats:
     """Return every pattern of signs, shape (2^cases, cases)."""
@@ -110,17 +116,6 @@ def _dealings(before: int, after: int) -> Floats:
     weights = np.full((len(chosen), size), -1.0 / before)
     np.put_along_axis(weights, chosen, 1.0 / after, axis=1)
     return weights
-
-
-def _hypergeometric_p(left: Arm, right: Arm, before: int, after: int) -> float:
-    """Return the exact p: the ones dealt to the candidate, over all cases, are a sum of hypergeometric counts."""
-    ones = [int(sum(old) + sum(new)) for old, new in zip(left, right, strict=True)]
-    mass = np.ones(1)
-    for count in ones:
-        mass = np.convolve(mass, _hypergeometric(count, before, after))
-    expected = sum(ones) * after / (before + after)
-    far = np.abs(np.arange(len(mass)) - expected) >= abs(sum(map(sum, right)) - expected) - _SLACK
-    return min(1.0, float(mass[far].sum()))
 
 
 @lru_cache(maxsize=1024)

@@ -6,7 +6,7 @@ Results that are already decided come in. Nothing here changes a verdict.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from skill_evaluator.records.record import CaseRecord, FieldCount, Record
+from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.verdicts.comparability import CasePairs, Common, Measure, case_means
 from skill_evaluator.verdicts.effects import unseen_share
 from skill_evaluator.verdicts.results import CaseChange, MeasureResult
@@ -45,16 +45,12 @@ def _changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
     changes = []
     for path in sorted(before.fields.keys() | after.fields.keys()):
         counts = (before.fields.get(path), after.fields.get(path))
-        old, new = map(_share, counts)
+        old, new = (count.right / count.n if count and count.n else None for count in counts)
         if old != new:
             words = " → ".join(f"{count.right}/{count.n}" if count else "–" for count in counts)
             changes.append((round(abs((new or 0.0) - (old or 0.0)), 6), path, words))
     changes.sort(key=lambda change: -change[0])
     return {path: words for _, path, words in changes}
-
-
-def _share(count: FieldCount | None) -> float | None:
-    return count.right / count.n if count is not None and count.n else None
 
 
 def profile_of(record: Record, path: str) -> dict[str, int]:

@@ -111,21 +111,19 @@ class _Reasons:
         other = "output" if right is None else "truth"
         alone = left is None or right is None
         if self._how == "key":
-            return self._by_key(left, right, agreed)
+            side, index = (0, left) if left is not None else (1, right or 0)
+            key = ", ".join(
+                f"{name} {canonical_json(key_value(self._items[side][index], name))}" for name in self._keys
+            )
+            counts = [times[self._identities[side][index]] for times in self._times]
+            if alone:
+                return f"the {other} has fewer items of {key}" if min(counts) else f"the {other} has none of {key}"
+            return f"{key}, which is there more than once; {agreed}" if max(counts) > 1 else key
         if self._how == "ordered":
             return f"the {other} ends before" if alone else "the same place"
         if self._how == "set":
             return f"no equal item left in the {other}" if alone else "equal"
         return f"left over: the {other} has fewer items" if alone else f"best assignment: {agreed}"
-
-    def _by_key(self, left: int | None, right: int | None, agreed: str) -> str:
-        side, index = (0, left) if left is not None else (1, right or 0)
-        key = ", ".join(f"{name} {canonical_json(key_value(self._items[side][index], name))}" for name in self._keys)
-        counts = [times[self._identities[side][index]] for times in self._times]
-        if left is not None and right is not None:
-            return f"{key}, which is there more than once; {agreed}" if max(counts) > 1 else key
-        other = "output" if right is None else "truth"
-        return f"the {other} has fewer items of {key}" if min(counts) else f"the {other} has none of {key}"
 
 
 def _items(at: At) -> Iterator[At]:

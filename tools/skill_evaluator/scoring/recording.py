@@ -67,6 +67,7 @@ class Recorder:
         coverage = scorecard.answered / scorecard.planned
         failures = scorecard.failures
         component = self.component
+        price, latencies = price_of(model, self.kinds[model.provider]), scorecard.latencies_s
         return Record(
             run_id=manifest.run_id,
             timestamp=manifest.created,
@@ -103,17 +104,13 @@ class Recorder:
                 input=_sum_tokens([usage.input_tokens for usage in scorecard.usages]),
                 output=_sum_tokens([usage.output_tokens for usage in scorecard.usages]),
             ),
-            cost_usd=self._cost(model, scorecard),
-            latency_s=_latency(scorecard),
+            cost_usd=rounded(total_or_none(usage_cost(price, usage) for usage in scorecard.usages)),
+            latency_s=Latency(p50=rounded(quantile(latencies, 0.5), 3), p95=rounded(quantile(latencies, 0.95), 3)),
             settings=self._model_settings(model),
             digests={**manifest.digests, "datasets": component.digests["datasets"]},
             evaluator_version=__version__,
             scorer_version=SCORER_VERSION,
         )
-
-    def _cost(self, model: Model, scorecard: Scorecard) -> float | None:
-        price = price_of(model, self.kinds[model.provider])
-        return rounded(total_or_none(usage_cost(price, usage) for usage in scorecard.usages))
 
     def _model_settings(self, model: Model) -> ModelSettings:
         sampling = self.kinds[model.provider].sampling(model)
@@ -153,8 +150,3 @@ def _sum_tokens(counts: Sequence[int | None]) -> int | None:
     """Return the sum; None where the vendor counted none for some answer, or nothing was answered."""
     counted = [count for count in counts if count is not None]
     return sum(counted) if counted and len(counted) == len(counts) else None
-
-
-def _latency(scorecard: Scorecard) -> Latency:
-    values = scorecard.latencies_s
-    return Latency(p50=rounded(quantile(values, 0.5), 3), p95=rounded(quantile(values, 0.95), 3))

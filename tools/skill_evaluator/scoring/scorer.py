@@ -217,22 +217,24 @@ class Scorer:
         )
 
     def _scored(self, case: _CaseInProgress, raw: bytes, text: str) -> Scored:
-        return case.by_text.get(raw) or case.by_text.setdefault(raw, self._score(case, text))
-
-    def _score(self, case: _CaseInProgress, text: str) -> Scored:
+        if raw in case.by_text:
+            return case.by_text[raw]
         parsed = parse_output(text, self._component.output, case.case.options)
         if parsed.found is None:
-            return Scored(outcome=UNPARSEABLE, metrics=self._unparseable, problem=parsed.problem)
-        contract = self._contract(parsed.value)
-        comparison = self._comparison(case.truth, parsed.value, contract.holds)
-        labelled = case.case.labelled
-        return Scored(
-            outcome=SCORED,
-            metrics=apply_metrics(self._component.metrics, comparison, labelled=labelled),
-            contract=contract,
-            fields=per_field(comparison.rows) if labelled else _NO_FIELDS,
-            canonical=comparison.output_key,
-        )
+            scored = Scored(outcome=UNPARSEABLE, metrics=self._unparseable, problem=parsed.problem)
+        else:
+            contract = self._contract(parsed.value)
+            comparison = self._comparison(case.truth, parsed.value, contract.holds)
+            labelled = case.case.labelled
+            scored = Scored(
+                outcome=SCORED,
+                metrics=apply_metrics(self._component.metrics, comparison, labelled=labelled),
+                contract=contract,
+                fields=per_field(comparison.rows) if labelled else _NO_FIELDS,
+                canonical=comparison.output_key,
+            )
+        case.by_text[raw] = scored
+        return scored
 
     def _comparison(self, truth: PreparedValue, output: Any, holds: bool) -> Comparison:
         return Comparison(truth.value, output, self._component.plan, lambda _: holds, truth)
@@ -256,6 +258,13 @@ class Scorer:
         parsed = [(scored, times[id(scored)]) for scored in case.by_text.values() if scored.outcome == SCORED]
         fields = [(scored.fields, count) for scored, count in parsed]
         values = field_values(answers)
+        # Not even the truth has a value of some metrics, such as `jaccard` where there is no array.
+        truth = self._comparison(case.truth, case.case.truth, holds=True)
+        undefined = frozenset(
+            name
+            for name, metric in self._component.metrics.items()
+            if metric.needs_truth and (not labelled or metric.score(truth) is None)
+        )
         return CaseScore(
             case_id=case.case.id,
             labelled=labelled,
@@ -273,16 +282,7 @@ class Scorer:
             arrays=array_lengths(answers),
             exact=answers.groups[canonical_json(case.case.truth)] if labelled else None,
             contracts=tuple((scored.contract, count) for scored, count in parsed),
-            undefined=self._undefined(case),
-        )
-
-    def _undefined(self, case: _CaseInProgress) -> frozenset[str]:
-        """Return the metrics that not even the truth has a value of, such as `jaccard` where there is no array."""
-        truth = self._comparison(case.truth, case.case.truth, holds=True)
-        return frozenset(
-            name
-            for name, metric in self._component.metrics.items()
-            if metric.needs_truth and (not case.case.labelled or metric.score(truth) is None)
+            undefined=undefined,
         )
 
 

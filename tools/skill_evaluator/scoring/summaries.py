@@ -26,7 +26,7 @@ from skill_evaluator.records.record import (
     Summary,
 )
 from skill_evaluator.records.strict_score import strict_score
-from skill_evaluator.scoring.scorer import CaseScore, OutputContract, Scorecard
+from skill_evaluator.scoring.scorer import CaseScore, Scorecard
 from skill_evaluator.stats import mean_or_none, rounded, stdev_or_none, unit_interval
 
 _DIGITS = 6
@@ -41,24 +41,23 @@ def accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]
     `stdev` is between replicates (of the means over cases of replicate 1, 2, …), `n` the scored replicates; `ci95` is
     of strict_mean.
     """
-    return {name: _summarize_metric(scorecard, name) for name in metrics}
-
-
-def _summarize_metric(scorecard: Scorecard, name: str) -> Summary:
-    cases = [case for case in scorecard.cases if name not in case.undefined]
-    scored = [_measured(case.metrics[name]) for case in cases]
-    case_means = [fmean(values) for case in cases if (values := _measured(strict_values(case, name)))]
-    by_replicate = zip(*(strict_values(case, name) for case in cases), strict=True)
-    replicate_means = [fmean(values) for column in by_replicate if (values := _measured(column))]
-    return Summary(
-        mean=rounded(mean_or_none([fmean(values) for values in scored if values])),
-        strict_mean=rounded(mean_or_none(case_means)),
-        stdev=rounded(stdev_or_none(replicate_means)),
-        stdev_cases=rounded(stdev_or_none(case_means)),
-        n=sum(map(len, scored)),
-        n_cases=len(case_means),
-        ci95=_interval(case_means),
-    )
+    summaries = {}
+    for name in metrics:
+        cases = [case for case in scorecard.cases if name not in case.undefined]
+        scored = [_measured(case.metrics[name]) for case in cases]
+        strict = [strict_values(case, name) for case in cases]
+        case_means = [fmean(measured) for values in strict if (measured := _measured(values))]
+        replicate_means = [fmean(measured) for values in zip(*strict, strict=True) if (measured := _measured(values))]
+        summaries[name] = Summary(
+            mean=rounded(mean_or_none([fmean(values) for values in scored if values])),
+            strict_mean=rounded(mean_or_none(case_means)),
+            stdev=rounded(stdev_or_none(replicate_means)),
+            stdev_cases=rounded(stdev_or_none(case_means)),
+            n=sum(map(len, scored)),
+            n_cases=len(case_means),
+            ci95=_interval(case_means),
+        )
+    return summaries
 
 
 def strict_values(case: CaseScore, name: str) -> Values:
@@ -129,31 +128,25 @@ def contract(scorecard: Scorecard) -> ContractSummary:
     apart_from_extra = sum(times for output, times in outputs if output.holds_but_for_extra_keys)
     missing: Counter[str] = Counter()
     extra: Counter[str] = Counter()
+    faults: Counter[tuple[str, str]] = Counter()
+    messages: dict[tuple[str, str], str] = {}  # of each fault the first in the alphabet
     for output, times in outputs:
         missing.update(dict.fromkeys(output.drift.missing, times))
         extra.update(dict.fromkeys(output.drift.extra, times))
+        for path, rule, message in output.errors:
+            faults[path, rule] += times
+            messages[path, rule] = min(message, messages.get((path, rule), message))
     return ContractSummary(
         n=n,
         valid=rounded(valid / n if n else None),
         valid_apart_from_extra_keys=rounded(apart_from_extra / n if n else None),
-        errors=_count_faults(outputs),
+        errors=[
+            ContractFault(path=path, rule=rule, count=count, message=messages[path, rule])
+            for (path, rule), count in _commonest(faults).items()
+        ],
         missing_keys=_commonest(missing),
         extra_keys=_commonest(extra),
     )
-
-
-def _count_faults(outputs: Iterable[tuple[OutputContract, int]]) -> list[ContractFault]:
-    """Count errors by path and rule; the message shown is the first in the alphabet."""
-    counts: Counter[tuple[str, str]] = Counter()
-    messages: dict[tuple[str, str], str] = {}
-    for output, times in outputs:
-        for path, rule, message in output.errors:
-            counts[path, rule] += times
-            messages[path, rule] = min(message, messages.get((path, rule), message))
-    return [
-        ContractFault(path=path, rule=rule, count=count, message=messages[path, rule])
-        for (path, rule), count in _commonest(counts).items()
-    ]
 
 
 def _commonest(counts: Counter[KeyT]) -> dict[KeyT, int]:
@@ -230,14 +223,13 @@ def arrays(scorecard: Scorecard) -> dict[str, ArraySummary]:
     for case in scorecard.cases:
         for path, lengths in case.arrays.items():
             by_path.setdefault(path, []).append(lengths)
-    return {path: _summarize_array(lengths) for path, lengths in by_path.items()}
-
-
-def _summarize_array(cases: list[ArrayLengths]) -> ArraySummary:
-    spreads = [(lengths.longest or 0) - (lengths.shortest or 0) for lengths in cases]
-    return ArraySummary(
-        stability=round(sum(lengths.stability for lengths in cases) / len(cases), 6),
-        n_cases=len(cases),
-        varied=sum(spread > 0 for spread in spreads),
-        widest=max(spreads),
-    )
+    summaries = {}
+    for path, cases in by_path.items():
+        spreads = [(lengths.longest or 0) - (lengths.shortest or 0) for lengths in cases]
+        summaries[path] = ArraySummary(
+            stability=round(sum(lengths.stability for lengths in cases) / len(cases), 6),
+            n_cases=len(cases),
+            varied=sum(spread > 0 for spread in spreads),
+            widest=max(spreads),
+        )
+    return summaries

@@ -14,7 +14,6 @@ from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import Case, find_cases, load_cases, read_question_cases
 from skill_evaluator.library.components import Component, load_component
 
-_Node = Mapping[str, Any]
 Declaration = Mapping[str, Any]
 
 
@@ -67,18 +66,17 @@ def schema_keyword(place: Place, compare: str) -> str:
     >>> schema_keyword(Place(nodes=[{"type": ["string", "null"], "format": "date"}]), "date")
     'format: date'
     """
-    keywords = dict.fromkeys(_keyword(node, compare) for node in place.nodes)
-    return " or ".join(filter(None, keywords)) or "the schema"
-
-
-def _keyword(node: _Node, compare: str) -> str:
-    if "enum" in node or "const" in node:
-        return "enum" if "enum" in node else "const"
-    if compare == "date" and "format" in node:
-        return f"format: {node['format']}"
-    types = node.get("type", ())
-    names = [name for name in ([types] if isinstance(types, str) else types) if name != "null"]
-    return f"type: {' or '.join(names)}" if names else ""
+    keywords = []
+    for node in place.nodes:
+        if "enum" in node or "const" in node:
+            keywords.append("enum" if "enum" in node else "const")
+        elif compare == "date" and "format" in node:
+            keywords.append(f"format: {node['format']}")
+        else:
+            types = node.get("type", ())
+            names = [name for name in ([types] if isinstance(types, str) else types) if name != "null"]
+            keywords += [f"type: {' or '.join(names)}"] if names else []
+    return " or ".join(dict.fromkeys(keywords)) or "the schema"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +97,8 @@ def lint_component(components: Path, name: str, fixtures: Path | None, problems:
     """Read a component with all its cases and check it; `problems` with it are known already."""
     try:
         component = load_component(components, name)
-        declared = _read_declarations(component)
+        path = component.folder / "evals" / "datasets.json"  # checked with the component
+        declared = read_json(path, ComponentError)["datasets"][0].get("fields", {}) if path.exists() else {}
     except SkillEvaluatorError as problem:
         return Linted(name=name, problems=list(dict.fromkeys([str(problem), *problems])))
     cases, case_problems = _read_cases(component, fixtures)
@@ -117,15 +116,6 @@ def lint_component(components: Path, name: str, fixtures: Path | None, problems:
         balance=balance,
         problems=[*case_problems, *problems],
     )
-
-
-def _read_declarations(component: Component) -> Mapping[str, Declaration]:
-    """Return what evals/datasets.json, which was checked with the component, declares of each path."""
-    path = component.folder / "evals" / "datasets.json"
-    if not path.exists():
-        return {}
-    declared: Mapping[str, Declaration] = read_json(path, ComponentError)["datasets"][0].get("fields", {})
-    return declared
 
 
 def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str]]:

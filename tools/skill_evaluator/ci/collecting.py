@@ -5,6 +5,7 @@ Only what the plan asked for is taken. Always scored + failed + not run = planne
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +21,7 @@ from skill_evaluator.verdicts.results import ComparisonResult
 OUTCOME = "outcome.json"
 RECORDS = "records"  # the folder beside it: records by component and run id
 SKIPPED = ".skipped"  # a file `<entry id>.skipped` holds why a job did not run
+_inputs = attrgetter("cases", "replicates", "seed", "shard", "model_id", "digests")  # of an entry and of its run
 Status = Literal["complete", "incomplete", "skipped", "missing"]
 
 
@@ -46,7 +48,13 @@ class GatheredRun:
 
 def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
     """Yield what the folders below `artifacts` hold of every component and model of a plan, in the plan's order."""
-    folders = _find_run_folders(artifacts)
+    folders: dict[tuple[str, str], list[Path]] = {}  # by component and run id
+    for path in sorted(artifacts.rglob(MANIFEST)):
+        try:
+            manifest = read_manifest(path.parent)
+        except RunError:  # its calls count as not run
+            continue
+        folders.setdefault((manifest.skill, manifest.run_id), []).append(path.parent)
     notes = {
         path.name.removesuffix(SKIPPED): path.read_text("utf-8", "replace").partition("\n")[0].strip() or "skipped"
         for path in sorted(artifacts.rglob(f"*{SKIPPED}"))
@@ -56,18 +64,6 @@ def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
         groups.setdefault((entry.skill, entry.model_id), []).append(entry)
     for entries in groups.values():
         yield _gather_run(plan, entries, folders, notes)
-
-
-def _find_run_folders(artifacts: Path) -> dict[tuple[str, str], list[Path]]:
-    """Return run folders by component and run id; the calls of one that cannot be read count as not run."""
-    folders: dict[tuple[str, str], list[Path]] = {}
-    for path in sorted(artifacts.rglob(MANIFEST)):
-        try:
-            manifest = read_manifest(path.parent)
-        except RunError:
-            continue
-        folders.setdefault((manifest.skill, manifest.run_id), []).append(path.parent)
-    return folders
 
 
 def _gather_run(
@@ -82,7 +78,7 @@ def _gather_run(
         arrived = folders.get((entry.skill, entry.run_id(plan.invocation)), [])
         for folder in arrived:
             manifest = read_manifest(folder)
-            if not _is_planned(manifest, entry):
+            if _inputs(manifest) != _inputs(entry):
                 remarks.append(f"{folder.name} was run on other inputs than were planned and is left out")
                 continue
             try:
@@ -102,12 +98,6 @@ def _gather_run(
         skipped=all(entry.id in notes for entry in entries),
         remarks=tuple(dict.fromkeys(remarks)),
     )
-
-
-def _is_planned(manifest: Manifest, entry: Entry) -> bool:
-    planned = (entry.cases, entry.replicates, entry.seed, entry.shard, entry.model_id, entry.digests)
-    run = (manifest.cases, manifest.replicates, manifest.seed, manifest.shard, manifest.model_id, manifest.digests)
-    return run == planned
 
 
 def _join_manifests(plan: Plan, entries: Iterable[Entry], manifests: list[Manifest]) -> Manifest:

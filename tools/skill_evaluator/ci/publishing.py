@@ -6,7 +6,7 @@ records that are there already changes nothing.
 
 import random
 import time
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -122,13 +122,16 @@ def _derive_files(
     files: dict[str, bytes] = {}
     problems: list[LeaderboardError] = []
     for skill, of_skill in by_skill.items():
+        board = boards[skill]
+        before = there[board].decode("utf-8", "replace") if board in there else None
         try:
-            board = _derive_board(boards[skill], there, of_skill.values())
+            after = text_with_rows(before, Path(board), skill, [record.row() for record in of_skill.values()])
         except LeaderboardError as problem:
             problems.append(problem)
             continue
         new = {path: json_text(record.model_dump(mode="json")).encode() for path, record in of_skill.items()}
-        files |= board | {path: content for path, content in new.items() if path not in there}
+        files |= {board: after.encode()} if after != before else {}
+        files |= {path: content for path, content in new.items() if path not in there}
         problems += [
             LeaderboardError(f"{path} is there and says something else; a record is never edited")
             for path, record in of_skill.items()
@@ -143,11 +146,3 @@ def _read_files(repository: Repository, tip: str | None, folder: str, paths: Con
     blobs = {path: blob for path, blob in listed.items() if path in paths}
     contents = repository.contents(blobs.values())
     return {path: contents[blob] for path, blob in blobs.items()}
-
-
-def _derive_board(path: str, there: Mapping[str, bytes], records: Collection[Record]) -> dict[str, bytes]:
-    """Return a component's leaderboard if new rows change it; raise LeaderboardError when it cannot be read."""
-    old = there[path].decode("utf-8", "replace") if path in there else None
-    skill = next(iter(records)).skill
-    new = text_with_rows(old, Path(path), skill, [record.row() for record in records])
-    return {} if new == old else {path: new.encode()}

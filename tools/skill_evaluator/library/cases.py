@@ -111,12 +111,19 @@ def _read_case(folder: Path, component: Component) -> Case:
         content = document + "\x00" + (canonical_json(truth) if truth_path else "")
     except RecursionError:
         raise FixtureError(f"{truth_path} is nested too deeply to be compared with an answer") from None
+    meta_path = _first_file(folder, _METAS)
+    meta: Any = {}
+    if meta_path is not None:
+        read = read_json if meta_path.suffix == ".json" else read_yaml
+        meta = read(meta_path, FixtureError)
+    if not isinstance(meta, dict):
+        raise FixtureError(f"{meta_path} must hold a mapping")
     return Case(
         id=folder.name,
         document=document,
         truth=truth,
         labelled=truth_path is not None,
-        meta=_read_meta(_first_file(folder, _METAS)),
+        meta=meta,
         digest=digest(content),
     )
 
@@ -137,12 +144,3 @@ def _read_truth(path: Path, component: Component) -> Any:
     if problems:
         raise FixtureError(f"{path} fails {component.folder / 'schema.json'} at {problems[0]}")
     return truth
-
-
-def _read_meta(path: Path | None) -> Mapping[str, Any]:
-    if path is None:
-        return {}
-    meta = read_json(path, FixtureError) if path.suffix == ".json" else read_yaml(path, FixtureError)
-    if not isinstance(meta, dict):
-        raise FixtureError(f"{path} must hold a mapping")
-    return meta

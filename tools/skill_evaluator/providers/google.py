@@ -127,7 +127,13 @@ def _config(mode: str, request: Request) -> dict[str, Any]:
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     counts = body.get("usageMetadata") or {}
     written = [counts[name] for name in ("candidatesTokenCount", "thoughtsTokenCount") if counts.get(name) is not None]
-    text, stop_reason = _answer(body)
+    text = ""
+    stop_reason: StopReason = "refusal"
+    if body.get("candidates") or not body["promptFeedback"]["blockReason"]:
+        candidate = body["candidates"][0]
+        parts = (candidate.get("content") or {}).get("parts") or []
+        text = "".join(part.get("text", "") for part in parts if not part.get("thought"))
+        stop_reason = _STOP.get(candidate.get("finishReason"), "other")
     return Completion(
         text=text,
         stop_reason=stop_reason,
@@ -135,15 +141,6 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
         served_model=body.get("modelVersion"),
         request_id=body.get("responseId"),
     )
-
-
-def _answer(body: Any) -> tuple[str, StopReason]:
-    if not body.get("candidates") and body["promptFeedback"]["blockReason"]:
-        return "", "refusal"
-    candidate = body["candidates"][0]
-    parts = (candidate.get("content") or {}).get("parts") or []
-    text = "".join(part.get("text", "") for part in parts if not part.get("thought"))
-    return text, _STOP.get(candidate.get("finishReason"), "other")
 
 
 def _own_error(answer: ErrorAnswer) -> ProviderError | None:

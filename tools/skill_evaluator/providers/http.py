@@ -101,9 +101,19 @@ class HttpProvider:
         await self._close()
 
     def _status_error(self, response: "httpx2.Response") -> ProviderError:
-        answer = _read_error(response)
+        """Read an error as vendors word it: `{"error": {"message": …}}`, or the same without the outer object."""
+        try:
+            body = response.json()
+        except (ValueError, RecursionError):
+            body = None
+        if isinstance(body, list) and len(body) == 1:
+            body = body[0]
+        details = body.get("error", body) if isinstance(body, dict) else None
+        details = details if isinstance(details, dict) else {}
+        status, headers, message = response.status_code, response.headers, str(details.get("message") or response.text)
+        answer = ErrorAnswer(status=status, headers=headers, message=message, details=details)
         own_error = self._own_error(answer) if self._own_error else None
-        return own_error or error_from_status(answer.status, answer.headers, answer.message)
+        return own_error or error_from_status(status, headers, message)
 
 
 def over_http(url: str, headers: Mapping[str, str], body: Body, read: Read, timeout_s: float) -> Provider:
@@ -141,20 +151,6 @@ def over_sdk(sdk: Any, client: Any, path: str, body: Body, read: Read, own_error
         refused=(sdk.APIStatusError,),
         lost=(sdk.APIConnectionError,),
     )
-
-
-def _read_error(response: "httpx2.Response") -> ErrorAnswer:
-    """Read an error as vendors word it: `{"error": {"message": …}}`, or the same without the outer object."""
-    try:
-        body = response.json()
-    except (ValueError, RecursionError):
-        body = None
-    if isinstance(body, list) and len(body) == 1:
-        body = body[0]
-    details = body.get("error", body) if isinstance(body, dict) else None
-    details = details if isinstance(details, dict) else {}
-    message = str(details.get("message") or response.text)
-    return ErrorAnswer(status=response.status_code, headers=response.headers, message=message, details=details)
 
 
 def error_from_status(status: int, headers: Mapping[str, str], message: str) -> ProviderError:

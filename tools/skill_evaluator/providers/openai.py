@@ -39,7 +39,7 @@ def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
     limit_name = "max_tokens" if model.base_url else "max_completion_tokens"
 
     def body(request: Request) -> Mapping[str, Any]:
-        return {
+        content = {
             **fixed,
             "messages": [
                 {"role": "system", "content": request.system},
@@ -47,19 +47,15 @@ def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
             ],
             "seed": request.seed,
             limit_name: request.max_output_tokens,
-            **_response_format(model.structured_output, request),
         }
+        if request.schema is not None and model.structured_output == "json_object":
+            content["response_format"] = {"type": "json_object"}
+        elif request.schema is not None and model.structured_output == "json_schema":
+            schema = {"name": request.schema_name, "schema": request.bare_schema, "strict": True}
+            content["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return content
 
     return over_sdk(openai, client, "/chat/completions", body, _read, _own_error)
-
-
-def _response_format(mode: str, request: Request) -> Mapping[str, Any]:
-    if request.schema is None or mode == "none":
-        return {}
-    if mode == "json_object":
-        return {"response_format": {"type": "json_object"}}
-    schema = {"name": request.schema_name, "schema": request.bare_schema, "strict": True}
-    return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:

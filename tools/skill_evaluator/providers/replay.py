@@ -5,7 +5,6 @@ writes) for a recorded failure. A run's own `replicates.jsonl` is such a file. O
 call the first answer counts, as in a journal.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -64,19 +63,16 @@ def check(model: Model) -> None:
         raise ConfigError(f"replay model '{model.id}' in models.yaml needs exactly one param of its own: file: PATH")
 
 
-def _read_answers(path: Path) -> Iterator[_ReplayLine]:
-    for number, value in read_lines(path, torn_lines=True):
-        line = validated(_ReplayLine, value, Path(f"{path}:{number}"))
-        if line.text is None and line.error is None:
-            raise ConfigError(f"{path}:{number}: neither text nor error")
-        yield line
-
-
 class ReplayProvider:
     """Answers each call with its recorded line; a call without one fails with `not_recorded`."""
 
     def __init__(self, path: Path) -> None:
-        lines = (((line.case_id, line.replicate), line) for line in _read_answers(path))
+        lines = []
+        for number, value in read_lines(path, torn_lines=True):
+            line = validated(_ReplayLine, value, Path(f"{path}:{number}"))
+            if line.text is None and line.error is None:
+                raise ConfigError(f"{path}:{number}: neither text nor error")
+            lines.append(((line.case_id, line.replicate), line))
         self._lines = first_answers(lines, lambda line: line.text is not None)
 
     async def complete(self, request: Request) -> Completion:

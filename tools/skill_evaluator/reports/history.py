@@ -7,7 +7,7 @@ each model and step.
 import csv
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 from xml.etree import ElementTree
 
@@ -44,52 +44,44 @@ _COLUMNS = (
 )
 _FORMULA = ("=", "+", "-", "@")
 _JUNIT_COUNTS = ("tests", "failures", "errors", "skipped")  # nothing here is an error
-_NO_CHANGE = "no change beyond chance"
 
 
 def print_history(history: History, form: Format) -> None:
     """Print a history to stdout."""
+    findings = []  # the model, the words, and the style of a terminal
+    for model in history.models:
+        findings += [(model.model_id, _worded(change), STYLES[_verdict(change)]) for change in model.changes]
+        findings += [(model.model_id, remark, "yellow") for remark in model.remarks]
+    no_change = [] if any(model.changes for model in history.models) else ["no change beyond chance"]
+    title = "by version, each against the one before"
+    where = "on these fixtures" if history.gate == "fixtures" else "beyond these fixtures"
+    explanation = f"strict means, verdicts {where}; changes: best split of a model's versions, α {history.alpha:g}"
+    names = [model.model_id for model in history.models]
     print_result(
         form,
         json=lambda: history.model_dump(mode="json"),
-        markdown=lambda: _markdown(history),
-        text=lambda: _text(history),
+        markdown=lambda: "\n".join(
+            [
+                f"## {code_span(history.skill)}: {code_span(history.metric)} {title}",
+                "",
+                *(f"- {code_span(name)}: {code_span(words)}" for name, words, _ in findings),
+                *(f"- {line}" for line in no_change),
+                "",
+                markdown_table(_sheet(history, *map(code_span, names))),
+                f"{_LEGEND} · {explanation}\n",
+            ]
+        ),
+        text=lambda: [
+            Text(visible(f"{history.skill}: {history.metric} {title}"), style="bold"),
+            *(Text(visible(f"{name}: {words}"), style=style) for name, words, style in findings),
+            *map(Text, no_change),
+            Text(),
+            _sheet(history, *names),
+            Text(),
+            Text(_LEGEND, style="dim"),
+            Text(explanation, style="dim"),
+        ],
     )
-
-
-def _text(history: History) -> Iterator[Sheet | Text]:
-    yield Text(visible(f"{history.skill}: {_title(history.metric)}"), style="bold")
-    for model in history.models:
-        for change in model.changes:
-            yield Text(visible(f"{model.model_id}: {_worded(change)}"), style=STYLES[_verdict(change)])
-        yield from (Text(visible(f"{model.model_id}: {remark}"), style="yellow") for remark in model.remarks)
-    if not any(model.changes for model in history.models):
-        yield Text(_NO_CHANGE)
-    yield Text()
-    yield _sheet(history, *(model.model_id for model in history.models))
-    yield Text()
-    yield Text(_LEGEND, style="dim")
-    yield Text(_explanation(history), style="dim")
-
-
-def _markdown(history: History) -> str:
-    lines = [f"## {code_span(history.skill)}: {_title(code_span(history.metric))}", ""]
-    for model in history.models:
-        findings = [*map(_worded, model.changes), *model.remarks]
-        lines += [f"- {code_span(model.model_id)}: {code_span(finding)}" for finding in findings]
-    if not any(model.changes for model in history.models):
-        lines.append(f"- {_NO_CHANGE}")
-    table = markdown_table(_sheet(history, *(code_span(model.model_id) for model in history.models)))
-    return "\n".join([*lines, "", table, f"{_LEGEND} · {_explanation(history)}"]) + "\n"
-
-
-def _title(metric: str) -> str:
-    return f"{metric} by version, each against the one before"
-
-
-def _explanation(history: History) -> str:
-    where = "on these fixtures" if history.gate == "fixtures" else "beyond these fixtures"
-    return f"strict means, verdicts {where}; changes: best split of a model's versions, α {history.alpha:g}"
 
 
 def _verdict(change: Change) -> str:

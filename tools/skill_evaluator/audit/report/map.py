@@ -70,9 +70,17 @@ def overall_map(result: AuditResult) -> alt.LayerChart:
         for model in best_first(result)
     ]
     frame = _frame(shown, [result.noise_floor, result.noise_ceiling])
-    noise = _draw_noise(result, frame, shown, _quadrant_boxes(result, frame))
-    ground = _Ground(layers=[*_draw_quadrants(result, frame), *noise.layers], boxes=noise.boxes)
-    heading = title(f"Ability and fluctuation of {counted(len(shown), 'model')}", _legend(result, shown))
+    quadrants = _draw_quadrants(result, frame)
+    noise = _draw_noise(result, frame, shown, quadrants.boxes)
+    ground = _Ground(layers=[*quadrants.layers, *noise.layers], boxes=noise.boxes)
+    legend = ["Lower right is better."]
+    if result.medians is not None:
+        legend.append("Grey lines: medians of the models.")
+    if any(point.ability_ci95 or point.fluctuation_ci95 for point in shown):
+        legend.append("Bars: 95 % intervals.")
+    if len(shown) > MOST_LABELS:
+        legend.append("Names without room are left out; the table has them all.")
+    heading = title(f"Ability and fluctuation of {counted(len(shown), 'model')}", " ".join(legend))
     return _draw_map(result, frame, ground, shown).properties(title=heading)
 
 
@@ -92,17 +100,6 @@ def benchmark_map(result: AuditResult, benchmark: str) -> alt.LayerChart:
     return _draw_map(result, _frame(shown, []), _Ground(layers=[], boxes=[]), shown).properties(title=heading)
 
 
-def _legend(result: AuditResult, shown: Sequence[_Point]) -> str:
-    words = ["Lower right is better."]
-    if result.medians is not None:
-        words.append("Grey lines: medians of the models.")
-    if any(point.ability_ci95 or point.fluctuation_ci95 for point in shown):
-        words.append("Bars: 95 % intervals.")
-    if len(shown) > MOST_LABELS:
-        words.append("Names without room are left out; the table has them all.")
-    return " ".join(words)
-
-
 def _frame(shown: Sequence[_Point], lines: Sequence[float | None]) -> Frame:
     """Return a frame that points, intervals and lines fit into; fluctuation begins at 0."""
     across = [point.ability for point in shown] + [end for point in shown for end in point.ability_ci95 or ()]
@@ -116,32 +113,31 @@ def _frame(shown: Sequence[_Point], lines: Sequence[float | None]) -> Frame:
     return Frame(across=across_to, up=(0.0, up_to), titles=_TITLES, width=_WIDTH, height=height)
 
 
-def _draw_quadrants(result: AuditResult, frame: Frame) -> list[Any]:
+def _draw_quadrants(result: AuditResult, frame: Frame) -> _Ground:
     """Draw lines at the medians, a tint where it is best, and the names in the corners."""
     if result.medians is None:
-        return []
+        return _Ground(layers=[], boxes=[])
     middle = {"x": result.medians.ability, "y": result.medians.fluctuation}
     best = {"left": middle["x"], "right": frame.across[1], "low": frame.up[0], "high": middle["y"]}
-    tint = (
-        drawn_from([best])
-        .mark_rect(color="#0072b2", opacity=0.06, aria=False)
-        .encode(x=frame.x("left"), x2="right", y=frame.y("low"), y2="high")
-    )
-    lines = drawn_from([middle])
-    corners = []
+    tint = drawn_from([best]).mark_rect(color="#0072b2", opacity=0.06, aria=False)
+    lines = drawn_from([middle]).mark_rule(color=GREY, strokeWidth=1)
+    layers = [
+        tint.encode(x=frame.x("left"), x2="right", y=frame.y("low"), y2="high"),
+        lines.encode(x=frame.x("x")),
+        lines.encode(y=frame.y("y")),
+    ]
+    across, down = frame.pixel(result.medians.ability, result.medians.fluctuation)
+    boxes = [_between((across, 0), (across, frame.height)), _between((0, down), (frame.width, down))]
     for (side, end), name in _CORNERS.items():
-        left = _INSET if side == "left" else frame.width - _INSET
-        top = _INSET if end == "top" else frame.height - _INSET
-        x, y = frame.value(left, top)
+        inset = _INSET if side == "left" else frame.width - _INSET
+        x, y = frame.value(inset, _INSET if end == "top" else frame.height - _INSET)
         look = {"align": side, "baseline": end, "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
         layer = drawn_from([{"x": x, "y": y, "name": name}]).mark_text(**look)
-        corners.append(layer.encode(frame.x("x"), frame.y("y"), text="name:N"))
-    return [
-        tint,
-        lines.mark_rule(color=GREY, strokeWidth=1).encode(x=frame.x("x")),
-        lines.mark_rule(color=GREY, strokeWidth=1).encode(y=frame.y("y")),
-        *corners,
-    ]
+        layers.append(layer.encode(frame.x("x"), frame.y("y"), text="name:N"))
+        left = 0 if side == "left" else frame.width - text_width(name) - 24
+        top = 0 if end == "top" else frame.height - 2 * LINE
+        boxes.append((left, top, left + text_width(name) + 24, top + 2 * LINE))
+    return _Ground(layers=layers, boxes=boxes)
 
 
 def _draw_noise(result: AuditResult, frame: Frame, shown: Sequence[_Point], avoid: Sequence[Box]) -> _Ground:
@@ -167,7 +163,13 @@ def _draw_noise(result: AuditResult, frame: Frame, shown: Sequence[_Point], avoi
 
 
 def _draw_map(result: AuditResult, frame: Frame, ground: _Ground, shown: Sequence[_Point]) -> alt.LayerChart:
-    colour, shape = _graded(result, shown)
+    given = [visible(grade) for grade in grades(result)]
+    if any(point.grade is None for point in shown):
+        given = [*given, _UNGRADED]
+    colours, shapes = grade_scales(given)
+    legend = grade_legend() if given != [_UNGRADED] else None  # only where there are grades
+    colour = alt.Color("grade:N", scale=colours, sort=given, legend=legend)
+    shape = alt.Shape("grade:N", scale=shapes, sort=given, legend=legend)
     named = [Named(name=short_name(point.model), at=(point.ability, point.fluctuation)) for point in shown]
     avoid = [*ground.boxes, *_bar_boxes(frame, shown)]
     written = draw_names(frame, named, avoid, drop=len(shown) > MOST_LABELS)
@@ -189,19 +191,6 @@ def _draw_map(result: AuditResult, frame: Frame, ground: _Ground, shown: Sequenc
     return alt.layer(*layers).properties(width=frame.width, height=frame.height)
 
 
-def _graded(result: AuditResult, shown: Sequence[_Point]) -> tuple[alt.Color, alt.Shape]:
-    """Return colour and shape by grade; a legend only where there are grades."""
-    given = [visible(grade) for grade in grades(result)]
-    if any(point.grade is None for point in shown):
-        given = [*given, _UNGRADED]
-    colours, shapes = grade_scales(given)
-    legend = grade_legend() if given != [_UNGRADED] else None
-    return (
-        alt.Color("grade:N", scale=colours, sort=given, legend=legend),
-        alt.Shape("grade:N", scale=shapes, sort=given, legend=legend),
-    )
-
-
 def _ends(interval: Interval) -> dict[str, float]:
     return {"low": interval[0], "high": interval[1]}
 
@@ -214,19 +203,6 @@ def _row(point: _Point) -> dict[str, Any]:
         "grade": _UNGRADED if point.grade is None else visible(point.grade),
         "said": words if point.grade is None else f"{words}, grade {visible(point.grade)}",
     }
-
-
-def _quadrant_boxes(result: AuditResult, frame: Frame) -> list[Box]:
-    """Return the boxes of the medians' lines and the quadrants' names."""
-    if result.medians is None:
-        return []
-    x, y = frame.pixel(result.medians.ability, result.medians.fluctuation)
-    boxes = [_between((x, 0), (x, frame.height)), _between((0, y), (frame.width, y))]
-    for (side, end), name in _CORNERS.items():
-        left = 0 if side == "left" else frame.width - text_width(name) - 24
-        top = 0 if end == "top" else frame.height - 2 * LINE
-        boxes.append((left, top, left + text_width(name) + 24, top + 2 * LINE))
-    return boxes
 
 
 def _bar_boxes(frame: Frame, shown: Sequence[_Point]) -> list[Box]:

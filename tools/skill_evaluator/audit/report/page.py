@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from skill_evaluator.audit.findings.advice import is_settled
-from skill_evaluator.audit.findings.results import AuditResult, ModelAudit
+from skill_evaluator.audit.findings.results import AuditResult
 from skill_evaluator.audit.report.charts import BOXES, HEAT, MAP, NEUTRALITY, map_names
 from skill_evaluator.audit.report.sheets import (
     adjusted_sheet,
@@ -53,7 +53,6 @@ def audit_markdown(result: AuditResult, *, charts: bool = True) -> str:
     """Return the page; with `charts` it shows the files that `charts.draw` writes to the folder `charts` beside it."""
     blocks = [
         *_conclusions(result, charts),
-        *_grounds(result),
         *_scenarios(result, charts),
         *_benchmarks(result, charts),
         *_fluctuation(result, charts),
@@ -64,6 +63,7 @@ def audit_markdown(result: AuditResult, *, charts: bool = True) -> str:
 
 
 def _conclusions(result: AuditResult, charts: bool) -> Iterator[str]:
+    """Yield what to take first, then what the grades rest on."""
     yield "## Stability audit"
     yield headline(result)
     abilities = [model.ability for model in result.models]
@@ -81,6 +81,14 @@ def _conclusions(result: AuditResult, charts: bool) -> Iterator[str]:
         "deviation of few scenarios lacks on average (where there is no noise it is therefore the larger one). *Drop*: "
         "how far the score in the worst scenario is below the ability."
     )
+    yield "### What the grades rest on"
+    yield f"- {prose(threshold_words(result))}\n- {cohort_words(result)}"
+    if any(model.grade_probability for model in result.models):
+        yield "Probability of each grade:"
+        odds = probability_sheet(result)
+        columns = [odds.columns[0], *(code_span(grade) for grade in odds.columns[1:])]
+        yield markdown_table(replace(odds, columns=columns, numbers=frozenset(columns[1:])))
+    yield "\n".join(f"- warning: {prose(warning)}" for warning in result.warnings)
 
 
 def headline(result: AuditResult) -> str:
@@ -97,38 +105,23 @@ def headline(result: AuditResult) -> str:
         f"fluctuation {with_interval(first.fluctuation, first.fluctuation_ci95)}; "
         f"in its worst scenario, {code_span(first.worst.scenario)}, it is {points(first.worst.drop)} points below"
     )
-    sentences = [f"**{code_span(first.model)} is the safe default**: {figures}.", _certainty(first)]
+    sentences = [f"**{code_span(first.model)} is the safe default**: {figures}."]
+    if first.grade is not None:
+        grade = code_span(first.grade)
+        clear = "settled" if is_settled(first) else "not settled: its true fluctuation may well belong to another"
+        if first.odds is None:
+            sentences.append(f"Its grade is {grade}; how sure that is, is not known.")
+        else:
+            sentences.append(f"Its grade, {grade}, has a probability of {likelihood(first.odds)} and is {clear}.")
     if others:
-        named = [f"{code_span(model.model)}{_grade_in_brackets(model)}" for model in others[:_MOST_NAMED]]
+        named = []
+        for model in others[:_MOST_NAMED]:
+            odds = "" if model.odds is None else f", {likelihood(model.odds)}"
+            grade = "" if model.grade is None else f" ({code_span(model.grade)}{odds})"
+            named.append(f"{code_span(model.model)}{grade}")
         more = [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
         sentences.append(f"Safe defaults as well: {', '.join([*named, *more])}.")
-    return " ".join([*filter(None, sentences), among])
-
-
-def _certainty(model: ModelAudit) -> str:
-    if model.grade is None:
-        return ""
-    if model.odds is None:
-        return f"Its grade is {code_span(model.grade)}; how sure that is, is not known."
-    clear = "settled" if is_settled(model) else "not settled: its true fluctuation may well belong to another"
-    return f"Its grade, {code_span(model.grade)}, has a probability of {likelihood(model.odds)} and is {clear}."
-
-
-def _grade_in_brackets(model: ModelAudit) -> str:
-    if model.grade is None:
-        return ""
-    return f" ({code_span(model.grade)}{'' if model.odds is None else f', {likelihood(model.odds)}'})"
-
-
-def _grounds(result: AuditResult) -> Iterator[str]:
-    yield "### What the grades rest on"
-    yield f"- {prose(threshold_words(result))}\n- {cohort_words(result)}"
-    if any(model.grade_probability for model in result.models):
-        yield "Probability of each grade:"
-        odds = probability_sheet(result)
-        columns = [odds.columns[0], *(code_span(grade) for grade in odds.columns[1:])]
-        yield markdown_table(replace(odds, columns=columns, numbers=frozenset(columns[1:])))
-    yield "\n".join(f"- warning: {prose(warning)}" for warning in result.warnings)
+    return " ".join([*sentences, among])
 
 
 def _scenarios(result: AuditResult, charts: bool) -> Iterator[str]:

@@ -1,8 +1,7 @@
 """The calls of an audit, counted by what became of them, model by model: a table on a terminal, Markdown, or JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from rich.text import Text
 
@@ -28,24 +27,28 @@ class AuditRun:
 
 def print_audit_runs(audit: AuditManifest, runs: Sequence[AuditRun], form: Format) -> None:
     """Print the runs of an audit to stdout."""
+    stops = [(run.model_id, run.stopped) for run in runs if run.stopped]
+    heading = f"## Audit {code_span(audit.id)}\n"
+    notes = [f"- {code_span(model)} stopped: {code_span(reason)}\n" for model, reason in stops]
+    warnings = [Text(visible(f"{model} stopped: {reason}"), style="yellow") for model, reason in stops]
+    rows = [
+        {
+            "model_id": run.model_id,
+            "shard": run.shard,
+            "complete": run.complete,
+            "stopped": run.stopped,
+            **asdict(run.tally),
+            "failures": run.tally.failures,
+            "not_asked": run.tally.unmade,
+        }
+        for run in runs
+    ]
     print_result(
         form,
-        json=lambda: {"audit": audit.id, "runs": [_as_json(run) for run in runs]},
-        markdown=lambda: _markdown(audit, runs),
-        text=lambda: _text_pieces(runs),
+        json=lambda: {"audit": audit.id, "runs": rows},
+        markdown=lambda: "\n".join([heading, markdown_table(_sheet(runs)), *notes]),
+        text=lambda: [_sheet(runs), *warnings],
     )
-
-
-def _markdown(audit: AuditManifest, runs: Sequence[AuditRun]) -> str:
-    notes = [f"- {code_span(run.model_id)} stopped: {code_span(run.stopped)}\n" for run in runs if run.stopped]
-    return "\n".join([f"## Audit {code_span(audit.id)}\n", markdown_table(_sheet(runs)), *notes])
-
-
-def _text_pieces(runs: Sequence[AuditRun]) -> Iterator[Sheet | Text]:
-    yield _sheet(runs)
-    for run in runs:
-        if run.stopped:
-            yield Text(visible(f"{run.model_id} stopped: {run.stopped}"), style="yellow")
 
 
 def _sheet(runs: Sequence[AuditRun]) -> Sheet:
@@ -64,15 +67,3 @@ def _sheet(runs: Sequence[AuditRun]) -> Sheet:
             ]
         )
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[1:]))
-
-
-def _as_json(run: AuditRun) -> dict[str, Any]:
-    return {
-        "model_id": run.model_id,
-        "shard": run.shard,
-        "complete": run.complete,
-        "stopped": run.stopped,
-        **asdict(run.tally),
-        "failures": run.tally.failures,
-        "not_asked": run.tally.unmade,
-    }

@@ -4,9 +4,9 @@ A dry run prints it, so this module does without numpy.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from rich.text import Text
 
@@ -87,8 +87,31 @@ def warn_of_doubts(audit: AuditManifest) -> None:
 
 def print_size(size: AuditSize, form: Format) -> None:
     """Write the size of an audit to stdout."""
+    audit = size.audit
     print_result(
-        form, json=lambda: _as_json(size), markdown=lambda: size_markdown(size), text=lambda: _text_pieces(size)
+        form,
+        json=lambda: {
+            "scenarios": list(audit.scenarios),
+            "benchmarks": [
+                {**benchmark.model_dump(include=_BENCHMARK_KEYS), "questions": len(benchmark.cases)}
+                for benchmark in audit.benchmarks
+            ],
+            "questions": audit.questions_in_all,
+            "replicates": audit.replicates,
+            "seed": audit.seed,
+            "models": [asdict(model) for model in size.models],
+            "total": asdict(size.total),
+            "doubts": doubts(audit),
+        },
+        markdown=lambda: size_markdown(size),
+        text=lambda: [
+            Text(visible(_product(audit))),
+            Text(),
+            _benchmark_sheet(audit),
+            Text(),
+            _model_sheet(size),
+            Text(f"\n{size.closing}"),
+        ],
     )
 
 
@@ -98,15 +121,6 @@ def size_markdown(size: AuditSize) -> str:
     lines.append(markdown_table(_model_sheet(size)))
     lines += [f"- {visible(doubt)}\n" for doubt in doubts(size.audit)]
     return "\n".join([*lines, f"{size.closing}.\n"])
-
-
-def _text_pieces(size: AuditSize) -> Iterator[Sheet | Text]:
-    yield Text(visible(_product(size.audit)))
-    yield Text()
-    yield _benchmark_sheet(size.audit)
-    yield Text()
-    yield _model_sheet(size)
-    yield Text(f"\n{size.closing}")
 
 
 def _product(audit: AuditManifest) -> str:
@@ -149,21 +163,3 @@ def _amounts(estimate: Estimate) -> tuple[Cell, ...]:
     cost = "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}"
     counts = (estimate.calls, estimate.input_tokens_estimate, estimate.output_tokens_upper)
     return (*(Cell(f"{count:,}") for count in counts), Cell(cost))
-
-
-def _as_json(size: AuditSize) -> dict[str, Any]:
-    audit = size.audit
-    benchmarks = [
-        {**benchmark.model_dump(include=_BENCHMARK_KEYS), "questions": len(benchmark.cases)}
-        for benchmark in audit.benchmarks
-    ]
-    return {
-        "scenarios": list(audit.scenarios),
-        "benchmarks": benchmarks,
-        "questions": audit.questions_in_all,
-        "replicates": audit.replicates,
-        "seed": audit.seed,
-        "models": [asdict(model) for model in size.models],
-        "total": asdict(size.total),
-        "doubts": doubts(audit),
-    }

@@ -129,9 +129,7 @@ def heaviest(weights: Weights) -> dict[int, int]:
         flipped = heaviest([list(column) for column in zip(*weights, strict=True)])
         return {row: column for column, row in flipped.items()}
     chosen = _of_row_maxima(weights)
-    if chosen is not None:
-        return chosen
-    return _tried(weights) if perm(len(weights[0]), len(weights)) <= _FEW else _optimal(weights)
+    return _search(weights) if chosen is None else chosen
 
 
 def _of_row_maxima(weights: Weights) -> dict[int, int] | None:
@@ -148,20 +146,19 @@ def _of_row_maxima(weights: Weights) -> dict[int, int] | None:
     return chosen | {row: next(free) for row in range(len(weights)) if row not in chosen}
 
 
-def _tried(weights: Weights) -> dict[int, int]:
-    """Try all assignments, where these are few; that spares the import of scipy."""
+def _search(weights: Weights) -> dict[int, int]:
+    """Try all assignments where these are few, which spares the import of scipy; else have scipy find the heaviest."""
+    width = len(weights[0])
+    if perm(width, len(weights)) <= _FEW:
 
-    def worth(columns: tuple[int, ...]) -> tuple[float, int]:
-        return fsum(map(getitem, weights, columns)), -sum([abs(row - column) for row, column in enumerate(columns)])
+        def worth(columns: tuple[int, ...]) -> tuple[float, int]:
+            return fsum(map(getitem, weights, columns)), -sum([abs(row - column) for row, column in enumerate(columns)])
 
-    best: tuple[int, ...] = max(permutations(range(len(weights[0])), len(weights)), key=worth)
-    return dict(enumerate(best))
-
-
-def _optimal(weights: Weights) -> dict[int, int]:
+        best: tuple[int, ...] = max(permutations(range(width), len(weights)), key=worth)
+        return dict(enumerate(best))
     from scipy.optimize import linear_sum_assignment
 
-    tie_break = 1e-6 / (len(weights) * len(weights[0]) ** 2)
+    tie_break = 1e-6 / (len(weights) * width**2)
     near_diagonal = [
         [weight - tie_break * abs(row - column) for column, weight in enumerate(line)]
         for row, line in enumerate(weights)

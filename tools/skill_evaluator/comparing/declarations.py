@@ -5,6 +5,7 @@ A plain value, so that scoring imports no pydantic: `metadata` is what pydantic 
 
 import datetime
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -81,7 +82,11 @@ def refuse_wrong_rules(rules: Mapping[str, FieldRule], place: str, where: str) -
     """Raise ComponentError for a rule that cannot be followed; `place` is the key of the rules in `where`."""
     for path, rule in rules.items():
         _refuse_unknown_comparator(rule, f"at {place}.{path}.compare in {where}")
-        _refuse_wrong_similarity(rule, f"at {place}.{path}.similarity in {where}")
+        at = f"at {place}.{path}.similarity in {where}"
+        if rule.similarity is not None and rule.compare != "text":
+            raise ComponentError(f"similarity: {rule.similarity} without compare: text {at}")
+        if rule.similarity == "embedding" and not similarity.installed():
+            raise ComponentError(f"similarity: embedding {at} needs its model; install it with {similarity.INSTALL}")
         for form in rule.formats:
             _refuse_unreadable_format(form, f"at {place}.{path}.formats in {where}")
 
@@ -122,24 +127,11 @@ def _refuse_unknown_comparator(rule: FieldRule, at: str) -> None:
 
 def _refuse_unreadable_format(form: str, at: str) -> None:
     """Refuse a format that strptime does not know, or by which all days are the same: YYYY-MM-DD."""
-    if not _tells_days_apart(form):
-        raise ComponentError(f"no date is written '{form}' {at}; formats are those of strptime, such as %Y-%m-%d")
-
-
-def _tells_days_apart(form: str) -> bool:
-    try:
+    with suppress(ValueError):
         first, second = (datetime.datetime.strptime(day.strftime(form), form) for day in _DAYS)
-    except ValueError:
-        return False
-    return first != second
-
-
-def _refuse_wrong_similarity(rule: FieldRule, at: str) -> None:
-    """Refuse a similarity of a field that is no declared text, or that needs what is not installed."""
-    if rule.similarity is not None and rule.compare != "text":
-        raise ComponentError(f"similarity: {rule.similarity} without compare: text {at}")
-    if rule.similarity == "embedding" and not similarity.installed():
-        raise ComponentError(f"similarity: embedding {at} needs its model; install it with {similarity.INSTALL}")
+        if first != second:
+            return
+    raise ComponentError(f"no date is written '{form}' {at}; formats are those of strptime, such as %Y-%m-%d")
 
 
 def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
@@ -166,17 +158,13 @@ def compared_as(rule: FieldRule) -> str:
     """
     kind = rule.compare or "exact"
     if kind == "text":
-        return _text_as(rule)
+        embeds = rule.similarity == "embedding"
+        if rule.threshold is not None:
+            return f"text, from {'embedding similarity' if embeds else 'token F1'} {rule.threshold:g}"
+        return "text, embedding similarity reported only" if embeds else "text, reported only"
     options = rule.options.items()
     words = [_OPTIONS[name](value) if name in _OPTIONS else f"{name} {value}" for name, value in options]
     return ", ".join([_SIMPLE.get(kind, kind), *words])
-
-
-def _text_as(rule: FieldRule) -> str:
-    similarity = "embedding similarity" if rule.similarity == "embedding" else "token F1"
-    if rule.threshold is not None:
-        return f"text, from {similarity} {rule.threshold:g}"
-    return "text, embedding similarity reported only" if rule.similarity == "embedding" else "text, reported only"
 
 
 def aligned_by(rule: FieldRule) -> str:

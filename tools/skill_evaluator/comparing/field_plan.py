@@ -168,10 +168,8 @@ def _by_type(values: Iterable[Any]) -> FieldRule:
 
 def _aligned(rule: FieldRule | None, items: Iterable[Any]) -> FieldRule:
     """Return the rule if it says how; the schema may know of an array and not of its items."""
-    return _by_items(items) if rule is None or rule.align is None else rule
-
-
-def _by_items(items: Iterable[Any]) -> FieldRule:
+    if rule is not None and rule.align is not None:
+        return rule
     return _BEST if any(isinstance(item, dict | list) for item in items) else _SET
 
 
@@ -210,11 +208,8 @@ def _inside(closed: Sequence[str], places: Mapping[str, Place], declared: Iterab
     """Return the paths inside a subtree that is compared or ignored as a whole: by the schema, else as written."""
     if places:
         return places.keys() - reached(places, closed)
-    return {path for path in declared for parent in closed if path != parent and _is_written_within(path, parent)}
-
-
-def _is_written_within(path: str, parent: str) -> bool:
-    return not parent or path.startswith((f"{parent}.", f"{parent}[]"))
+    below_it = {parent: (f"{parent}.", f"{parent}[]") if parent else "" for parent in closed}
+    return {path for path in declared for parent in closed if path != parent and path.startswith(below_it[parent])}
 
 
 def _leaf_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:

@@ -48,7 +48,11 @@ def _compare(truth: Any, output: Any, field: Field) -> list[LeafResult]:
     if field.ignored or (truth is None and output is None):
         return []
     if field.rule is not None or not (isinstance(truth, dict | list) or isinstance(output, dict | list)):
-        return [_compare_leaf(truth, output, field)]
+        rule = field.leaf_rule(truth, output)
+        outcome: LeafOutcome = "right" if equal(truth, output, rule) else "wrong"
+        if truth is None or output is None:
+            outcome = "extra" if truth is None else "missing"
+        return [LeafResult(field.path, outcome, rule.weight if rule.counts else 0.0)]
     if isinstance(truth, dict | None) and isinstance(output, dict | None):
         left, right = with_nfc_keys(truth or {}), with_nfc_keys(output or {})
         members = [(left.get(key), right.get(key), field.child(key)) for key in {**left, **right}]
@@ -57,14 +61,6 @@ def _compare(truth: Any, output: Any, field: Field) -> list[LeafResult]:
     else:  # of different kinds: all of the truth is missing, all of the output is extra
         members = [(truth, None, field), (None, output, field)]
     return [result for member in members for result in _compare(*member)]
-
-
-def _compare_leaf(truth: Any, output: Any, field: Field) -> LeafResult:
-    rule = field.leaf_rule(truth, output)
-    outcome: LeafOutcome = "right" if equal(truth, output, rule) else "wrong"
-    if truth is None or output is None:
-        outcome = "extra" if truth is None else "missing"
-    return LeafResult(field.path, outcome, rule.weight if rule.counts else 0.0)
 
 
 def _align(truth: list[Any], output: list[Any], field: Field) -> ItemPairs:

@@ -133,19 +133,19 @@ class _Walk:
         places = node.get("prefixItems", items if isinstance(items, Sequence) else ())
         alike = rest if isinstance(items, Sequence) else items
         place = self.found[path]
-        kind = "array of places" if places else self._kind_of_array(alike)
+        # what the items are in some branch; also of a recursive reference that is not unrolled any further
+        parts = [] if places else [part for part, _ in self._parts(alike, {})]
+        if places:
+            kind = "array of places"
+        elif any(_is_of(part, "object", _OF_OBJECTS) or _is_of(part, "array", _OF_ARRAYS) for part in parts):
+            kind = "array of objects"
+        else:
+            kind = "array of scalars" if any(map(_scalar_kind, parts)) else "array of anything"
         if place.kind not in _ARRAYS or _ARRAYS.index(kind) > _ARRAYS.index(place.kind):
             place.kind = kind
         for child in (*places, alike):
             if isinstance(child, Mapping):
                 self._go_on(child, path, f"{path}[]", visits)
-
-    def _kind_of_array(self, items: Any) -> str:
-        """Return what the items are in some branch; also of a recursive reference that is not unrolled any further."""
-        parts = [part for part, _ in self._parts(items, {})]
-        if any(_is_of(part, "object", _OF_OBJECTS) or _is_of(part, "array", _OF_ARRAYS) for part in parts):
-            return "array of objects"
-        return "array of scalars" if any(map(_scalar_kind, parts)) else "array of anything"
 
     def _parts(self, node: Any, visits: _Visits) -> Iterator[tuple[_Node, _Visits]]:
         """Yield a node with all it is combined of, and its references followed; nothing for `true` and `false`."""

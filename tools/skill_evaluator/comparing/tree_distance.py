@@ -65,8 +65,14 @@ def tree_distance(a: Tree, b: Tree) -> int | None:
     a, b = _without_common_ends(a, b)
     if len(a.sizes) * len(b.sizes) > _MOST_PAIRS:
         return None
-    try:
-        return _search(_Tables(a, b), len(a.sizes) + len(b.sizes))
+    tables, best = _Tables(a, b), len(a.sizes) + len(b.sizes)
+    try:  # to allow ever more than the least it can be, and in the end anything
+        for slack in (0, 1, 2, 4, 8):
+            k = min(tables.least + slack, best - 1)
+            best = min(best, tables.distance_within(k))
+            if best <= k + 1:  # found, or nothing is cheaper
+                return best
+        return min(best, tables.distance_within(best - 1))
     except _TooManyCellsError:
         return None
 
@@ -121,17 +127,6 @@ class _TooManyCellsError(Exception):
     """The tables would take too long to fill."""
 
 
-def _search(tables: "_Tables", most: int) -> int:
-    """Find the distance by allowing ever more than the least it can be, and in the end anything."""
-    best = most
-    for slack in (0, 1, 2, 4, 8):
-        k = min(tables.least + slack, best - 1)
-        best = min(best, tables.distance_within(k))
-        if best <= k + 1:  # found, or nothing is cheaper
-            return best
-    return min(best, tables.distance_within(best - 1))
-
-
 class _Side:
     """A tree, and of every node what the tables ask for."""
 
@@ -176,15 +171,12 @@ class _Tables:
             if a.sizes[top_a] > 1:
                 begins = self.within[a.firsts[top_a]]
                 for top_b in sorted([b.tops[begin] for begin in begins if begin in b.tops]):
-                    if self._needs_table(top_a, top_b):
+                    # only a table tells what it costs if two nodes on the leftmost paths of these subtrees meet
+                    both_flat = a.flat[top_a] and b.flat[top_b]
+                    both_roots = top_a == a.root and top_b == b.root  # theirs comes last, whatever they are
+                    if b.sizes[top_b] > 1 and not both_flat and not both_roots:
                         self._fill(top_a, top_b)
         return self._fill(a.root, b.root)
-
-    def _needs_table(self, top_a: int, top_b: int) -> bool:
-        """Return whether only a table tells what it costs if two nodes on the leftmost paths of these subtrees meet."""
-        both_flat = self.a.flat[top_a] and self.b.flat[top_b]
-        both_roots = top_a == self.a.root and top_b == self.b.root  # theirs comes last, whatever they are
-        return self.b.sizes[top_b] > 1 and not both_flat and not both_roots
 
     def _cells_within(self, k: int) -> list[list[int]]:
         """Return for each p every q such that a mapping through (p, q) may cost k or less."""

@@ -23,10 +23,10 @@ def jaccard(comparison: Comparison) -> float | None:
     if not paths:
         return None
     nothing: Counter[Hashable] = Counter()
-    return sum(_overlap(truth.get(path, nothing), output.get(path, nothing)) for path in paths) / len(paths)
-
-
-def _overlap(left: Counter[Hashable], right: Counter[Hashable]) -> float:
-    common = sum([min(count, right[item]) for item, count in left.items() if item in right])
-    union = left.total() + right.total() - common
-    return common / union if union else 1.0
+    overlaps = []
+    for path in paths:
+        left, right = truth.get(path, nothing), output.get(path, nothing)
+        common = sum([min(count, right[item]) for item, count in left.items() if item in right])
+        union = left.total() + right.total() - common
+        overlaps.append(common / union if union else 1.0)
+    return sum(overlaps) / len(overlaps)

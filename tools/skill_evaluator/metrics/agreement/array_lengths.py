@@ -31,20 +31,17 @@ def array_lengths(answers: CaseAnswers) -> dict[str, ArrayLengths]:
     """
     if answers.n < 2:
         return {}
-    found = {path: Counter[int]() for path in answers.plan.arrays} | answers.tally().lengths
-    parsed = answers.groups.total()
-    return {path: _summary(lengths, parsed, answers.n) for path, lengths in found.items()}
-
-
-def _summary(lengths: Counter[int], parsed: int, n: int) -> ArrayLengths:
-    absent = parsed - lengths.total()
-    if absent:
-        lengths = lengths + Counter({0: absent})
-    return ArrayLengths(
-        stability=max(lengths.values(), default=0) / n,
-        shortest=min(lengths, default=None),
-        longest=max(lengths, default=None),
-    )
+    tallied = {path: Counter[int]() for path in answers.plan.arrays} | answers.tally().lengths
+    arrays = {}
+    for path, lengths in tallied.items():
+        absent = answers.groups.total() - lengths.total()
+        counts = lengths + Counter({0: absent}) if absent else lengths
+        arrays[path] = ArrayLengths(
+            stability=max(counts.values(), default=0) / answers.n,
+            shortest=min(counts, default=None),
+            longest=max(counts, default=None),
+        )
+    return arrays
 
 
 def array_length_stability(answers: CaseAnswers) -> float | None:

@@ -22,14 +22,11 @@ def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
     if answers.n < 2:
         return {}
     paths = (path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
-    found = {path: Counter[Forms]() for path in paths} | answers.tally().forms
+    tallied = {path: Counter[Forms]() for path in paths} | answers.tally().forms
     parsed = answers.groups.total()
-    return {path: _modal_count(counts, parsed) / answers.n for path, counts in found.items()}
-
-
-def _modal_count(counts: Counter[Forms], parsed: int) -> int:
-    """Return how often the parsed answers gave the commonest value; absent is a value."""
-    return max(parsed - counts.total(), max(counts.values(), default=0))
+    # the commonest value is the one given most often, or absence
+    modal = {path: max(parsed - counts.total(), max(counts.values(), default=0)) for path, counts in tallied.items()}
+    return {path: times / answers.n for path, times in modal.items()}
 
 
 def field_stability(answers: CaseAnswers) -> float | None:

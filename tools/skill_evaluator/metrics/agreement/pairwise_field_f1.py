@@ -5,7 +5,7 @@ them share together, without looking at one pair. Only items whose partner depen
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import fsum
@@ -107,17 +107,16 @@ def _binary(counts: Mapping[Token, int]) -> Digits:
         left.setdefault(token.weight, []).append((token.number, count))
     left.pop(0.0, None)
     size = 1 + max((token.number for token in counts), default=0)
-    return {weight: [*_digits(numbers, size)] for weight, numbers in left.items()}
-
-
-def _digits(counts: list[tuple[int, int]], size: int) -> Iterator[int]:
-    while counts:
-        bits = bytearray(b"0") * size
-        for number, count in counts:
-            if count & 1:
-                bits[-number - 1] = _ONE
-        yield int(bits, 2)
-        counts = [(number, count >> 1) for number, count in counts if count > 1]
+    digits: dict[float, list[int]] = {weight: [] for weight in left}
+    for weight, numbers in left.items():
+        while numbers:
+            bits = bytearray(b"0") * size
+            for number, count in numbers:
+                if count & 1:
+                    bits[-number - 1] = _ONE
+            digits[weight].append(int(bits, 2))
+            numbers = [(number, count >> 1) for number, count in numbers if count > 1]
+    return digits
 
 
 def _matched(left: Digits, right: Digits) -> float:

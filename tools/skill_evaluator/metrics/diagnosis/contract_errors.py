@@ -33,34 +33,28 @@ def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractErr
     rows[].sum type "9" is not of type "number"
     rows[].sum required "sum" is a required property
     """
-    return tuple(
-        ContractError(plan.field("").at(parts).path, error.kind.name, _cut(error.message))
-        for error in errors
-        for parts in _places(error)
-    )
+    broken = []
+    for error in errors:
+        rule, message, places = error.kind.name, error.message, [error.instance_path]
+        if rule == "required":
+            places = [[*error.instance_path, error.kind.property]]
+        elif rule in _EXTRA_KEYS:
+            places = [[*error.instance_path, key] for key in error.kind.unexpected]
+        if len(message) > _LONGEST:
+            message = f"{message[: _LONGEST - 1]}…"
+        broken += [ContractError(plan.field("").at(steps).path, rule, message) for steps in places]
+    return tuple(broken)
 
 
 def only_extra_keys(errors: Sequence[Any]) -> bool:
     """Return whether all errors are of keys the schema does not allow; of `anyOf` and `oneOf`, in some branch."""
-    return all(_extra_key(error) for error in errors)
-
-
-def _extra_key(error: Any) -> bool:
-    if error.kind.name in _BRANCHES:
-        return any(branch and only_extra_keys(branch) for branch in getattr(error.kind, "context", ()))
-    return error.kind.name in _EXTRA_KEYS
-
-
-def _places(error: Any) -> list[list[str | int]]:
-    if error.kind.name == "required":
-        return [[*error.instance_path, error.kind.property]]
-    if error.kind.name in _EXTRA_KEYS:
-        return [[*error.instance_path, key] for key in error.kind.unexpected]
-    return [error.instance_path]
-
-
-def _cut(message: str) -> str:
-    return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
+    for error in errors:
+        if error.kind.name in _BRANCHES:
+            if not any(branch and only_extra_keys(branch) for branch in getattr(error.kind, "context", ())):
+                return False
+        elif error.kind.name not in _EXTRA_KEYS:
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

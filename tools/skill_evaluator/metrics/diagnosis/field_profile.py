@@ -63,24 +63,20 @@ def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str
     {'a': 'stable_right', 'b': 'stable_wrong', 'c': 'flaky'}
     """
     parsed = answers.groups.total()
-    found: dict[str, Standing] = {}
+    standings: dict[str, Standing] = {}
     for path in dict.fromkeys((*values, *(flawed or ()))):
+        same = len(values.get(path, ())) < 2  # a path of the truth alone: absent from every answer
         if answers.n < 2 or not parsed or not answers.plan.leaf(path).counts:
-            found[path] = "unscored"
+            standings[path] = "unscored"
         elif parsed < answers.n:
-            found[path] = "flaky"
+            standings[path] = "flaky"
+        elif flawed is None:
+            standings[path] = "stable" if same else "flaky"
+        elif not flawed.get(path):
+            standings[path] = "stable_right"
         else:
-            same = len(values.get(path, ())) < 2  # a path of the truth alone: absent from every answer
-            found[path] = _standing(same, answers.n, None if flawed is None else flawed.get(path, 0))
-    return found
-
-
-def _standing(same: bool, n: int, flawed: int | None) -> Standing:
-    if flawed is None:
-        return "stable" if same else "flaky"
-    if flawed == 0:
-        return "stable_right"
-    return "stable_wrong" if same and flawed == n else "flaky"
+            standings[path] = "stable_wrong" if same and flawed[path] == answers.n else "flaky"
+    return standings
 
 
 def flawed_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, int]:

@@ -24,12 +24,11 @@ def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | 
     0.429
     """
     labels = {label for pair in confusion for label in pair if label is not None}
-    return sum(_f1(label, confusion) for label in labels) / len(labels) if labels else None
-
-
-def _f1(label: str, confusion: Mapping[tuple[str | None, str | None], int]) -> float:
-    given = sum(count for (truth, output), count in confusion.items() for one in (truth, output) if one == label)
-    return 2 * confusion.get((label, label), 0) / given
+    scores = []
+    for label in labels:
+        given = sum(count for pair, count in confusion.items() for side in pair if side == label)
+        scores.append(2 * confusion.get((label, label), 0) / given)
+    return sum(scores) / len(scores) if scores else None
 
 
 class FieldCounts(NamedTuple):

@@ -80,8 +80,13 @@ class FieldRule:
 
 def refuse_wrong_rules(rules: Mapping[str, FieldRule], place: str, where: str) -> None:
     """Raise ComponentError for a rule that cannot be followed; `place` is the key of the rules in `where`."""
+    shipped = get_args(Compare)
     for path, rule in rules.items():
-        _refuse_unknown_comparator(rule, f"at {place}.{path}.compare in {where}")
+        added = () if rule.compare in (None, *shipped) else plugins.names(COMPARATOR_GROUP)
+        if rule.compare is not None and rule.compare not in (*shipped, *added):
+            meant = f"(align: {rule.compare}?)" if rule.compare in get_args(Align) else ""
+            meant = meant or nearest(rule.compare, (*shipped, *added))
+            raise ComponentError(f"unknown comparator '{rule.compare}' {meant} at {place}.{path}.compare in {where}")
         at = f"at {place}.{path}.similarity in {where}"
         if rule.similarity is not None and rule.compare != "text":
             raise ComponentError(f"similarity: {rule.similarity} without compare: text {at}")
@@ -110,19 +115,6 @@ def refuse_idle_settings(rule: FieldRule, kind: Literal["leaf", "array", "object
     idle = [name for name in (*given, *aligned) if name not in allowed]
     if idle:
         raise ComponentError(f"{idle[0]} does nothing at fields.{path} in {where}: {takes}")
-
-
-def _refuse_unknown_comparator(rule: FieldRule, at: str) -> None:
-    """Refuse a comparator that is neither shipped nor added by a package."""
-    shipped = get_args(Compare)
-    if rule.compare is None or rule.compare in shipped:
-        return
-    added = plugins.names(COMPARATOR_GROUP)
-    if rule.compare not in added:
-        meant = f"(align: {rule.compare}?)" if rule.compare in get_args(Align) else ""
-        raise ComponentError(
-            f"unknown comparator '{rule.compare}' {meant or nearest(rule.compare, (*shipped, *added))} {at}"
-        )
 
 
 def _refuse_unreadable_format(form: str, at: str) -> None:

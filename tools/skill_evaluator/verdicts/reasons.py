@@ -91,25 +91,22 @@ def _reasons_of_measures(results: Sequence[MeasureResult], alpha: float) -> Iter
     critical = [result for result in results if result.tier == "critical"]
     yield from (_moved(result, "rose") for result in critical if result.verdict == "improved")
     for result in critical:
-        if result.verdict == "inconclusive" and result.ci95 is not None:
-            yield _undecided(result, *result.ci95)
+        if result.verdict != "inconclusive" or result.ci95 is None:
+            continue
+        low, high = result.ci95
+        if low >= -result.tolerance:
+            answers = result.fixtures.n
+            unseen = f"{unseen_share(answers):.3f} that none shows"
+            yield f"{result.metric}: {answers} answers leave room for a failure in {unseen}"
+        else:
+            drop = result.detectable_drop
+            seen = "no drop, whatever its size" if drop is None else f"a drop of {drop:.3f}"
+            interval = f"interval {low:+.3f} to {high:+.3f}"
+            yield (
+                f"{result.metric}: a drop of {result.tolerance:g} is not excluded ({interval}); "
+                f"this run could have seen {seen}"
+            )
 
 
 def _moved(result: MeasureResult, verb: str) -> str:
     return f"{result.metric} {verb} from {result.baseline:.3f} to {result.candidate:.3f}"
-
-
-def _undecided(result: MeasureResult, low: float, high: float) -> str:
-    """Return why a measure is inconclusive though it was measured, with this interval."""
-    if low >= -result.tolerance:
-        answers = result.fixtures.n
-        return (
-            f"{result.metric}: {answers} answers leave room for a failure in {unseen_share(answers):.3f} "
-            "that none shows"
-        )
-    drop = result.detectable_drop
-    seen = "no drop, whatever its size" if drop is None else f"a drop of {drop:.3f}"
-    return (
-        f"{result.metric}: a drop of {result.tolerance:g} is not excluded (interval {low:+.3f} to {high:+.3f}); "
-        f"this run could have seen {seen}"
-    )

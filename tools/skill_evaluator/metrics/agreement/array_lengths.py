@@ -32,9 +32,10 @@ def array_lengths(answers: CaseAnswers) -> dict[str, ArrayLengths]:
     if answers.n < 2:
         return {}
     tallied = {path: Counter[int]() for path in answers.plan.arrays} | answers.tally().lengths
+    parsed = answers.groups.total()
     arrays = {}
     for path, lengths in tallied.items():
-        absent = answers.groups.total() - lengths.total()
+        absent = parsed - lengths.total()
         counts = lengths + Counter({0: absent}) if absent else lengths
         arrays[path] = ArrayLengths(
             stability=max(counts.values(), default=0) / answers.n,

@@ -105,12 +105,17 @@ def audit_report(options: AuditReportOptions) -> int:
     Exit code: 0 done, 2 wrong input (one line says what), 4 a model that was to be asked is not in it.
     """
     weights = _read_weights(options.weights)
-    folders = () if options.cube else options.folders or (_newest_audit(options.audits),)
+    folders: tuple[Path, ...] = ()
     absent: list[str] = []
     remarks: list[str] = []
     if options.cube:
         cube = _read_table(options, options.cube, weights)
     else:
+        folders = options.folders or tuple(sorted(path.parent for path in options.audits.glob(f"*/{AUDIT}"))[-1:])
+        if not folders:
+            raise AuditError(
+                f"{options.audits} holds no audit; make one with audit run, or give a table with --cube FILE"
+            )
         cube, absent, remarks = _read_runs(options, folders, weights)
     previous = _read_previous(options.previous, folders)
     result = audit(cube, resampled=options.resampled, bins=options.grades, previous=previous)
@@ -139,13 +144,6 @@ def _read_weights(given: Iterable[str]) -> dict[str, float]:
         if not equals or not name or not 0 < weights[name] < math.inf:
             raise AuditError(f"--weight '{text}' is not NAME=W with W above 0, such as quiz-reasoning=2")
     return weights
-
-
-def _newest_audit(audits: Path) -> Path:
-    folders = sorted(path.parent for path in audits.glob(f"*/{AUDIT}"))
-    if not folders:
-        raise AuditError(f"{audits} holds no audit; make one with audit run, or give a table with --cube FILE")
-    return folders[-1]
 
 
 def _read_table(options: AuditReportOptions, path: Path, weights: Mapping[str, float]) -> Cube:

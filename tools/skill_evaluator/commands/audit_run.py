@@ -23,7 +23,7 @@ from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.asking import assignment, redactor, refuse_amounts, with_keys
-from skill_evaluator.runner.execute import Assignment, SpendingLimits, execute
+from skill_evaluator.runner.execute import SpendingLimits, execute
 from skill_evaluator.runner.journal import check_writable
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Shard
@@ -80,8 +80,21 @@ def audit_run(options: AuditRunOptions) -> int:
         write_manifest(folder, inputs.manifest)
     planned_cost = None if plan is None else plan.max_cost_of(options.models, options.shard)
     max_cost = planned_cost if options.max_cost is None else options.max_cost
+    cells = Cells(inputs.materials)
+    assignments = [
+        assignment(
+            run,
+            inputs.kinds,
+            options.concurrency or inputs.settings.concurrency,
+            lambda call, run=run: cells.request(  # type: ignore[misc]
+                call, seed=run.manifest.seed, max_output_tokens=run.model.params.max_output_tokens
+            ),
+            lambda _: None,  # an answer is scored when all are gathered; until then the journal has it
+        )
+        for run in runs
+    ]
     halted = execute(
-        _assignments(runs, inputs, options),
+        assignments,
         inputs.settings,
         SpendingLimits(max_cost_usd=max_cost, max_calls=options.max_calls),
         redactor(inputs.models, inputs.kinds),
@@ -126,39 +139,17 @@ def _draw(options: AuditRunOptions, plan: AuditPlan | None) -> tuple[AuditInputs
             raise AuditError(f"{folder} asks otherwise than {options.plan}; move it away")
         return drawn_audit(plan.audit, options), folder
     if options.resume is not None:
-        folder = _resumed_folder(options.resume, options.audits)
+        folder = Path(options.resume)
+        if not (folder / AUDIT).is_file():  # then it is an id, or `latest`
+            ids = sorted(path.parent.name for path in options.audits.glob(f"*/{AUDIT}"))
+            audit_id = ids[-1] if options.resume == "latest" and ids else options.resume
+            if audit_id not in ids:
+                raise AuditError(f"no audit '{audit_id}' in {options.audits} to resume {nearest(audit_id, ids)}")
+            folder = options.audits / audit_id
         return drawn_audit(read_manifest(folder / AUDIT), options), folder
     inputs = new_audit(options, keyed=True)
     warn_of_doubts(inputs.manifest)
     return inputs, options.audits / inputs.manifest.id
-
-
-def _resumed_folder(wanted: str, audits: Path) -> Path:
-    """Return the folder that `--resume` means: a path, an id, or `latest`, the newest; raise AuditError."""
-    if Path(wanted, AUDIT).is_file():
-        return Path(wanted)
-    ids = sorted(path.parent.name for path in audits.glob(f"*/{AUDIT}"))
-    if wanted == "latest" and ids:
-        return audits / ids[-1]
-    if wanted not in ids:
-        raise AuditError(f"no audit '{wanted}' in {audits} to resume {nearest(wanted, ids)}")
-    return audits / wanted
-
-
-def _assignments(runs: Sequence[Run], inputs: AuditInputs, options: AuditRunOptions) -> list[Assignment]:
-    cells = Cells(inputs.materials)
-    return [
-        assignment(
-            run,
-            inputs.kinds,
-            options.concurrency or inputs.settings.concurrency,
-            lambda call, run=run: cells.request(  # type: ignore[misc]
-                call, seed=run.manifest.seed, max_output_tokens=run.model.params.max_output_tokens
-            ),
-            lambda _: None,  # an answer is scored when all are gathered; until then the journal has it
-        )
-        for run in runs
-    ]
 
 
 def _print_outcome(
@@ -188,19 +179,15 @@ def _print_outcome(
     print_audit_runs(inputs.manifest, audited, options.format)
     complete = len(audited) == len(inputs.models) and all(run.complete for run in audited)
     if not complete or any(run.tally.answered < run.tally.planned for run in audited):
-        print(f"to go on where this stopped: {_resuming_command(options, inputs, folder)}", file=sys.stderr)
+        audit = folder.name if folder.parent == options.audits else str(folder)
+        words = ["skill-evaluator", "audit", "run"]
+        words += ["--resume", audit] if options.plan is None else ["--plan", str(options.plan)]
+        for model_id in options.models:
+            if model_id in inputs.manifest.models:  # one without a key is none of the audit's
+                words += ["--model", model_id]
+        words += words_of(options, "shard", "audits", *_FOLDERS, "concurrency", "max_cost", "max_calls")
+        print(f"to go on where this stopped: {shlex.join(words)}", file=sys.stderr)
     else:
         words = ["skill-evaluator", "audit", "report", str(folder), *words_of(options, *_FOLDERS)]
         print(f"what it found: {shlex.join(words)}", file=sys.stderr)
     return EXIT_OK if complete else EXIT_INCOMPLETE
-
-
-def _resuming_command(options: AuditRunOptions, inputs: AuditInputs, folder: Path) -> str:
-    """Return the command that goes on; what the audit itself remembers need not be said again."""
-    audit = folder.name if folder.parent == options.audits else str(folder)
-    words = ["--resume", audit] if options.plan is None else ["--plan", str(options.plan)]
-    for model_id in options.models:
-        if model_id in inputs.manifest.models:  # one without a key is none of the audit's
-            words += ["--model", model_id]
-    words += words_of(options, "shard", "audits", *_FOLDERS, "concurrency", "max_cost", "max_calls")
-    return shlex.join(["skill-evaluator", "audit", "run", *words])

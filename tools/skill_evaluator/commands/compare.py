@@ -5,7 +5,7 @@
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, get_args
@@ -39,6 +39,8 @@ EXAMPLES = (
     "skill-evaluator compare --baseline old.json --candidate new.json",
     "skill-evaluator compare receipt-extraction --calibrate 1.2.0 --model gpt-5",
 )
+TIMES = 1_000
+_QUIET_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,26 +89,23 @@ def compare(options: CompareOptions) -> int:
 
     Exit code: 0 fine, 3 regressed, 4 inconclusive or incomparable if --fail-on names it.
     """
-    if options.calibrate is not None:
-        return _calibrate(options, options.calibrate)
     settings = load_settings(options.config)
-    fail_on = _read_fail_on(options.fail_on) or settings.policy.fail_on
+    if options.calibrate is not None:  # how often the gate is right on random halves of the run's replicates
+        record = _find_record(options, options.calibrate)
+        rules = replace(rules_for(settings, options.config, record), waivers=[])
+        print_calibration(calibrate(record, rules, TIMES, settings.seed, _Progress()), options.format)
+        return EXIT_OK
+    fail_on = [name.strip() for part in options.fail_on for name in part.split(",") if name.strip()]
+    for name in fail_on:
+        if name not in get_args(VerdictName):
+            raise ConfigError(f"unknown verdict '{name}' for --fail-on {nearest(name, get_args(VerdictName))}")
     component = None if options.skill is None else load_component(options.components, options.skill)
     chosen = _choose_records(options, component)
     first = chosen.pairs[0].candidate
     rules = rules_for(settings, options.config, first)
     result = compare_records(first.skill, chosen.pairs, rules, left_out=chosen.left_out)
     print_comparison(result, options.format)
-    return exit_code(result.verdict, fail_on)
-
-
-def _read_fail_on(given: Sequence[str]) -> tuple[str, ...]:
-    """Read the verdicts named by `--fail-on`; raise ConfigError for an unknown one."""
-    names = [name.strip() for part in given for name in part.split(",") if name.strip()]
-    for name in names:
-        if name not in get_args(VerdictName):
-            raise ConfigError(f"unknown verdict '{name}' for --fail-on {nearest(name, get_args(VerdictName))}")
-    return tuple(names)
+    return exit_code(result.verdict, fail_on or settings.policy.fail_on)
 
 
 def _choose_records(options: CompareOptions, component: Component | None) -> _Chosen:
@@ -141,19 +140,6 @@ def _read_file(named: str | None) -> Record | None:
     if named is None or not (named.endswith(".json") or Path(named).is_file()):
         return None
     return read_record(Path(named))
-
-
-TIMES = 1_000
-_QUIET_S = 5.0
-
-
-def _calibrate(options: CompareOptions, run: str) -> int:
-    """Print how often the gate is right when the run's replicates are dealt into halves at random, many times."""
-    settings = load_settings(options.config)
-    record = _find_record(options, run)
-    rules = replace(rules_for(settings, options.config, record), waivers=[])
-    print_calibration(calibrate(record, rules, TIMES, settings.seed, _Progress()), options.format)
-    return EXIT_OK
 
 
 def _find_record(options: CompareOptions, run: str) -> Record:

@@ -49,7 +49,10 @@ def demo(options: DemoOptions) -> int:
     _write(options.folder, demo_files())
     for day, version in enumerate(DEMO_VERSIONS, 1):
         _write(options.folder, demo_version(version))
-        _record(options.folder, f"2026010{day}T090000Z-00000{day}")
+        silence = io.StringIO()  # the verdicts are for the reader to ask for
+        with contextlib.chdir(options.folder), contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
+            invocation = f"2026010{day}T090000Z-00000{day}"
+            evaluate(EvaluateOptions(skill=DEMO, replicates=_REPLICATES, invocation=invocation))
     run = "20260102T090000Z-000002-example-large"
     print(_NEXT.format(folder=options.folder, skill=DEMO, replicates=_REPLICATES, run=run), end="")
     return EXIT_OK
@@ -58,9 +61,3 @@ def demo(options: DemoOptions) -> int:
 def _write(folder: Path, files: Mapping[str, str]) -> None:
     for place, text in files.items():
         replace_text(folder / place, text)
-
-
-def _record(folder: Path, invocation: str) -> None:
-    """Evaluate the version that is laid out, silently; the verdict is for the reader to ask for."""
-    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        evaluate(EvaluateOptions(skill=DEMO, replicates=_REPLICATES, invocation=invocation))

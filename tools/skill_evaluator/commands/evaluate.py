@@ -12,7 +12,7 @@ from skill_evaluator.commands.options import words_of
 from skill_evaluator.comparing.similarity import load_model
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, SkillEvaluatorError
 from skill_evaluator.records.leaderboard import append_rows
-from skill_evaluator.records.record import Record, write_record
+from skill_evaluator.records.record import write_record
 from skill_evaluator.records.selection import Archive
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
@@ -25,7 +25,6 @@ from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import load_quantiles
 from skill_evaluator.verdicts.recorded import verdict_on
-from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rules import exit_code
 
 EXAMPLES = (
@@ -47,12 +46,15 @@ def evaluate(options: EvaluateOptions) -> int:
     problems: list[SkillEvaluatorError] = []
     for asked_run in _ask(runs, inputs, options):  # every answer is scored as it comes
         try:
-            record = _record(asked_run)
-            finished.append(_keep(asked_run.run, record, inputs, options))
+            finished.append(_record(asked_run, inputs, options))
         except SkillEvaluatorError as problem:  # a run that cannot be kept does not take the others with it
             problems.append(problem)
-    verdict = _compare(finished, inputs, options)
-    print_finished(finished, inputs.component, options.format, verdict)
+    component = inputs.component
+    recorded = [run.record for run in finished if run.record_path.parent == component.records_dir]
+    verdict = None
+    if recorded:  # judged against a lower version, if there is one
+        verdict = verdict_on(recorded, component, Archive(component), inputs.settings, options.config)
+    print_finished(finished, component, options.format, verdict)
     _print_how_to_resume(runs, finished, options)
     if problems:
         raise problems[0]
@@ -136,17 +138,12 @@ def _assignment(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptio
     return replace(plain, looks=tuple(lookout.shares), is_settled=lookout.is_settled) if lookout else plain
 
 
-def _record(asked_run: _AskedRun) -> Record:
-    """Sum the scores of one run up, and return its record: the scores, and what they are scores of."""
-    run = asked_run.run
+def _record(asked_run: _AskedRun, inputs: Inputs, options: EvaluateOptions) -> Finished:
+    """Record one run: in the component if it is complete and of all its cases, in the run's own folder always."""
+    run, component = asked_run.run, inputs.component
     manifest = read_manifest(run.folder) if run.manifest.adaptive else run.manifest  # it may have been settled early
     scorecard = asked_run.scorer.scorecard(manifest.asked)
-    return asked_run.recorder.record(run.model, manifest, scorecard, stopped=asked_run.stopped)
-
-
-def _keep(run: Run, record: Record, inputs: Inputs, options: EvaluateOptions) -> Finished:
-    """Keep a record: in the component if it is complete and of all its cases, in the run's own folder always."""
-    component = inputs.component
+    record = asked_run.recorder.record(run.model, manifest, scorecard, stopped=asked_run.stopped)
     path = run.folder / RECORD
     if record.complete and _is_measurement(run, options):
         path = record_path(run, component)
@@ -161,15 +158,6 @@ def _keep(run: Run, record: Record, inputs: Inputs, options: EvaluateOptions) ->
 def _is_measurement(run: Run, options: EvaluateOptions) -> bool:
     """Return whether the run, once complete, is kept among the component's records."""
     return options.leaderboard and run.manifest.whole
-
-
-def _compare(finished: Sequence[Finished], inputs: Inputs, options: EvaluateOptions) -> ComparisonResult | None:
-    """Judge the recorded runs against a lower version; None where nothing was recorded or nothing is there."""
-    component = inputs.component
-    recorded = [run.record for run in finished if run.record_path.parent == component.records_dir]
-    if not recorded:
-        return None
-    return verdict_on(recorded, component, Archive(component), inputs.settings, options.config)
 
 
 def _print_how_to_resume(runs: Sequence[Run], finished: Sequence[Finished], options: EvaluateOptions) -> None:

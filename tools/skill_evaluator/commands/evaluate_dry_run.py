@@ -1,12 +1,12 @@
 """`evaluate --dry-run`: everything but the calls. Needs no key, imports no vendor SDK, writes nothing."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from rich.text import Text
 
-from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, plan_runs, read_inputs
+from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs, plan_runs, read_inputs
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.errors import EXIT_OK, FixtureError
 from skill_evaluator.library.cases import Case
@@ -15,9 +15,10 @@ from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.records.record import Record
 from skill_evaluator.runner.prices import Estimate, estimate, input_sizes
+from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Replicate, schedule_calls
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import Scorecard, Scorer
+from skill_evaluator.scoring.scorer import Scorer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +37,7 @@ def dry_run(options: EvaluateOptions) -> int:
     runs, _ = plan_runs(inputs, options)
     replicates = runs[0].manifest.replicates
     chosen = [case for case in inputs.cases if case.id in runs[0].manifest.cases]
-    scorecard = _score_truth(component, chosen, replicates)
-    recorder = Recorder(component=component, settings=inputs.settings, kinds=kinds)
-    for run in runs:
-        record = recorder.record(run.model, run.manifest, scorecard)
-        Record.model_validate_json(record.model_dump_json())
-        _refuse_imperfect(record)
+    _check_truth(runs, chosen, inputs)
     sizes = input_sizes(component, chosen)
     estimates = [
         ModelEstimate(
@@ -56,24 +52,26 @@ def dry_run(options: EvaluateOptions) -> int:
     return EXIT_OK
 
 
-def _score_truth(component: Component, cases: Sequence[Case], replicates: int) -> Scorecard:
+def _check_truth(runs: Sequence[Run], cases: Sequence[Case], inputs: Inputs) -> None:
+    """Raise FixtureError unless the ground truth, taken as an answer, scores 1 on every metric that is defined."""
+    component, replicates = inputs.component, runs[0].manifest.replicates
     scorer = Scorer(component, cases, replicates)
     for call in schedule_calls([case.id for case in cases if case.labelled], replicates):
         truth = next(case.truth for case in cases if case.id == call.case_id)
         text = json.dumps(truth) if component.output == "json" else truth
         scorer.add(Replicate(call=call, completion=Completion(text=text)))
-    return scorer.scorecard()
-
-
-def _refuse_imperfect(record: Record) -> None:
-    """Raise FixtureError unless the ground truth, taken as an answer, scores 1 on every metric that is defined."""
-    for case in record.per_case:
-        for name, accuracy in case.accuracy.items():
-            if accuracy.strict_mean is not None and accuracy.strict_mean != 1.0:
-                raise FixtureError(
-                    f"case '{case.case_id}': its own ground truth scores {accuracy.strict_mean} on {name}; "
-                    "check how its fields are compared in evals/datasets.json"
-                )
+    scorecard = scorer.scorecard()
+    recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds)
+    for run in runs:
+        record = recorder.record(run.model, run.manifest, scorecard)
+        Record.model_validate_json(record.model_dump_json())
+        for case in record.per_case:
+            for name, accuracy in case.accuracy.items():
+                if accuracy.strict_mean is not None and accuracy.strict_mean != 1.0:
+                    raise FixtureError(
+                        f"case '{case.case_id}': its own ground truth scores {accuracy.strict_mean} on {name}; "
+                        "check how its fields are compared in evals/datasets.json"
+                    )
 
 
 _COLUMNS = ("model", "provider", "key", "calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
@@ -86,8 +84,25 @@ def _print(
     cases: Sequence[Case],
     form: Format,
 ) -> None:
-    rows = [[Cell(text) for text in _cells(estimate)] for estimate in estimates]
-    sheet = Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[_FIRST_NUMBER:]))
+    rows = [
+        (
+            estimate.model_id,
+            estimate.provider,
+            estimate.key,
+            f"{estimate.calls:,}",
+            f"{estimate.input_tokens_estimate:,}",
+            f"{estimate.output_tokens_upper:,}",
+            "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}",
+        )
+        for estimate in estimates
+    ]
+    sheet = Sheet(
+        columns=_COLUMNS,
+        rows=[[Cell(text) for text in row] for row in rows],
+        numbers=frozenset(_COLUMNS[_FIRST_NUMBER:]),
+    )
+    labelled = sum(case.labelled for case in cases)
+    checked = f"{component.name} {component.version}: {len(cases)} cases, {labelled} with ground truth, all in order\n"
     print_result(
         form,
         json=lambda: {
@@ -96,26 +111,5 @@ def _print(
             "models": [asdict(estimate) for estimate in estimates],
         },
         markdown=lambda: markdown_table(sheet),
-        text=lambda: _text(component, cases, sheet),
-    )
-
-
-def _text(component: Component, cases: Sequence[Case], sheet: Sheet) -> Iterator[Sheet | Text]:
-    labelled = sum(case.labelled for case in cases)
-    yield Text(
-        f"{component.name} {component.version}: {len(cases)} cases, {labelled} with ground truth, all in order\n"
-    )
-    yield sheet
-    yield Text("\ndry run: no call was made, nothing was written")
-
-
-def _cells(estimate: ModelEstimate) -> tuple[str, ...]:
-    return (
-        estimate.model_id,
-        estimate.provider,
-        estimate.key,
-        f"{estimate.calls:,}",
-        f"{estimate.input_tokens_estimate:,}",
-        f"{estimate.output_tokens_upper:,}",
-        "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}",
+        text=lambda: [Text(checked), sheet, Text("\ndry run: no call was made, nothing was written")],
     )

@@ -156,15 +156,16 @@ def record_path(run: Run, component: Component) -> Path:
 
 def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> tuple[list[Run], list[Finished]]:
     """Find the runs that `--resume` means, each planned as the options say; raise RunError."""
+    component = inputs.component
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
-    folders = find_runs(inputs.results_dir, resume, inputs.component.name)
+    folders = find_runs(inputs.results_dir, resume, component.name)
     for folder, manifest in folders:
         if manifest.scenario != options.scenario:
             how = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
             raise RunError(f"cannot resume {folder} like this: it was begun {how}")
     runs = [
-        resumed_run(folder, inputs.component, cases, models)
+        resumed_run(folder, component, cases, models)
         for folder, manifest in folders
         if not options.models or manifest.model_id in models
     ]
@@ -172,8 +173,15 @@ def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> tuple
         raise RunError(f"no run of --model {' '.join(options.models)} among those to resume")
     for run in runs:
         _refuse_other_plan(run, options)
-    unfinished = [run for run in runs if not record_path(run, inputs.component).exists()]
-    return unfinished, [_read_recorded(run, inputs.component) for run in runs if run not in unfinished]
+    unfinished = [run for run in runs if not record_path(run, component).exists()]
+    finished = []
+    for run in runs:
+        if run not in unfinished:
+            record = read_record(record_path(run, component))
+            append_rows(component.leaderboard_path, component.name, [record.row()])  # a crash may have come before it
+            print(f"{run.manifest.run_id} is recorded and complete: there is nothing to resume", file=sys.stderr)
+            finished.append(Finished(record=record, record_path=record_path(run, component), folder=run.folder))
+    return unfinished, finished
 
 
 def _refuse_other_plan(run: Run, options: EvaluateOptions) -> None:
@@ -193,12 +201,3 @@ def _refuse_other_plan(run: Run, options: EvaluateOptions) -> None:
 
 def _wording(value: object) -> str:
     return " ".join(value) if isinstance(value, tuple) else str(value)
-
-
-def _read_recorded(run: Run, component: Component) -> Finished:
-    """Read the record of a run, and give the leaderboard its row if a crash came between the two."""
-    path = record_path(run, component)
-    record = read_record(path)
-    append_rows(component.leaderboard_path, component.name, [record.row()])
-    print(f"{run.manifest.run_id} is recorded and complete: there is nothing to resume", file=sys.stderr)
-    return Finished(record=record, record_path=path, folder=run.folder)

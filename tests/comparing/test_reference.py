@@ -48,7 +48,7 @@ def test_both_find_the_same_leaves_on_either_side(plan: str, pair: tuple[Any, An
 
 @pytest.mark.parametrize("plan", ONE_WAY_TO_PAIR)
 @thorough
-@given(pair=pairs)
+@given(pair=st.tuples(orders, orders))  # in values of another shape, arrays align by what they share
 def test_both_say_the_same_of_every_leaf_where_there_is_one_way_to_pair(plan: str, pair: tuple[Any, Any]) -> None:
     rows, results = compare(*pair, PLANS[plan]), compare_naively(*pair, PLANS[plan])
     by_path = Counter((row.path, row.verdict) for row in rows)

@@ -117,7 +117,15 @@ def _sheets(model: ModelVerdict, *, narrow: bool) -> Iterator[tuple[Sheet, str]]
     """Yield every table that has a row, and a line on the rows that were cut off."""
     if model.metrics:
         yield _measure_sheet(model.metrics, narrow=narrow), ""
-    fields = _fields_worth_showing(model.fields)
+    fields = sorted(  # those that moved or weigh: the ones beyond chance first, then by weight and by difference
+        (field for field in model.fields if field.difference or field.tier != "advisory"),
+        key=lambda field: (
+            field.verdict not in ("regressed", "improved"),
+            field.tier == "advisory",
+            -abs(field.difference or 0.0),
+            field.metric,
+        ),
+    )
     if fields:
         yield _field_sheet(fields[:_MOST_FIELDS], narrow=narrow), _more(len(fields) - _MOST_FIELDS, " fields")
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
@@ -164,16 +172,6 @@ def _verdict_cell(verdict: str, result: MeasureResult | None = None) -> Cell:
     if result is None or result.waived is None:
         return Cell(verdict, STYLES.get(verdict, ""))
     return Cell(verdict + (", waived" if result.is_waived else ", waiver expired"), STYLES.get(verdict, ""))
-
-
-def _fields_worth_showing(fields: Sequence[MeasureResult]) -> list[MeasureResult]:
-    """Return the fields that moved or weigh: those beyond chance first, then by weight and by difference."""
-
-    def interest(field: MeasureResult) -> tuple[bool, bool, float, str]:
-        certain = field.verdict in ("regressed", "improved")
-        return not certain, field.tier == "advisory", -abs(field.difference or 0.0), field.metric
-
-    return sorted((field for field in fields if field.difference or field.tier != "advisory"), key=interest)
 
 
 def _field_sheet(fields: Sequence[MeasureResult], *, narrow: bool) -> Sheet:

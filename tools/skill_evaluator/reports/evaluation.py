@@ -10,7 +10,7 @@ from skill_evaluator.display.safe_text import code_span, name_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.record import FieldSummary, Profile, Record, Summary
+from skill_evaluator.records.record import FieldSummary, Record, Summary
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.recording import Finished
@@ -124,23 +124,11 @@ def _weakest(record: Record) -> Sheet:
         unit = " cosine" if field.embedding is not None else " F1" if field.token_f1 is not None else ""
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
         name = Cell(name_text(path) or "(the whole answer)", code=True)
-        figures = (number(score) + unit, *counts, number(field.stability), _profile(field.profile))
+        standings = field.profile.model_dump() if field.profile else {}  # `3 right · 9 wrong · 2 flaky` of the cases
+        profile = " · ".join(f"{count} {name.removeprefix('stable_')}" for name, count in standings.items() if count)
+        figures = (number(score) + unit, *counts, number(field.stability), profile if field.profile else "–")
         rows.append((name, *map(Cell, figures)))
     return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))
-
-
-def _profile(profile: Profile | None) -> str:
-    """Count cases in which every answer was right, alike but wrong, or neither: `3 right · 9 wrong · 2 flaky`."""
-    if profile is None:
-        return "–"
-    counts = {
-        "right": profile.stable_right,
-        "wrong": profile.stable_wrong,
-        "stable": profile.stable,
-        "flaky": profile.flaky,
-        "unscored": profile.unscored,
-    }
-    return " · ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
 def _remarks(record: Record, quote: Quote) -> list[str]:

@@ -7,7 +7,7 @@ each model and step.
 import csv
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 from xml.etree import ElementTree
 
@@ -19,7 +19,7 @@ from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result, write
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.comparison import MARKS, STYLES, arrow
-from skill_evaluator.verdicts.history import Change, History
+from skill_evaluator.verdicts.history import History
 
 _LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
 _COLUMNS = (
@@ -48,10 +48,7 @@ _JUNIT_COUNTS = ("tests", "failures", "errors", "skipped")  # nothing here is an
 
 def print_history(history: History, form: Format) -> None:
     """Print a history to stdout."""
-    findings = []  # the model, the words, and the style of a terminal
-    for model in history.models:
-        findings += [(model.model_id, _worded(change), STYLES[_verdict(change)]) for change in model.changes]
-        findings += [(model.model_id, remark, "yellow") for remark in model.remarks]
+    findings = list(_findings(history))
     no_change = [] if any(model.changes for model in history.models) else ["no change beyond chance"]
     title = "by version, each against the one before"
     where = "on these fixtures" if history.gate == "fixtures" else "beyond these fixtures"
@@ -84,16 +81,16 @@ def print_history(history: History, form: Format) -> None:
     )
 
 
-def _verdict(change: Change) -> str:
-    return "regressed" if change.direction == "worse" else "improved"
-
-
-def _worded(change: Change) -> str:
-    also = f"; at the same time {'; '.join(change.remarks)}" if change.remarks else ""
-    return (
-        f"{MARKS[_verdict(change)]} {change.direction} from {change.version} on: {arrow(change.before, change.after)} "
-        f"(q {probability(change.q)}, {change.n_cases} cases){also}"
-    )
+def _findings(history: History) -> Iterator[tuple[str, str, str]]:
+    """Yield each change and remark: its model, its words, and its style on a terminal."""
+    for model in history.models:
+        for change in model.changes:
+            verdict = "regressed" if change.direction == "worse" else "improved"
+            also = f"; at the same time {'; '.join(change.remarks)}" if change.remarks else ""
+            scores = f"{change.direction} from {change.version} on: {arrow(change.before, change.after)}"
+            certainty = f"(q {probability(change.q)}, {change.n_cases} cases)"
+            yield model.model_id, f"{MARKS[verdict]} {scores} {certainty}{also}", STYLES[verdict]
+        yield from ((model.model_id, remark, "yellow") for remark in model.remarks)
 
 
 def _sheet(history: History, *names: str) -> Sheet:

@@ -25,9 +25,25 @@ class Contract:
     ['/total: "9" is not of type "number"']
     """
 
-    def __init__(self, schema: Mapping[str, Any], where: str) -> None:
+    def __init__(self, schema: Any, where: str) -> None:
         """Compile the schema; raise ComponentError, which names `where`, if it is invalid or refers to another file."""
-        self._validator = _compile(schema, where)
+        if not isinstance(schema, Mapping):
+            raise ComponentError(f"{where} is no JSON Schema: an object is expected")
+        schema = dict(schema)
+        draft = schema.get("$schema")
+        if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
+            raise ComponentError(f"{where} names an unknown draft in $schema: {draft}")
+        remote = _find_remote_reference(schema)
+        if remote:
+            raise ComponentError(f"{where} refers to '{remote}'; only local references (#/...) are followed")
+        try:
+            jsonschema_rs.meta.validate(schema)
+            self._validator: Any = jsonschema_rs.validator_for(schema, validate_formats=True)
+        except jsonschema_rs.ValidationError as problem:
+            place = _pointer(problem.instance_path)
+            raise ComponentError(f"{where} is no valid JSON Schema at {place}: {problem.message}") from None
+        except (ValueError, jsonschema_rs.ReferencingError) as problem:
+            raise ComponentError(f"{where} is no valid JSON Schema: {problem}") from None
 
     def conforms(self, value: Any) -> bool:
         """Return whether a value validates against the schema."""
@@ -52,27 +68,6 @@ def _validate(validate: Callable[[Any], _T], value: Any) -> _T:
         return _validate(validate, json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")))
     except ValueError as problem:  # an error about more than some 250 levels
         raise RecursionError(str(problem)) from None
-
-
-def _compile(schema: Any, where: str) -> Any:
-    if not isinstance(schema, Mapping):
-        raise ComponentError(f"{where} is no JSON Schema: an object is expected")
-    schema = dict(schema)
-    draft = schema.get("$schema")
-    if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
-        raise ComponentError(f"{where} names an unknown draft in $schema: {draft}")
-    remote = _find_remote_reference(schema)
-    if remote:
-        raise ComponentError(f"{where} refers to '{remote}'; only local references (#/...) are followed")
-    try:
-        jsonschema_rs.meta.validate(schema)
-        return jsonschema_rs.validator_for(schema, validate_formats=True)
-    except jsonschema_rs.ValidationError as problem:
-        raise ComponentError(
-            f"{where} is no valid JSON Schema at {_pointer(problem.instance_path)}: {problem.message}"
-        ) from None
-    except (ValueError, jsonschema_rs.ReferencingError) as problem:
-        raise ComponentError(f"{where} is no valid JSON Schema: {problem}") from None
 
 
 def _find_remote_reference(node: Any) -> str | None:

@@ -163,6 +163,13 @@ def _read(name: str, folder: str, prompt: bytes, schema: bytes | None) -> Compon
             raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
     except ComponentError as caught:
         version, problem = None, str(caught)
+    schema_digest = None
+    if schema is not None:
+        try:  # whatever its layout
+            value = parse_json(schema.decode("utf-8-sig"), Path(folder, _SCHEMA), ComponentError)
+            schema_digest = digest(canonical_json(value))
+        except (ComponentError, UnicodeDecodeError):  # `lint` complains of a broken one
+            schema_digest = digest(schema.decode("utf-8", "replace"))
     return ComponentVersion(
         name=name,
         folder=folder,
@@ -170,13 +177,5 @@ def _read(name: str, folder: str, prompt: bytes, schema: bytes | None) -> Compon
         line=line,
         problem=problem,
         prompt=prompt_digest,
-        schema=None if schema is None else _digest_schema(schema, Path(folder, _SCHEMA)),
+        schema=schema_digest,
     )
-
-
-def _digest_schema(raw: bytes, path: Path) -> str:
-    """Digest a schema as a JSON value, whatever its layout, or as text where it is broken: `lint` complains of that."""
-    try:
-        return digest(canonical_json(parse_json(raw.decode("utf-8-sig"), path, ComponentError)))
-    except (ComponentError, UnicodeDecodeError):
-        return digest(raw.decode("utf-8", "replace"))

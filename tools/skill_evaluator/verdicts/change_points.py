@@ -66,7 +66,14 @@ def _best_split(sequences: Sequences, first: int, end: int, rng: np.random.Gener
     for case in sequences:
         arms = [np.asarray(arm, float) for arm in case[first:end]]
         observed += [arm.mean() for arm in arms]
-        dealt += _deal(arms, rng)
+        pooled = np.concatenate(arms)  # dealt anew to the versions in every draw
+        if (pooled == pooled[0]).all():
+            dealt += pooled[0]
+            continue
+        sizes = np.array([len(arm) for arm in arms])
+        starts = np.concatenate(([0], sizes.cumsum()[:-1]))
+        drawn = rng.permuted(np.tile(pooled, (_DRAWS, 1)), axis=1)
+        dealt += np.add.reduceat(drawn, starts, axis=1) / sizes
     means = observed[0] / len(sequences)
     statistic = _cusum(observed)[0]
     at = int(statistic.argmax()) + 1
@@ -79,17 +86,6 @@ def _best_split(sequences: Sequences, first: int, end: int, rng: np.random.Gener
         after=float(means[at:].mean()),
         p=float((extreme + 1) / (_DRAWS + 1)),
     )
-
-
-def _deal(arms: Sequence[Floats], rng: np.random.Generator) -> Floats:
-    """Deal a case's scores anew to its versions; return the means of the versions, shape (draws, versions)."""
-    sizes = np.array([len(arm) for arm in arms])
-    pooled = np.concatenate(arms)
-    if (pooled == pooled[0]).all():
-        return np.full((_DRAWS, len(arms)), pooled[0])
-    drawn = rng.permuted(np.tile(pooled, (_DRAWS, 1)), axis=1)
-    starts = np.concatenate(([0], sizes.cumsum()[:-1]))
-    return np.asarray(np.add.reduceat(drawn, starts, axis=1) / sizes, float)
 
 
 def _cusum(totals: Floats) -> Floats:

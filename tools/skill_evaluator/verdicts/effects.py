@@ -78,7 +78,15 @@ def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0) -> Effect | N
     arms = (_Within.of(baseline), _Within.of(candidate))
     n = min(arm.answers for arm in arms)
     difference = arms[1].mean - arms[0].mean
-    error, degrees = _within_error(arms)
+    parts = [arm.variances / arm.counts / len(arm.counts) ** 2 for arm in arms]
+    variance = float(sum(part.sum() for part in parts))
+    if variance < _SLACK**2:
+        error, degrees = 0.0, 1.0
+    else:
+        spread = sum((part**2 / np.maximum(1.0, arm.counts - 1)).sum() for part, arm in zip(parts, arms, strict=True))
+        widest = max(arm.widest for arm in arms)
+        error = math.sqrt(variance + sum(_unseen_variance(widest, arm.answers) for arm in arms))
+        degrees = variance**2 / float(spread)
     return Effect(
         difference=difference,
         ci95=_interval(difference, error, degrees, n),
@@ -159,18 +167,6 @@ class _Within:
             variances=variances,
             widest=float(ranges.max()),
         )
-
-
-def _within_error(arms: tuple[_Within, _Within]) -> tuple[float, float]:
-    """Return the standard error of the mean difference, from variances within cases, and Welch's degrees of freedom."""
-    parts = [arm.variances / arm.counts / len(arm.counts) ** 2 for arm in arms]
-    variance = float(sum(part.sum() for part in parts))
-    if variance < _SLACK**2:
-        return 0.0, 1.0
-    spread = sum((part**2 / np.maximum(1.0, arm.counts - 1)).sum() for part, arm in zip(parts, arms, strict=True))
-    widest = max(arm.widest for arm in arms)
-    further = sum(_unseen_variance(widest, arm.answers) for arm in arms)
-    return math.sqrt(variance + further), variance**2 / float(spread)
 
 
 def _case_effect(differences: Floats, p: float) -> Effect:

@@ -118,16 +118,11 @@ def _whole_value(
     yield node, certain
     reference = node.get("$ref")
     if reference is not None and reference not in seen:
-        yield from _whole_value(_target(reference, root), root, certain, seen | {reference})
+        target: Any = root
+        for step in filter(None, reference.removeprefix("#").split("/")):
+            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+        yield from _whole_value(target, root, certain, seen | {reference})
     for child in node.get("allOf", ()):
         yield from _whole_value(child, root, certain, seen)
     for child in (*node.get("anyOf", ()), *node.get("oneOf", ()), *(node.get(word) for word in ("if", "then", "else"))):
         yield from _whole_value(child, root, False, seen)
-
-
-def _target(reference: str, root: Mapping[str, Any]) -> Any:
-    node: Any = root
-    for part in reference.removeprefix("#").strip("/").split("/"):
-        if part:
-            node = node.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(node, Mapping) else None
-    return node

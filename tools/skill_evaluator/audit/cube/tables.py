@@ -37,21 +37,43 @@ def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "r
             header = tuple(cell.strip() for cell in next(csv.reader(lines), []))
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise _unreadable(path, problem) from None
-    read = _read_outcomes if header == _OUTCOME_COLUMNS else _read_scores
-    return read(path, weights=weights, missing=missing)
+    if header == _OUTCOME_COLUMNS:
+        rows = _read_rows(path)
+        models, scenarios = tuple(rows.names["model"]), tuple(rows.names["scenario"])
+        outcomes = {
+            name: _lay_out(rows, number, len(models), len(scenarios), path)
+            for name, number in rows.names["benchmark"].items()
+        }
+        return cube_of_outcomes(models, scenarios, outcomes, weights=weights, missing=missing, where=str(path))
+    benchmarks, cells = _read_scores(path)
+    models = tuple(dict.fromkeys(model for model, _ in cells))
+    scenarios = tuple(dict.fromkeys(scenario for _, scenario in cells))
+    scores = np.full((len(models), len(scenarios), len(benchmarks)), np.nan)
+    for (model, scenario), values in cells.items():
+        scores[models.index(model), scenarios.index(scenario)] = values
+    if 0 < np.max(scores, initial=0.0, where=~np.isnan(scores)) <= 1:
+        raise AuditError(f"{path}: no score is above 1, so that they look like shares; give them in per cent, 0 to 100")
+    return cube_of_scores(models, scenarios, benchmarks, scores, weights=weights, missing=missing, where=str(path))
 
 
 def _unreadable(path: Path, problem: Exception) -> AuditError:
     return AuditError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}")
 
 
-def _read_scores(path: Path, *, weights: Mapping[str, float], missing: Missing) -> Cube:
+def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], list[float]]]:
+    """Read the benchmarks and, by model and scenario, the score on each of them; NaN where it is missing."""
     try:
         reader = csv.reader(io.StringIO(read_text(path, AuditError), newline=""), strict=True)
         rows = [(reader.line_num, row) for row in reader]
     except csv.Error as problem:
         raise AuditError(f"{path} is no CSV: {problem}") from None
-    columns = _check_columns(rows[0][1] if rows else [], path)
+    columns = tuple(cell.strip() for cell in rows[0][1]) if rows else ()
+    named = len(columns) >= 3 and columns[0] == "model" and columns[1] in _SCENARIO
+    if not named or not all(columns) or len(set(columns)) != len(columns):
+        raise AuditError(
+            f"{path}:1 must name its columns: model,template,<benchmark>,… (a name for every one, none twice), "
+            f"or {','.join(_OUTCOME_COLUMNS)}; it has: {','.join(columns) or 'nothing'}"
+        )
     cells: dict[tuple[str, str], tuple[int, list[float]]] = {}
     for line, row in rows[1:]:
         if not any(cell.strip() for cell in row):
@@ -63,29 +85,11 @@ def _read_scores(path: Path, *, weights: Mapping[str, float], missing: Missing) 
             raise AuditError(f"{path}:{line} has no {columns[0] if not key[0] else columns[1]}")
         if key in cells:
             raise AuditError(f"{path}:{line} repeats {key[0]} in {key[1]}, which line {cells[key][0]} has already")
-        named = zip(columns[2:], row[2:], strict=True)
-        cells[key] = line, [_parse_score(cell, f"{path}:{line}", column) for column, cell in named]
+        named_cells = zip(columns[2:], row[2:], strict=True)
+        cells[key] = line, [_parse_score(cell, f"{path}:{line}", column) for column, cell in named_cells]
     if not cells:
         raise AuditError(f"{path} has no row below its header")
-    models = tuple(dict.fromkeys(model for model, _ in cells))
-    scenarios = tuple(dict.fromkeys(scenario for _, scenario in cells))
-    scores = np.full((len(models), len(scenarios), len(columns) - 2), np.nan)
-    for (model, scenario), (_, values) in cells.items():
-        scores[models.index(model), scenarios.index(scenario)] = values
-    if 0 < np.max(scores, initial=0.0, where=~np.isnan(scores)) <= 1:
-        raise AuditError(f"{path}: no score is above 1, so that they look like shares; give them in per cent, 0 to 100")
-    return cube_of_scores(models, scenarios, columns[2:], scores, weights=weights, missing=missing, where=str(path))
-
-
-def _check_columns(header: Sequence[str], path: Path) -> tuple[str, ...]:
-    columns = tuple(cell.strip() for cell in header)
-    named = len(columns) >= 3 and columns[0] == "model" and columns[1] in _SCENARIO
-    if not named or not all(columns) or len(set(columns)) != len(columns):
-        raise AuditError(
-            f"{path}:1 must name its columns: model,template,<benchmark>,… (a name for every one, none twice), "
-            f"or {','.join(_OUTCOME_COLUMNS)}; it has: {','.join(columns) or 'nothing'}"
-        )
-    return columns
+    return columns[2:], {key: scores for key, (_, scores) in cells.items()}
 
 
 def _parse_score(cell: str, where: str, column: str) -> float:
@@ -123,29 +127,16 @@ class _Rows:
     scores: NDArray[np.float32]
 
 
-def _read_outcomes(path: Path, *, weights: Mapping[str, float], missing: Missing) -> Cube:
-    rows = _read_rows(path)
-    models, scenarios = tuple(rows.names["model"]), tuple(rows.names["scenario"])
-    outcomes = {
-        name: _lay_out(rows, number, len(models), len(scenarios), path)
-        for name, number in rows.names["benchmark"].items()
-    }
-    return cube_of_outcomes(models, scenarios, outcomes, weights=weights, missing=missing, where=str(path))
-
-
 def _read_rows(path: Path) -> _Rows:
     names = {label: _Names() for label in _LABELS}
     labels: list[Indices] = []
     scores: list[NDArray[np.float32]] = []
-    line = 2
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            for block in _blocks(file):
-                *texts, cells = _transpose(block, path, line)
+            for line, (*texts, cells) in _read_columns(file, path):
                 named = zip(names.values(), texts, strict=True)
                 labels.append(np.stack([numbers.of(column) for numbers, column in named]))
                 scores.append(_parse_scores(cells, path, line))
-                line += len(block)
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise _unreadable(path, problem) from None
     if not scores:
@@ -161,47 +152,40 @@ def _read_rows(path: Path) -> _Rows:
     return _Rows(names, np.concatenate(labels, axis=1), np.concatenate(scores))
 
 
-def _blocks(file: Iterator[str]) -> Iterator[list[list[str]]]:
-    """Read the rows below the header in blocks, without empty lines at the end of one."""
+def _read_columns(file: Iterator[str], path: Path) -> Iterator[tuple[int, list[tuple[str, ...]]]]:
+    """Read the rows below the header in blocks, each as its first line's number and its columns."""
     reader = csv.reader(file, strict=True)
     next(reader)
+    line = 2
     while block := list(islice(reader, _BLOCK)):
-        while block and not block[-1]:
+        while block and not block[-1]:  # empty lines at the end of a block
             block.pop()
-        if block:
-            yield block
-
-
-def _transpose(block: Sequence[Sequence[str]], path: Path, line: int) -> list[tuple[str, ...]]:
-    try:
-        columns = list(zip(*block, strict=True))
-    except ValueError:
-        columns = []
-    if len(columns) != len(_OUTCOME_COLUMNS):
-        wrong = next(place for place, row in enumerate(block) if len(row) != len(_OUTCOME_COLUMNS))
-        raise AuditError(f"{path}:{line + wrong} has {len(block[wrong])} cells; the header has {len(_OUTCOME_COLUMNS)}")
-    return columns
+        if not block:
+            continue
+        try:
+            columns = list(zip(*block, strict=True))
+        except ValueError:
+            columns = []
+        width = len(_OUTCOME_COLUMNS)
+        if len(columns) != width:
+            wrong = next(place for place, row in enumerate(block) if len(row) != width)
+            raise AuditError(f"{path}:{line + wrong} has {len(block[wrong])} cells; the header has {width}")
+        yield line, columns
+        line += len(block)
 
 
 def _parse_scores(column: Sequence[str], path: Path, line: int) -> NDArray[np.float32]:
+    cells = iter(column)
     try:
-        scores = np.fromiter(map(float, column), np.float32, len(column))
+        scores = np.fromiter(map(float, cells), np.float32, len(column))
     except ValueError:
-        wrong = next(place for place, cell in enumerate(column) if not _is_number(cell))
+        wrong = len(column) - len(list(cells)) - 1  # the last cell that was taken
         raise AuditError(f"{path}:{line + wrong}: '{column[wrong]}' in column score is no number") from None
     outside = np.flatnonzero(~((scores >= 0) & (scores <= 1)))
     if outside.size:
         wrong = int(outside[0])
         raise AuditError(f"{path}:{line + wrong}: {column[wrong]} in column score is outside 0 to 1")
     return scores
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _lay_out(rows: _Rows, benchmark: int, models: int, scenarios: int, path: Path) -> Outcomes:

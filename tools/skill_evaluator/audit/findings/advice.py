@@ -35,29 +35,14 @@ _MOST_OF_ONE = 0.8  # share of σ² that one benchmark may carry
 
 def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
     """Return the three regimes by their names."""
-    return {"agentic": _agentic(models), "single-shot": _single_shot(models), "cost-sensitive": _cheap(models)}
-
-
-def is_settled(model: ModelAudit) -> bool:
-    """Return whether a model's printed grade is clearly its own; also where the odds are not known."""
-    return model.odds is None or model.odds >= SETTLED
-
-
-def _agentic(models: Sequence[ModelAudit]) -> Regime:
-    ranked = []
+    steady, able = [], []
     for model in sorted(models, key=lambda model: (BEST_FIRST[model.grade] if model.grade else 0, -model.ability)):
         grade = model.grade or "ungraded"
         if model.grade and model.odds is not None:
             grade += f" (probability {model.odds:.2f})"
         moves = f"moves by {model.fluctuation:.2f} points at an ability of {model.ability:.1f}"
         worst = f"at its worst {model.worst.score:.1f} ({model.worst.scenario})"
-        ranked.append(Ranked(model=model.model, reason=f"{grade}, {moves}; {worst}"))
-    title, note = "Agentic: many steps, each on the one before", "by grade, and within a grade by ability"
-    return Regime(title=title, note=note, ranked=ranked)
-
-
-def _single_shot(models: Sequence[ModelAudit]) -> Regime:
-    ranked = []
+        steady.append(Ranked(model=model.model, reason=f"{grade}, {moves}; {worst}"))
     for model in sorted(models, key=lambda model: -model.ability):
         reason = f"ability {model.ability:.1f}"
         if model.ability_ci95 is not None:
@@ -65,9 +50,19 @@ def _single_shot(models: Sequence[ModelAudit]) -> Regime:
         risks = ["scenario-fragile"] if model.quadrant == "strong but scenario-fragile" else []
         if model.worst.drop >= _DEEP:
             risks.append(f"{model.worst.drop:.1f} points lower in {model.worst.scenario}")
-        ranked.append(Ranked(model=model.model, reason=f"{reason}; beware: {', '.join(risks)}" if risks else reason))
-    note = "by ability, with a warning where the prompt moves a model much"
-    return Regime(title="Single-shot: every answer stands alone", note=note, ranked=ranked)
+        able.append(Ranked(model=model.model, reason=f"{reason}; beware: {', '.join(risks)}" if risks else reason))
+    by_grade = "by grade, and within a grade by ability"
+    by_ability = "by ability, with a warning where the prompt moves a model much"
+    return {
+        "agentic": Regime(title="Agentic: many steps, each on the one before", note=by_grade, ranked=steady),
+        "single-shot": Regime(title="Single-shot: every answer stands alone", note=by_ability, ranked=able),
+        "cost-sensitive": _cheap(models),
+    }
+
+
+def is_settled(model: ModelAudit) -> bool:
+    """Return whether a model's printed grade is clearly its own; also where the odds are not known."""
+    return model.odds is None or model.odds >= SETTLED
 
 
 def _cheap(models: Sequence[ModelAudit]) -> Regime:
@@ -99,9 +94,8 @@ def cautions(cube: Cube, models: Sequence[ModelAudit], steadiest: tuple[str, flo
     """
     return [
         *_about_size(cube),
-        *_about_answers(models),
-        *_about_scores(cube),
-        *_about_grades(models, steadiest),
+        *_about_answers(cube, models),
+        *_about_grades(cube, models, steadiest),
         *([] if cube.treatment is None else [f"{cube.treatment}; all figures are of what is left"]),
     ]
 
@@ -135,8 +129,8 @@ def _about_size(cube: Cube) -> Iterator[str]:
         yield "one answer a question: how a model varies by itself is not told from what suits a question"
 
 
-def _about_answers(models: Sequence[ModelAudit]) -> Iterator[str]:
-    """Warn of models whose score says as much of the form of their answers as of what they know."""
+def _about_answers(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
+    """Warn of scores that say as much of an answer's form as of its content, and of missing replicates."""
     unread = []
     for model in models:
         answers = model.answers or {}
@@ -146,29 +140,24 @@ def _about_answers(models: Sequence[ModelAudit]) -> Iterator[str]:
             unread.append(f"{model.model} {share:.0%}")
     if unread:
         yield f"answers that are unparseable, refused or cut off count as wrong, and are many of {listed(unread)}"
-
-
-def _about_scores(cube: Cube) -> Iterator[str]:
-    """Warn of missing replicates, for which others of the same question stand, and where all fluctuations are alike."""
     benchmarks = [outcomes.scores for outcomes in (cube.outcomes or {}).values()]
     missing = sum((np.isnan(scores).sum(axis=(1, 2, 3)) for scores in benchmarks), np.zeros(len(cube.models), int))
     planned = sum(scores[0].size for scores in benchmarks)
     holes = [f"{name} {count:,}" for name, count in zip(cube.models, missing, strict=True) if count]
     if holes:
         yield f"answers are missing, of {planned:,} a model, and means are of the replicates there are: {listed(holes)}"
-    if len(cube.models) < 2 or len(cube.scenarios) < 3:
-        return
-    if np.ptp(cube.overall, axis=1).max() == 0:
-        yield "no model moved at all: every score is the same in every scenario"
-        return
-    p_values = [spread_p(first, second) for first, second in combinations(cube.overall, 2)]
-    least = min(adjusted([1.0 if p is None else p for p in p_values]))  # corrected for the number of pairs
-    if least > ALPHA:
-        yield f"no two fluctuations differ beyond chance (q = {least:.2f} at best): the grades may rank noise"
 
 
-def _about_grades(models: Sequence[ModelAudit], steadiest: tuple[str, float] | None) -> Iterator[str]:
-    """Warn of models that chance alone would move as much, of uncertain grades, and where one benchmark is all."""
+def _about_grades(cube: Cube, models: Sequence[ModelAudit], steadiest: tuple[str, float] | None) -> Iterator[str]:
+    """Warn of fluctuations that are alike or mere chance, of uncertain grades, and where one benchmark is all."""
+    if len(cube.models) >= 2 and len(cube.scenarios) >= 3:
+        if np.ptp(cube.overall, axis=1).max() == 0:
+            yield "no model moved at all: every score is the same in every scenario"
+        else:
+            p_values = [spread_p(first, second) for first, second in combinations(cube.overall, 2)]
+            least = min(adjusted([1.0 if p is None else p for p in p_values]))  # corrected for the number of pairs
+            if least > ALPHA:
+                yield f"no two fluctuations differ beyond chance (q = {least:.2f} at best): the grades may rank noise"
     still = [model.model for model in models if model.corrected == 0 and model.fluctuation > 0]
     if still:
         yield f"nothing is left of {counted(len(still), 'fluctuation')} once its noise is taken off: {listed(still)}"

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube.cube import Floats
 from skill_evaluator.audit.findings.results import Medians, Quadrant, Thresholds
@@ -166,13 +165,10 @@ def _draw_fluctuations(variance: Floats, noise: Floats, degrees: float, random: 
     log_weight += np.log(np.maximum(prior @ likelihood.T, 1e-300)).sum(axis=1)
     weight = np.exp(log_weight - log_weight.max())
     chosen = random.multinomial(DRAWS, np.asarray(weight / weight.sum()))
-    drawn = [_draw_places(prior[place] * likelihood, int(times), random) for place, times in enumerate(chosen) if times]
+    drawn = []
+    for place in np.flatnonzero(chosen):  # the a and b that were drawn; then a point of τ for each model
+        cumulative = np.cumsum(prior[place] * likelihood, axis=1)
+        wanted = random.random((chosen[place], len(variance), 1)) * cumulative[None, :, -1:]
+        drawn.append((cumulative[None] < wanted).sum(axis=2))
     step = grid[1] - grid[0]
     return np.asarray(grid[np.concatenate(drawn)] + step * (random.random((DRAWS, len(variance))) - 0.5))
-
-
-def _draw_places(posterior: Floats, times: int, random: np.random.Generator) -> NDArray[np.int64]:
-    """Draw places on the grid for all models, given a and b: posterior [models, points] → [times, models]."""
-    cumulative = np.cumsum(posterior, axis=1)
-    wanted = random.random((times, len(posterior), 1)) * cumulative[None, :, -1:]
-    return np.asarray((cumulative[None] < wanted).sum(axis=2))

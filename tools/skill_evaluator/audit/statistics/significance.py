@@ -86,7 +86,22 @@ def separations_of(cube: Cube, floor: Floats | None, grades: Sequence[str | None
         return []
     pairs = [(order[0], order[-1])]
     pairs += [(stable, fragile) for stable, fragile in pairwise(order) if grades[stable] != grades[fragile]]
-    return [_separation(cube, floor, stable, fragile) for stable, fragile in dict.fromkeys(pairs)]
+    separations = []
+    for stable, fragile in dict.fromkeys(pairs):
+        first, second = cube.overall[stable], cube.overall[fragile]
+        covariance = np.cov(first, second)
+        noises = None if floor is None else np.diag(floor[[stable, fragile]])
+        with_more = None if noises is None else _with_more(covariance, noises, _MORE_QUESTIONS)
+        separation = Separation(
+            stable=cube.models[stable],
+            fragile=cube.models[fragile],
+            p=spread_p(first, second),
+            scenarios=_needed(covariance),
+            scenarios_more_questions=None if with_more is None else _needed(with_more),
+            questions=None if noises is None else _needed_questions(cube, covariance, noises),
+        )
+        separations.append(separation)
+    return separations
 
 
 def spread_p(first: Floats, second: Floats) -> float | None:
@@ -101,27 +116,12 @@ def spread_p(first: Floats, second: Floats) -> float | None:
     return float(2 * stdtr(degrees, -ratio))
 
 
-def _separation(cube: Cube, floor: Floats | None, stable: int, fragile: int) -> Separation:
-    first, second = cube.overall[stable], cube.overall[fragile]
-    covariance = np.cov(first, second)
-    noises = None if floor is None else np.diag(floor[[stable, fragile]])
-    return Separation(
-        stable=cube.models[stable],
-        fragile=cube.models[fragile],
-        p=spread_p(first, second),
-        scenarios=_needed(covariance),
-        scenarios_more_questions=None if noises is None else _needed(_with_more(covariance, noises, _MORE_QUESTIONS)),
-        questions=None if noises is None else _needed_questions(cube, covariance, noises),
-    )
-
-
 def _needed_questions(cube: Cube, covariance: Floats, noises: Floats) -> int | None:
     """Return how many questions, all benchmarks together, would do with the scenarios there are; None: no number."""
-    present = sum(cube.questions.values())
     for times in _TIMES:
         needed = _needed(_with_more(covariance, noises, times))
         if needed is not None and needed <= len(cube.scenarios):
-            return math.ceil(present * times)
+            return math.ceil(sum(cube.questions.values()) * times)
     return None
 
 

@@ -1,5 +1,6 @@
 """What only Google's adapter does; the rest is in the contract suite."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.providers import google
 from skill_evaluator.providers.base import Usage
 
+from tests.support.vendor_dialects import PLAIN
 from tests.support.vendor_server import Body, Status, VendorServer
 from tests.support.vendors import ask, ask_and_fail, entry
 
@@ -153,3 +155,12 @@ def test_params_the_request_has_no_place_for_are_refused(params: dict[str, Any],
 def test_params_it_has_a_place_for_pass() -> None:
     google.check(Model(id="m", provider="google"))
     google.check(Model(id="m", provider="google", params={"top_k": 20, "thinking_config": {"thinking_budget": 0}}))
+
+
+def test_a_param_that_every_request_sets_itself_gives_way(server: VendorServer) -> None:
+    server.enqueue(Body(candidate()))
+    params = {"response_mime_type": "text/plain", "top_k": 20}
+    request = dataclasses.replace(PLAIN, schema={"type": "object"})
+    ask(entry("google", server.url, params=params, structured_output="json_object"), request)
+    sent = server.received[0].body["generationConfig"]
+    assert (sent["responseMimeType"], sent["topK"]) == ("application/json", 20)

@@ -97,7 +97,7 @@ def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
     fixed = {**usual_sampling(model).fixed, **model.params.extra, "should_return_http_response": True}
 
     async def send(request: Request) -> httpx2.Response:
-        config = types.GenerateContentConfig(**fixed, **_config(model.structured_output, request))
+        config = types.GenerateContentConfig(**{**fixed, **_config(model.structured_output, request)})
         answer: Any = await client.aio.models.generate_content(
             model=model.api_name, contents=request.user, config=config
         )

@@ -107,14 +107,15 @@ class Component:
 
 def load_component(components_dir: Path, name: str) -> Component:
     """Read one component; raise ComponentError."""
-    folder = _find_folder(components_dir, name)
-    path = folder / "prompt.md"
-    front, prompt = parse_prompt(read_text(path, ComponentError), path)
-    if front.name != name:
-        raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
+    folder = components_dir / name
+    front, prompt = _read_prompt(components_dir, name)
     schema, contract = _read_contract(folder, front.output)
     declared_path = folder / "evals" / "datasets.json"
-    dataset = _read_dataset(declared_path)
+    dataset = Dataset()
+    if declared_path.exists():
+        content = read_json(declared_path, ComponentError)
+        dataset = validated(Datasets, content, declared_path, ComponentError).datasets[0]
+        refuse_wrong_rules(dataset.fields, "datasets[0].fields", str(declared_path))
     declared = [name for name in dataset.metrics if name not in REPRODUCIBILITY]
     metrics = accuracy_metrics(declared or _DEFAULT_METRICS[front.output], str(declared_path))
     usual = "exact_match" if front.output == "choice" else "field_level_f1"
@@ -126,7 +127,7 @@ def load_component(components_dir: Path, name: str) -> Component:
     return Component(
         name=name,
         folder=folder,
-        version=check_semver(front.version, path),
+        version=check_semver(front.version, folder / "prompt.md"),
         output=front.output,
         prompt=prompt,
         schema=schema,
@@ -149,16 +150,19 @@ def is_component_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def _find_folder(components_dir: Path, name: str) -> Path:
+def _read_prompt(components_dir: Path, name: str) -> tuple[FrontMatter, str]:
     if not is_component_name(name):
         raise ComponentError(f"a component is named like its folder (letters, digits, '.', '_', '-'), not '{name}'")
     if not components_dir.is_dir():
         raise ComponentError(f"{components_dir} is not a folder; name the components with --components DIR")
-    folder = components_dir / name
-    if not (folder / "prompt.md").is_file():
+    path = components_dir / name / "prompt.md"
+    if not path.is_file():
         names = [path.parent.name for path in components_dir.glob("*/prompt.md")]
         raise ComponentError(f"unknown component '{name}' in {components_dir} {nearest(name, names)}")
-    return folder
+    front, prompt = parse_prompt(read_text(path, ComponentError), path)
+    if front.name != name:
+        raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
+    return front, prompt
 
 
 def parse_prompt(text: str, path: Path) -> tuple[FrontMatter, str]:
@@ -196,11 +200,3 @@ def _read_contract(folder: Path, output: Output) -> tuple[Mapping[str, Any] | No
         return None, Contract({}, str(path))
     schema = read_json(path, ComponentError)
     return schema, Contract(schema, str(path))
-
-
-def _read_dataset(path: Path) -> Dataset:
-    if not path.exists():
-        return Dataset()
-    dataset = validated(Datasets, read_json(path, ComponentError), path, ComponentError).datasets[0]
-    refuse_wrong_rules(dataset.fields, "datasets[0].fields", str(path))
-    return dataset

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -20,8 +20,8 @@ from skill_evaluator.reports.explanation import print_explanation
 from skill_evaluator.reports.field_table import print_field
 from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_component_manifest
 from skill_evaluator.runner.runs import input_digests
-from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.explanation import Answer, explain_answer, read_answer
+from skill_evaluator.runner.schedule import Call
+from skill_evaluator.scoring.explanation import explain_answer, read_answer
 from skill_evaluator.scoring.field_views import field_view
 from skill_evaluator.text import nearest
 
@@ -66,13 +66,21 @@ def explain(options: ExplainOptions) -> int:
     if gone:
         raise RunError(f"{folder} cannot be explained: case '{gone[0]}' is no longer among the fixtures")
     journal = outcomes(folder)
-    answered = [(cases[name], _read_answers(cases[name], manifest, component, journal)) for name in wanted]
+    answered = []
+    for case in (cases[case_id] for case_id in wanted):
+        replicates = [journal.get(Call(case.id, index)) for index in range(manifest.asked)]
+        read = [read_answer(index, given, component.output, case.options) for index, given in enumerate(replicates)]
+        answered.append((case, read))
     if options.field is not None:
         view = field_view(component, answered, _INDEX.sub("[]", options.field))
         print_field(view, manifest, options.format, full=options.full)
         return EXIT_OK
     ((case, answers),) = answered
-    index = _first_scored(answers) if options.replicate is None else options.replicate
+    index = options.replicate
+    if index is None:  # the first replicate that was scored, else the first that says anything
+        scored = (answer.index for answer in answers if answer.outcome == SCORED)
+        spoken = (answer.index for answer in answers if answer.text is not None)
+        index = next(scored, next(spoken, 0))
     print_explanation(explain_answer(component, case, answers, index), manifest, options.format, full=options.full)
     return EXIT_OK
 
@@ -114,19 +122,3 @@ def _warn_of_changes(manifest: Manifest, component: Component, cases: Mapping[st
     changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
     if changed:
         print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)
-
-
-def _read_answers(
-    case: Case, manifest: Manifest, component: Component, journal: Mapping[Call, Replicate]
-) -> list[Answer]:
-    return [
-        read_answer(index, journal.get(Call(case.id, index)), component.output, case.options)
-        for index in range(manifest.asked)
-    ]
-
-
-def _first_scored(answers: Sequence[Answer]) -> int:
-    """Return the index of the first replicate that was scored, else of the first that says anything, else 0."""
-    scored = (answer.index for answer in answers if answer.outcome == SCORED)
-    spoken = (answer.index for answer in answers if answer.text is not None)
-    return next(scored, next(spoken, 0))

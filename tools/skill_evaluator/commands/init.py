@@ -43,17 +43,28 @@ def init(options: InitOptions) -> int:
     if not is_component_name(options.name):
         raise ComponentError(f"--name '{options.name}' cannot be a component's (letters, digits, '.', '_', '-')")
     branch = _find_branch(options.folder)
-    there = _find_example(options)
+    # no example where anything has its name already, lest a component be mixed of two
+    places = (f"components/{options.name}", f"fixtures/{options.name}")
+    there = next((place for place in places if (options.folder / place).exists()), None)
     files = library_files(branch) | ({} if there else example_files(options.name))
     ignore = options.folder / ".gitignore"
-    missing = _missing_lines(ignore)
+    ignored = read_text(ignore) if ignore.exists() else ""
+    missing = [line for line in IGNORED if line not in ignored.splitlines()]
     _refuse_unwritable(options.folder / place for place in (*files, ".gitignore"))
     for place, text in files.items():
-        print(_lay_out(options.folder / place, place, text))
+        path = options.folder / place
+        if path.is_symlink() or path.exists():
+            same = path.exists() and path.read_bytes() == text.encode()
+            print(f"kept     {place}" + ("" if same else " (another than this version's)"))
+        else:
+            replace_text(path, text)
+            print(f"written  {place}")
     if there:
         print(f"kept     {there} (so no example is laid out)")
     if missing:
         with storing(ignore), ignore.open("a", encoding="utf-8") as handle:
+            handle.write("\n" if ignored and not ignored.endswith("\n") else "")
+            handle.write("# of skill-evaluator: kept as artifacts, not in git\n")
             handle.write("".join(f"{line}\n" for line in missing))
         print("added to .gitignore")
     print(_NEXT.format(name=options.name, branch=branch), end="")
@@ -77,20 +88,6 @@ def _find_branch(folder: Path) -> str:
     return repository.main_branch()
 
 
-def _find_example(options: InitOptions) -> str | None:
-    """Return what there is of the example's name already: none is written then, lest a component be mixed of two."""
-    places = (f"components/{options.name}", f"fixtures/{options.name}")
-    return next((place for place in places if (options.folder / place).exists()), None)
-
-
-def _missing_lines(path: Path) -> list[str]:
-    """Return the lines that .gitignore lacks, under a heading, on lines of their own."""
-    text = read_text(path) if path.exists() else ""
-    lines = [line for line in IGNORED if line not in text.splitlines()]
-    heading = "" if text.endswith("\n") or not text else "\n"
-    return [f"{heading}# of skill-evaluator: kept as artifacts, not in git", *lines] if lines else []
-
-
 def _refuse_unwritable(paths: Iterable[Path]) -> None:
     """Raise ConfigError if something could not be written: a folder that is a file, or is somebody else's."""
     for path in paths:
@@ -101,12 +98,3 @@ def _refuse_unwritable(paths: Iterable[Path]) -> None:
             raise ConfigError(f"{above} is a file, where a folder is to be; move it away")
         if not path.exists() and not os.access(above, os.W_OK | os.X_OK):
             raise ConfigError(f"cannot write into {above}: no permission")
-
-
-def _lay_out(path: Path, place: str, text: str) -> str:
-    """Write a file unless it is there; return the line that says which."""
-    if path.is_symlink() or path.exists():
-        same = path.exists() and path.read_bytes() == text.encode()
-        return f"kept     {place}" + ("" if same else " (another than this version's)")
-    replace_text(path, text)
-    return f"written  {place}"

@@ -4,14 +4,14 @@ A component that is wrong does not hide the others: every problem is printed, an
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from skill_evaluator.checking.lint import Linted, lint_component
+from skill_evaluator.checking.lint import lint_component
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.options import COMPONENTS, Components, Fixtures, Form, Names, OnPlatform
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, SkillEvaluatorError
@@ -47,14 +47,24 @@ def lint(options: LintOptions) -> int:
     """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
     names = tuple(dict.fromkeys(options.names or _find_components(options.components)))
     folder, past = _read_past(options, names)
-    problems = {name: _check_history(name, options, folder, past) for name in names}
+    problems: dict[str, list[Problem]] = {}  # of a component's history: version, leaderboard, records
+    for name in names:
+        try:
+            problems[name] = problems_of(options.components, name, folder, past)
+        except SkillEvaluatorError as problem:
+            problems[name] = [Problem(file=within(folder, f"{name}/prompt.md"), line=1, message=str(problem))]
     linted = [
         lint_component(options.components, name, options.fixtures, [_line(problem) for problem in problems[name]])
         for name in names
     ]
     print_linted(linted, options.format)
     if options.platform:
-        _mark(options.platform, folder, linted, problems)
+        for component in linted:
+            placed = {_line(problem): problem for problem in problems[component.name]}
+            prompt = within(folder, f"{component.name}/prompt.md")  # the mark of a problem without a place of its own
+            for line in component.problems:
+                mark = placed.get(line, Problem(file=prompt, line=1, message=line))
+                PLATFORMS[options.platform].annotate("error", mark.message, mark.file, mark.line)
     count = sum(len(component.problems) for component in linted)
     if not count:
         return EXIT_OK
@@ -78,24 +88,6 @@ def _read_past(options: LintOptions, names: Sequence[str]) -> tuple[str, Past | 
             file=sys.stderr,
         )
     return folder, past_at(repository, commit, folder, names)
-
-
-def _check_history(name: str, options: LintOptions, folder: str, past: Past | None) -> list[Problem]:
-    """Return what is wrong with a component's history: version, leaderboard, records."""
-    try:
-        return problems_of(options.components, name, folder, past)
-    except SkillEvaluatorError as problem:
-        return [Problem(file=within(folder, f"{name}/prompt.md"), line=1, message=str(problem))]
-
-
-def _mark(platform: str, folder: str, linted: Sequence[Linted], problems: Mapping[str, Sequence[Problem]]) -> None:
-    """Mark every problem where it is; one without a place of its own is marked at the component's prompt."""
-    for component in linted:
-        placed = {_line(problem): problem for problem in problems[component.name]}
-        for line in component.problems:
-            prompt = Problem(file=within(folder, f"{component.name}/prompt.md"), line=1, message=line)
-            problem = placed.get(line, prompt)
-            PLATFORMS[platform].annotate("error", problem.message, problem.file, problem.line)
 
 
 def _line(problem: Problem) -> str:

@@ -58,22 +58,21 @@ def command_of(story: Callable[[Any], int], name: str, examples: Sequence[str]) 
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         raise typer.Exit(story(options(**given)))
 
-    fields = sorted(dataclasses.fields(options), key=lambda field: field.name in _LAST)
+    parameters = []
+    for field in sorted(dataclasses.fields(options), key=lambda field: field.name in _LAST):
+        kind, declared = get_args(hints[field.name])
+        if get_origin(kind) is tuple:  # Typer knows lists, where a frozen dataclass has tuples
+            kind = list[get_args(kind)[0]]  # type: ignore[misc]
+        default = Parameter.empty if field.default is dataclasses.MISSING else field.default
+        parameters.append(
+            Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
+        )
     run.__doc__ = story.__doc__
     run.__annotations__ = {}
-    run.__signature__ = Signature([_parameter(field, hints[field.name]) for field in fields])  # type: ignore[attr-defined]
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     application.command(name, epilog=f"Example{'s' * (len(examples) > 1)}: {' · '.join(examples)}")(run)
     return typer.main.get_command(application)
-
-
-def _parameter(field: "dataclasses.Field[Any]", hint: Any) -> Parameter:
-    """Return a field as the parameter that Typer reads: it knows lists, where a frozen dataclass has tuples."""
-    kind, declared = get_args(hint)
-    if get_origin(kind) is tuple:
-        kind = list[get_args(kind)[0]]  # type: ignore[misc]
-    default = Parameter.empty if field.default is dataclasses.MISSING else field.default
-    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
 
 
 def words_of(options: Any, *names: str) -> list[str]:

@@ -15,7 +15,7 @@ import typer
 from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, grouped, recorded_boards
 from skill_evaluator.ci.matrix import Wanted, capped, entries_of, matrix
 from skill_evaluator.ci.plan import Chosen, Fault, Plan, Skipped
-from skill_evaluator.ci.platforms import PLATFORMS, Platform
+from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.options import (
     COMPONENTS,
     CONFIG,
@@ -122,7 +122,11 @@ def plan(options: PlanOptions) -> int:
     replace_text(options.out, json_text(made.model_dump(mode="json")))
     print_plan(made, options.format)
     if options.platform:
-        _tell(PLATFORMS[options.platform], made)
+        platform = PLATFORMS[options.platform]
+        platform.set_outputs({"matrix": matrix(made.entries), "jobs": len(made.entries), "invocation": made.invocation})
+        platform.add_summary(plan_markdown(made))
+        for fault in made.faults:
+            platform.annotate("warning", fault.message, fault.file, fault.line)
     return EXIT_OK
 
 
@@ -143,7 +147,11 @@ def _choose_pushed(options: PlanOptions, models: Sequence[Model], repository: Re
     if head is None:
         raise GitError(f"{repository.root} has no commit yet")
     folder = repository.place(options.components)
-    base, is_known = _find_base(options.base or "", repository)
+    named = options.base or ""
+    base = repository.commit(named)
+    is_first_push = not named.strip("0")  # zeros say that there was no commit before
+    if base is None and not is_first_push and not _FULL_ID.fullmatch(named):
+        raise PlanError(f"--base {named} is no commit here; for a branch that was never pushed give --base 0")
     before, after = read_versions(repository, (base, head), folder)
     unknown = [name for name in options.names if name not in after]
     if unknown:
@@ -157,7 +165,7 @@ def _choose_pushed(options: PlanOptions, models: Sequence[Model], repository: Re
         change = PushedComponent(
             after=version,
             before=before.get(name),
-            base_known=is_known,
+            base_known=base is not None or is_first_push,  # an id may be of a commit that is lost
             board=boards.get(name, {}),
         )
         decided, wrong = decide(change, [model.id for model in models])
@@ -174,15 +182,6 @@ def _choose_pushed(options: PlanOptions, models: Sequence[Model], repository: Re
         problems=problems,
         untouched=untouched,
     )
-
-
-def _find_base(named: str, repository: Repository) -> tuple[str | None, bool]:
-    """Return the commit before a push, and whether it is known: zeros say that there was none, an id may be lost."""
-    base = repository.commit(named)
-    first_push = not named.strip("0")
-    if base is None and not first_push and not _FULL_ID.fullmatch(named):
-        raise PlanError(f"--base {named} is no commit here; for a branch that was never pushed give --base 0")
-    return base, base is not None or first_push
 
 
 def _cut(
@@ -261,14 +260,6 @@ def _read_wanted(
             if decision.runs and decision.skill == skill
         ]
     return wanted, faults
-
-
-def _tell(platform: Platform, made: Plan) -> None:
-    """Hand the matrix to the workflow, show the plan as its summary, and mark what is wrong where it is."""
-    platform.set_outputs({"matrix": matrix(made.entries), "jobs": len(made.entries), "invocation": made.invocation})
-    platform.add_summary(plan_markdown(made))
-    for fault in made.faults:
-        platform.annotate("warning", fault.message, fault.file, fault.line)
 
 
 def _size(options: PlanOptions, drop: float) -> int:

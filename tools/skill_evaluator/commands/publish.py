@@ -56,22 +56,6 @@ def publish(options: PublishOptions) -> int:
             begins=options.mode != "push",
         )
         commit = publish_records(repository, records, target, _message(records))
-    _print(options, records, branch, commit)
-    return EXIT_OK
-
-
-def _message(records: list[Record]) -> str:
-    runs = ", ".join(dict.fromkeys(f"{record.skill} {record.skill_version}" for record in records))
-    lines = [f"Record {counted(len(records), 'evaluation')}: {runs}"[:200], ""]
-    lines += [
-        f"{record.skill} {record.skill_version} on {record.model_id}: {record.run_id}"
-        + ("" if record.complete else " (incomplete)")
-        for record in records
-    ]
-    return "\n".join(lines)
-
-
-def _print(options: PublishOptions, records: list[Record], branch: str | None, commit: str | None) -> None:
     if not records:
         words = "no record to publish"
     elif commit is None:
@@ -84,3 +68,15 @@ def _print(options: PublishOptions, records: list[Record], branch: str | None, c
         markdown=lambda: f"{words}\n",
         text=lambda: [Text(words)],
     )
+    return EXIT_OK
+
+
+def _message(records: list[Record]) -> str:
+    runs = ", ".join(dict.fromkeys(f"{record.skill} {record.skill_version}" for record in records))
+    lines = [f"Record {counted(len(records), 'evaluation')}: {runs}"[:200], ""]
+    lines += [
+        f"{record.skill} {record.skill_version} on {record.model_id}: {record.run_id}"
+        + ("" if record.complete else " (incomplete)")
+        for record in records
+    ]
+    return "\n".join(lines)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from skill_evaluator.ci.collecting import OUTCOME, Outcome, lost, read_outcome
+from skill_evaluator.ci.collecting import OUTCOME, lost, read_outcome
 from skill_evaluator.ci.plan import read_plan
-from skill_evaluator.ci.platforms import PLATFORMS, Platform
+from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.options import CONFIG, Config, Form, OnPlatform
 from skill_evaluator.errors import EXIT_OK, PlanError
 from skill_evaluator.library.config import load_settings
@@ -55,18 +55,15 @@ def report(options: ReportOptions) -> int:
         outcome = read_outcome(path)
     print_outcome(outcome, options.format)
     if options.platform is not None:
-        _tell(PLATFORMS[options.platform], outcome, options)
+        platform = PLATFORMS[options.platform]
+        page = outcome_markdown(outcome, options.published)
+        platform.add_summary(page)
+        if options.commit:
+            address = platform.comment(options.commit, page)
+            print(f"comment: {address or 'no merged pull request has this commit'}", file=sys.stderr)
+        if options.open_from and any(run.run_id for run in outcome.runs):
+            address = platform.pull_request(options.open_from, options.to, "Record evaluations")
+            print(f"pull request of the records: {address or 'there is nothing to review'}", file=sys.stderr)
     if not outcome.verdicts:
         return EXIT_OK
     return exit_code(component_verdict(comparison.verdict for comparison in outcome.verdicts), settings.policy.fail_on)
-
-
-def _tell(platform: Platform, outcome: Outcome, options: ReportOptions) -> None:
-    page = outcome_markdown(outcome, options.published)
-    platform.add_summary(page)
-    if options.commit:
-        address = platform.comment(options.commit, page)
-        print(f"comment: {address or 'no merged pull request has this commit'}", file=sys.stderr)
-    if options.open_from and any(run.run_id for run in outcome.runs):
-        address = platform.pull_request(options.open_from, options.to, "Record evaluations")
-        print(f"pull request of the records: {address or 'there is nothing to review'}", file=sys.stderr)

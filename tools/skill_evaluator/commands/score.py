@@ -1,7 +1,6 @@
 """`skill-evaluator score`: score a saved run again, with today's metrics and declarations, without a call."""
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -11,14 +10,14 @@ import typer
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
-from skill_evaluator.library.cases import Case, load_cases
-from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.cases import load_cases
+from skill_evaluator.library.components import load_component
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.record import write_record
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.runner.journal import RECORD, outcomes, read_component_manifest
-from skill_evaluator.runner.runs import Run, changes_since, saved_run
+from skill_evaluator.runner.runs import changes_since, saved_run
 from skill_evaluator.runner.schedule import schedule_calls
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
@@ -44,32 +43,13 @@ def score(options: ScoreOptions) -> int:
     component = apply_scenario(load_component(options.components, manifest.skill), options.config, manifest.scenario)
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
     run = saved_run(options.run, component, {model.id: model for model in configuration.models})
-    _warn_of_changes(run, component, cases)
-    scorer = Scorer(component, [cases[case_id] for case_id in run.manifest.cases], run.manifest.asked)
-    complete = _score_answers(run, scorer)
-    origin = origin_of(component, options.fixtures)
-    recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
-    stopped = None if complete else "unfinished: calls are missing"
-    record = recorder.record(run.model, run.manifest, scorer.scorecard(), stopped=stopped)
-    finished = Finished(record=record, record_path=options.run / RECORD, folder=options.run)
-    write_record(finished.record_path, record)
-    write_report(finished, component)
-    print_finished([finished], component, options.format)
-    return EXIT_OK if record.complete else EXIT_INCOMPLETE
-
-
-def _warn_of_changes(run: Run, component: Component, cases: Mapping[str, Case]) -> None:
-    """Warn of what shaped the answers and is different now; raise RunError for a case that is gone."""
     gone = [case_id for case_id in run.manifest.cases if case_id not in cases]
     if gone:
         raise RunError(f"{run.folder} cannot be scored: case '{gone[0]}' is no longer among the fixtures")
     changed = changes_since(run, component, cases)
     if changed:
         print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)
-
-
-def _score_answers(run: Run, scorer: Scorer) -> bool:
-    """Score what the journal holds, and return whether every planned call is in it."""
+    scorer = Scorer(component, [cases[case_id] for case_id in run.manifest.cases], run.manifest.asked)
     journal = outcomes(run.folder)
     planned = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
     replicates = [journal[call] for call in planned if call in journal]
@@ -77,4 +57,12 @@ def _score_answers(run: Run, scorer: Scorer) -> bool:
         raise RunError(f"{run.folder} holds no answer yet")
     for replicate in replicates:
         scorer.add(replicate)
-    return len(replicates) == len(planned)
+    origin = origin_of(component, options.fixtures)
+    recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
+    stopped = None if len(replicates) == len(planned) else "unfinished: calls are missing"
+    record = recorder.record(run.model, run.manifest, scorer.scorecard(), stopped=stopped)
+    finished = Finished(record=record, record_path=options.run / RECORD, folder=options.run)
+    write_record(finished.record_path, record)
+    write_report(finished, component)
+    print_finished([finished], component, options.format)
+    return EXIT_OK if record.complete else EXIT_INCOMPLETE

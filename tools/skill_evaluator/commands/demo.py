@@ -24,9 +24,9 @@ _NEXT = """{folder}: three versions of '{skill}', two models, {replicates} answe
 
 Next:
   cd {folder}
-  skill-evaluator compare {skill} --candidate 1.1.0        is 1.1.0 worse than 1.0.0, and where?
-  skill-evaluator history {skill}                          every version beside every model
-  skill-evaluator explain {run} --case booking   one answer beside the truth
+  skill-evaluator compare {skill} --candidate 1.1.0 --model example-large   # is it worse, and where?
+  skill-evaluator history {skill}                                           # every version, every model
+  skill-evaluator explain {run} --case booking
 """
 
 

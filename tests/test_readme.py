@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.markdown import mean_sentence
 from tests.support.shell import FINE, ROOT, blocks, clone, type_block
 
 README = ROOT / "README.md"
@@ -44,8 +45,4 @@ def test_two_commands_set_up_and_ci_types_them_too() -> None:
 def test_it_stays_short() -> None:
     text = README.read_text()
     assert len(text.splitlines()) <= 150
-    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
-    prose = re.sub(r"^(\||#|!).*$", "", prose, flags=re.MULTILINE)
-    sentences = [re.findall(r"[\w'’-]+", part) for part in re.split(r"[.?!:](?=[\s*)])|\n\n", prose)]
-    lengths = [len(words) for words in sentences if words]
-    assert sum(lengths) / len(lengths) < 18
+    assert mean_sentence(text) < 18

@@ -1,5 +1,7 @@
 """A page as a reader sees it: parsed like GitHub does, so that a test can tell text from mark-up."""
 
+import re
+import statistics
 from dataclasses import dataclass, field
 
 from markdown_it import MarkdownIt
@@ -39,6 +41,14 @@ def read_page(text: str) -> Page:
                 page.tables[-1][-1].append(content)
                 cell = False
     return page
+
+
+def mean_sentence(text: str) -> float:
+    """Return the mean number of words of a sentence; code blocks, tables, headings and pictures are none."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"^(\||#|!).*$", "", prose, flags=re.MULTILINE)
+    sentences = [re.findall(r"[\w'’-]+", part) for part in re.split(r"[.?!:](?=[\s*)])|\n\n", prose)]
+    return statistics.fmean(len(words) for words in sentences if words)
 
 
 def _inline(page: Page, token: Token) -> str:

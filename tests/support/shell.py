@@ -12,6 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FINE = (0, 3, 4)  # done, regressed, incomplete or inconclusive: what a command says, not that it failed
 
+_VARIES = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}|\b[0-9a-f]{40}\b|\d+\.\d+ s\b")  # run ids, commits, latencies
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Typed:
@@ -46,6 +48,12 @@ def type_block(block: str, folder: Path) -> Iterator[Typed]:
             place = (place / command.removeprefix("cd ")).resolve()
         elif command and not command.startswith(("source ", "#")):
             yield _type(command, tuple(shown), place, folder)
+
+
+def is_excerpt(shown: str, printed: str) -> bool:
+    """Whether a page shows what was printed; `…` stands for what it leaves out, and what varies may differ."""
+    shown, printed = (_VARIES.sub("*", text.strip()) for text in (shown, printed))
+    return re.fullmatch(re.escape(shown).replace("…", ".*?"), printed, flags=re.DOTALL) is not None
 
 
 def _type(command: str, shown: tuple[str, ...], place: Path, folder: Path) -> Typed:

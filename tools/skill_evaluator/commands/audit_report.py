@@ -68,7 +68,11 @@ class AuditReportOptions:
     ] = None
     weights: Annotated[
         tuple[str, ...],
-        typer.Option("--weight", metavar="NAME=W", help="How much a benchmark counts; repeatable; default 1 each."),
+        typer.Option(
+            "--weight",
+            metavar="NAME=W",
+            help="How much a benchmark counts; repeatable; default: as the audit was drawn, else 1 each.",
+        ),
     ] = ()
     missing: Annotated[
         Missing, typer.Option("--missing", help="Where scores or answers are missing: refuse, or leave out for all.")
@@ -86,7 +90,11 @@ class AuditReportOptions:
     ] = None
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Where page, charts and cube go; default: the audit's folder."),
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where page, charts and cube go; default: the audit's folder, of a table nowhere.",
+        ),
     ] = None
     plan: Annotated[
         Path | None, typer.Option("--plan", metavar="FILE", help="The plan whose jobs' artifacts the folders are.")

@@ -37,7 +37,8 @@ EXAMPLES = (
 def evaluate(options: EvaluateOptions) -> int:
     """Run a component N times per case on its models; score accuracy and reproducibility; append to its leaderboard.
 
-    Exit code: 0 done, 2 wrong input (one line says what), 4 incomplete (it prints the command that goes on).
+    Exit code: 0 done, 2 wrong input (one line says what), 3 worse than the recorded version, 4 incomplete (it prints
+    the command that goes on).
     """
     if options.dry_run:
         return dry_run(options)

@@ -206,7 +206,7 @@ def test_a_package_adds_a_comparator(monkeypatch: pytest.MonkeyPatch) -> None:
     added = {"test-postcode": POSTCODE, "test-broken": "no comparator"}
     monkeypatch.setattr(plugins, "load", lambda of, name: added.get(name) if of == group else None)
     plan = plan_fields(None, {"code": FieldRule(compare="test-postcode")}, "datasets.json")
-    verdicts = [row.verdict for row in compare({"code": "sw1a 1aa"}, {"code": "SW1A1AA"}, plan)]
+    verdicts = [row.outcome for row in compare({"code": "sw1a 1aa"}, {"code": "SW1A1AA"}, plan)]
     assert verdicts == ["right"]
     with pytest.raises(ComponentError, match=r"not a Comparator: what a package adds as 'test-broken'"):
         plan_fields(None, {"code": FieldRule(compare="test-broken")}, "datasets.json")

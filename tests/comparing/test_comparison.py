@@ -18,7 +18,7 @@ X: LeafOutcome = "extra"
 
 
 def verdicts(truth: Any, output: Any, plan: FieldPlan) -> list[tuple[str, LeafOutcome]]:
-    return [(row.path, row.verdict) for row in compare(truth, output, plan)]
+    return [(row.path, row.outcome) for row in compare(truth, output, plan)]
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,9 @@ def test_an_ignored_object_is_ignored_with_everything_in_it() -> None:
 def test_every_leaf_of_both_sides_stands_in_exactly_one_row(align: str, truth: Any, output: Any) -> None:
     rows = compare(truth, output, order_plan(align))
     for side, verdict in (("truth", "extra"), ("output", "missing")):
-        counted = sum(row.verdict != verdict for row in rows)
+        counted = sum(row.outcome != verdict for row in rows)
         assert counted == leaves(truth if side == "truth" else output)
-        assert all((getattr(row, side) is None) is (row.verdict == verdict) for row in rows)
+        assert all((getattr(row, side) is None) is (row.outcome == verdict) for row in rows)
 
 
 def leaves(value: Any) -> int:
@@ -170,7 +170,7 @@ def leaves(value: Any) -> int:
 @given(truth=st.lists(st.integers(0, 2), max_size=5), output=st.lists(st.integers(0, 2), max_size=5))
 def test_no_assignment_has_more_right_leaves_than_the_best(truth: list[int], output: list[int]) -> None:
     plan = FieldPlan(arrays={"": FieldRule(align="best")})
-    found = sum(row.verdict == "right" for row in compare(truth, output, plan))
+    found = sum(row.outcome == "right" for row in compare(truth, output, plan))
     assert found == sum(min(truth.count(value), output.count(value)) for value in range(3))
 
 
@@ -197,7 +197,7 @@ def test_items_without_a_key_meet_only_each_other_and_by_what_else_they_say() ->
     truth = [line(None, 1), line(None, 2), line("x", 3)]
     output = [line(None, 2), line("y", 1), line(None, 1), line(None, 3)]
     rows = compare({"lines": truth}, {"lines": output}, order_plan("key"))
-    met = [(row.truth_at and row.truth_at[1], row.output_at and row.output_at[1], row.verdict) for row in rows]
+    met = [(row.truth_at and row.truth_at[1], row.output_at and row.output_at[1], row.outcome) for row in rows]
     assert met == [(0, 2, R), (1, 0, R), (None, 3, X), (2, None, M), (2, None, M), (None, 1, X), (None, 1, X)]
 
 

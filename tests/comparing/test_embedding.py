@@ -132,7 +132,7 @@ def test_a_text_that_is_not_there_is_like_nothing(truth: str | None, output: str
 def test_equal_texts_need_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "load_model", lambda: pytest.fail("the model is loaded"))
     (row,) = rows(RULE, TRUTH, f"{TRUTH} ")
-    assert (row.verdict, text_similarity(row)) == ("right", 1)
+    assert (row.outcome, text_similarity(row)) == ("right", 1)
 
 
 def test_a_field_that_does_not_declare_it_has_none() -> None:

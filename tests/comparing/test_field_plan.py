@@ -101,7 +101,7 @@ def test_below_what_was_unrolled_leaves_are_compared_by_their_type() -> None:
     deep = {"child": {"child": {"child": {"child": {"name": "A  B"}}}}}
     same = {"child": {"child": {"child": {"child": {"name": "A B"}}}}}
     (row,) = compare(deep, same, found)
-    assert (row.path, row.verdict) == ("child.child.child.child.name", "right")
+    assert (row.path, row.outcome) == ("child.child.child.child.name", "right")
 
 
 def test_an_array_where_unrolling_ends_aligns_as_those_above_it() -> None:
@@ -109,26 +109,26 @@ def test_an_array_where_unrolling_ends_aligns_as_those_above_it() -> None:
     found = plan(node)
     assert {rule.align for rule in found.arrays.values()} == {"best"}
     deep, other = ({"parts": [{"parts": [{"parts": [{"parts": [{"name": "a", "size": size}]}]}]}]} for size in (1, 2))
-    assert [row.verdict for row in compare(deep, other, found)] == ["right", "wrong"]
+    assert [row.outcome for row in compare(deep, other, found)] == ["right", "wrong"]
 
 
 def test_a_text_or_an_object_is_compared_as_what_it_is() -> None:
     found = plan(obj(author={"oneOf": [STR, PERSON]}))
     one, other = {"author": {"name": "Ann", "age": 5}}, {"author": {"name": "Ann", "age": 6}}
-    assert [(row.path, row.verdict) for row in compare(one, other, found)] == [
+    assert [(row.path, row.outcome) for row in compare(one, other, found)] == [
         ("author.name", "right"),
         ("author.age", "wrong"),
     ]
     (row,) = compare({"author": "Ann  B"}, {"author": "Ann B"}, found)
-    assert (row.path, row.verdict) == ("author", "right")
+    assert (row.path, row.outcome) == ("author", "right")
 
 
 @pytest.mark.parametrize("items", [{}, {"items": {}}, {"items": True}])
 def test_an_array_of_anything_aligns_by_its_items(items: Any) -> None:
     found = plan(obj(a={"type": "array", **items}))
     one, other = {"a": [{"x": 1, "y": 2}]}, {"a": [{"x": 1, "y": 3}]}
-    assert [row.verdict for row in compare(one, other, found)] == ["right", "wrong"]
-    assert [row.verdict for row in compare({"a": ["x"]}, {"a": ["y"]}, found)] == ["missing", "extra"]
+    assert [row.outcome for row in compare(one, other, found)] == ["right", "wrong"]
+    assert [row.outcome for row in compare({"a": ["x"]}, {"a": ["y"]}, found)] == ["missing", "extra"]
 
 
 def test_a_property_without_a_type_may_be_declared_an_array() -> None:
@@ -344,7 +344,7 @@ def test_keys_the_schema_does_not_name_are_fields_of_their_own_unless_declared_a
     together = plan_fields(SCORES, {"scores.*.age": FieldRule(tolerance=1)}, "datasets.json")
     assert kinds(together) == {"scores.total": "number", "scores.*.name": "string", "scores.*.age": "number"}
     rows = compare(truth, output, together)
-    assert [(row.path, row.truth_at, row.verdict) for row in rows] == [
+    assert [(row.path, row.truth_at, row.outcome) for row in rows] == [
         ("scores.total", ("scores", "total"), "missing"),
         ("scores.*.age", ("scores", "a", "age"), "right"),
         ("scores.*.age", ("scores", "b", "age"), "missing"),
@@ -360,7 +360,7 @@ def test_any_key_may_be_ignored_and_may_hold_arrays() -> None:
     keyed = plan_fields(lists, {"by.*": FieldRule(key=("name",))}, "datasets.json")
     truth = {"by": {"x": [{"name": "A", "age": 1}, {"name": "B", "age": 2}]}}
     output = {"by": {"x": [{"name": "B", "age": 2}, {"name": "A", "age": 3}], "y": [{"name": "A"}]}}
-    assert [(row.path, row.verdict) for row in compare(truth, output, keyed)] == [
+    assert [(row.path, row.outcome) for row in compare(truth, output, keyed)] == [
         ("by.*[].name", "right"),
         ("by.*[].age", "wrong"),
         ("by.*[].name", "right"),
@@ -394,7 +394,7 @@ def test_a_key_may_be_inside_an_object() -> None:
     keyed = plan(schema, lines=FieldRule(key=("id.code",)))
     truth = {"lines": [{"id": {"code": "x"}, "qty": 1}, {"id": {"code": "y"}, "qty": 2}]}
     rows = compare(truth, {"lines": truth["lines"][::-1]}, keyed)
-    assert {(row.verdict, row.truth_at == row.output_at) for row in rows} == {("right", False)}
+    assert {(row.outcome, row.truth_at == row.output_at) for row in rows} == {("right", False)}
 
 
 def test_what_answers_invent_is_not_kept_without_end() -> None:

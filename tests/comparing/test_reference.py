@@ -42,7 +42,7 @@ def test_both_give_the_same_f1(plan: str, pair: tuple[Any, Any]) -> None:
 def test_both_find_the_same_leaves_on_either_side(plan: str, pair: tuple[Any, Any]) -> None:
     rows, results = compare(*pair, PLANS[plan]), compare_naively(*pair, PLANS[plan])
     for absent in ("missing", "extra"):
-        by_path = Counter(row.path for row in rows if row.verdict != absent)
+        by_path = Counter(row.path for row in rows if row.outcome != absent)
         assert by_path == Counter(result.path for result in results if result.outcome != absent)
 
 
@@ -51,5 +51,5 @@ def test_both_find_the_same_leaves_on_either_side(plan: str, pair: tuple[Any, An
 @given(pair=st.tuples(orders, orders))  # in values of another shape, arrays align by what they share
 def test_both_say_the_same_of_every_leaf_where_there_is_one_way_to_pair(plan: str, pair: tuple[Any, Any]) -> None:
     rows, results = compare(*pair, PLANS[plan]), compare_naively(*pair, PLANS[plan])
-    by_path = Counter((row.path, row.verdict) for row in rows)
+    by_path = Counter((row.path, row.outcome) for row in rows)
     assert by_path == Counter((result.path, result.outcome) for result in results)

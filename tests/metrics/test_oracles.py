@@ -70,8 +70,8 @@ def test_no_assignment_is_heavier_than_the_one_taken(most: int, seeds: int) -> N
         truth, output = boxes(dice, most), boxes(dice, most)
         rows = compare({"items": truth}, {"items": output}, BOXES)
         best = heaviest(truth, output)
-        assert sum(row.rule.weight for row in rows if row.verdict == "right") == pytest.approx(best), f"seed {seed}"
-        leaves = sum(row.rule.weight * (1 + (row.verdict in ("right", "wrong"))) for row in rows)
+        assert sum(row.rule.weight for row in rows if row.outcome == "right") == pytest.approx(best), f"seed {seed}"
+        leaves = sum(row.rule.weight * (1 + (row.outcome in ("right", "wrong"))) for row in rows)
         agreement = REPRODUCIBILITY["pairwise_field_f1"].score(answers({"items": truth}, {"items": output}, plan=BOXES))
         assert agreement == pytest.approx(2 * best / leaves if leaves else 1), f"seed {seed}"
 

@@ -34,9 +34,9 @@ def seeds(component: str) -> range:
 
 def reported(truth: Any, output: Any, plan: FieldPlan) -> list[Planted]:
     return [
-        Planted(path=row.path, kind=row.verdict, truth_at=row.truth_at, output_at=row.output_at)
+        Planted(path=row.path, kind=row.outcome, truth_at=row.truth_at, output_at=row.output_at)
         for row in compare(truth, output, plan)
-        if row.verdict != "right"
+        if row.outcome != "right"
     ]
 
 

@@ -69,7 +69,7 @@ def f1(align: str, truth: Any, output: Any) -> float:
 def rows_of(align: str, truth: Any, output: Any) -> Counter[tuple[str, ...]]:
     """The rows without their places, as a multiset."""
     return Counter(
-        (row.path, row.verdict, canonical_json(row.truth), canonical_json(row.output))
+        (row.path, row.outcome, canonical_json(row.truth), canonical_json(row.output))
         for row in compare(truth, output, PLANS[align])
     )
 
@@ -101,14 +101,14 @@ def leaves(value: Any, plan: FieldPlan, path: str = "", at: tuple[str | int, ...
 def test_every_leaf_of_both_sides_stands_in_exactly_one_row_with_its_place(align: str, pair: tuple[Any, Any]) -> None:
     truth, output = pair
     rows = compare(truth, output, PLANS[align])
-    of_truth = Counter((row.path, row.truth_at, canonical_json(row.truth)) for row in rows if row.verdict != "extra")
+    of_truth = Counter((row.path, row.truth_at, canonical_json(row.truth)) for row in rows if row.outcome != "extra")
     of_output = Counter(
-        (row.path, row.output_at, canonical_json(row.output)) for row in rows if row.verdict != "missing"
+        (row.path, row.output_at, canonical_json(row.output)) for row in rows if row.outcome != "missing"
     )
     assert of_truth == leaves(truth, PLANS[align])
     assert of_output == leaves(output, PLANS[align])
-    assert all((row.truth is None, row.truth_at is None) == (row.verdict == "extra",) * 2 for row in rows)
-    assert all((row.output is None, row.output_at is None) == (row.verdict == "missing",) * 2 for row in rows)
+    assert all((row.truth is None, row.truth_at is None) == (row.outcome == "extra",) * 2 for row in rows)
+    assert all((row.output is None, row.output_at is None) == (row.outcome == "missing",) * 2 for row in rows)
 
 
 @under_every_plan
@@ -116,7 +116,7 @@ def test_every_leaf_of_both_sides_stands_in_exactly_one_row_with_its_place(align
 @given(value=values)
 def test_a_value_beside_itself_has_right_rows_only_and_every_score_is_1(align: str, value: Any) -> None:
     rows = compare(value, copy.deepcopy(value), PLANS[align])
-    assert all(row.verdict == "right" and row.truth_at == row.output_at for row in rows)
+    assert all(row.outcome == "right" and row.truth_at == row.output_at for row in rows)
     assert {score(name, align, value, copy.deepcopy(value)) for name in METRICS if METRICS[name].needs_truth} <= {
         1,
         None,
@@ -136,9 +136,9 @@ def test_a_score_is_undefined_or_between_0_and_1(align: str, pair: tuple[Any, An
 @given(pair=pairs)
 def test_f1_is_what_the_rows_say(align: str, pair: tuple[Any, Any]) -> None:
     rows = [row for row in compare(*pair, PLANS[align]) if row.rule.counts]
-    right = sum(row.rule.weight for row in rows if row.verdict == "right")
-    one_sided = sum(row.rule.weight for row in rows if row.verdict in ("missing", "extra"))
-    both = 2 * sum(row.rule.weight for row in rows if row.verdict in ("right", "wrong"))
+    right = sum(row.rule.weight for row in rows if row.outcome == "right")
+    one_sided = sum(row.rule.weight for row in rows if row.outcome in ("missing", "extra"))
+    both = 2 * sum(row.rule.weight for row in rows if row.outcome in ("right", "wrong"))
     assert f1(align, *pair) == pytest.approx(2 * right / (one_sided + both) if rows else 1)
 
 
@@ -169,7 +169,7 @@ def test_what_is_missing_on_one_side_is_extra_from_the_other(align: str, pair: t
     """Not under `best` and repeated keys, where assignments of the same weight may differ in what they leave over."""
     mirrored = {"missing": "extra", "extra": "missing"}
     there, back = (
-        Counter((row.path, row.verdict) for row in compare(*way, PLANS[align])) for way in (pair, pair[::-1])
+        Counter((row.path, row.outcome) for row in compare(*way, PLANS[align])) for way in (pair, pair[::-1])
     )
     assert there == Counter({(path, mirrored.get(verdict, verdict)): n for (path, verdict), n in back.items()})
 
@@ -245,7 +245,7 @@ def test_putting_any_mistake_right_never_lowers_f1(align: str, pair: tuple[Any, 
     truth, output = pair
     before = f1(align, truth, output)
     for row in compare(truth, output, PLANS[align]):
-        if row.verdict != "right":
+        if row.outcome != "right":
             assert f1(align, truth, repairs(row, output)) >= before - 1e-9
 
 

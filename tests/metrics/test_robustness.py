@@ -275,5 +275,5 @@ LONG = {
 @pytest.mark.parametrize("rule", TEXT_RULES, ids=lambda rule: f"{rule.compare} {rule.options}")
 def test_texts_of_a_megabyte_are_compared_under_every_rule(rule: FieldRule, texts: tuple[str, str]) -> None:
     comparison = Comparison({"a": texts[0]}, {"a": texts[1]}, FieldPlan(leaves={"a": rule}), bool)
-    assert [row.verdict for row in comparison.rows] == ["wrong"]
+    assert [row.outcome for row in comparison.rows] == ["wrong"]
     per_field(comparison.rows)

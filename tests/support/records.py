@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.records.leaderboard import append_rows
-from skill_evaluator.records.record import Record, write_record
-from skill_evaluator.records.strict_score import ANSWERED, SCORED
+from skill_evaluator.records.record import ANSWERED, SCORED, Record, write_record
 
 from tests.support.library import SKILL, Library
 

@@ -228,7 +228,7 @@ def _leaf_row(row: ComparedLeaf) -> LeafRow:
         output=row.output,
         compare=row.rule.compare or "exact",
         weight=row.rule.weight if row.rule.counts else 0.0,
-        verdict=row.verdict,
+        verdict=row.outcome,
     )
 
 

@@ -27,7 +27,7 @@ from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.providers import Kinds, read_configuration
 from skill_evaluator.repository import commit_of
-from skill_evaluator.runner.asking import refuse_unpriced, with_keys
+from skill_evaluator.runner.execute import refuse_unpriced, with_keys
 from skill_evaluator.runner.prices import InputSize, estimate
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.text import listed, nearest

@@ -22,8 +22,7 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
 from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.asking import assignment, redactor, refuse_amounts, with_keys
-from skill_evaluator.runner.execute import SpendingLimits, execute
+from skill_evaluator.runner.execute import SpendingLimits, assignment, execute, redactor, refuse_amounts, with_keys
 from skill_evaluator.runner.journal import check_writable
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Shard

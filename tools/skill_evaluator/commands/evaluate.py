@@ -16,8 +16,7 @@ from skill_evaluator.records.record import write_record
 from skill_evaluator.records.selection import Archive
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.asking import assignment, redactor, with_keys
-from skill_evaluator.runner.execute import Assignment, SpendingLimits, execute
+from skill_evaluator.runner.execute import Assignment, SpendingLimits, assignment, execute, redactor, with_keys
 from skill_evaluator.runner.journal import RECORD, check_writable, invocation_of, read_manifest
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run

@@ -27,7 +27,7 @@ from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Kinds, read_configuration
 from skill_evaluator.records.leaderboard import append_rows, load_leaderboard
 from skill_evaluator.records.record import read_record
-from skill_evaluator.runner.asking import refuse_amounts, refuse_unpriced
+from skill_evaluator.runner.execute import refuse_amounts, refuse_unpriced
 from skill_evaluator.runner.journal import find_runs
 from skill_evaluator.runner.runs import Run, is_invocation, new_runs, resumed_run
 from skill_evaluator.runner.schedule import Shard

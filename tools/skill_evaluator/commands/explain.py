@@ -15,7 +15,7 @@ from skill_evaluator.errors import EXIT_OK, RunError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import load_models
-from skill_evaluator.records.strict_score import SCORED
+from skill_evaluator.records.record import SCORED
 from skill_evaluator.reports.explanation import print_explanation
 from skill_evaluator.reports.field_table import print_field
 from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_component_manifest

@@ -38,7 +38,7 @@ from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.selection import load_record, newest_of_versions, read_entries, runs_of_models
 from skill_evaluator.reports.ci import plan_markdown, print_plan
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.asking import refuse_amounts
+from skill_evaluator.runner.execute import refuse_amounts
 from skill_evaluator.runner.prices import input_sizes
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.text import nearest

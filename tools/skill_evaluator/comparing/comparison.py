@@ -1,4 +1,4 @@
-"""One output against one truth: aligned leaves as rows, each with its verdict. All accuracy metrics read these.
+"""One output against one truth: aligned leaves as rows, each with its outcome. All accuracy metrics read these.
 
 Objects align by key; arrays by their declared rule. Null and absent are the same thing for a leaf.
 """
@@ -39,7 +39,7 @@ class ComparedLeaf:
     rule: FieldRule
     truth: Any
     output: Any
-    verdict: LeafOutcome
+    outcome: LeafOutcome
     truth_at: At | None
     output_at: At | None
 
@@ -110,8 +110,8 @@ class _Comparing:
         elif truth is not None and output is not None:
             rule = field.rule or field.leaf_rule(truth)
             same = truth == output and truth.__class__ is output.__class__ and truth.__class__ in _SCALARS
-            verdict: LeafOutcome = "right" if same or equal(truth, output, rule) else "wrong"
-            self.rows.append(ComparedLeaf(field.path, rule, truth, output, verdict, truth_at, output_at))
+            outcome: LeafOutcome = "right" if same or equal(truth, output, rule) else "wrong"
+            self.rows.append(ComparedLeaf(field.path, rule, truth, output, outcome, truth_at, output_at))
         elif truth is not None:
             self.rows.append(ComparedLeaf(field.path, field.leaf_rule(truth), truth, None, "missing", truth_at, None))
         elif output is not None:
@@ -212,14 +212,14 @@ def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:
     weights: dict[int, float] = {}  # by rule: its properties are looked up once
     matched = of_truth = of_output = 0.0
     for row in rows:
-        rule, verdict = row.rule, row.verdict
+        rule, outcome = row.rule, row.outcome
         weight = weights.get(id(rule))
         if weight is None:
             weight = weights[id(rule)] = rule.weight if rule.counts else 0.0
-        if verdict != "extra":
+        if outcome != "extra":
             of_truth += weight
-        if verdict != "missing":
+        if outcome != "missing":
             of_output += weight
-        if verdict == "right":
+        if outcome == "right":
             matched += weight
     return matched, of_truth, of_output

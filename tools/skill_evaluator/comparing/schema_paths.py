@@ -60,14 +60,14 @@ def reached(places: Mapping[str, Place], ends: Collection[str]) -> set[str]:
     >>> sorted(reached(places, {"a"}))
     ['', 'a', 'a.c']
     """
-    found: set[str] = set()
+    reachable: set[str] = set()
     ahead = [""]
     while ahead:
         path = ahead.pop()
-        if path in places and path not in found:
-            found.add(path)
+        if path in places and path not in reachable:
+            reachable.add(path)
             ahead += () if path in ends else places[path].children
-    return found
+    return reachable
 
 
 def below(path: str, key: str) -> str:

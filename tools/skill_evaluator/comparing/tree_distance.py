@@ -101,11 +101,11 @@ def _without_common_ends(a: Tree, b: Tree) -> tuple[Tree, Tree]:
 
 def _children(of: Tree) -> list[int]:
     """Return the root's children from left to right."""
-    found, child = [], len(of.sizes) - 2
+    children, child = [], len(of.sizes) - 2
     while child >= 0:
-        found.append(child)
+        children.append(child)
         child -= of.sizes[child]
-    return found[::-1]
+    return children[::-1]
 
 
 def _only(of: Tree, children: list[int], low: int, high: int, shape: int) -> Tree:
@@ -181,7 +181,7 @@ class _Tables:
     def _cells_within(self, k: int) -> list[list[int]]:
         """Return for each p every q such that a mapping through (p, q) may cost k or less."""
         masks, columns, rows = self.masks, len(self.b.labels), len(self.a.labels)
-        found: list[list[int]] = []
+        collected: list[list[int]] = []
         begin = 0
         for (more, less), (more_behind, less_behind) in zip(self.before, self.behind, strict=True):
             row = []
@@ -194,9 +194,9 @@ class _Tables:
                     row.append(q)
                 q += max(1, (over + 1) // 2)  # from one q to the next it changes by 2 at most
             begin = row[0]  # further left there is nothing below, either: p and q only grow along a mapping
-            found.append(row)
+            collected.append(row)
             self._count(len(row))
-        return found
+        return collected
 
     def _count(self, cells: int) -> None:
         self.cells += cells
@@ -226,9 +226,9 @@ class _Tables:
     def _columns(self, p: int, begin: int, top: int) -> list[int]:
         """Return the cells to be filled in a row of the table of a subtree."""
         row = self.within[p]
-        found = row[bisect_right(row, begin) : bisect_right(row, top + 1)]
-        self._count(len(found) + 1)
-        return found
+        hits = row[bisect_right(row, begin) : bisect_right(row, top + 1)]
+        self._count(len(hits) + 1)
+        return hits
 
     def _fill_row(
         self, row: _Row, columns: list[int], node: int, above: _Row, before_first: _Row, leftmost: int | None
@@ -262,16 +262,16 @@ class _Tables:
         a, b = self.a, self.b
         if a.shapes[node] == b.shapes[other]:
             return 0
-        found = self.meeting.get((node, other))
-        if found is None:
-            found = self.never
+        distance = self.meeting.get((node, other))
+        if distance is None:
+            distance = self.never
             if a.flat[node] and b.flat[other]:
                 from rapidfuzz.distance import Levenshtein
 
                 below, below_other = a.labels[a.firsts[node] : node], b.labels[b.firsts[other] : other]
-                found = Levenshtein.distance(below, below_other) + (a.labels[node] != b.labels[other])
-            self.meeting[node, other] = found
-        return found
+                distance = Levenshtein.distance(below, below_other) + (a.labels[node] != b.labels[other])
+            self.meeting[node, other] = distance
+        return distance
 
 
 def _text_distances(a: list[int], b: list[int]) -> list[tuple[int, int]]:

@@ -14,6 +14,11 @@ SCHEMA_VERSION = 1
 SCORER_VERSION = 1  # raised when equal answers score differently than before: older records are then not comparable
 PARTIAL = "-partial"  # between the id of a run and how many answers of it were scored, where it is not complete
 
+SCORED = "scored"
+UNPARSEABLE = "unparseable"
+NOT_RUN = "not_run"
+ANSWERED = (SCORED, UNPARSEABLE, "refused", "truncated")  # the model's own doing; any other outcome lowers coverage
+
 
 class Summary(FrozenModel):
     """One metric over a run. `n` counts what entered `mean`; `ci95` has the case as unit (None for one case)."""
@@ -243,6 +248,17 @@ class Record(_Row):
     def row(self) -> Row:
         """Return the row that sums the run up on the leaderboard."""
         return Row.model_validate(self.model_dump(exclude={"schema_version"}))
+
+
+def strict_score(outcome: str, score: float | None) -> float | None:
+    """Return the score that a call counts with: 0 for an unparseable, refused or truncated answer.
+
+    Means, verdicts and audits all count by it, so that a model gains nothing by answers that cannot be read.
+    None is not measured: the provider or the network failed, or the metric says nothing about the case.
+    """
+    if outcome == SCORED:
+        return score
+    return 0.0 if outcome in ANSWERED else None
 
 
 def write_record(path: Path, record: Record) -> None:

@@ -18,7 +18,7 @@ from skill_evaluator.metrics.base import Comparison, apply_metrics
 from skill_evaluator.metrics.diagnosis.per_field import text_similarity
 from skill_evaluator.parsing import Output, Parsed
 from skill_evaluator.parsing.answer import parse_output
-from skill_evaluator.records.strict_score import NOT_RUN, SCORED, UNPARSEABLE
+from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.text import canonical_json
 
@@ -54,7 +54,7 @@ class ArrayMatches:
             side = "truth" if row.truth_at is not None else "output"
             for item in _items(row.truth_at if row.truth_at is not None else row.output_at or ()):
                 self._leaves[side, item] += 1
-                self._leaves["right", item] += row.verdict == "right"
+                self._leaves["right", item] += row.outcome == "right"
         for array in arrays:  # the outer ones first, whose items the inner ones are in
             self._add(array, plan)
 
@@ -209,7 +209,7 @@ def explain_answer(component: Component, case: Case, answers: Sequence[Answer], 
             Leaf(
                 at=arrays.place(row),
                 row=row,
-                outcome=row.verdict if case.labelled else "unscored",
+                outcome=row.outcome if case.labelled else "unscored",
                 similarity=text_similarity(row),
             )
             for row in comparison.rows

@@ -13,7 +13,7 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
-from skill_evaluator.records.strict_score import SCORED
+from skill_evaluator.records.record import SCORED
 from skill_evaluator.scoring.explanation import Answer
 from skill_evaluator.scoring.scorer import CaseScore, Scorer
 from skill_evaluator.text import canonical_json, nearest_path

@@ -10,6 +10,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import Kinds
 from skill_evaluator.records.record import (
+    SCORED,
     SCORER_VERSION,
     ArrayLength,
     CaseRecord,
@@ -19,7 +20,6 @@ from skill_evaluator.records.record import (
     Record,
     Tokens,
 )
-from skill_evaluator.records.strict_score import SCORED
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import price_of, usage_cost

@@ -43,7 +43,7 @@ from skill_evaluator.metrics.diagnosis.per_field import (
 )
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.providers.base import Usage
-from skill_evaluator.records.strict_score import ANSWERED, NOT_RUN, SCORED, UNPARSEABLE
+from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, UNPARSEABLE
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.text import canonical_json
 

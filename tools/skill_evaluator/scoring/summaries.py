@@ -24,8 +24,8 @@ from skill_evaluator.records.record import (
     Filled,
     Profile,
     Summary,
+    strict_score,
 )
-from skill_evaluator.records.strict_score import strict_score
 from skill_evaluator.scoring.scorer import CaseScore, Scorecard
 from skill_evaluator.stats import mean_or_none, rounded, stdev_or_none, unit_interval
 

@@ -11,8 +11,7 @@ from statistics import NormalDist, median
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.records.record import CaseRecord, FieldCount, Record
-from skill_evaluator.records.strict_score import ANSWERED, SCORED
+from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, FieldCount, Record
 from skill_evaluator.stats import rounded
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.records.strict_score import SCORED, strict_score
+from skill_evaluator.records.record import SCORED, CaseRecord, Record, strict_score
 
 Kind = Literal["accuracy", "reproducibility", "field"]
 CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]

@@ -12,8 +12,7 @@ from statistics import fmean, variance
 from scipy.special import ndtri
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.records.record import Record
-from skill_evaluator.records.strict_score import ANSWERED
+from skill_evaluator.records.record import ANSWERED, Record
 from skill_evaluator.stats import mean_or_none, rounded
 from skill_evaluator.verdicts.comparability import strict_scores
 from skill_evaluator.verdicts.effects import ALPHA, POWER, Effect

@@ -22,7 +22,7 @@ from skill_evaluator.audit.findings.results import (
 )
 from skill_evaluator.audit.statistics.grades import BEST_FIRST
 from skill_evaluator.audit.statistics.significance import spread_p
-from skill_evaluator.records.strict_score import ANSWERED, SCORED
+from skill_evaluator.records.record import ANSWERED, SCORED
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.effects import ALPHA, adjusted
 

@@ -26,7 +26,7 @@ from skill_evaluator.audit.report.wording import (
 from skill_evaluator.display import probability
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Sheet
-from skill_evaluator.records.strict_score import ANSWERED, SCORED
+from skill_evaluator.records.record import ANSWERED, SCORED
 
 _ENOUGH = ("scenarios", "scenarios, 4 × the questions", "questions, these scenarios")
 _MOST_RANKED = 3

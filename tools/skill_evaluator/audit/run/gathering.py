@@ -20,7 +20,7 @@ from skill_evaluator.audit.run.materials import Places, changed_cases, read_mate
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Price, load_models
 from skill_evaluator.providers import kinds_of
-from skill_evaluator.records.strict_score import ANSWERED, NOT_RUN, SCORED, strict_score
+from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, strict_score
 from skill_evaluator.runner.journal import MANIFEST, Manifest, merged_outcomes, read_answers, read_manifest
 from skill_evaluator.runner.prices import price_of, usage_cost
 from skill_evaluator.runner.schedule import Replicate

@@ -40,7 +40,7 @@ def tree_similarity(comparison: Comparison) -> float | None:
 
 def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
     """Return the nodes of a JSON value: label and number of children."""
-    found: list[tuple[Hashable, int]] = []
+    postorder: list[tuple[Hashable, int]] = []
     waiting: list[tuple[Hashable, Any]] = [] if value is None else [(None, value)]
     while waiting:  # by hand, because a value may be nested deeper than calls may be
         key, value = waiting.pop()
@@ -54,6 +54,6 @@ def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
             label = _ARRAY
         else:
             label = typed(value) if value == value else _NOT_A_NUMBER
-        found.append(((key, label), len(members)))
+        postorder.append(((key, label), len(members)))
         waiting += members
-    return reversed(found)  # roots first and right to left, read backwards
+    return reversed(postorder)  # roots first and right to left, read backwards

@@ -85,17 +85,17 @@ def _total_of_tokens(outputs: list[Given]) -> float:
     classes: dict[float, _Class] = {}
     for leaves, count in outputs:
         classes.setdefault(leaves.weight, _Class()).add(leaves, count)
-    digits = {weight: _binary(one.counts) for weight, one in classes.items()}
+    digits = {weight: _binary(group.counts) for weight, group in classes.items()}
     total = 0.0
-    for weight, one in classes.items():
+    for weight, group in classes.items():
         if weight:
-            beside_itself = fsum([token.weight * count for token, count in one.counts.items()])
-            matched = _matched(digits[weight], digits[weight]) + _matched_nearly(one, one)
+            beside_itself = fsum([token.weight * count for token, count in group.counts.items()])
+            matched = _matched(digits[weight], digits[weight]) + _matched_nearly(group, group)
             total += _share((matched - beside_itself) / 2, weight, weight)  # each pair once
         else:
-            total += one.members * (one.members - 1) / 2
-    for (weight, one), (other_weight, other) in combinations(classes.items(), 2):
-        matched = _matched(digits[weight], digits[other_weight]) + _matched_nearly(one, other)
+            total += group.members * (group.members - 1) / 2
+    for (weight, group), (other_weight, other) in combinations(classes.items(), 2):
+        matched = _matched(digits[weight], digits[other_weight]) + _matched_nearly(group, other)
         total += _share(matched, weight, other_weight)
     return total
 

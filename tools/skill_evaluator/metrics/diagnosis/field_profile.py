@@ -26,18 +26,18 @@ def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
     [[1, 2], [1, 2]]
     """
     paths = (path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
-    found: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
+    values: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
     parsed = answers.groups.total()
     tally = answers.tally()
     for path, given in tally.forms.items():
-        counts = found.setdefault(path, Counter())
+        counts = values.setdefault(path, Counter())
         for forms, count in given.items():
             counts[tally.lexicon.canonical(forms)] += count
-    for counts in found.values():
+    for counts in values.values():
         absent = parsed - counts.total()
         if absent:
             counts[None] = absent
-    return found
+    return values
 
 
 Standing = Literal["stable_right", "stable_wrong", "stable", "flaky", "unscored"]
@@ -88,8 +88,8 @@ def flawed_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, int]:
     >>> flawed_fields([(per_field(compare({"a": 1, "b": 2}, {"a": 1}, FieldPlan())), 3)])
     {'a': 0, 'b': 3}
     """
-    found: dict[str, int] = {}
+    flawed: dict[str, int] = {}
     for scores, times in outputs:
         for path, counts in scores.counts.items():
-            found[path] = found.get(path, 0) + times * (counts.right < counts.n)
-    return found
+            flawed[path] = flawed.get(path, 0) + times * (counts.right < counts.n)
+    return flawed

@@ -93,7 +93,7 @@ def per_field(rows: Iterable[ComparedLeaf]) -> FieldScores:
         of_path = counted.get(row.path)
         if of_path is None:
             of_path = counted[row.path] = {}
-        of_path[row.verdict] = of_path.get(row.verdict, 0) + 1
+        of_path[row.outcome] = of_path.get(row.outcome, 0) + 1
         how = row.rule.compare
         if how == "category":
             confusions.append(Confusion(row.path, _label(row.truth), _label(row.output)))
@@ -117,7 +117,7 @@ def text_similarity(row: ComparedLeaf) -> float | None:
     >>> [text_similarity(row) for row in compare({"note": "a b", "id": 1}, {"note": "b c", "id": 1}, plan)]
     [0.5, None]
     """
-    if row.rule.compare != "text" or row.verdict in ("missing", "extra"):
+    if row.rule.compare != "text" or row.outcome in ("missing", "extra"):
         return None
     overlap = _overlap(row)
     return overlap.token_f1 if overlap.embedding is None else overlap.embedding
@@ -125,7 +125,7 @@ def text_similarity(row: ComparedLeaf) -> float | None:
 
 def _overlap(row: ComparedLeaf) -> TextOverlap:
     embeds = row.rule.similarity == "embedding"
-    if row.verdict in ("missing", "extra"):
+    if row.outcome in ("missing", "extra"):
         return TextOverlap(row.path, 0.0, 0.0, 0.0 if embeds else None)
     left, right = (value if isinstance(value, str) else str(value) for value in (row.truth, row.output))
     alike = embedding_similarity(left, right) if embeds else None
@@ -195,11 +195,11 @@ def filled_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, Fille
     >>> filled_fields([(per_field(compare({"a": 1, "b": None}, {"b": 2}, FieldPlan())), 3)])
     {'a': FilledCounts(output=0, truth=3), 'b': FilledCounts(output=3, truth=0)}
     """
-    found: dict[str, FilledCounts] = {}
+    filled: dict[str, FilledCounts] = {}
     for scores, times in outputs:
         for path, counts in scores.counts.items():
-            known = found.get(path, FilledCounts())
-            found[path] = FilledCounts(
-                known.output + times * (counts.n > counts.missing), known.truth + times * (counts.n > counts.extra)
+            before = filled.get(path, FilledCounts())
+            filled[path] = FilledCounts(
+                before.output + times * (counts.n > counts.missing), before.truth + times * (counts.n > counts.extra)
             )
-    return found
+    return filled

@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from skill_evaluator.records.leaderboard import load_leaderboard
 
 from tests.support.components import case, component, record, write_collected
 from tests.support.git import IDENTITY, GitRepository, bare_copy, git
 from tests.support.library import SCRIPT
+
+pytestmark = pytest.mark.faults
 
 PUBLISHERS = 20
 SKILLS = ("receipts", "invoices", "orders")
@@ -21,8 +24,6 @@ _DRIVER = """
 import os, sys
 from skill_evaluator.cli import main
 import skill_evaluator.commands.publish, skill_evaluator.records.record, git
-
-pytestmark = pytest.mark.faults
 
 waiting, starting = os.pipe()
 children = []

@@ -2,7 +2,11 @@
 
 import json
 
+import pytest
+
 from tests.support.library import SCRIPT, SKILL, Library, ended
+
+pytestmark = pytest.mark.faults
 
 WRITERS = 40
 
@@ -12,8 +16,6 @@ import os, sys
 from pathlib import Path
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import read_record
-
-pytestmark = pytest.mark.faults
 
 board, record, skill, writers = Path(sys.argv[1]), read_record(Path(sys.argv[2])), sys.argv[3], int(sys.argv[4])
 waiting, starting = os.pipe()

@@ -12,7 +12,7 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.reference import compare_naively, naive_f1
 from skill_evaluator.metrics.accuracy.field_level_f1 import field_level_f1
 
-from tests.support.json_values import ALIGNMENTS, comparison, json_values, order_plan, orders, thorough
+from tests.support.json_values import ALIGNMENTS, comparison, json_values, order_plan, orders, quick
 
 NO_SCHEMA = "no schema"
 WEIGHED = {"lines__qty": FieldRule(weight=3), "lines__price": FieldRule(compare="number", tolerance=0.005, weight=0.5)}
@@ -29,7 +29,7 @@ pairs = st.tuples(orders, orders) | st.tuples(orders | json_values, orders | jso
 
 
 @under_every_plan
-@thorough
+@quick
 @given(pair=pairs)
 def test_both_give_the_same_f1(plan: str, pair: tuple[Any, Any]) -> None:
     naive = naive_f1(compare_naively(*pair, PLANS[plan]))
@@ -37,7 +37,7 @@ def test_both_give_the_same_f1(plan: str, pair: tuple[Any, Any]) -> None:
 
 
 @under_every_plan
-@thorough
+@quick
 @given(pair=pairs)
 def test_both_find_the_same_leaves_on_either_side(plan: str, pair: tuple[Any, Any]) -> None:
     rows, results = compare(*pair, PLANS[plan]), compare_naively(*pair, PLANS[plan])
@@ -47,7 +47,7 @@ def test_both_find_the_same_leaves_on_either_side(plan: str, pair: tuple[Any, An
 
 
 @pytest.mark.parametrize("plan", ONE_WAY_TO_PAIR)
-@thorough
+@quick
 @given(pair=st.tuples(orders, orders))  # in values of another shape, arrays align by what they share
 def test_both_say_the_same_of_every_leaf_where_there_is_one_way_to_pair(plan: str, pair: tuple[Any, Any]) -> None:
     rows, results = compare(*pair, PLANS[plan]), compare_naively(*pair, PLANS[plan])

@@ -10,7 +10,7 @@ from dataclasses import fields as dataclass_fields
 from enum import Enum
 from typing import Any, Final
 
-from skill_evaluator.comparing.comparison import At, ComparedLeaf, LeafOutcome
+from skill_evaluator.comparing.comparison import At, LeafOutcome
 from skill_evaluator.comparing.declarations import refuse_idle_settings
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
 from skill_evaluator.display.safe_text import value_text
@@ -153,9 +153,22 @@ class OutputScorer:
         try:
             errors = [] if self._contract is None else self._contract.errors(output)
             comparison = Comparison(truth if labelled else None, output, self._plan, lambda value: not errors)
+            rows = tuple(
+                LeafRow(
+                    path=row.path,
+                    truth_at=row.truth_at,
+                    output_at=row.output_at,
+                    truth=row.truth,
+                    output=row.output,
+                    compare=row.rule.compare or "exact",
+                    weight=row.rule.weight if row.rule.counts else 0.0,
+                    verdict=row.outcome,
+                )
+                for row in comparison.rows
+            )
             return OutputScores(
                 scores=apply_metrics(self._metrics, comparison, labelled=labelled),
-                rows=tuple(map(_leaf_row, comparison.rows)) if labelled else (),
+                rows=rows if labelled else (),
                 valid=None if self._contract is None else not errors,
                 schema_errors=tuple(errors),
                 found=found,
@@ -217,19 +230,6 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
     arrays = {path: rule for path, rule in rules.items() if rule.compare is None}
     leaves = {path: rule for path, rule in rules.items() if path not in arrays}
     return FieldPlan(leaves=plan_fields(None, leaves, _WHERE).leaves, arrays=arrays, declared=frozenset(rules))
-
-
-def _leaf_row(row: ComparedLeaf) -> LeafRow:
-    return LeafRow(
-        path=row.path,
-        truth_at=row.truth_at,
-        output_at=row.output_at,
-        truth=row.truth,
-        output=row.output,
-        compare=row.rule.compare or "exact",
-        weight=row.rule.weight if row.rule.counts else 0.0,
-        verdict=row.outcome,
-    )
 
 
 def _refuse_non_json(value: Any, place: str) -> None:

@@ -71,20 +71,6 @@ class _LateCommands(TyperGroup):
         return name, load_command(path) if path in COMMANDS else listed, rest
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"skill-evaluator {__version__}")
-        raise typer.Exit
-
-
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Take the options that stand before a command."""
-
-
 def _application() -> typer.Typer:
     """Return the program with all its commands as they are listed."""
     root = typer.Typer(
@@ -95,7 +81,20 @@ def _application() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    root.callback()(_root)
+
+    def print_version(wanted: bool) -> None:
+        if wanted:
+            print(f"skill-evaluator {__version__}")
+            raise typer.Exit
+
+    @root.callback()
+    def take_options(
+        version: Annotated[
+            bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
+        ] = False,
+    ) -> None:
+        """Take the options that stand before a command."""
+
     groups = {"": root}
     for name, summary in GROUPS.items():
         groups[name] = typer.Typer(cls=_LateCommands, name=name, help=summary, no_args_is_help=True)

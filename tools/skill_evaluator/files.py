@@ -230,8 +230,10 @@ class LinesWriter:
         with storing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._handle: IO[bytes] = path.open("ab", buffering=0)
-            if _ends_torn(path):
-                self._write(b"\n")
+            with path.open("rb") as handle:
+                handle.seek(max(0, path.stat().st_size - 1))
+                if handle.read(1) not in (b"", b"\n"):  # the last line was torn
+                    self._write(b"\n")
 
     def append(self, value: Any) -> None:
         """Write one value as a line; raise StorageError when refused, with no part of the line left behind."""
@@ -253,15 +255,6 @@ class LinesWriter:
         with storing(self.path):
             os.fsync(self._handle.fileno())
             self._handle.close()
-
-
-def _ends_torn(path: Path) -> bool:
-    size = path.stat().st_size
-    if not size:
-        return False
-    with path.open("rb") as handle:
-        handle.seek(size - 1)
-        return handle.read(1) != b"\n"
 
 
 def read_lines(

@@ -134,23 +134,19 @@ class Repository:
             index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
             if base is not None:
                 self._run("read-tree", base, env=index)
-            blobs = self._write_blobs(files.values(), Path(folder))
-            lines = [f"100644 {blob}\t{path}\0" for path, blob in zip(files, blobs, strict=True)]
+            names = []  # all contents become blobs by one command, out of temporary files
+            for number, content in enumerate(files.values()):
+                names.append(str(Path(folder, f"{number}")))
+                Path(names[-1]).write_bytes(content)
+            blobs = self._run("hash-object", "-w", "--no-filters", "--stdin-paths", given="\n".join(names).encode())
+            named = zip(files, blobs.decode().split(), strict=True)
+            lines = [f"100644 {blob}\t{path}\0" for path, blob in named]
             self._run("update-index", "-z", "--index-info", given="".join(lines).encode(), env=index)
             tree = self._text("write-tree", env=index).strip()
         if base is not None and tree == self._text("rev-parse", f"{base}^{{tree}}").strip():
             return None
         onto = [word for parent in parents for word in ("-p", parent)]
         return self._text("commit-tree", tree, *onto, "-m", message, env=_IDENTITY).strip()
-
-    def _write_blobs(self, contents: Iterable[bytes], folder: Path) -> list[str]:
-        """Write all contents as blobs by one command, out of files in a temporary `folder`."""
-        names = []
-        for number, content in enumerate(contents):
-            names.append(str(folder / f"{number}"))
-            Path(names[-1]).write_bytes(content)
-        written = self._run("hash-object", "-w", "--no-filters", "--stdin-paths", given="\n".join(names).encode())
-        return written.decode().split()
 
     def push(self, remote: str, commit: str, branch: str) -> bool:
         """Move a remote's branch forward to a commit; return False when somebody else moved it after the fetch.

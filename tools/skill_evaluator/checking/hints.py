@@ -145,12 +145,15 @@ class KeyBalance:
     @property
     def warnings(self) -> list[str]:
         """The hints, one for each letter that is the key much more often than its share."""
+        from scipy.special import bdtrc
+
         answered = sum(self.keys.values())
         return [
             f"{letter} is the key of {count} of {answered} questions, where {self.expected[letter]:.1f} are its share; "
             "shuffle the options, or a model that always says it looks able"
             for letter, count in self.keys.items()
-            if count > self.expected[letter] and _chance_of_more(count, answered, self.expected[letter]) < _ALPHA
+            if count > self.expected[letter]
+            and bdtrc(count - 1, answered, self.expected[letter] / answered) < _ALPHA  # so many or more, by chance
         ]
 
 
@@ -171,10 +174,3 @@ def key_balance(cases: Sequence[Case]) -> KeyBalance | None:
             for letter in letters
         },
     )
-
-
-def _chance_of_more(count: int, n: int, expected: float) -> float:
-    """Return the probability of `count` or more among `n`, by the binomial distribution with that mean."""
-    from scipy.special import bdtrc
-
-    return float(bdtrc(count - 1, n, expected / n))

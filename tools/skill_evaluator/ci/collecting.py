@@ -86,7 +86,11 @@ def _gather_run(
             except RunError as problem:
                 remarks.append(str(problem))
                 continue
-            remarks += _why_stopped(folder)
+            try:
+                stopped = read_record(folder / RECORD).stopped
+            except LeaderboardError:
+                stopped = "a job ended before it could say how it went"
+            remarks += [stopped] if stopped else []
         if not arrived:
             remarks.append(notes.get(entry.id, f"nothing arrived of {entry.id}"))
     return GatheredRun(
@@ -111,14 +115,6 @@ def _join_manifests(plan: Plan, entries: Iterable[Entry], manifests: list[Manife
             "cases": dict(sorted((case_id, digest) for entry in entries for case_id, digest in entry.cases.items())),
         }
     )
-
-
-def _why_stopped(folder: Path) -> list[str]:
-    try:
-        stopped = read_record(folder / RECORD).stopped
-    except LeaderboardError:
-        return ["a job ended before it could say how it went"]
-    return [stopped] if stopped else []
 
 
 class Figures(FrozenModel):

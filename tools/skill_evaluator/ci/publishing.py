@@ -6,7 +6,7 @@ records that are there already changes nothing.
 
 import random
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -116,9 +116,11 @@ def _derive_files(
         path = within(folder, f"{record.skill}/evals/records/{record.run_id}.json")
         by_skill.setdefault(record.skill, {}).setdefault(path, record)
     boards = {skill: within(folder, f"{skill}/leaderboard.json") for skill in by_skill}
-    there = _read_files(
-        repository, tip, folder, {*boards.values(), *(path for paths in by_skill.values() for path in paths)}
-    )
+    wanted = {*boards.values(), *(path for paths in by_skill.values() for path in paths)}
+    listed = {} if tip is None else repository.files(tip, folder)
+    blobs = {path: blob for path, blob in listed.items() if path in wanted}
+    contents = repository.contents(blobs.values())
+    there = {path: contents[blob] for path, blob in blobs.items()}
     files: dict[str, bytes] = {}
     problems: list[LeaderboardError] = []
     for skill, of_skill in by_skill.items():
@@ -138,11 +140,3 @@ def _derive_files(
             if record.complete and there.get(path, new[path]) != new[path]
         ]
     return files, problems
-
-
-def _read_files(repository: Repository, tip: str | None, folder: str, paths: Container[str]) -> dict[str, bytes]:
-    """Return the contents of those of some files that exist at a commit."""
-    listed = {} if tip is None else repository.files(tip, folder)
-    blobs = {path: blob for path, blob in listed.items() if path in paths}
-    contents = repository.contents(blobs.values())
-    return {path: contents[blob] for path, blob in blobs.items()}

@@ -117,7 +117,14 @@ def audit_report(options: AuditReportOptions) -> int:
     absent: list[str] = []
     remarks: list[str] = []
     if options.cube:
-        cube = _read_table(options, options.cube, weights)
+        if options.folders or options.plan:
+            raise AuditError("--cube does not go with folders of runs or a plan: it is either a table or an audit")
+        cube = read_cube(options.cube, weights=weights, missing=options.missing)
+        _refuse_unknown(weights, cube.benchmarks)
+        if options.questions is not None and cube.outcomes is not None:
+            raise AuditError("--questions is for a table of scores; this one has the questions themselves")
+        if options.questions is not None:
+            cube = replace(cube, questions=dict.fromkeys(cube.benchmarks, options.questions))
     else:
         folders = options.folders or tuple(sorted(path.parent for path in options.audits.glob(f"*/{AUDIT}"))[-1:])
         if not folders:
@@ -152,18 +159,6 @@ def _read_weights(given: Iterable[str]) -> dict[str, float]:
         if not equals or not name or not 0 < weights[name] < math.inf:
             raise AuditError(f"--weight '{text}' is not NAME=W with W above 0, such as quiz-reasoning=2")
     return weights
-
-
-def _read_table(options: AuditReportOptions, path: Path, weights: Mapping[str, float]) -> Cube:
-    if options.folders or options.plan:
-        raise AuditError("--cube does not go with folders of runs or a plan: it is either a table or an audit")
-    cube = read_cube(path, weights=weights, missing=options.missing)
-    _refuse_unknown(weights, cube.benchmarks)
-    if options.questions is None:
-        return cube
-    if cube.outcomes is not None:
-        raise AuditError("--questions is for a table of scores; this one has the questions themselves")
-    return replace(cube, questions=dict.fromkeys(cube.benchmarks, options.questions))
 
 
 def _read_runs(

@@ -3,7 +3,6 @@
 It makes no call and touches no leaderboard. It scores the answers themselves, so that shards become one run.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +25,7 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.config import Model
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.record import PARTIAL, Record, write_record
@@ -38,7 +37,6 @@ from skill_evaluator.runner.schedule import schedule_calls
 from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.verdicts.recorded import verdict_on
-from skill_evaluator.verdicts.results import ComparisonResult
 
 EXAMPLES = ("skill-evaluator collect artifacts --plan plan.json --out collected",)
 
@@ -73,34 +71,29 @@ def collect(options: CollectOptions) -> int:
         raise PlanError(f"{options.artifacts} is not a folder; give the one the jobs' artifacts were brought to")
     configuration = read_configuration(options.config)
     scored = [_score_run(gathered, configuration, options) for gathered in gather(plan, options.artifacts)]
+    by_skill: dict[str, list[Record]] = {}
+    for _, record in scored:
+        if record is not None and record.complete:
+            by_skill.setdefault(record.skill, []).append(record)
+    repository = Repository(options.components) if options.recorded else None
+    verdicts = []
+    for skill, complete in by_skill.items():  # judged against what is recorded, here or on a branch of records
+        component = load_component(options.components, skill)
+        archive = Archive(component, repository, options.recorded)
+        verdicts.append(verdict_on(complete, component, archive, configuration.settings, options.config))
     outcome = Outcome(
         invocation=plan.invocation,
         head=plan.head,
         reason=plan.reason,
         dry_run=plan.dry_run,
         runs=[run for run, _ in scored],
-        verdicts=_verdicts([record for _, record in scored if record is not None], configuration.settings, options),
+        verdicts=[verdict for verdict in verdicts if verdict is not None],
     )
     replace_text(options.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
     print_outcome(outcome, options.format)
     if options.platform:
         PLATFORMS[options.platform].add_summary(outcome_markdown(outcome))
     return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
-
-
-def _verdicts(records: Sequence[Record], settings: Settings, options: CollectOptions) -> list[ComparisonResult]:
-    """Judge the complete runs of each component against what is recorded, here or on a branch of records."""
-    by_skill: dict[str, list[Record]] = {}
-    for record in records:
-        if record.complete:
-            by_skill.setdefault(record.skill, []).append(record)
-    repository = Repository(options.components) if options.recorded else None
-    verdicts = []
-    for skill, complete in by_skill.items():
-        component = load_component(options.components, skill)
-        archive = Archive(component, repository, options.recorded)
-        verdicts.append(verdict_on(complete, component, archive, settings, options.config))
-    return [verdict for verdict in verdicts if verdict is not None]
 
 
 def _score_run(

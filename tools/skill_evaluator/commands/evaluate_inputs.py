@@ -172,7 +172,17 @@ def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> tuple
     if not runs:
         raise RunError(f"no run of --model {' '.join(options.models)} among those to resume")
     for run in runs:
-        _refuse_other_plan(run, options)
+        for flag, given, planned in (
+            ("--replicates", options.replicates, run.manifest.replicates),
+            ("--seed", options.seed, run.manifest.seed),
+            ("--shard", options.shard, run.manifest.shard),
+            ("--case", options.cases or None, run.manifest.selection),
+        ):
+            if given is not None and given != planned:
+                was = f"with {_wording(planned)}" if planned not in (None, ()) else "without it"
+                raise RunError(f"cannot resume {run.folder} with {flag} {_wording(given)}: it was planned {was}")
+        if options.adaptive and not run.manifest.adaptive:
+            raise RunError(f"cannot resume {run.folder} with --adaptive: it was planned without it")
     unfinished = [run for run in runs if not record_path(run, component).exists()]
     finished = []
     for run in runs:
@@ -182,21 +192,6 @@ def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> tuple
             print(f"{run.manifest.run_id} is recorded and complete: there is nothing to resume", file=sys.stderr)
             finished.append(Finished(record=record, record_path=record_path(run, component), folder=run.folder))
     return unfinished, finished
-
-
-def _refuse_other_plan(run: Run, options: EvaluateOptions) -> None:
-    """Raise RunError for a flag that says otherwise than the run was planned."""
-    for flag, given, planned in (
-        ("--replicates", options.replicates, run.manifest.replicates),
-        ("--seed", options.seed, run.manifest.seed),
-        ("--shard", options.shard, run.manifest.shard),
-        ("--case", options.cases or None, run.manifest.selection),
-    ):
-        if given is not None and given != planned:
-            was = f"with {_wording(planned)}" if planned not in (None, ()) else "without it"
-            raise RunError(f"cannot resume {run.folder} with {flag} {_wording(given)}: it was planned {was}")
-    if options.adaptive and not run.manifest.adaptive:
-        raise RunError(f"cannot resume {run.folder} with --adaptive: it was planned without it")
 
 
 def _wording(value: object) -> str:

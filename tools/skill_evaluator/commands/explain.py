@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,8 +11,8 @@ import typer
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, RunError
-from skill_evaluator.library.cases import Case, load_cases
-from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.cases import load_cases
+from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_models
 from skill_evaluator.records.record import SCORED
 from skill_evaluator.reports.explanation import print_explanation
@@ -60,7 +59,15 @@ def explain(options: ExplainOptions) -> int:
     _refuse_unknown(options, manifest)
     component = load_component(options.components, manifest.skill)
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
-    _warn_of_changes(manifest, component, cases, options.config)
+    # what shaped the answers may be different now, and the model may have left models.yaml
+    models = load_models(options.config) if (options.config / "models.yaml").exists() else ()
+    model = next((model for model in models if model.id == manifest.model_id), None)
+    now = {name: digest for name, digest in component.digests.items() if name in ("prompt", "schema")}
+    digests = {**manifest.digests, **(input_digests(component, model) if model else now)}
+    present = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
+    changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
+    if changed:
+        print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)
     wanted = [options.case] if options.case is not None else list(manifest.cases)
     gone = [case_id for case_id in wanted if case_id not in cases]
     if gone:
@@ -110,15 +117,3 @@ def _refuse_unknown(options: ExplainOptions, manifest: Manifest) -> None:
     if not 0 <= options.replicate < manifest.asked:
         last = manifest.asked - 1
         raise RunError(f"no replicate {options.replicate} in {manifest.run_id}: they are numbered 0 to {last}")
-
-
-def _warn_of_changes(manifest: Manifest, component: Component, cases: Mapping[str, Case], config: Path) -> None:
-    """Warn of what shaped the answers and is different now; the model may have left models.yaml since."""
-    models = {model.id: model for model in load_models(config)} if (config / "models.yaml").exists() else {}
-    model = models.get(manifest.model_id)
-    now = {name: digest for name, digest in component.digests.items() if name in ("prompt", "schema")}
-    digests = {**manifest.digests, **(input_digests(component, model) if model else now)}
-    present = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
-    changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
-    if changed:
-        print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)

@@ -4,7 +4,6 @@ Everything is looked at before anything is written, so that a refusal leaves not
 """
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -50,7 +49,14 @@ def init(options: InitOptions) -> int:
     ignore = options.folder / ".gitignore"
     ignored = read_text(ignore) if ignore.exists() else ""
     missing = [line for line in IGNORED if line not in ignored.splitlines()]
-    _refuse_unwritable(options.folder / place for place in (*files, ".gitignore"))
+    for path in (options.folder / place for place in (*files, ".gitignore")):  # refuse before anything is written
+        if path.is_dir():
+            raise ConfigError(f"{path} is a folder, where a file is to be; move it away")
+        above = next(folder for folder in path.absolute().parents if folder.exists() or folder.is_symlink())
+        if not above.is_dir():
+            raise ConfigError(f"{above} is a file, where a folder is to be; move it away")
+        if not path.exists() and not os.access(above, os.W_OK | os.X_OK):
+            raise ConfigError(f"cannot write into {above}: no permission")
     for place, text in files.items():
         path = options.folder / place
         if path.is_symlink() or path.exists():
@@ -86,15 +92,3 @@ def _find_branch(folder: Path) -> str:
             f"say: skill-evaluator init {repository.root}"
         )
     return repository.main_branch()
-
-
-def _refuse_unwritable(paths: Iterable[Path]) -> None:
-    """Raise ConfigError if something could not be written: a folder that is a file, or is somebody else's."""
-    for path in paths:
-        if path.is_dir():
-            raise ConfigError(f"{path} is a folder, where a file is to be; move it away")
-        above = next(folder for folder in path.absolute().parents if folder.exists() or folder.is_symlink())
-        if not above.is_dir():
-            raise ConfigError(f"{above} is a file, where a folder is to be; move it away")
-        if not path.exists() and not os.access(above, os.W_OK | os.X_OK):
-            raise ConfigError(f"cannot write into {above}: no permission")

@@ -6,7 +6,6 @@ A component that is wrong does not hide the others: every problem is printed, an
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -45,7 +44,17 @@ class LintOptions:
 
 def lint(options: LintOptions) -> int:
     """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
-    names = tuple(dict.fromkeys(options.names or _find_components(options.components)))
+    names = tuple(dict.fromkeys(options.names))
+    if not names:
+        if not options.components.is_dir():
+            raise ComponentError(f"{options.components} is not a folder; name the components with --components DIR")
+        marks = ("prompt.md", "schema.json", "leaderboard.json", "evals")  # of a component, or of one that is meant
+        folders = (path for path in options.components.iterdir() if any((path / mark).exists() for mark in marks))
+        names = tuple(sorted(path.name for path in folders))
+        if not names:
+            raise ComponentError(
+                f"{options.components} holds no component; add {options.components / '<name>' / 'prompt.md'}"
+            )
     folder, past = _read_past(options, names)
     problems: dict[str, list[Problem]] = {}  # of a component's history: version, leaderboard, records
     for name in names:
@@ -93,14 +102,3 @@ def _read_past(options: LintOptions, names: Sequence[str]) -> tuple[str, Past | 
 def _line(problem: Problem) -> str:
     """Write a problem as one line, with its place in it once."""
     return problem.message if problem.file in problem.message else f"{problem.file}:{problem.line}: {problem.message}"
-
-
-def _find_components(folder: Path) -> list[str]:
-    """Return the name of every folder that is a component, or was meant to be one; raise ComponentError."""
-    if not folder.is_dir():
-        raise ComponentError(f"{folder} is not a folder; name the components with --components DIR")
-    marks = ("prompt.md", "schema.json", "leaderboard.json", "evals")
-    names = sorted(path.name for path in folder.iterdir() if any((path / mark).exists() for mark in marks))
-    if not names:
-        raise ComponentError(f"{folder} holds no component; add {folder / '<name>' / 'prompt.md'}")
-    return names

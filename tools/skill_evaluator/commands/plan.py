@@ -117,7 +117,18 @@ def plan(options: PlanOptions) -> int:
     if options.scenario is not None:
         load_scenario(options.config, options.scenario)
     repository = Repository(options.components)
-    choice = _choose_named(options, models) if options.base is None else _choose_pushed(options, models, repository)
+    if options.base is None:
+        names = options.names or sorted(path.parent.name for path in options.components.glob("*/prompt.md"))
+        if not names:
+            raise PlanError(f"{options.components} holds no component; name its folder with --components DIR")
+        decisions = [
+            Decision(skill=name, model_id=model.id, runs=True, reason="started by hand")
+            for name in dict.fromkeys(names)
+            for model in models
+        ]
+        choice = _Choice(decisions=decisions, problems=[])
+    else:
+        choice = _choose_pushed(options, models, repository)
     made = _cut(options, configuration, models, choice, repository)
     replace_text(options.out, json_text(made.model_dump(mode="json")))
     print_plan(made, options.format)
@@ -128,18 +139,6 @@ def plan(options: PlanOptions) -> int:
         for fault in made.faults:
             platform.annotate("warning", fault.message, fault.file, fault.line)
     return EXIT_OK
-
-
-def _choose_named(options: PlanOptions, models: Sequence[Model]) -> _Choice:
-    names = options.names or sorted(path.parent.name for path in options.components.glob("*/prompt.md"))
-    if not names:
-        raise PlanError(f"{options.components} holds no component; name its folder with --components DIR")
-    decisions = [
-        Decision(skill=name, model_id=model.id, runs=True, reason="started by hand")
-        for name in dict.fromkeys(names)
-        for model in models
-    ]
-    return _Choice(decisions=decisions, problems=[])
 
 
 def _choose_pushed(options: PlanOptions, models: Sequence[Model], repository: Repository) -> _Choice:

@@ -11,7 +11,6 @@ from skill_evaluator.ci.publishing import Target, publish_records, read_records
 from skill_evaluator.commands.options import COMPONENTS, Components, Form
 from skill_evaluator.display.sheets import print_result
 from skill_evaluator.errors import EXIT_OK, PlanError
-from skill_evaluator.records.record import Record
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import counted
 
@@ -55,7 +54,14 @@ def publish(options: PublishOptions) -> int:
             components=repository.place(options.components),
             begins=options.mode != "push",
         )
-        commit = publish_records(repository, records, target, _message(records))
+        runs = ", ".join(dict.fromkeys(f"{record.skill} {record.skill_version}" for record in records))
+        message = [f"Record {counted(len(records), 'evaluation')}: {runs}"[:200], ""]
+        message += [
+            f"{record.skill} {record.skill_version} on {record.model_id}: {record.run_id}"
+            + ("" if record.complete else " (incomplete)")
+            for record in records
+        ]
+        commit = publish_records(repository, records, target, "\n".join(message))
     if not records:
         words = "no record to publish"
     elif commit is None:
@@ -69,14 +75,3 @@ def publish(options: PublishOptions) -> int:
         text=lambda: [Text(words)],
     )
     return EXIT_OK
-
-
-def _message(records: list[Record]) -> str:
-    runs = ", ".join(dict.fromkeys(f"{record.skill} {record.skill_version}" for record in records))
-    lines = [f"Record {counted(len(records), 'evaluation')}: {runs}"[:200], ""]
-    lines += [
-        f"{record.skill} {record.skill_version} on {record.model_id}: {record.run_id}"
-        + ("" if record.complete else " (incomplete)")
-        for record in records
-    ]
-    return "\n".join(lines)

@@ -36,21 +36,6 @@ class Sheet:
     whole: frozenset[str] = frozenset()
 
 
-def _terminal_table(sheet: Sheet, width: int) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, name in enumerate(sheet.columns):
-        longest = max(len(text) for text in (name, *(row[place].text for row in sheet.rows)))
-        table.add_column(
-            Text(visible(name)),
-            justify="right" if name in sheet.numbers else "left",
-            overflow="fold",
-            width=min(longest, width * 3 // 8) if name in sheet.whole else None,
-        )
-    for row in sheet.rows:
-        table.add_row(*(Text(visible(cell.text), style=cell.style) for cell in row))
-    return table
-
-
 def markdown_table(sheet: Sheet) -> str:
     """Write a table as GitHub's Markdown."""
     lines = [" | ".join(sheet.columns), "|".join("---:" if name in sheet.numbers else "---" for name in sheet.columns)]
@@ -89,7 +74,18 @@ def print_pieces(pieces: Iterable[Sheet | Text], console: Console) -> None:
     """Print tables and texts to a console."""
     for piece in pieces:
         if isinstance(piece, Sheet):
-            console.print(_terminal_table(piece, console.width))
+            table = Table(box=None, pad_edge=False, header_style="bold")
+            for place, name in enumerate(piece.columns):
+                longest = max(len(text) for text in (name, *(row[place].text for row in piece.rows)))
+                table.add_column(
+                    Text(visible(name)),
+                    justify="right" if name in piece.numbers else "left",
+                    overflow="fold",
+                    width=min(longest, console.width * 3 // 8) if name in piece.whole else None,
+                )
+            for row in piece.rows:
+                table.add_row(*(Text(visible(cell.text), style=cell.style) for cell in row))
+            console.print(table)
         else:  # a text that must not be broken, such as a path, is left to the terminal
             console.print(piece, soft_wrap=bool(piece.no_wrap))
 

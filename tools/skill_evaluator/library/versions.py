@@ -88,7 +88,15 @@ def read_versions(
 
     A component that is the same at several commits is read once.
     """
-    trees = [{} if commit is None else _list_blobs(repository, commit, folder) for commit in commits]
+    depth = len(folder.split("/")) if folder not in ("", ".") else 0
+    trees = []  # the blobs of prompt and schema at each commit, by component and file name
+    for commit in commits:
+        blobs: dict[str, dict[str, str]] = {}
+        for path, blob in ({} if commit is None else repository.files(commit, folder)).items():
+            parts = path.split("/")[depth:]
+            if len(parts) == 2 and parts[1] in (_PROMPT, _SCHEMA):
+                blobs.setdefault(parts[0], {})[parts[1]] = blob
+        trees.append({name: files for name, files in sorted(blobs.items()) if _PROMPT in files})
     texts = repository.contents(blob for tree in trees for files in tree.values() for blob in files.values())
     read: dict[tuple[str, str, str | None], ComponentVersion] = {}
     history = []
@@ -137,17 +145,6 @@ def versioning_problems(before: ComponentVersion | None, after: ComponentVersion
 
 def _prompt_problem(version: ComponentVersion, message: str) -> Problem:
     return Problem(file=f"{version.folder}/{_PROMPT}", line=version.line, message=message)
-
-
-def _list_blobs(repository: Repository, commit: str, folder: str) -> dict[str, dict[str, str]]:
-    """List the blobs of prompt and schema of each component in a folder, by component and file name."""
-    depth = len(folder.split("/")) if folder not in ("", ".") else 0
-    blobs: dict[str, dict[str, str]] = {}
-    for path, blob in repository.files(commit, folder).items():
-        parts = path.split("/")[depth:]
-        if len(parts) == 2 and parts[1] in (_PROMPT, _SCHEMA):
-            blobs.setdefault(parts[0], {})[parts[1]] = blob
-    return {name: files for name, files in sorted(blobs.items()) if _PROMPT in files}
 
 
 def _read(name: str, folder: str, prompt: bytes, schema: bytes | None) -> ComponentVersion:

@@ -54,7 +54,11 @@ def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
             content["output_config"] = {**settings, "format": output_format}
         return content
 
-    return over_sdk(anthropic, client, "/v1/messages", body, _read, _own_error)
+    def own_error(answer: ErrorAnswer) -> ProviderError | None:
+        empty = answer.status == 402 or (answer.status == 400 and _OUT_OF_CREDIT in answer.message)
+        return out_of_credit(answer) if empty else None
+
+    return over_sdk(anthropic, client, "/v1/messages", body, _read, own_error)
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
@@ -67,11 +71,6 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
         served_model=body.get("model"),
         request_id=headers.get("request-id") or body.get("id"),
     )
-
-
-def _own_error(answer: ErrorAnswer) -> ProviderError | None:
-    empty = answer.status == 402 or (answer.status == 400 and _OUT_OF_CREDIT in answer.message)
-    return out_of_credit(answer) if empty else None
 
 
 KIND = ProviderKind(open=open_provider, sampling=sampling, key_variables=("ANTHROPIC_API_KEY",))

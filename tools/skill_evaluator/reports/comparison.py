@@ -10,7 +10,7 @@ from rich.text import Text
 from skill_evaluator.display import number, probability
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
-from skill_evaluator.verdicts.results import CaseChange, ComparisonResult, MeasureResult, ModelVerdict, Scope
+from skill_evaluator.verdicts.results import ComparisonResult, MeasureResult, ModelVerdict, Scope
 from skill_evaluator.verdicts.rules import WORST_FIRST
 
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
@@ -130,7 +130,16 @@ def _sheets(model: ModelVerdict, *, narrow: bool) -> Iterator[tuple[Sheet, str]]
         yield _field_sheet(fields[:_MOST_FIELDS], narrow=narrow), _more(len(fields) - _MOST_FIELDS, " fields")
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
-            yield _case_sheet(f"{title}: {len(changes)}", changes), _more(len(changes) - _MOST_CASES)
+            rows = []
+            for change in changes[:_MOST_CASES]:
+                counts = [f"{path} {count}" for path, count in change.fields.items()]
+                shown, more = ", ".join(counts[:_MOST_FIELDS_OF_A_CASE]), len(counts) - _MOST_FIELDS_OF_A_CASE
+                cell = Cell(shown + (f" and {more} more" if more > 0 else ""), code=True) if counts else Cell("–")
+                rows.append([Cell(change.case_id, code=True), Cell(arrow(change.before, change.after)), cell])
+            first = f"{title}: {len(changes)}"
+            columns = (first, "before → after", "right answers by field, before → after")
+            sheet = Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({first}))
+            yield sheet, _more(len(changes) - _MOST_CASES)
     yield _run_sheet(model), ""
 
 
@@ -193,18 +202,6 @@ def _field_sheet(fields: Sequence[MeasureResult], *, narrow: bool) -> Sheet:
         rows.append([*cells, _verdict_cell(field.verdict, field), Cell(changed or "as before")])
     columns = ("field", *figures, "verdict", "cases in which it is")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))
-
-
-def _case_sheet(title: str, changes: Sequence[CaseChange]) -> Sheet:
-    """Return the table of cases that broke or were fixed, with the right answers to each field that changed."""
-    rows = []
-    for change in changes[:_MOST_CASES]:
-        counts = [f"{path} {count}" for path, count in change.fields.items()]
-        shown, more = ", ".join(counts[:_MOST_FIELDS_OF_A_CASE]), len(counts) - _MOST_FIELDS_OF_A_CASE
-        fields = Cell(shown + (f" and {more} more" if more > 0 else ""), code=True) if counts else Cell("–")
-        rows.append([Cell(change.case_id, code=True), Cell(arrow(change.before, change.after)), fields])
-    columns = (title, "before → after", "right answers by field, before → after")
-    return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({title}))
 
 
 def _run_sheet(model: ModelVerdict) -> Sheet:

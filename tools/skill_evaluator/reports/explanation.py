@@ -55,7 +55,14 @@ def _sections(explained: Explanation, full: bool) -> Iterator[_Section]:
     yield _Section(f"document ({len(document):,} characters)", text=document if full else _beginning(document))
     answer = explained.answer
     if explained.case.options:
-        yield _Section("options", sheet=_options_sheet(explained, full))
+        options = []  # with marks at the right one and at the answered one
+        for letter, option in zip(letters_of(explained.case.options), explained.case.options, strict=True):
+            right = explained.case.labelled and letter == explained.case.truth
+            given = answer.parsed is not None and letter == answer.parsed.value
+            marks = Cell("yes", "green") if right else Cell(""), Cell("yes", "cyan") if given else Cell("")
+            shown = visible(option)
+            options.append((Cell(letter), *marks, Cell(shown if full else abridged(shown), code=True)))
+        yield _Section("options", sheet=Sheet(columns=("option", "truth", "answered", "text"), rows=options))
     unread = answer.parsed is None or answer.parsed.found is None
     if answer.text is not None and (unread or explained.case.options):
         text = answer.text if full else _beginning(answer.text)
@@ -64,7 +71,17 @@ def _sections(explained: Explanation, full: bool) -> Iterator[_Section]:
         return
     outcomes: Counter[str] = Counter(leaf.outcome for leaf in explained.leaves)
     counts = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in _STYLES if outcomes[outcome]) or "none"
-    yield _Section(f"leaves: {counts}", sheet=_leaves_sheet(explained.leaves, full))
+    rows = []
+    for leaf in explained.leaves:
+        row = leaf.row
+        truth, output = value_pair(row.truth, row.output, None) if full else value_pair(row.truth, row.output)
+        here = "" if leaf.similarity is None else f" (here {leaf.similarity:.3f})"
+        how = compared_as(row.rule) + here + ("" if row.rule.counts else ", not counted")
+        path = Cell(name_text(leaf.at), code=True) if leaf.at else Cell(_WHOLE)
+        verdict = Cell(leaf.outcome, _STYLES[leaf.outcome])
+        rows.append((verdict, path, value_cell(truth), value_cell(output), Cell(how, "dim", code=True)))
+    columns = ("verdict", "path", "truth", "output", "compared as")
+    yield _Section(f"leaves: {counts}", sheet=Sheet(columns=columns, rows=rows, whole=frozenset({"path"})))
     for array in explained.arrays:
         yield _array_section(array, full)
     if explained.schema_errors:
@@ -115,31 +132,6 @@ def _beginning(text: str) -> str:
     if len(kept) >= len(text.rstrip()):
         return text
     return f"{kept.rstrip()}\n… ({len(lines):,} lines, {len(text):,} characters in all: --full shows them)"
-
-
-def _options_sheet(explained: Explanation, full: bool) -> Sheet:
-    """Return every option, with marks at the right one and at the answered one."""
-    case, parsed = explained.case, explained.answer.parsed
-    rows = []
-    for letter, option in zip(letters_of(case.options), case.options, strict=True):
-        marks = [Cell("yes", "green") if case.labelled and letter == case.truth else Cell("")]
-        marks.append(Cell("yes", "cyan") if parsed and letter == parsed.value else Cell(""))
-        shown = visible(option)
-        rows.append((Cell(letter), *marks, Cell(shown if full else abridged(shown), code=True)))
-    return Sheet(columns=("option", "truth", "answered", "text"), rows=rows)
-
-
-def _leaves_sheet(leaves: Sequence[Leaf], full: bool) -> Sheet:
-    rows = []
-    for leaf in leaves:
-        row = leaf.row
-        truth, output = value_pair(row.truth, row.output, None) if full else value_pair(row.truth, row.output)
-        here = "" if leaf.similarity is None else f" (here {leaf.similarity:.3f})"
-        how = compared_as(row.rule) + here + ("" if row.rule.counts else ", not counted")
-        path = Cell(name_text(leaf.at), code=True) if leaf.at else Cell(_WHOLE)
-        verdict = Cell(leaf.outcome, _STYLES[leaf.outcome])
-        rows.append((verdict, path, value_cell(truth), value_cell(output), Cell(how, "dim", code=True)))
-    return Sheet(columns=("verdict", "path", "truth", "output", "compared as"), rows=rows, whole=frozenset({"path"}))
 
 
 def value_cell(text: str) -> Cell:

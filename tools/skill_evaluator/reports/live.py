@@ -26,7 +26,12 @@ async def watch(parts: Sequence[Progress], stop: Stop) -> None:
                     await asyncio.sleep(_REDRAW_S)
             finally:
                 live.update(_table(parts, stop), refresh=True)
-    announcing = asyncio.create_task(_announce_stop(stop))
+
+    async def announce_stop() -> None:
+        await stop.event.wait()
+        print(_STOPPING, file=sys.stderr, flush=True)
+
+    announcing = asyncio.create_task(announce_stop())
     try:
         while True:
             await asyncio.sleep(_PLAIN_EVERY_S)
@@ -34,11 +39,6 @@ async def watch(parts: Sequence[Progress], stop: Stop) -> None:
     finally:
         announcing.cancel()
         _print_plain(parts)
-
-
-async def _announce_stop(stop: Stop) -> None:
-    await stop.event.wait()
-    print(_STOPPING, file=sys.stderr, flush=True)
 
 
 def _print_plain(parts: Sequence[Progress]) -> None:

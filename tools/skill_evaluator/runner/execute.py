@@ -91,7 +91,15 @@ async def _execute(
     work = asyncio.create_task(_run_all(parts))
     watching = asyncio.create_task(watch([part.progress for part in parts], stop))
     beside = asyncio.create_task(asyncio.to_thread(meanwhile))
-    _stop_on_signals(stop, work)
+
+    def on_signal() -> None:
+        if stop.requested:
+            work.cancel()
+        stop.event.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError, RuntimeError):  # no such handlers on Windows or off the main thread
+            asyncio.get_running_loop().add_signal_handler(number, on_signal)
     try:
         await work
     except asyncio.CancelledError:
@@ -113,18 +121,6 @@ async def _run_all(parts: "Sequence[_RunningAssignment]") -> None:
                 group.create_task(part.run())
     except* Exception as problems:
         raise problems.exceptions[0] from None
-
-
-def _stop_on_signals(stop: Stop, work: asyncio.Task[None]) -> None:
-    def on_signal() -> None:
-        if stop.requested:
-            work.cancel()
-        stop.event.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError, RuntimeError):  # no such handlers on Windows or off the main thread
-            loop.add_signal_handler(number, on_signal)
 
 
 class _RunningAssignment:

@@ -56,33 +56,30 @@ class ArrayMatches:
                 self._leaves[side, item] += 1
                 self._leaves["right", item] += row.outcome == "right"
         for array in arrays:  # the outer ones first, whose items the inner ones are in
-            self._add(array, plan)
+            rule = array.field.array_rule(*array.truth, *array.output)
+            longer = len(array.truth_at) >= len(array.output_at)  # the shorter lacks an item
+            names, at = (self._in_truth, array.truth_at) if longer else (self._in_output, array.output_at)
+            place = self._name(at, names)
+            reasons = _Reasons(rule, array.field.path, array.truth, array.output, plan)
+            items = []
+            for left, right in array.pairs:
+                in_truth, in_output = (*array.truth_at, left or 0), (*array.output_at, right or 0)
+                leaves = self._leaves["truth", in_truth] + self._leaves["output", in_output]
+                agreed = f"{self._leaves['right', in_truth]} of {leaves} leaves right"
+                items.append(ItemPair(truth=left, output=right, why=reasons.why(left, right, agreed)))
+                indexes = ("–" if index is None else str(index) for index in (left, right))
+                name = f"{place}[{left if left == right else '→'.join(indexes)}]"
+                if left is not None:
+                    self._in_truth[in_truth] = name
+                if right is not None:
+                    self._in_output[in_output] = name
+            self.matches.append(ArrayMatch(at=place, path=array.field.path, rule=rule, items=tuple(items)))
 
     def place(self, row: ComparedLeaf) -> str:
         """Return a row's path with the array indexes of truth and output, as in `items[2→0].amount`."""
         if row.truth_at is not None:
             return self._name(row.truth_at, self._in_truth)
         return self._name(row.output_at or (), self._in_output)
-
-    def _add(self, array: AlignedArray, plan: FieldPlan) -> None:
-        """Keep how one array is aligned, and what its items are called in the places below them."""
-        rule = array.field.array_rule(*array.truth, *array.output)
-        longer = len(array.truth_at) >= len(array.output_at)  # the shorter lacks an item
-        place = self._name(array.truth_at, self._in_truth) if longer else self._name(array.output_at, self._in_output)
-        reasons = _Reasons(rule, array.field.path, array.truth, array.output, plan)
-        items = []
-        for left, right in array.pairs:
-            in_truth, in_output = (*array.truth_at, left or 0), (*array.output_at, right or 0)
-            leaves = self._leaves["truth", in_truth] + self._leaves["output", in_output]
-            agreed = f"{self._leaves['right', in_truth]} of {leaves} leaves right"
-            items.append(ItemPair(truth=left, output=right, why=reasons.why(left, right, agreed)))
-            indexes = ("–" if index is None else str(index) for index in (left, right))
-            name = f"{place}[{left if left == right else '→'.join(indexes)}]"
-            if left is not None:
-                self._in_truth[in_truth] = name
-            if right is not None:
-                self._in_output[in_output] = name
-        self.matches.append(ArrayMatch(at=place, path=array.field.path, rule=rule, items=tuple(items)))
 
     @staticmethod
     def _name(at: At, names: Mapping[At, str]) -> str:

@@ -223,7 +223,17 @@ class Scorer:
         if parsed.found is None:
             scored = Scored(outcome=UNPARSEABLE, metrics=self._unparseable, problem=parsed.problem)
         else:
-            contract = self._contract(parsed.value)
+            drift = name_drift(parsed.value, self._names)
+            if self._component.conforms(parsed.value):
+                contract = _KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
+            else:  # what is wrong is listed only where something is, which is slower
+                violations = self._component.contract.violations(parsed.value)
+                contract = OutputContract(
+                    holds=False,
+                    holds_but_for_extra_keys=only_extra_keys(violations),
+                    errors=contract_errors(violations, self._component.plan),
+                    drift=drift,
+                )
             comparison = self._comparison(case.truth, parsed.value, contract.holds)
             labelled = case.case.labelled
             scored = Scored(
@@ -238,19 +248,6 @@ class Scorer:
 
     def _comparison(self, truth: PreparedValue, output: Any, holds: bool) -> Comparison:
         return Comparison(truth.value, output, self._component.plan, lambda _: holds, truth)
-
-    def _contract(self, output: Any) -> OutputContract:
-        """Validate an output, and list what is wrong only where something is, which is slower."""
-        drift = name_drift(output, self._names)
-        if self._component.conforms(output):
-            return _KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
-        violations = self._component.contract.violations(output)
-        return OutputContract(
-            holds=False,
-            holds_but_for_extra_keys=only_extra_keys(violations),
-            errors=contract_errors(violations, self._component.plan),
-            drift=drift,
-        )
 
     def _case_score(self, case: _CaseInProgress, planned: range) -> CaseScore:
         labelled, answers = case.case.labelled, case.answers

@@ -183,6 +183,10 @@ def _summarize_field(scorecard: Scorecard, path: str, compare: str) -> FieldSumm
     by_truth: dict[str, dict[str, int]] = {}
     for (truth, output), count in confusion.items():
         by_truth.setdefault(truth, {})[output] = count
+    labelled = [case for case in scorecard.cases if case.labelled]
+    parsed = sum(case.parsed for case in labelled)
+    counts = [case.filled[path] for case in labelled if path in case.filled]
+    filled = Filled(n=parsed, output=sum(count.output for count in counts), truth=sum(count.truth for count in counts))
     return FieldSummary(
         compare=compare,
         accuracy=rounded(right / n if n else None),
@@ -199,22 +203,13 @@ def _summarize_field(scorecard: Scorecard, path: str, compare: str) -> FieldSumm
         macro_f1=rounded(macro_f1({(_label(truth), _label(out)): count for (truth, out), count in confusion.items()})),
         # Where no answer to a case has the path, all of them gave the same: nothing.
         alpha=rounded(krippendorff_alpha(case.values.get(path, {None: case.parsed}) for case in cases)),
-        filled=_filled(scorecard, path),
+        filled=filled if parsed else None,
         profile=Profile.model_validate(Counter(case.profile[path] for case in cases if path in case.profile)),
     )
 
 
 def _label(label: str) -> str | None:
     return None if label == _NO_LABEL else label
-
-
-def _filled(scorecard: Scorecard, path: str) -> Filled | None:
-    labelled = [case for case in scorecard.cases if case.labelled]
-    n = sum(case.parsed for case in labelled)
-    if not n:
-        return None
-    counts = [case.filled[path] for case in labelled if path in case.filled]
-    return Filled(n=n, output=sum(count.output for count in counts), truth=sum(count.truth for count in counts))
 
 
 def arrays(scorecard: Scorecard) -> dict[str, ArraySummary]:

@@ -133,6 +133,11 @@ def _model(compared: _Compared, tests: Sequence[Tests], rules: VerdictRules) -> 
         fixtures = model_verdict((result.tier, result.fixtures.verdict) for result in weighed)
         generalises = model_verdict((result.tier, result.generalises.verdict) for result in weighed)
         stability = model_verdict(("critical", one.verdict) for one in metrics if one.kind == "reproducibility")
+    cases = Cases(broke=[], fixed=[], left_out={})
+    if common is not None and not common.barriers:
+        primary = [result.measure for result in compared.measured if result.measure.name == rules.primary_metric]
+        broke, fixed = changed_cases(common.cases, primary[0], rules.tolerance(primary[0])) if primary else ([], [])
+        cases = Cases(broke=broke, fixed=fixed, left_out=common.left_out)
     return ModelVerdict(
         model_id=pair.candidate.model_id,
         verdict=fixtures if rules.policy.gate == "fixtures" else generalises,
@@ -141,7 +146,7 @@ def _model(compared: _Compared, tests: Sequence[Tests], rules: VerdictRules) -> 
         coverage=round(coverage, 6),
         metrics=metrics,
         fields=[result for result in results if result.kind == "field"],
-        cases=_cases(compared, rules),
+        cases=cases,
         baseline=None if pair.baseline is None else RunSummary.of(pair.baseline),
         candidate=RunSummary.of(pair.candidate),
         reasons=[pair.absent] if common is None else list(reasons_of(common, results, coverage, rules)),
@@ -198,12 +203,3 @@ def _scope(test: _Tested | None, tolerance: float, alpha: float, *, covered: boo
 
 def _mean(arm: Sequence[Scores]) -> float:
     return round(sum(case_means(arm)) / len(arm), 6)
-
-
-def _cases(compared: _Compared, rules: VerdictRules) -> Cases:
-    if compared.common is None or compared.common.barriers:
-        return Cases(broke=[], fixed=[], left_out={})
-    common = compared.common
-    primary = [one.measure for one in compared.measured if one.measure.name == rules.primary_metric]
-    broke, fixed = changed_cases(common.cases, primary[0], rules.tolerance(primary[0])) if primary else ([], [])
-    return Cases(broke=broke, fixed=fixed, left_out=common.left_out)

@@ -178,6 +178,19 @@ def sizing_of(record: Record, metric: str, detect: float) -> Sizing:
     spread = spread_of(scores)
     answered = sum(outcome in ANSWERED for case in record.per_case for outcome in case.outcomes)
     per_call = None if record.cost_usd is None or not answered else record.cost_usd / answered
+    choices = []
+    if spread is not None:
+        for replicates in REPLICATES:
+            cases = _fewest(detect, partial(drop_beyond, spread, replicates=replicates))
+            choice = Choice(
+                replicates=replicates,
+                cases=cases,
+                calls=None if cases is None else cases * replicates,
+                cost_usd=None if cases is None or per_call is None else round(cases * replicates * per_call, 6),
+                present_fixtures=rounded(drop_on_fixtures(spread, replicates)),
+                present_beyond=rounded(drop_beyond(spread, len(scores), replicates)),
+            )
+            choices.append(choice)
     return Sizing(
         model_id=record.model_id,
         run_id=record.run_id,
@@ -190,18 +203,6 @@ def sizing_of(record: Record, metric: str, detect: float) -> Sizing:
         between_replicates=None if spread is None else round(math.sqrt(spread.noise), 6),
         cost_per_call_usd=per_call,
         replicates_needed=None if spread is None else _fewest(detect, partial(drop_on_fixtures, spread)),
-        choices=[] if spread is None else [_choice(spread, len(scores), n, detect, per_call) for n in REPLICATES],
+        choices=choices,
         remarks=[_TOO_FEW_CASES] if len(scores) < 2 else [_ONE_REPLICATE] if spread is None else [],
-    )
-
-
-def _choice(spread: Spread, present: int, replicates: int, detect: float, per_call: float | None) -> Choice:
-    cases = _fewest(detect, partial(drop_beyond, spread, replicates=replicates))
-    return Choice(
-        replicates=replicates,
-        cases=cases,
-        calls=None if cases is None else cases * replicates,
-        cost_usd=None if cases is None or per_call is None else round(cases * replicates * per_call, 6),
-        present_fixtures=rounded(drop_on_fixtures(spread, replicates)),
-        present_beyond=rounded(drop_beyond(spread, present, replicates)),
     )

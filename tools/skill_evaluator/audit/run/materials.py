@@ -131,25 +131,24 @@ def draw_audit(
         models={model.id: settings_digest(model) for model in models},
         scenarios={name: digest(scenario.template) for name, scenario in materials.scenarios.items()},
         benchmarks=[
-            _draw_benchmark(material, weights.get(name, 1.0), size) for name, material in materials.benchmarks.items()
+            AuditedBenchmark(
+                name=material.component.name,
+                version=material.component.version,
+                metric=material.component.primary_metric,
+                weight=weights.get(name, 1.0),
+                of=len(material.cases),
+                unlabelled=material.unlabelled,
+                cases={
+                    case_id: material.cases[case_id].digest
+                    for case_id in draw_questions(
+                        list(material.cases), size.questions, size.seed, material.component.name
+                    )
+                },
+                digests=dict(material.component.digests),
+            )
+            for name, material in materials.benchmarks.items()
         ],
         evaluator_version=__version__,
-    )
-
-
-def _draw_benchmark(material: Material, weight: float, size: Size) -> AuditedBenchmark:
-    component, cases = material.component, material.cases
-    return AuditedBenchmark(
-        name=component.name,
-        version=component.version,
-        metric=component.primary_metric,
-        weight=weight,
-        of=len(cases),
-        unlabelled=material.unlabelled,
-        cases={
-            name: cases[name].digest for name in draw_questions(list(cases), size.questions, size.seed, component.name)
-        },
-        digests=dict(component.digests),
     )
 
 

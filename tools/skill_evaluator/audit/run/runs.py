@@ -57,7 +57,15 @@ def runs_of(audit: AuditManifest, models: Sequence[Model], shard: Shard | None, 
     begun = [read_manifest(path.parent) for path in sorted(folder.glob(f"{RUNS}/*/{MANIFEST}"))]
     runs = []
     for model in models:
-        part = _choose_shard(model, shard, [run for run in begun if run.model_id == model.id])
+        mine = [run.shard for run in begun if run.model_id == model.id]
+        parts = [None if text is None else Shard.parse(text) for text in mine]
+        part = parts[0] if shard is None and len(parts) == 1 else shard  # the one that was named, or the only one begun
+        counts = {earlier.count if earlier else 1 for earlier in parts}
+        if counts and counts != {part.count if part else 1}:
+            raise AuditError(
+                f"'{model.id}' was begun in parts {', '.join(str(earlier or 'whole') for earlier in parts)}; "
+                "go on with one of them: --shard I/N as it was"
+            )
         planned = Manifest(
             run_id=run_id_of(audit.id, model.id, part),
             created=audit.created,
@@ -79,20 +87,6 @@ def runs_of(audit: AuditManifest, models: Sequence[Model], shard: Shard | None, 
             raise AuditError(f"{place} was begun with other inputs than {folder / AUDIT} says; start a new one")
         runs.append(Run(model=model, manifest=earlier, folder=place))
     return runs
-
-
-def _choose_shard(model: Model, wanted: Shard | None, begun: Sequence[Manifest]) -> Shard | None:
-    """Return the shard that was named, else the only one begun; raise AuditError where a model would be cut twice."""
-    parts = [None if run.shard is None else Shard.parse(run.shard) for run in begun]
-    if wanted is None and len(parts) == 1:
-        return parts[0]
-    counts = {part.count if part else 1 for part in parts}
-    if counts and counts != {wanted.count if wanted else 1}:
-        raise AuditError(
-            f"'{model.id}' was begun in parts {', '.join(str(part or 'whole') for part in parts)}; "
-            "go on with one of them: --shard I/N as it was"
-        )
-    return wanted
 
 
 def _shaping(run: Manifest) -> tuple[object, ...]:

@@ -92,13 +92,20 @@ def separations_of(cube: Cube, floor: Floats | None, grades: Sequence[str | None
         covariance = np.cov(first, second)
         noises = None if floor is None else np.diag(floor[[stable, fragile]])
         with_more = None if noises is None else _with_more(covariance, noises, _MORE_QUESTIONS)
+        questions = None
+        if noises is not None:
+            for times in _TIMES:  # the fewest that would do with the scenarios there are
+                needed = _needed(_with_more(covariance, noises, times))
+                if needed is not None and needed <= len(cube.scenarios):
+                    questions = math.ceil(sum(cube.questions.values()) * times)
+                    break
         separation = Separation(
             stable=cube.models[stable],
             fragile=cube.models[fragile],
             p=spread_p(first, second),
             scenarios=_needed(covariance),
             scenarios_more_questions=None if with_more is None else _needed(with_more),
-            questions=None if noises is None else _needed_questions(cube, covariance, noises),
+            questions=questions,
         )
         separations.append(separation)
     return separations
@@ -114,15 +121,6 @@ def spread_p(first: Floats, second: Floats) -> float | None:
         return 0.0
     ratio = abs(association) * math.sqrt(degrees / (1 - association**2))
     return float(2 * stdtr(degrees, -ratio))
-
-
-def _needed_questions(cube: Cube, covariance: Floats, noises: Floats) -> int | None:
-    """Return how many questions, all benchmarks together, would do with the scenarios there are; None: no number."""
-    for times in _TIMES:
-        needed = _needed(_with_more(covariance, noises, times))
-        if needed is not None and needed <= len(cube.scenarios):
-            return math.ceil(sum(cube.questions.values()) * times)
-    return None
 
 
 def _with_more(covariance: Floats, noises: Floats, times: float) -> Floats:

@@ -43,9 +43,15 @@ def noise_of(cube: Cube, resampled: Resampled) -> Noise:
         return Noise(floor=None, questions=None, degrees=0)
     benchmarks = [cube.outcomes[name] for name in cube.benchmarks]
     noise_on = _replicate_noise if resampled == "scenarios" else _interaction_noise
+    of_questions = [  # the variance of a benchmark's mean because its questions are a sample, by model
+        np.asarray(outcomes.means.mean(axis=1).var(axis=1, ddof=1) / len(outcomes.questions))
+        if len(outcomes.questions) > 1
+        else None
+        for outcomes in benchmarks
+    ]
     return Noise(
         floor=_weighted([noise_on(outcomes) for outcomes in benchmarks], cube.weights),
-        questions=_weighted([_question_variance(outcomes) for outcomes in benchmarks], cube.weights),
+        questions=_weighted(of_questions, cube.weights),
         degrees=sum(len(outcomes.questions) - 1 for outcomes in benchmarks),
     )
 
@@ -109,13 +115,6 @@ def _interaction_noise(outcomes: Outcomes) -> Floats | None:
     return np.asarray(squares / ((scenarios - 1) * (questions - 1)) / questions)
 
 
-def _question_variance(outcomes: Outcomes) -> Floats | None:
-    """Return the variance of a benchmark's mean because its questions are a sample, by model."""
-    if len(outcomes.questions) < 2:
-        return None
-    return np.asarray(outcomes.means.mean(axis=1).var(axis=1, ddof=1) / len(outcomes.questions))
-
-
 def _weighted(by_benchmark: list[Floats | None], weights: Floats) -> Floats | None:
     """Return the variance of the weighted mean over benchmarks, in points²; None where one benchmark's is not known."""
     variances = [variance for variance in by_benchmark if variance is not None]
@@ -142,7 +141,13 @@ def intervals_of(overall: Floats, noise: Noise, resampled: Resampled) -> Interva
             empty = np.full((len(overall), 2), np.nan)
             return Intervals(ability=empty, fluctuation=empty, corrected=None)
         degrees = overall.shape[1] - 1
-        corrected = _bound_fixed_scenarios(variance, _plausible(variance, floor, degrees), floor, degrees)
+        # among these very scenarios s²·ν ÷ noise is noncentral χ², solved for its noncentrality
+        least, largest = (
+            np.divide(value * degrees, floor, out=np.full(len(floor), np.nan), where=floor > 0)
+            for value in (variance, _plausible(variance, floor, degrees))
+        )
+        ends = np.stack([_noncentrality(least, degrees, 1 - _TAIL), _noncentrality(largest, degrees, _TAIL)], axis=1)
+        corrected = np.asarray(ends * floor[:, None] / degrees)
         spread = corrected + floor[:, None]
     else:
         matched = matched_degrees(overall)
@@ -195,16 +200,6 @@ def _bound_spread(variance: Floats, most: Floats, degrees: float) -> Floats:
     highest = np.maximum(variance, _WIDEST**2)[:, None]  # a sample's may be more, by n ÷ (n − 1)
     ends = np.minimum(np.stack([variance * low, most * high], axis=1), highest)
     return np.where(variance[:, None] > 0, ends, np.nan)
-
-
-def _bound_fixed_scenarios(variance: Floats, most: Floats, noise: Floats, degrees: int) -> Floats:
-    """Bound the variance among these very scenarios: s²·ν ÷ noise is noncentral χ², solved for its noncentrality."""
-    least, largest = (
-        np.divide(value * degrees, noise, out=np.full(len(noise), np.nan), where=noise > 0)
-        for value in (variance, most)
-    )
-    ends = np.stack([_noncentrality(least, degrees, 1 - _TAIL), _noncentrality(largest, degrees, _TAIL)], axis=1)
-    return np.asarray(ends * noise[:, None] / degrees)
 
 
 def _noncentrality(ratio: Floats, degrees: int, share: float) -> Floats:

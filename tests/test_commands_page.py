@@ -24,6 +24,7 @@ def nobodys_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("nobodys_machine")
+@pytest.mark.pages
 def test_the_examples_print_what_the_page_shows(tmp_path: Path) -> None:
     folder = clone(tmp_path)
     before = {path.name for path in folder.iterdir()}

@@ -22,6 +22,8 @@ from tests.support.library import ROOT, SKILL, Ended, Library, ended, only_journ
 from tests.support.vendor_dialects import DIALECTS, Answer, Json, OpenAI
 from tests.support.vendor_server import Status, vendor_server
 
+pytestmark = pytest.mark.pages
+
 PAGE = ROOT / "docs" / "extending.md"
 _NEW_FILE = re.compile(r"`(?P<path>tools/\S+\.py)`:\n\n```python\n(?P<text>.*?)```", re.DOTALL)
 _JSON = re.compile(r"```json\n(.*?)```", re.DOTALL)

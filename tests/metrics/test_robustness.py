@@ -19,6 +19,8 @@ from skill_evaluator.text import canonical_json
 
 from tests.support.json_values import ALIGNMENTS, ORDER_SCHEMA, answers, order_plan
 
+pytestmark = pytest.mark.faults
+
 SECONDS = 30
 NO_SCHEMA = "no schema"
 CONTRACT = Contract(ORDER_SCHEMA, "the schema of an order")
@@ -105,13 +107,11 @@ def wide_scores(truth: Any, output: Any, align: str, leaves: int) -> None:
     assert found["field_level_f1"] == found["pairwise_field_f1"] == pytest.approx(1 - 1 / leaves, abs=1e-9)
 
 
-@pytest.mark.faults
 def test_an_object_of_100_000_members_is_scored() -> None:
     truth = {f"k{index}": index for index in range(MANY)}
     wide_scores(truth, dict(reversed({**truth, "k7": -1}.items())), NO_SCHEMA, MANY)
 
 
-@pytest.mark.faults
 def test_a_plan_that_has_met_100_000_keys_scores_the_next_answer_as_before() -> None:
     used = FieldPlan()
     truth, output = {"a": [{"b": 1, "c": ["x", 2]}, 3]}, {"a": [3, {"b": 2, "c": ["y", "x", 2]}]}
@@ -123,7 +123,6 @@ def test_a_plan_that_has_met_100_000_keys_scores_the_next_answer_as_before() -> 
     assert all_scores({"d": [{"e": 1}]}, {"d": [{"e": 1}]}, used)["jaccard"] == 1
 
 
-@pytest.mark.faults
 def test_an_array_of_100_000_scalars_is_scored() -> None:
     items = list(range(MANY))
     comparison = Comparison({"a": items}, {"a": [-1, *reversed(items[1:])]}, FieldPlan(), CONTRACT.conforms)
@@ -137,7 +136,6 @@ def test_an_array_of_a_few_scalars_many_times_is_scored() -> None:
     wide_scores({"a": items}, {"a": [-1, *reversed(items[1:])]}, NO_SCHEMA, len(items))
 
 
-@pytest.mark.faults
 def test_2_000_objects_of_50_leaves_are_scored() -> None:
     items = [{"sku": f"s{index}", **{f"f{field}": field for field in range(49)}} for index in range(MANY // 50)]
     output = [*items[:-1], {**items[-1], "f7": "wrong"}][::-1]

@@ -134,6 +134,8 @@ class ComponentPolicy(StrictModel):
 class Policy(StrictModel):
     """When a version counts as worse; `gate` says whether the verdict on these fixtures decides, or the one beyond.
 
+    `harm` is the loss of one field or case that counts however the mean moves. `anchor` says whether loss is also
+    summed up since the last accepted version, and `design` whether CI asks the baseline's prompt beside the new one.
     Without a tier, the component's primary metric is critical, its other metrics are supporting and fields are
     advisory.
     """
@@ -142,6 +144,9 @@ class Policy(StrictModel):
     tolerance: Share = Field(default=0.05, description="the drop that is tolerated")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)
+    harm: Share = Field(default=0.25, description="the loss of a field or case that counts whatever the mean does")
+    anchor: Literal["accepted", "previous"] = "accepted"
+    design: Literal["recorded", "interleaved"] = "recorded"
     metrics: dict[str, MetricPolicy] = {}
     components: dict[str, ComponentPolicy] = {}
 

@@ -19,11 +19,21 @@ AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """The records of one model to compare; `absent` says why there is no baseline to compare with."""
+    """The records of one model to compare; `absent` says why there is no baseline to compare with.
+
+    `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first:
+    runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one, and
+    `look` the number of times that runs were held against it, this one included.
+    """
 
     baseline: Record | None
     candidate: Record
     absent: str = "there is no complete record of a lower version to compare with"
+    baseline_again: tuple[Record, ...] = ()
+    candidate_again: tuple[Record, ...] = ()
+    anchor: Record | None = None
+    anchor_again: tuple[Record, ...] = ()
+    look: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -294,7 +294,13 @@ def test_a_waiver_takes_a_regression_on_and_is_shown(library: Library) -> None:
     assert "regressed, waived" in found.out
     assert "exact_match: waived until 2999-01-01: known, to be fixed" in compare(library, "--format", "markdown").out
     metric = compare(library, "--format", "json").json["models"][0]["metrics"][1]
-    assert metric["waived"] == {"reason": "known, to be fixed", "expires": "2999-01-01", "in_force": True}
+    assert metric["waived"] == {
+        "reason": "known, to be fixed",
+        "expires": "2999-01-01",
+        "in_force": True,
+        "down_to": None,
+        "below": False,
+    }
 
 
 def test_an_expired_waiver_waives_nothing_and_is_shown_as_expired(regressed: Library) -> None:
@@ -303,6 +309,16 @@ def test_an_expired_waiver_waives_nothing_and_is_shown_as_expired(regressed: Lib
     assert found.code == 3
     assert "field_level_f1: its waiver expired on 2020-02-29: known, to be fixed" in found.out
     assert "regressed, waiver expired" in found.out
+
+
+def test_below_its_floor_a_waiver_waives_nothing_and_the_floor_is_shown(regressed: Library) -> None:
+    waive(regressed, down_to=0.8)
+    found = compare(regressed)
+    assert found.code == 3
+    assert "field_level_f1: 0.404 is below the floor of its waiver, 0.8: known, to be fixed" in found.out
+    assert "regressed, below its waiver's floor" in found.out
+    waive(regressed, down_to=0.4)
+    assert compare(regressed).code == 0
 
 
 @pytest.mark.parametrize(
@@ -323,6 +339,7 @@ def test_a_waiver_of_something_else_waives_nothing(regressed: Library, elsewhere
         ({"component": "s", "metric": "a", "reason": "b"}, "a required key is missing at expires"),
         ({"component": "s", "metric": "a", "reason": "", "expires": "2026-01-01"}, "at reason"),
         ({"component": "s", "metric": "a", "reason": "b", "expires": "soon"}, "at expires"),
+        ({"component": "s", "metric": "a", "reason": "b", "expires": "2026-01-01", "down_to": 80}, "at down_to"),
         ({"component": "s", "reason": "b", "expires": "2026-01-01"}, "must name either a metric or a field"),
         (
             {"component": "s", "metric": "a", "field": "b", "reason": "b", "expires": "2026-01-01"},

@@ -44,6 +44,14 @@ def test_a_drop_that_is_excluded_widely_is_settled_as_unchanged() -> None:
     assert _says(PLAIN, "unchanged") == "unchanged"
 
 
+def test_where_no_drop_is_tolerated_no_look_settles_that_none_will_be_seen() -> None:
+    gauges = [Gauge(effect=PLAIN, tolerance=0.0)]
+    assert settled(gauges, "unchanged", 0.2, 0.05, 1) is None
+    better = replace(PLAIN, difference=0.3, ci95=(0.2, 0.4), p=0.0005)
+    assert settled([Gauge(effect=better, tolerance=0.0)], "improved", 0.2, 0.05, 1) == "improved"
+    assert settled([*gauges, Gauge(effect=better, tolerance=0.05)], "improved", 0.2, 0.05, 1) is None
+
+
 def test_an_interval_that_excludes_it_narrowly_settles_nothing() -> None:
     assert _says(replace(PLAIN, ci95=(-0.045, 0.005)), "unchanged") is None
 

@@ -155,6 +155,23 @@ SPECIFICATION = [
         policy={"tolerance": 0.0},
     ),
     Row(
+        "nothing moved where no drop is tolerated",
+        a_record(PERFECT),
+        a_record(PERFECT),
+        "unchanged",
+        "unchanged",
+        policy={"tolerance": 0.0},
+    ),
+    Row(
+        "a drop within chance where none is tolerated",
+        a_record(PERFECT),
+        a_record(PERFECT | {"case-0000": [0.0] + [1.0] * 9}),
+        "inconclusive",
+        "inconclusive",
+        policy={"tolerance": 0.0},
+        reason="fell from 1.000 to 0.995, within chance, and no drop is tolerated",
+    ),
+    Row(
         "improvement in one field, regression in another, both advisory",
         a_record(
             alike(12, *[0.5] * 10),
@@ -256,6 +273,19 @@ def test_a_waiver_in_force_takes_a_regression_out_of_the_verdict_and_is_shown(ex
     waived = next(one.waived for one in found.metrics if one.metric == "exact_match")
     assert waived is not None
     assert (waived.reason, waived.in_force) == ("known", verdict == "unchanged")
+
+
+@pytest.mark.parametrize(("down_to", "verdict"), [(0.5, "unchanged"), (0.51, "regressed")])
+def test_below_the_floor_of_a_waiver_the_regression_stands(down_to: float, verdict: str) -> None:
+    waiver = Waiver.model_validate(
+        {"component": "s", "metric": "exact_match", "reason": "known", "expires": "2026-12-31", "down_to": down_to}
+    )
+    before = a_record(PERFECT, other={"exact_match": alike(20, *[1.0] * 10)})
+    after = a_record(PERFECT, other={"exact_match": alike(20, *[0.0, 1.0] * 5)})
+    found = compared(before, after, None, waiver)
+    assert found.verdict == verdict
+    (waived,) = (one.waived for one in found.metrics if one.waived)
+    assert (waived.down_to, waived.below, waived.in_force) == (down_to, verdict == "regressed", verdict == "unchanged")
 
 
 def test_cases_that_broke_or_were_fixed_are_named_with_their_fields() -> None:

@@ -1,11 +1,12 @@
-"""What each measure weighs and tolerates: the component's own word before the general one; waivers that fit."""
+"""What each measure weighs and tolerates, waivers that fit, and the verdict on one measure."""
 
 import datetime
 from typing import Any
 
 import pytest
 from skill_evaluator.verdicts.comparability import Kind, Measure
-from skill_evaluator.verdicts.rules import VerdictRules, Waiver
+from skill_evaluator.verdicts.effects import Effect
+from skill_evaluator.verdicts.rules import VerdictRules, Waiver, measure_verdict
 
 from tests.support.rules import some_rules
 
@@ -69,6 +70,44 @@ def waiver(**changed: Any) -> Waiver:
 )
 def test_a_waiver_fits_its_measure_component_and_model_only(of: Measure, given: Waiver, fits: bool) -> None:
     assert (rules({}, given).waiver_for(of, "m") is not None) == fits
+
+
+@pytest.mark.parametrize(
+    ("down_to", "score", "broken"), [(None, 0.0, False), (0.8, 0.8, False), (0.8, 0.79, True), (0.0, 0.0, False)]
+)
+def test_a_waiver_accepts_down_to_its_floor(down_to: float | None, score: float, broken: bool) -> None:
+    assert waiver(down_to=down_to).breaks_floor(score) == broken
+
+
+def test_of_waivers_that_end_on_one_day_the_highest_floor_counts() -> None:
+    strict = waiver(down_to=0.8)
+    assert rules({}, waiver(), strict, waiver(down_to=0.5)).waiver_for(PRIMARY, "m") == strict
+
+
+def an_effect(difference: float, low: float, unseen: float = 0.0) -> Effect:
+    high = difference + (difference - low)
+    return Effect(difference=difference, ci95=(low, high), p=1.0, n=100, error=0.01, degrees=9.0, unseen=unseen)
+
+
+@pytest.mark.parametrize(
+    ("says", "effect", "q", "tolerance", "expected"),
+    [
+        ("a drop is excluded, nothing moved", an_effect(0.0, -0.04), 0.9, 0.05, "unchanged"),
+        ("a failure could have gone unseen", an_effect(0.0, -0.04, unseen=0.06), 0.9, 0.05, "inconclusive"),
+        ("fell beyond chance, excluded", an_effect(-0.02, -0.04), 0.01, 0.05, "unchanged"),
+        ("fell beyond chance, not excluded", an_effect(-0.04, -0.06), 0.01, 0.05, "regressed"),
+        ("none tolerated: none seen", an_effect(0.0, -0.04), 0.9, 0.0, "unchanged"),
+        ("none tolerated: none seen, few answers", an_effect(0.0, -0.4, unseen=0.3), 1.0, 0.0, "unchanged"),
+        ("none tolerated: a difference of rounding", an_effect(-1e-17, -0.04), 0.9, 0.0, "unchanged"),
+        ("none tolerated: rose within chance", an_effect(0.02, -0.01), 0.2, 0.0, "unchanged"),
+        ("none tolerated: rose beyond chance", an_effect(0.02, 0.01), 0.01, 0.0, "improved"),
+        ("none tolerated: fell within chance", an_effect(-0.001, -0.04), 0.9, 0.0, "inconclusive"),
+        ("none tolerated: fell beyond chance", an_effect(-0.001, -0.002), 0.01, 0.0, "regressed"),
+    ],
+)
+def test_the_verdict_on_a_measure(says: str, effect: Effect, q: float, tolerance: float, expected: str) -> None:
+    assert measure_verdict(effect, q, tolerance, 0.05, covered=True) == expected, says
+    assert measure_verdict(effect, q, tolerance, 0.05, covered=False) == "inconclusive"
 
 
 def test_of_several_waivers_the_one_that_ends_last_counts() -> None:

@@ -105,8 +105,11 @@ def _other_verdicts(model: ModelVerdict, gate: str) -> str:
 def _waivers(model: ModelVerdict) -> Iterator[str]:
     for result in (*model.metrics, *model.fields):
         if result.waived is not None:
-            state = "waived until" if result.is_waived else "its waiver expired on"
-            yield f"{result.metric}: {state} {result.waived.expires}: {result.waived.reason}"
+            waived = result.waived
+            state = f"waived until {waived.expires}" if waived.in_force else f"its waiver expired on {waived.expires}"
+            if waived.below:
+                state = f"{number(result.candidate)} is below the floor of its waiver, {waived.down_to:g}"
+            yield f"{result.metric}: {state}: {waived.reason}"
 
 
 def _left_out(result: ComparisonResult) -> list[str]:
@@ -180,7 +183,8 @@ def _verdict_cell(verdict: str, result: MeasureResult | None = None) -> Cell:
     """Return the cell of a verdict. With the result it belongs to, it says whether a waiver accepts it."""
     if result is None or result.waived is None:
         return Cell(verdict, STYLES.get(verdict, ""))
-    return Cell(verdict + (", waived" if result.is_waived else ", waiver expired"), STYLES.get(verdict, ""))
+    lapsed = ", below its waiver's floor" if result.waived.below else ", waiver expired"
+    return Cell(verdict + (", waived" if result.is_waived else lapsed), STYLES.get(verdict, ""))
 
 
 def _field_sheet(fields: Sequence[MeasureResult], *, narrow: bool) -> Sheet:

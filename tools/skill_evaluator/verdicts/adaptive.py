@@ -77,7 +77,8 @@ def settled(gauges: Sequence[Gauge], ordinary: VerdictName, share: float, alpha:
 
     A change must be beyond the look's `share` of a tenth of alpha, divided by the critical measures of all `models`
     that run beside each other. A drop beyond the tolerance must be excluded by an interval that is as much wider as
-    the look's share of the error asks (a repeated confidence interval, Jennison and Turnbull 1989).
+    the look's share of the error asks (a repeated confidence interval, Jennison and Turnbull 1989). Where no drop is
+    tolerated, no look settles that none will be seen.
     """
     level = alpha * CHANGE_SPENT * share / max(1, len(gauges) * models)
     strict = model_verdict(("critical", _strict_verdict(gauge, share, level)) for gauge in gauges)
@@ -100,4 +101,5 @@ def _strict_verdict(gauge: Gauge, share: float, level: float) -> VerdictName:
         if p == 1.0 / (randomisation.DRAWS + 1):
             p = min(p, 2.0 * float(stdtr(effect.degrees, -abs(effect.difference) / effect.error)))
         effect = replace(effect, ci95=(low - further, high + further))
-    return measure_verdict(effect, p, gauge.tolerance, level, covered=True)
+    verdict = measure_verdict(effect, p, gauge.tolerance, level, covered=True)
+    return "inconclusive" if verdict == "unchanged" and gauge.tolerance == 0.0 else verdict

@@ -161,8 +161,14 @@ def _result(measure: Measure, tests: Tests, pair: Pair, rules: VerdictRules, *, 
     waived = None
     waiver = rules.waiver_for(measure, pair.candidate.model_id)
     if waiver is not None and gating.verdict == "regressed":
-        in_force = rules.today <= waiver.expires
-        waived = Waived(reason=waiver.reason, expires=waiver.expires.isoformat(), in_force=in_force)
+        below = waiver.breaks_floor(_mean(measure.after))
+        waived = Waived(
+            reason=waiver.reason,
+            expires=waiver.expires.isoformat(),
+            in_force=rules.today <= waiver.expires and not below,
+            down_to=waiver.down_to,
+            below=below,
+        )
     return MeasureResult(
         metric=measure.name,
         kind=measure.kind,

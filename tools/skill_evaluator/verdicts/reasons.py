@@ -94,7 +94,10 @@ def _reasons_of_measures(results: Sequence[MeasureResult], alpha: float) -> Iter
         if result.verdict != "inconclusive" or result.ci95 is None:
             continue
         low, high = result.ci95
-        if low >= -result.tolerance:
+        if result.tolerance == 0.0:
+            if (result.difference or 0.0) < 0.0:
+                yield f"{_moved(result, 'fell')}, within chance, and no drop is tolerated"
+        elif low >= -result.tolerance:
             answers = result.fixtures.n
             unseen = f"{unseen_share(answers):.3f} that none shows"
             yield f"{result.metric}: {answers} answers leave room for a failure in {unseen}"

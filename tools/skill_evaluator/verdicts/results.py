@@ -25,11 +25,13 @@ class Scope(FrozenModel):
 
 
 class Waived(FrozenModel):
-    """Somebody's acceptance of a regression, in force or expired."""
+    """Somebody's acceptance of a regression: in force, expired, or `below` its floor (`down_to`)."""
 
     reason: str
     expires: str
     in_force: bool
+    down_to: float | None = None
+    below: bool = False
 
 
 class MeasureResult(FrozenModel):

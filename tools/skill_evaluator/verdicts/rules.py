@@ -22,11 +22,15 @@ from skill_evaluator.verdicts.comparability import Measure
 if TYPE_CHECKING:  # numpy is imported where an effect is measured
     from skill_evaluator.verdicts.effects import Effect
 
+ROUNDING = 1e-9  # two scores that differ by less are equal
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
 
 class Waiver(StrictModel):
-    """A file in `.evaluator/waivers/`: a regression of a metric or field that is accepted until a day, and why."""
+    """A file in `.evaluator/waivers/`: a regression of a metric or field that is accepted until a day, and why.
+
+    `down_to` is its floor: a candidate that scores below it regressed all the same.
+    """
 
     component: str
     metric: str | None = None
@@ -34,6 +38,11 @@ class Waiver(StrictModel):
     model: str | None = None
     reason: str = Field(min_length=1)
     expires: datetime.date
+    down_to: float | None = Field(default=None, ge=0.0, le=1.0)
+
+    def breaks_floor(self, score: float) -> bool:
+        """Return whether a candidate's strict mean is below the floor."""
+        return self.down_to is not None and score < self.down_to - ROUNDING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +83,10 @@ class VerdictRules:
         return next((tolerance for tolerance in tolerances if tolerance is not None), self.policy.tolerance)
 
     def waiver_for(self, measure: Measure, model_id: str) -> Waiver | None:
-        """Return the waiver of a measure that ends last, in force or expired; None if there is none."""
+        """Return the waiver of a measure that ends last, in force or expired; None if there is none.
+
+        Of those that end on the same day the one with the highest floor counts.
+        """
         waivers = [
             waiver
             for waiver in self.waivers
@@ -82,7 +94,7 @@ class VerdictRules:
             and waiver.model in (None, model_id)
             and measure.name == (waiver.field if measure.kind == "field" else waiver.metric)
         ]
-        return max(waivers, key=lambda waiver: waiver.expires, default=None)
+        return max(waivers, key=lambda waiver: (waiver.expires, waiver.down_to or 0.0), default=None)
 
     @property
     def _component(self) -> ComponentPolicy | None:
@@ -136,11 +148,17 @@ def measure_verdict(
     4. regressed: such a drop is not excluded, and the score fell beyond chance.
     5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
 
-    A drop is excluded when the 95 % interval lies above it. Beyond chance means q ≤ alpha.
+    A drop is excluded when the 95 % interval lies above it. Beyond chance means q ≤ alpha. No interval excludes every
+    drop, so a tolerance of 0 means «no drop beyond chance and none seen»: a score that fell is regressed beyond chance
+    and inconclusive within it, any other is improved or unchanged.
     """
     if effect is None or q is None or not covered:
         return "inconclusive"
     beyond_chance = q <= alpha
+    if tolerance == 0.0:
+        if effect.difference < -ROUNDING:
+            return "regressed" if beyond_chance else "inconclusive"
+        return "improved" if beyond_chance and effect.difference > ROUNDING else "unchanged"
     if effect.ci95[0] >= -tolerance:
         if beyond_chance and effect.difference > 0:
             return "improved"

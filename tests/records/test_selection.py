@@ -1,6 +1,7 @@
 """Which runs are chosen, from a leaderboard's entries alone; through the command line in tests/commands."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,15 @@ def test_a_file_is_judged_whether_or_not_its_version_is_one() -> None:
     """A record from elsewhere may have a version that is not semver: it has no lower one."""
     assert pairs([entry("1.0.0")], entry("draft", 9)) == ["None → draft-9-m"]
     assert pairs([], entry("1.0.0", 9), entry("1.0.0", 8)) == ["1.0.0-8-m → 1.0.0-9-m"]
+
+
+def test_what_was_asked_beside_the_candidate_is_its_baseline_whatever_is_newer() -> None:
+    before, again = entry("1.0.0"), entry("1.0.0", 9)
+    candidate = replace(entry("2.0.0", 2), beside=before.run_id)
+    assert pairs([before, again, candidate, entry("1.5.0", 3)]) == ["1.0.0-1-m → 2.0.0-2-m"]
+    assert pairs([before, again, candidate], "1.0.0") == ["None → 1.0.0-9-m"]
+    lost = replace(before, complete=False)
+    assert pairs([lost, again, candidate]) == ["1.0.0-9-m → 2.0.0-2-m"]
 
 
 def test_a_version_that_no_model_has_is_an_error() -> None:

@@ -204,6 +204,7 @@ class _Row(FrozenModel):
     seed: int
     shard: str | None
     scenario: str | None = None
+    beside: str | None = None
     n_cases: int
     planned: int
     scored: int
@@ -232,7 +233,8 @@ class _Row(FrozenModel):
 class Row(_Row):
     """A leaderboard row: the summary of one run. `failures` and `scored` add up to `planned`.
 
-    `saved_calls` were planned and not asked, because the verdict was settled; `planned` is without them.
+    `saved_calls` were planned and not asked, because the verdict was settled; `planned` is without them. `beside` is
+    the id of the run whose calls alternated with this one's, so that no time lies between the two.
     Keys with a default came later: a row or record written before has them not, and is read all the same.
     """
 

@@ -31,6 +31,7 @@ class RecordedRun:
     scenario: str | None
     complete: bool
     timestamp: str
+    beside: str | None = None
 
     @property
     def order(self) -> tuple[str, str]:
@@ -65,6 +66,7 @@ class _RowLine(BaseModel):
     skill_version: str
     model_id: str
     scenario: str | None = None
+    beside: str | None = None
     complete: bool
     timestamp: str
 
@@ -132,6 +134,7 @@ def parse_entries(content: str, path: Path) -> list[RecordedRun]:
             scenario=line.scenario,
             complete=line.complete,
             timestamp=line.timestamp,
+            beside=line.beside,
         )
         for line in board.runs
         if line.skill_version in versions
@@ -148,6 +151,7 @@ def entry_of(record: Record) -> RecordedRun:
         scenario=record.scenario,
         complete=record.complete,
         timestamp=record.timestamp,
+        beside=record.beside,
     )
 
 
@@ -239,12 +243,16 @@ def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[Recorde
 
 
 def next_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the usual baseline: the newest complete run of the highest version below, of equal model and scenario."""
+    """Return the usual baseline: the newest complete run of the highest version below, of equal model and scenario.
+
+    A lower version that was asked beside the candidate comes before any other.
+    """
     if not semver.Version.is_valid(candidate.version):
         return None
     version = semver.Version.parse(candidate.version)
-    lower = (entry for entry in _alike(entries, candidate) if semver.Version.parse(entry.version) < version)
-    return max(lower, key=lambda entry: entry.standing, default=None)
+    lower = [entry for entry in _alike(entries, candidate) if semver.Version.parse(entry.version) < version]
+    beside = next((entry for entry in lower if entry.run_id == candidate.beside), None)
+    return beside or max(lower, key=lambda entry: entry.standing, default=None)
 
 
 def runs_of_models(entries: Sequence[RecordedRun], wanted: Sequence[str], where: Path) -> list[RecordedRun]:

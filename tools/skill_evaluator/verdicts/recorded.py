@@ -1,4 +1,4 @@
-"""The verdict on runs that were just made. Their baselines are looked up in the archive of their component.
+"""The verdict on runs that were just made. Their baselines ran beside them, or are in the archive of their component.
 
 Its own module because it imports numpy only when there is a baseline: most runs of a new component have none.
 """
@@ -18,12 +18,18 @@ from skill_evaluator.verdicts.rules import rules_for
 def verdict_on(
     records: Sequence[Record], component: Component, archive: Archive, settings: Settings, config: Path
 ) -> ComparisonResult | None:
-    """Compare complete runs with the newest complete ones of a lower version; None where no model has such a one."""
-    baselines = [(record, next_lower(archive.entries, entry_of(record))) for record in records]
+    """Compare complete runs with the newest complete ones of a lower version; None where no model has such a one.
+
+    Of two runs whose calls alternated, the lower version is the baseline and is not judged itself.
+    """
+    made = {record.run_id: record for record in records}
+    entries = [*map(entry_of, records), *(entry for entry in archive.entries if entry.run_id not in made)]
+    chosen = [(record, next_lower(entries, entry_of(record))) for record in records]
+    besides = {lower.run_id for record, lower in chosen if lower is not None and lower.run_id == record.beside}
     pairs = [
-        Pair(baseline=archive.record(baseline), candidate=record)
-        for record, baseline in baselines
-        if baseline is not None
+        Pair(baseline=made.get(lower.run_id) or archive.record(lower), candidate=record)
+        for record, lower in chosen
+        if lower is not None and record.run_id not in besides
     ]
     if not pairs:
         return None

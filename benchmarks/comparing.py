@@ -21,7 +21,7 @@ CASES, REPLICATES, FIELDS, METRICS, ROWS = 200, 10, 40, 6, 10_000
 LOAD = """
 import sys
 from pathlib import Path
-from skill_evaluator.records.selection import read_entries
+from skill_evaluator.records.archive import read_entries
 assert len(read_entries(Path(sys.argv[1]))) == int(sys.argv[2])
 """
 

@@ -1,11 +1,15 @@
 """`compare` through the command line: which runs it takes, what it prints, and the exit code the policy asks for."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.comparison import compare_records
+from skill_evaluator.verdicts.results import ComparisonResult
 
 from tests.support.library import ROOT, SKILL, Ended, Library
 from tests.support.records import Score, a_run, keep
@@ -122,6 +126,27 @@ def test_a_baseline_version_that_one_model_lacks_is_said_for_that_model(library:
     found = compare(library, "--baseline", "1.0.0")
     assert "there is no complete record of 1.0.0" in found.out
     assert chosen(library, "--baseline", "1.0.0")["n"] == (None, the_id(3, "n"))
+
+
+def test_all_runs_of_a_version_count_and_a_named_run_counts_by_itself(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(library, a_run("1.0.0", 1, GOOD), a_run("1.0.0", 2, GOOD), a_run("1.1.0", 3, BAD), a_run("1.1.0", 4, BAD))
+    compared: list[Pair] = []
+
+    def remember(skill: str, pairs: Sequence[Pair], *arguments: Any, **options: Any) -> ComparisonResult:
+        compared.extend(pairs)
+        return compare_records(skill, pairs, *arguments, **options)
+
+    monkeypatch.setattr("skill_evaluator.commands.compare.compare_records", remember)
+    file = f"components/{SKILL}/evals/records/{the_id(1)}.json"
+    named = (("--baseline", "1.0.0"), ("--candidate", "1.1.0"), ("--baseline", the_id(1)), ("--candidate", file))
+    for arguments in ((), *named):
+        assert compare(library, *arguments).code in (0, 3)
+    sizes = [
+        (len(pair.baseline_again), len(pair.candidate_again), pair.anchor is not None, pair.look) for pair in compared
+    ]
+    assert sizes == [*[(1, 1, True, 2)] * 3, *[(0, 0, False, 1)] * 2]
 
 
 def test_two_files_need_no_component(regressed: Library, tmp_path: Path) -> None:

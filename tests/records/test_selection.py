@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.records.archive import RecordedRun, entry_of, load_record, read_entries
 from skill_evaluator.records.record import write_record
-from skill_evaluator.records.selection import (
-    RecordedRun,
-    choose,
-    entry_of,
-    load_record,
-    newest_of_versions,
-    read_entries,
-)
+from skill_evaluator.records.selection import choose, newest_of_versions, runs_of_versions
 
 from tests.support.records import a_record
 
@@ -120,3 +114,22 @@ def test_a_record_must_be_that_of_its_run(tmp_path: Path) -> None:
     renamed = RecordedRun(**{name: getattr(chosen, name) for name in RecordedRun.__slots__} | {"run_id": "other"})
     with pytest.raises(LeaderboardError, match="holds the record of another run"):
         load_record(renamed, tmp_path)
+
+
+def test_all_complete_runs_by_model_and_version_the_lowest_version_and_the_oldest_run_first() -> None:
+    entries = [
+        entry("1.10.0", 4),
+        entry("1.9.0", 2),
+        entry("1.9.0", 1),
+        entry("1.9.0", 3, complete=False),
+        entry("1.10.0", 5, scenario="x"),
+        entry("0.1.0", 6, "n"),
+    ]
+    found = runs_of_versions(entries)
+    assert {
+        model: {version: [one.run_id for one in runs] for version, runs in of.items()} for model, of in found.items()
+    } == {
+        "m": {"1.9.0": ["1.9.0-1-m", "1.9.0-2-m"], "1.10.0": ["1.10.0-4-m"]},
+        "n": {"0.1.0": ["0.1.0-6-n"]},
+    }
+    assert [list(of) for of in found.values()] == [["0.1.0"], ["1.9.0", "1.10.0"]]

@@ -1,43 +1,219 @@
-"""The verdict on runs that were just made: what each of them is held against."""
+"""Which recorded runs a verdict rests on: the baseline, the anchor, and the other runs of each version."""
 
+import datetime
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Settings
+from skill_evaluator.library.config import Policy, Settings
+from skill_evaluator.records.acceptance import Acceptance, accept_version
+from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import Archive
-from skill_evaluator.verdicts.recorded import verdict_on
+from skill_evaluator.verdicts.comparability import Pair, common_part
+from skill_evaluator.verdicts.recorded import pair_of, usual_baseline, verdict_on
 
 from tests.support.library import SKILL, Library
-from tests.support.records import a_run, keep
+from tests.support.records import Score, a_record, a_run, keep
 
-CASES = {name: [0.5, 0.5] for name in "abcd"}
-BASELINE = a_run("1.0.0", 5, CASES, beside="candidate", run_id="baseline")
-CANDIDATE = a_run("1.1.0", 5, CASES, beside="baseline", run_id="candidate")
+CASES: dict[str, list[Score]] = {"a": [1.0], "b": [0.5], "c": [0.0]}
+DIGESTS = {"prompt": "p", "schema": "s", "settings": "m", "datasets": "d"}
 
 
-def _compared(library: Library, *made: Record) -> list[tuple[str, str]]:
+def run(version: str, day: int, **changed: Any) -> Record:
+    return a_run(version, day, changed.pop("cases", CASES), **changed)
+
+
+def accept(library: Library, *versions: str, models: list[str] | None = None) -> None:
+    for version in versions:
+        acceptance = Acceptance(
+            version=version, by="me", why="good", date=datetime.date(2026, 1, 1), run_ids={}, models=models
+        )
+        accept_version(library.component / "evals" / "accepted.json", library.root / "lock", SKILL, acceptance)
+
+
+def pair_for(library: Library, candidate: Record, **policy: Any) -> Pair:
+    archive = Archive(load_component(library.root / "components", SKILL))
+    rules = Policy(**policy)
+    return pair_of(candidate, usual_baseline(entry_of(candidate), archive, rules), archive, rules)
+
+
+def days(records: Sequence[Record]) -> list[int]:
+    return [int(record.timestamp[8:10]) for record in records]
+
+
+def in_short(pair: Pair) -> dict[str, Any]:
+    """The days of all records of a pair, without what is empty, and the look."""
+    sides = {
+        "baseline": [pair.baseline] if pair.baseline else [],
+        "baseline_again": pair.baseline_again,
+        "candidate_again": pair.candidate_again,
+        "anchor": [pair.anchor] if pair.anchor else [],
+        "anchor_again": pair.anchor_again,
+    }
+    return {name: days(records) for name, records in sides.items() if records} | {"look": pair.look}
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(tmp_path)
+
+
+HISTORY = [run("1.0.0", 1), run("1.1.0", 2), run("1.2.0", 3), run("1.3.0", 4)]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "policy", "expected"),
+    [
+        ((), {}, {"baseline": [3], "anchor": [1], "look": 3}),
+        ((), {"anchor": "previous"}, {"baseline": [3], "look": 1}),
+        (("1.0.0",), {}, {"baseline": [1], "anchor": [1], "look": 3}),
+        (("1.1.0",), {}, {"baseline": [2], "anchor": [2], "look": 2}),
+        (("1.1.0",), {"anchor": "previous"}, {"baseline": [3], "look": 1}),
+        (("1.2.0", "1.0.0"), {}, {"baseline": [3], "anchor": [3], "look": 1}),
+        (("1.3.0",), {}, {"baseline": [3], "anchor": [1], "look": 3}),  # it is not its own anchor
+        (("1.3.0", "1.1.0"), {}, {"baseline": [2], "anchor": [2], "look": 2}),
+        (("1.2.5",), {}, {"baseline": [3], "anchor": [1], "look": 3}),  # nothing is recorded of it
+    ],
+)
+def test_baseline_and_anchor_are_the_last_accepted_version(
+    library: Library, accepted: tuple[str, ...], policy: dict[str, str], expected: dict[str, Any]
+) -> None:
+    keep(library, *HISTORY)
+    accept(library, *accepted)
+    assert in_short(pair_for(library, HISTORY[-1], **policy)) == expected
+
+
+def test_a_first_version_has_neither(library: Library) -> None:
+    keep(library, run("1.0.0", 1), run("1.0.0", 2), run("0.9.0", 3, model_id="n"))
+    assert in_short(pair_for(library, run("1.0.0", 2))) == {"candidate_again": [1], "look": 1}
+
+
+def test_an_acceptance_may_be_for_some_models_only(library: Library) -> None:
+    keep(library, *HISTORY, *(run(record.skill_version, 5 + at, model_id="n") for at, record in enumerate(HISTORY)))
+    accept(library, "1.1.0", models=["n"])
+    assert in_short(pair_for(library, HISTORY[-1])) == {"baseline": [3], "anchor": [1], "look": 3}
+    of_n = pair_for(library, run("1.3.0", 8, model_id="n"))
+    assert of_n.baseline is not None
+    assert (of_n.baseline.skill_version, of_n.baseline.model_id) == ("1.1.0", "n")
+
+
+def test_all_runs_of_a_version_are_pooled_oldest_first_and_every_run_is_a_look(library: Library) -> None:
+    keep(
+        library,
+        run("1.0.0", 1),
+        run("1.0.0", 2),
+        run("1.0.0", 3),
+        run("1.1.0", 4),
+        run("1.1.0", 5),
+        run("1.2.0", 6),
+        run("1.2.0", 7),
+        run("1.2.0", 9),  # after the one that is judged: pooled, and no look of its
+        run("1.2.0", 8, complete=False),
+        run("1.2.0", 10, model_id="n"),
+        run("1.2.0", 11, scenario="cautious", digests={**DIGESTS, "scenario": "c"}),
+    )
+    expected = {"baseline": [5], "baseline_again": [4], "anchor": [3], "anchor_again": [1, 2]}
+    assert in_short(pair_for(library, run("1.2.0", 7))) == {**expected, "candidate_again": [6, 9], "look": 4}
+    accept(library, "1.0.0")
+    expected = {"baseline": [3], "baseline_again": [1, 2], "anchor": [3], "anchor_again": [1, 2]}
+    assert in_short(pair_for(library, run("1.2.0", 9))) == {**expected, "candidate_again": [6, 7], "look": 5}
+
+
+def test_a_run_that_was_only_just_made_and_is_nowhere_recorded_is_judged_alike(library: Library) -> None:
+    keep(library, run("1.0.0", 1), run("1.1.0", 2), run("1.2.0", 3))
+    expected = {"baseline": [2], "candidate_again": [3], "anchor": [1], "look": 3}
+    assert in_short(pair_for(library, run("1.2.0", 4))) == expected
+
+
+@pytest.mark.parametrize("name", ["prompt", "schema", "datasets", "settings"])
+def test_runs_of_a_version_that_differ_in_a_digest_are_not_pooled(library: Library, name: str) -> None:
+    keep(library, run("1.0.0", 1, digests={**DIGESTS, name: "other"}), run("1.0.0", 2))
+    assert in_short(pair_for(library, run("1.0.0", 2))) == {"look": 1}
+
+
+def test_runs_that_another_scorer_scored_are_not_pooled(library: Library) -> None:
+    keep(library, run("1.0.0", 1, scorer_version=0), run("1.0.0", 2))
+    assert in_short(pair_for(library, run("1.0.0", 2))) == {"look": 1}
+
+
+def test_of_the_next_lower_version_a_run_that_was_measured_alike_is_preferred(library: Library) -> None:
+    keep(library, run("1.0.0", 1), run("1.0.0", 2, digests={**DIGESTS, "settings": "other"}), run("1.1.0", 3))
+    assert in_short(pair_for(library, run("1.1.0", 3))) == {"baseline": [1], "anchor": [1], "look": 1}
+
+
+def test_an_acceptance_of_what_was_measured_otherwise_holds_nothing_against_a_candidate(library: Library) -> None:
+    """Otherwise every later version would be incomparable, and none would be gated."""
+    new = {**DIGESTS, "schema": "2"}
+    keep(library, run("1.0.0", 1), run("2.0.0", 2, digests=new), run("2.1.0", 3, digests=new))
+    accept(library, "1.0.0")
+    assert in_short(pair_for(library, run("2.0.0", 2, digests=new))) == {"baseline": [1], "look": 1}
+    assert in_short(pair_for(library, run("2.1.0", 3, digests=new))) == {"baseline": [2], "anchor": [2], "look": 1}
+
+
+def test_without_an_acceptance_the_anchor_is_the_oldest_version_since_the_measurement_changed(library: Library) -> None:
+    other = {**DIGESTS, "datasets": "other"}
+    keep(library, run("1.0.0", 1), run("1.1.0", 2, digests=other), run("1.2.0", 3), run("1.3.0", 4), run("1.4.0", 5))
+    assert in_short(pair_for(library, run("1.4.0", 5))) == {"baseline": [4], "anchor": [3], "look": 2}
+
+
+def test_it_has_at_least_half_of_the_cases(library: Library) -> None:
+    keep(
+        library,
+        run("1.0.0", 1, cases={"a": [1.0], "x": [1.0], "y": [1.0]}),
+        run("1.1.0", 2, cases={"a": [1.0], "b": [1.0]}),
+        run("1.2.0", 3),
+        run("1.3.0", 4),
+    )
+    assert in_short(pair_for(library, run("1.3.0", 4))) == {"baseline": [3], "anchor": [2], "look": 2}
+
+
+def test_a_run_under_a_scenario_is_compared_by_itself(library: Library) -> None:
+    under: dict[str, Any] = {"scenario": "cautious", "digests": {**DIGESTS, "scenario": "c"}}
+    keep(library, run("1.0.0", 1, **under), run("1.0.0", 2, **under), run("1.1.0", 3, **under), run("1.0.0", 4))
+    accept(library, "1.0.0")
+    assert in_short(pair_for(library, run("1.1.0", 3, **under))) == {"baseline": [2], "look": 1}
+
+
+@given(
+    st.dictionaries(st.sampled_from(["prompt", "schema", "settings", "datasets", "scenario"]), st.sampled_from("12")),
+    st.dictionaries(st.sampled_from(["prompt", "schema", "settings", "datasets", "scenario"]), st.sampled_from("12")),
+    st.integers(1, 2),
+)
+def test_two_runs_are_comparable_where_nothing_bars_their_records(
+    before: dict[str, str], after: dict[str, str], scorer: int
+) -> None:
+    records = a_record(CASES, digests=before), a_record(CASES, digests=after, scorer_version=scorer)
+    first, second = map(entry_of, records)
+    assert first.is_comparable(second) == second.is_comparable(first) == (not common_part(*records).barriers)
+
+
+BASELINE = run("1.0.0", 5, beside="candidate", run_id="baseline")
+CANDIDATE = run("1.1.0", 5, beside="baseline", run_id="candidate")
+
+
+def compared(library: Library, *made: Record) -> list[tuple[str, str]]:
     component = load_component(library.root / "components", SKILL)
     verdict = verdict_on(made, component, Archive(component), Settings(), library.root / ".evaluator")
     assert verdict is not None
     return [(model.baseline.run_id if model.baseline else "none", model.candidate.run_id) for model in verdict.models]
 
 
-def test_the_run_beside_a_candidate_is_its_baseline_and_is_not_judged(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    keep(library, a_run("0.9.0", 1, CASES), a_run("1.0.0", 9, CASES))
-    assert _compared(library, BASELINE, CANDIDATE) == [("baseline", "candidate")]
+def test_the_run_beside_a_candidate_is_its_baseline_and_is_not_judged(library: Library) -> None:
+    keep(library, run("0.9.0", 1), run("1.0.0", 9))
+    assert compared(library, BASELINE, CANDIDATE) == [("baseline", "candidate")]
 
 
-def test_kept_or_not_and_whatever_came_later_it_is_the_same(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    keep(library, a_run("1.0.0", 9, CASES), BASELINE, CANDIDATE)
-    assert _compared(library, CANDIDATE) == [("baseline", "candidate")]
-    assert _compared(library, CANDIDATE, BASELINE) == [("baseline", "candidate")]
+def test_kept_or_not_and_whatever_came_later_it_is_the_same(library: Library) -> None:
+    keep(library, run("1.0.0", 9), BASELINE, CANDIDATE)
+    assert compared(library, CANDIDATE) == [("baseline", "candidate")]
+    assert compared(library, CANDIDATE, BASELINE) == [("baseline", "candidate")]
 
 
-def test_without_the_run_beside_it_a_candidate_meets_the_newest_recorded(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    older = a_run("1.0.0", 1, CASES)
+def test_without_the_run_beside_it_a_candidate_meets_the_newest_recorded(library: Library) -> None:
+    older = run("1.0.0", 1)
     keep(library, older)
-    assert _compared(library, CANDIDATE) == [(older.run_id, "candidate")]
+    assert compared(library, CANDIDATE) == [(older.run_id, "candidate")]

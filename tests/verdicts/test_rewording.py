@@ -8,8 +8,8 @@ from statistics import fmean, stdev
 import pytest
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.components import load_component
+from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import Archive
 from skill_evaluator.verdicts.rewording import audited_sigma, neutral_sigma, rewording_of, scenario_runs
 
 from tests.support.library import SKILL, Library

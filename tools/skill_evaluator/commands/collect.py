@@ -28,8 +28,8 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Configuration, read_configuration
+from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import PARTIAL, Record, write_record
-from skill_evaluator.records.selection import Archive
 from skill_evaluator.reports.ci import outcome_markdown, print_outcome
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.journal import Manifest

@@ -15,22 +15,17 @@ import typer
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Form, OnlyModels
 from skill_evaluator.errors import EXIT_OK, ConfigError, LeaderboardError
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import VerdictName, load_settings
+from skill_evaluator.library.config import Policy, VerdictName, load_settings
+from skill_evaluator.records.archive import Archive, entry_of, load_record, read_entries
 from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.records.selection import (
-    choose,
-    choose_candidate,
-    entry_of,
-    load_record,
-    read_entries,
-    runs_of_models,
-)
+from skill_evaluator.records.selection import choose, choose_candidate, runs_of_models
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.reports.sensitivity import print_calibration
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.calibration import calibrate
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
+from skill_evaluator.verdicts.recorded import pair_of, usual_baseline
 from skill_evaluator.verdicts.rules import exit_code, rules_for
 
 EXAMPLES = (
@@ -100,7 +95,7 @@ def compare(options: CompareOptions) -> int:
         if name not in get_args(VerdictName):
             raise ConfigError(f"unknown verdict '{name}' for --fail-on {nearest(name, get_args(VerdictName))}")
     component = None if options.skill is None else load_component(options.components, options.skill)
-    chosen = _choose_records(options, component)
+    chosen = _choose_records(options, component, settings.policy)
     first = chosen.pairs[0].candidate
     rules = rules_for(settings, options.config, first)
     result = compare_records(first.skill, chosen.pairs, rules, left_out=chosen.left_out)
@@ -108,30 +103,34 @@ def compare(options: CompareOptions) -> int:
     return exit_code(result.verdict, fail_on or settings.policy.fail_on)
 
 
-def _choose_records(options: CompareOptions, component: Component | None) -> _Chosen:
-    """Choose the records to compare, one pair a model; raise LeaderboardError when there is nothing to judge."""
+def _choose_records(options: CompareOptions, component: Component | None, policy: Policy) -> _Chosen:
+    """Choose the records to compare, one pair a model; raise LeaderboardError when there is nothing to judge.
+
+    Named runs and files are compared as they are; of versions, all runs count.
+    """
     candidate, baseline = _read_file(options.candidate), _read_file(options.baseline)
     if candidate is not None and baseline is not None:
         return _Chosen(pairs=(Pair(baseline=baseline, candidate=candidate),))
     if component is None:
         raise LeaderboardError("name a component, or two record files with --baseline and --candidate")
-    entries = read_entries(component.leaderboard_path)
-    if not entries and candidate is None:
+    archive = Archive(component)
+    if not archive.entries and candidate is None:
         raise LeaderboardError(f"{component.leaderboard_path} holds no run yet; evaluate '{component.name}' first")
-    entries = runs_of_models(entries, options.models, component.leaderboard_path)
     chosen = choose(
-        entries,
+        runs_of_models(archive.entries, options.models, component.leaderboard_path),
         options.candidate if candidate is None else entry_of(candidate),
         options.baseline if baseline is None else entry_of(baseline),
+        usual=lambda run: usual_baseline(run, archive, policy),
     )
-    pairs = [
-        Pair(
-            baseline=baseline or (load_record(choice.baseline, component.records_dir) if choice.baseline else None),
-            candidate=candidate or load_record(choice.candidate, component.records_dir),
-            absent=choice.absent,
-        )
-        for choice in chosen.choices
-    ]
+    pairs = []
+    for choice in chosen.choices:
+        judged = candidate or archive.record(choice.candidate)
+        if choice.exact:
+            met = baseline or (archive.record(choice.baseline) if choice.baseline else None)
+            pair = Pair(baseline=met, candidate=judged)
+        else:
+            pair = pair_of(judged, choice.baseline, archive, policy)
+        pairs.append(replace(pair, absent=choice.absent))
     return _Chosen(pairs=tuple(pairs), left_out=chosen.left_out)
 
 

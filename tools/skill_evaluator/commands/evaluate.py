@@ -11,9 +11,9 @@ from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs, pl
 from skill_evaluator.commands.options import words_of
 from skill_evaluator.comparing.similarity import load_model
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, SkillEvaluatorError
+from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import write_record
-from skill_evaluator.records.selection import Archive
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.execute import Assignment, SpendingLimits, assignment, execute, redactor, with_keys

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs
+from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import Archive, RecordedRun, next_lower
+from skill_evaluator.records.selection import next_lower
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer

@@ -9,8 +9,9 @@ from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Con
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
+from skill_evaluator.records.archive import load_record, read_entries
 from skill_evaluator.records.leaderboard import load_leaderboard
-from skill_evaluator.records.selection import load_record, newest_of_versions, read_entries, runs_of_models
+from skill_evaluator.records.selection import newest_of_versions, runs_of_models
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
 from skill_evaluator.verdicts.history import history_of
 from skill_evaluator.verdicts.rules import rules_for

@@ -35,7 +35,8 @@ from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario
 from skill_evaluator.library.versions import Problem, read_versions
 from skill_evaluator.providers import Configuration, read_configuration
-from skill_evaluator.records.selection import load_record, newest_of_versions, read_entries, runs_of_models
+from skill_evaluator.records.archive import load_record, read_entries
+from skill_evaluator.records.selection import newest_of_versions, runs_of_models
 from skill_evaluator.reports.ci import plan_markdown, print_plan
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.execute import refuse_amounts

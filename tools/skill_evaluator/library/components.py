@@ -92,6 +92,11 @@ class Component:
         return self.folder / "evals" / "records"
 
     @property
+    def accepted_path(self) -> Path:
+        """The file of the versions that people accepted."""
+        return self.folder / "evals" / "accepted.json"
+
+    @property
     def results_dir(self) -> Path:
         """The folder of its run folders, unless `--results` names another."""
         return self.folder / "evals" / "results"

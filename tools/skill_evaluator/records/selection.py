@@ -1,56 +1,34 @@
-"""The recorded runs of a component, and which of them are compared.
+"""Which of a component's recorded runs are compared.
 
-By default, for each model, the newest complete run of the highest version meets the newest of a lower version. The
-choice reads little of a leaderboard; the chosen records are read afterwards.
+By default, for each model, the newest complete run of the highest version meets the newest of a lower version: of the
+accepted one, or of the next.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import semver
-from pydantic import BaseModel, ValidationError
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import parse_json, read_text
-from skill_evaluator.library.components import Component
-from skill_evaluator.records.record import Record, parse_record, read_record, refuse_newer
-from skill_evaluator.repository import Repository
-from skill_evaluator.text import key_path, nearest
+from skill_evaluator.records.acceptance import Acceptance, versions_accepted
+from skill_evaluator.records.archive import RecordedRun
+from skill_evaluator.text import nearest
 
 _NO_LOWER = "there is no complete record of a lower version to compare with"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedRun:
-    """What a leaderboard, or a record's file, says of a run."""
-
-    run_id: str
-    version: str
-    model_id: str
-    scenario: str | None
-    complete: bool
-    timestamp: str
-    beside: str | None = None
-
-    @property
-    def order(self) -> tuple[str, str]:
-        """The key that sorts older runs first."""
-        return self.timestamp, self.run_id
-
-    @property
-    def standing(self) -> tuple[semver.Version, str, str]:
-        """The key that sorts lower versions first, and older runs of a version first."""
-        return semver.Version.parse(self.version), *self.order
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenRuns:
-    """The runs of one model to compare; `absent` says why there is no baseline."""
+    """The runs of one model to compare; `absent` says why there is no baseline.
+
+    `exact`: a person named a run or a file, so that these very runs are compared and no others of their versions.
+    """
 
     candidate: RecordedRun
     baseline: RecordedRun | None
     absent: str = ""
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,119 +39,17 @@ class Selection:
     left_out: Mapping[str, str]
 
 
-class _RowLine(BaseModel):
-    run_id: str
-    skill_version: str
-    model_id: str
-    scenario: str | None = None
-    beside: str | None = None
-    complete: bool
-    timestamp: str
-
-
-class _Lines(BaseModel):
-    """The keys that are read; all others are passed over while parsing, which takes a third of the time."""
-
-    schema_version: int = 0
-    runs: list[_RowLine]
-
-
-class Archive:
-    """The recorded runs of a component that can be a baseline: in the work tree, and at other commits."""
-
-    def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
-        """Read the leaderboards of the work tree and of the refs; a commit that is not here is left out."""
-        self._component = component
-        self._repository = repository
-        self._blobs: dict[str, str] = {}
-        self.entries: list[RecordedRun] = read_entries(component.leaderboard_path)
-        if repository is None:
-            return
-        folder = repository.place(component.folder)
-        for commit in filter(None, map(repository.commit, refs)):
-            files = repository.files(commit, folder)
-            board = files.get(f"{folder}/leaderboard.json")
-            if board is not None:
-                run_ids = {entry.run_id for entry in self.entries}
-                text = repository.contents([board])[board].decode("utf-8", "replace")
-                entries = parse_entries(text, Path(f"{commit}:{folder}/leaderboard.json"))
-                self.entries += [entry for entry in entries if entry.run_id not in run_ids]
-            self._blobs |= {path.removeprefix(f"{folder}/evals/records/"): blob for path, blob in files.items()}
-
-    def record(self, entry: RecordedRun) -> Record:
-        """Read the record of a run; raise LeaderboardError."""
-        path = self._component.records_dir / f"{entry.run_id}.json"
-        blob = self._blobs.get(path.name)
-        if path.exists() or self._repository is None or blob is None:
-            return read_record(path)
-        text = self._repository.contents([blob])[blob].decode("utf-8", "replace")
-        return parse_record(parse_json(text, path, LeaderboardError), path)
-
-
-def read_entries(path: Path) -> list[RecordedRun]:
-    """Return the runs on a leaderboard, newest first, none without a file; raise LeaderboardError."""
-    return parse_entries(read_text(path, LeaderboardError), path) if path.exists() else []
-
-
-def parse_entries(content: str, path: Path) -> list[RecordedRun]:
-    """Return the runs in a leaderboard's text, newest first; raise LeaderboardError."""
-    try:
-        board = _Lines.model_validate_json(content)
-    except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        raise LeaderboardError(
-            f"{path} is not a leaderboard: {first['msg']} at {key_path(first['loc']) or 'the top'}"
-        ) from None
-    refuse_newer({"schema_version": board.schema_version}, path)
-    versions = set(filter(semver.Version.is_valid, {line.skill_version for line in board.runs}))
-    entries = [
-        RecordedRun(
-            run_id=line.run_id,
-            version=line.skill_version,
-            model_id=line.model_id,
-            scenario=line.scenario,
-            complete=line.complete,
-            timestamp=line.timestamp,
-            beside=line.beside,
-        )
-        for line in board.runs
-        if line.skill_version in versions
-    ]
-    return sorted(entries, key=lambda entry: entry.order, reverse=True)
-
-
-def entry_of(record: Record) -> RecordedRun:
-    """Return what a leaderboard would say of a record that was named by its file."""
-    return RecordedRun(
-        run_id=record.run_id,
-        version=record.skill_version,
-        model_id=record.model_id,
-        scenario=record.scenario,
-        complete=record.complete,
-        timestamp=record.timestamp,
-        beside=record.beside,
-    )
-
-
-def load_record(entry: RecordedRun, records_dir: Path) -> Record:
-    """Read the record of a run from its component; raise LeaderboardError."""
-    path = records_dir / f"{entry.run_id}.json"
-    if path.parent != records_dir:
-        raise LeaderboardError(f"run id '{entry.run_id}' cannot be the name of a record in {records_dir}")
-    record = read_record(path)
-    if record.run_id != entry.run_id:
-        raise LeaderboardError(f"{path} holds the record of another run, '{record.run_id}'")
-    return record
-
-
 def choose(
-    entries: Sequence[RecordedRun], candidate: str | RecordedRun | None, baseline: str | RecordedRun | None
+    entries: Sequence[RecordedRun],
+    candidate: str | RecordedRun | None,
+    baseline: str | RecordedRun | None,
+    usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
 ) -> Selection:
     """Choose the runs to compare; candidate and baseline are a version, a run id, a run, or None for the usual choice.
 
-    The usual candidate is the newest complete run of the highest version that any model has; the usual baseline the
-    newest complete run of the same model of the highest version below. A run under a scenario is a candidate only by
-    its id, and then has a baseline of the same scenario. Raise LeaderboardError where nothing can be judged.
+    The usual candidate is the newest complete run of the highest version that any model has. The usual baseline is
+    what `usual` finds for it, by default the next lower version. A run under a scenario is a candidate only by its id,
+    and then has a baseline of the same scenario. Raise LeaderboardError where nothing can be judged.
     """
     candidates, left_out = _choose_candidates(entries, candidate)
     named = _find_run(entries, baseline)
@@ -181,9 +57,15 @@ def choose(
         of_model = [run for run in candidates if run.model_id == named.model_id]
         if of_model:
             candidates, left_out = of_model, {}
+    exact = named is not None or _find_run(entries, candidate) is not None
     if named is not None or baseline is None:
         choices = [
-            ChosenRuns(candidate=run, baseline=named or next_lower(entries, run), absent=_NO_LOWER)
+            ChosenRuns(
+                candidate=run,
+                baseline=named or (usual(run) if usual else next_lower(entries, run)),
+                absent=_NO_LOWER,
+                exact=exact,
+            )
             for run in candidates
         ]
     else:
@@ -192,8 +74,9 @@ def choose(
         choices = [
             ChosenRuns(
                 candidate=run,
-                baseline=next((entry for entry in _alike(entries, run) if entry.version == version), None),
+                baseline=_best([entry for entry in runs_alike(entries, run) if entry.version == version], run),
                 absent=absent,
+                exact=exact,
             )
             for run in candidates
         ]
@@ -233,26 +116,53 @@ def _choose_candidates(
     return list(newest.values()), absent
 
 
-def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """Return by model the newest complete run of each version without a scenario, the lowest version first."""
-    newest: dict[str, dict[str, RecordedRun]] = {}
+def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
+    """Return by model and version all complete runs without a scenario: lowest version first, oldest run first."""
+    runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.standing):
         if entry.complete and entry.scenario is None:
-            newest.setdefault(entry.model_id, {})[entry.version] = entry
-    return {model_id: list(by_version.values()) for model_id, by_version in newest.items()}
+            runs.setdefault(entry.model_id, {}).setdefault(entry.version, []).append(entry)
+    return runs
+
+
+def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
+    """Return by model the newest complete run of each version without a scenario, the lowest version first."""
+    runs = runs_of_versions(entries)
+    return {model_id: [of_version[-1] for of_version in versions.values()] for model_id, versions in runs.items()}
 
 
 def next_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the usual baseline: the newest complete run of the highest version below, of equal model and scenario.
+    """Return the newest complete run of the highest version below, of equal model and scenario; comparable ones first.
 
-    A lower version that was asked beside the candidate comes before any other.
+    A lower version that was asked beside the candidate comes before any other. None where there is no lower version.
     """
+    lower = runs_below(entries, candidate)
+    highest = lower[0].version if lower else None
+    newest = _best([entry for entry in lower if entry.version == highest], candidate)
+    return asked_beside(entries, candidate) or newest
+
+
+def asked_beside(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
+    """Return the complete run of a lower version whose calls alternated with the candidate's, if there is one."""
+    return next((entry for entry in runs_below(entries, candidate) if entry.run_id == candidate.beside), None)
+
+
+def last_accepted(
+    entries: Sequence[RecordedRun], candidate: RecordedRun, accepted: Iterable[Acceptance]
+) -> RecordedRun | None:
+    """Return the newest complete run of the highest accepted version below that is comparable with the candidate."""
+    versions = versions_accepted(accepted, candidate.model_id)
+    lower = (entry for entry in runs_below(entries, candidate) if entry.version in versions)
+    return next((entry for entry in lower if entry.is_comparable(candidate)), None)
+
+
+def runs_below(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
+    """Return the complete runs of lower versions, of equal model and scenario: highest version and newest first."""
     if not semver.Version.is_valid(candidate.version):
-        return None
+        return []
     version = semver.Version.parse(candidate.version)
-    lower = [entry for entry in _alike(entries, candidate) if semver.Version.parse(entry.version) < version]
-    beside = next((entry for entry in lower if entry.run_id == candidate.beside), None)
-    return beside or max(lower, key=lambda entry: entry.standing, default=None)
+    lower = [entry for entry in runs_alike(entries, candidate) if semver.Version.parse(entry.version) < version]
+    return sorted(lower, key=lambda entry: entry.standing, reverse=True)
 
 
 def runs_of_models(entries: Sequence[RecordedRun], wanted: Sequence[str], where: Path) -> list[RecordedRun]:
@@ -270,10 +180,15 @@ def _find_run(entries: Sequence[RecordedRun], wanted: str | RecordedRun | None) 
     return next((entry for entry in entries if entry.run_id == wanted), None)
 
 
-def _alike(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
+def runs_alike(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
     """Return the complete runs of a candidate's model and scenario, newest first."""
     kind = candidate.model_id, candidate.scenario
     return [entry for entry in entries if entry.complete and (entry.model_id, entry.scenario) == kind]
+
+
+def _best(runs: Iterable[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
+    """Return the newest run of a version, of those comparable with the candidate if there are any."""
+    return max(runs, key=lambda run: (run.is_comparable(candidate), run.order), default=None)
 
 
 def _no_such_run(entries: Sequence[RecordedRun], wanted: str) -> LeaderboardError:

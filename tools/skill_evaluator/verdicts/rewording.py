@@ -12,8 +12,8 @@ from statistics import fmean, variance
 
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, read_json, validated
+from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import Archive
 from skill_evaluator.verdicts.comparability import Scores, strict_scores
 
 AUDIT_RESULT = "report.json"

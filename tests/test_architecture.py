@@ -43,6 +43,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "xllamacpp",
     "git",
     "github",
+    "numpy",
     "scipy",
     "genai_prices",
     "httpx2",

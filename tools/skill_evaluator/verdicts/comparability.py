@@ -128,7 +128,7 @@ def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[Measure]:
     for name in AGREEMENT:
         yield from _measure(name, "reproducibility", cases, partial(_agreement, metric=name))
     for path in dict.fromkeys(path for pair in cases for case in pair for path in case.fields):
-        yield from _measure(path, "field", cases, partial(_field_scores, path=path))
+        yield from _measure(path, "field", cases, partial(field_scores, path=path))
 
 
 def _measure(name: str, kind: Kind, cases: CasePairs, read: Callable[[CaseRecord], Scores]) -> Iterator[Measure]:
@@ -157,7 +157,7 @@ def _agreement(case: CaseRecord, metric: str) -> Scores:
     return () if share is None else (share,)
 
 
-def _field_scores(case: CaseRecord, path: str) -> Scores:
+def field_scores(case: CaseRecord, path: str) -> Scores:
     """Return one score for each answer, 1 for right and 0 for wrong, missing or extra; their mean is right ÷ n.
 
     The items of an array in one answer are right or wrong together: they count as one answer, not as many.

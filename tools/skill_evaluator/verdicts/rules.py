@@ -18,6 +18,7 @@ from skill_evaluator.files import StrictModel, read_yaml, validated
 from skill_evaluator.library.config import ComponentPolicy, MetricPolicy, Policy, Settings, Tier, VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.comparability import Measure
+from skill_evaluator.verdicts.missing import Missing, crosses
 
 if TYPE_CHECKING:  # numpy is imported where an effect is measured
     from skill_evaluator.verdicts.effects import Effect
@@ -164,6 +165,27 @@ def measure_verdict(
             return "improved"
         return "unchanged" if effect.unseen <= tolerance else "inconclusive"
     return "regressed" if beyond_chance and effect.difference < 0 else "inconclusive"
+
+
+def bounded_verdict(
+    verdict: VerdictName, missing: Missing | None, tolerance: float, required_coverage: float
+) -> VerdictName:
+    """Return what remains of the verdict on a measure, whatever the missing values would have been.
+
+    1. A regression is inconclusive where the score did not fall in the best case. Else it stands: the documents that
+       were answered show it.
+    2. improved or unchanged is inconclusive where the worst case is a drop beyond the tolerance, and where the metric
+       says nothing about too many of the cases that have a ground truth.
+
+    The bounds are those of the measured difference; chance stays with the interval. So a few lost answers move them by
+    their share and change no verdict, while documents that were lost altogether do.
+    """
+    if missing is None or verdict in ("inconclusive", "incomparable"):
+        return verdict
+    if verdict == "regressed":
+        return "inconclusive" if missing.lost and missing.best >= -ROUNDING else verdict
+    too_few = missing.rests_on < required_coverage
+    return "inconclusive" if too_few or crosses(missing, tolerance) else verdict
 
 
 def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:

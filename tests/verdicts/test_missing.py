@@ -1,0 +1,270 @@
+"""What is missing bounds a difference: the truth is always within, and what was lost is named and tested."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import PermutationMethod, chi2_contingency
+from skill_evaluator.records.record import CaseAccuracy, CaseRecord, FieldCount
+from skill_evaluator.verdicts.comparability import CasePairs, common_part, measures
+from skill_evaluator.verdicts.missing import Missing, bounds_of, informative_loss, missing_reasons
+from skill_evaluator.verdicts.rules import bounded_verdict
+
+from tests.support.records import Score, a_record
+from tests.verdicts.test_comparison import alike
+
+METRIC = "field_level_f1"
+LOST = "provider_error"
+
+
+def pairs(before: Mapping[str, Sequence[Score]], after: Mapping[str, Sequence[Score]]) -> CasePairs:
+    return common_part(a_record(before), a_record(after)).cases
+
+
+def bounds(before: Mapping[str, Sequence[Score]], after: Mapping[str, Sequence[Score]]) -> Missing:
+    missing = bounds_of(pairs(before, after), METRIC)
+    assert missing is not None
+    return missing
+
+
+def test_nothing_is_missing_where_every_answer_came() -> None:
+    full = {"a": [0.5, "unparseable"], "b": ["refused", "truncated"]}
+    assert bounds_of(pairs(full, full), METRIC) is None
+
+
+def test_a_lost_answer_is_0_for_the_candidate_and_1_for_the_baseline_in_the_worst_case() -> None:
+    before = {"a": [0.8, LOST], "b": [0.5, 0.5]}
+    after = {"a": [0.8, 0.8], "b": [0.5, "timeout"]}
+    missing = bounds(before, after)
+    assert (missing.worst, missing.best, missing.n_cases) == (-0.175, 0.325, 2)
+    assert missing.lost == {"a": "baseline 1 of 2 (1 provider_error)", "b": "candidate 1 of 2 (1 timeout)"}
+
+
+def test_a_case_that_one_side_lost_altogether_is_within_the_bounds_though_no_measure_has_it() -> None:
+    before, after = {"a": [0.8] * 3, "b": [0.9] * 3}, {"a": [0.8] * 3, "b": ["timeout", LOST, LOST]}
+    (measure,) = measures(pairs(before, after), [METRIC])
+    assert measure.case_ids == ("a",)
+    missing = bounds(before, after)
+    assert (missing.worst, missing.best) == (-0.45, 0.05)
+    assert missing.lost == {"b": "candidate 3 of 3 (2 provider_error, 1 timeout)"}
+
+
+def test_what_weighs_most_is_named_first() -> None:
+    full = alike(3, *[1.0] * 4)
+    after: dict[str, list[Score]] = full | {"case-0001": [1.0, 1.0, 1.0, LOST], "case-0002": [1.0, LOST, LOST, LOST]}
+    assert list(bounds(full, after).lost) == ["case-0002", "case-0001"]
+
+
+Planned = tuple[float, bool]  # what an answer scores, and whether it is lost
+some_side = st.lists(st.tuples(st.sampled_from([0.0, 0.25, 1 / 3, 0.9, 1.0]), st.booleans()), min_size=1, max_size=4)
+some_cases = st.lists(st.tuples(some_side, some_side), min_size=1, max_size=5)
+
+
+def with_losses(side: Sequence[Planned]) -> list[Score]:
+    return [LOST if lost else score for score, lost in side]
+
+
+def full_mean(side: Sequence[Planned]) -> float:
+    return fmean(score for score, _ in side)
+
+
+@given(some_cases)
+def test_whatever_the_lost_answers_would_have_scored_the_difference_is_within_the_bounds(
+    cases: list[tuple[list[Planned], list[Planned]]],
+) -> None:
+    before = {f"case-{at}": with_losses(side) for at, (side, _) in enumerate(cases)}
+    after = {f"case-{at}": with_losses(side) for at, (_, side) in enumerate(cases)}
+    truth = fmean(full_mean(candidate) - full_mean(baseline) for baseline, candidate in cases)
+    missing = bounds_of(pairs(before, after), METRIC)
+    lost = sum(lost for sides in cases for side in sides for _, lost in side)
+    assert (missing is None) == (lost == 0)
+    if missing is not None:
+        assert missing.worst - 1e-9 <= truth <= missing.best + 1e-9
+        widths = (sum(lost for _, lost in side) / len(side) for sides in cases for side in sides)
+        assert missing.best - missing.worst == pytest.approx(sum(widths) / len(cases), abs=3e-6)
+
+
+@given(some_cases)
+def test_an_undefined_metric_is_bounded_like_a_lost_answer(cases: list[tuple[list[Planned], list[Planned]]]) -> None:
+    def of(at: int, side: list[Planned]) -> CaseRecord:
+        (case,) = a_record({f"case-{at}": [score for score, _ in side]}).per_case
+        scores = [None if lost else score for score, lost in side]
+        return case.model_copy(update={"replicates": {METRIC: scores}})
+
+    found = bounds_of([(of(at, baseline), of(at, candidate)) for at, (baseline, candidate) in enumerate(cases)], METRIC)
+    truth = fmean(full_mean(candidate) - full_mean(baseline) for baseline, candidate in cases)
+    if found is not None:
+        assert found.worst - 1e-9 <= truth <= found.best + 1e-9
+        assert all("undefined" in words for words in found.lost.values())
+
+
+@given(some_cases)
+def test_a_field_is_bounded_by_its_answers(cases: list[tuple[list[Planned], list[Planned]]]) -> None:
+    def of(at: int, side: list[Planned]) -> CaseRecord:
+        (case,) = a_record({f"case-{at}": with_losses(side)}).per_case
+        came = [score == 1.0 for score, lost in side if not lost]
+        fields = {"total": FieldCount(right=sum(came), n=len(came))} if came else {}
+        return case.model_copy(update={"fields": fields})
+
+    found = bounds_of(
+        [(of(at, baseline), of(at, candidate)) for at, (baseline, candidate) in enumerate(cases)], "total", "field"
+    )
+    rights = [[fmean(score == 1.0 for score, _ in side) for side in sides] for sides in cases]
+    if found is not None:
+        assert found.worst - 1e-9 <= fmean(after - before for before, after in rights) <= found.best + 1e-9
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=2, max_size=5))
+def test_agreement_is_bounded_by_the_pairs_that_are_left(answers: list[tuple[int, bool]]) -> None:
+    def agreement(texts: Sequence[int]) -> float | None:
+        of_pairs = [one == other for at, one in enumerate(texts) for other in texts[:at]]
+        return fmean(of_pairs) if of_pairs else None
+
+    kept = agreement([text for text, lost in answers if not lost])
+    (full,) = a_record({"a": [1.0] * len(answers)}, agreement={"a": 0.5}).per_case
+    after = a_record({"a": [LOST if lost else 1.0 for _, lost in answers]}).per_case[0]
+    if kept is not None:
+        after = after.model_copy(update={"reproducibility": {"pairwise_exact_match": kept}})
+    found = bounds_of([(full, after)], "pairwise_exact_match", "reproducibility")
+    truth = agreement([text for text, _ in answers])
+    assert truth is not None
+    if found is not None:
+        assert found.worst - 1e-9 <= truth - 0.5 <= found.best + 1e-9
+
+
+def a_case(case_id: str, *scores: float | None, defined: bool = True, exact: int | None = 0) -> CaseRecord:
+    """A case as a run records it: it names the metrics that its ground truth has a value of."""
+    (case,) = a_record({case_id: [1.0] * len(scores)}).per_case
+    accuracy = {METRIC: CaseAccuracy(mean=None, strict_mean=None, n=0)} if defined else {}
+    return case.model_copy(update={"replicates": {METRIC: list(scores)}, "accuracy": accuracy, "exact": exact})
+
+
+def test_a_metric_that_the_truth_has_no_value_of_is_not_missing_and_is_named() -> None:
+    scored, silent = a_case("a", 1.0, 0.5), a_case("b", None, None, defined=False)
+    unlabelled = a_case("c", None, None, defined=False, exact=None)
+    missing = bounds_of([(case, case) for case in (scored, silent, unlabelled)], METRIC)
+    assert missing is not None
+    assert (missing.worst, missing.best, missing.n_cases, missing.lost) == (0.0, 0.0, 1, {})
+    assert missing.undefined == {"b": "the ground truth has no value of it", "c": "no ground truth"}
+    assert (missing.rests_on, missing.informative_p) == (0.5, None)  # a case without a ground truth cannot be scored
+
+
+def test_a_metric_without_a_value_that_the_truth_has_is_lost() -> None:
+    """A comparison that was given up, on both sides."""
+    given_up = a_case("b", None, None)
+    missing = bounds_of([(a_case("a", 1.0, 1.0),) * 2, (given_up, given_up)], METRIC)
+    assert missing is not None
+    assert (missing.worst, missing.best) == (-0.5, 0.5)
+    assert missing.lost == {"b": "baseline 2 of 2 (2 undefined); candidate 2 of 2 (2 undefined)"}
+
+
+def test_a_field_that_one_side_never_has_says_nothing_and_is_not_missing() -> None:
+    full = a_record(alike(2, 1.0, 1.0)).per_case
+    before = [case.model_copy(update={"fields": {"total": FieldCount(right=2, n=2)}}) for case in full]
+    assert bounds_of(list(zip(before, full, strict=True)), "total", "field") is None
+
+
+def test_no_answers_planned_are_no_bound() -> None:
+    assert bounds_of(pairs({"a": []}, {"a": []}), METRIC) is None
+    assert bounds_of([], METRIC) is None
+    assert bounds_of(pairs({"a": [1.0]}, {"a": [1.0]}), "pairwise_exact_match", "reproducibility") is None
+
+
+# Is the loss random?
+
+TWENTY = alike(20, *[0.9] * 5)
+TWO_LOST: dict[str, list[Score]] = TWENTY | {"case-0003": [LOST] * 5, "case-0007": ["timeout"] * 5}
+SPREAD: dict[str, list[Score]] = TWENTY | {name: [LOST, 0.9, 0.9, 0.9, 0.9] for name in list(TWENTY)[:10]}
+
+
+@pytest.mark.parametrize(
+    ("says", "before", "after", "informative"),
+    [
+        ("the same documents on one side", TWENTY, TWO_LOST, True),
+        ("the same documents of the baseline", TWO_LOST, TWENTY, True),
+        ("the same documents on both sides", TWO_LOST, TWO_LOST, False),
+        ("documents at random, on one side", TWENTY, SPREAD, False),
+        ("documents at random, on both sides", SPREAD, SPREAD, False),
+        ("one answer", TWENTY, TWENTY | {"case-0003": [LOST, 0.9, 0.9, 0.9, 0.9]}, False),
+    ],
+)
+def test_losses_are_informative_where_one_side_lost_the_same_documents(
+    says: str, before: Mapping[str, list[Score]], after: Mapping[str, list[Score]], informative: bool
+) -> None:
+    p = bounds(before, after).informative_p
+    assert p is not None
+    assert (p <= 0.05) == informative, says
+
+
+@pytest.mark.parametrize("lost", [[2, 1, 0, 0, 1, 0], [3, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 0], [2, 2, 0, 0, 0, 0]])
+def test_the_test_of_one_side_is_that_of_chi_squared(lost: list[int]) -> None:
+    table = [lost, [3 - one for one in lost]]
+    expected = chi2_contingency(table, correction=False, method=PermutationMethod(n_resamples=1999, rng=1)).pvalue
+    p = informative_loss(tuple((3, 0, 3, one) for one in lost))
+    assert p == pytest.approx(expected, abs=0.03)
+    assert informative_loss(tuple((3, one, 3, 0) for one in lost)) == pytest.approx(expected, abs=0.03)
+
+
+def test_without_a_loss_there_is_nothing_to_test() -> None:
+    assert informative_loss(((5, 0, 5, 0),)) is None
+    assert informative_loss(()) is None
+
+
+# What remains of a verdict
+
+
+def a_bound(worst: float, best: float, rests_on: float = 1.0, **changed: object) -> Missing:
+    value = {"worst": worst, "best": best, "n_cases": 20, "rests_on": rests_on, "lost": {"a": "candidate 1 of 5"}}
+    return Missing.model_validate({**value, **changed})
+
+
+@pytest.mark.parametrize(
+    ("says", "verdict", "missing", "tolerance", "expected"),
+    [
+        ("nothing is missing", "unchanged", None, 0.05, "unchanged"),
+        ("a few answers", "unchanged", a_bound(-0.01, 0.01), 0.05, "unchanged"),
+        ("the worst case is just tolerated", "unchanged", a_bound(-0.05, 0.05), 0.05, "unchanged"),
+        ("the worst case crosses the tolerance", "unchanged", a_bound(-0.09, 0.01), 0.05, "inconclusive"),
+        ("it does, and the rest rose", "improved", a_bound(-0.06, 0.2), 0.05, "inconclusive"),
+        ("the rest rose, and the worst case is tolerated", "improved", a_bound(-0.04, 0.1), 0.05, "improved"),
+        ("it fell in the best case", "regressed", a_bound(-0.2, -0.001), 0.05, "regressed"),
+        ("it did not fall in the best case", "regressed", a_bound(-0.2, 0.0), 0.05, "inconclusive"),
+        ("nothing is proven anyway", "inconclusive", a_bound(-0.9, 0.9), 0.05, "inconclusive"),
+        ("nothing is comparable", "incomparable", a_bound(-0.9, 0.9), 0.05, "incomparable"),
+        ("no drop is tolerated and an answer is lost", "unchanged", a_bound(-0.01, 0.0), 0.0, "inconclusive"),
+        ("undefined in half of the cases", "unchanged", a_bound(0, 0, 0.5, lost={}), 0.05, "inconclusive"),
+        ("undefined in few", "unchanged", a_bound(0, 0, 0.95, lost={}), 0.05, "unchanged"),
+        ("worse where it is defined", "regressed", a_bound(-0.1, -0.1, 0.5, lost={}), 0.05, "regressed"),
+    ],
+)
+def test_what_remains_of_a_verdict(
+    says: str, verdict: str, missing: Missing | None, tolerance: float, expected: str
+) -> None:
+    assert bounded_verdict(verdict, missing, tolerance, 0.9) == expected, says  # type: ignore[arg-type]
+
+
+def test_one_answer_in_a_hundred_changes_no_verdict_and_two_documents_of_twenty_do() -> None:
+    one_lost = bounds(TWENTY, TWENTY | {"case-0003": [LOST, 0.9, 0.9, 0.9, 0.9]})
+    assert (one_lost.worst, one_lost.best) == (-0.009, 0.001)
+    assert bounded_verdict("unchanged", one_lost, 0.05, 0.9) == "unchanged"
+    assert bounded_verdict("unchanged", bounds(TWENTY, TWO_LOST), 0.05, 0.9) == "inconclusive"
+
+
+def test_the_reasons_name_the_documents_and_how_far_they_could_move_it() -> None:
+    first, second = missing_reasons("f1", bounds(TWENTY, TWO_LOST), 0.05, 0.9)
+    assert first == (
+        "f1: answers to 2 of 20 documents are missing; whatever they were, the difference is -0.090 to +0.010: "
+        "a drop of 0.05 is not excluded "
+        "(case-0003: candidate 5 of 5 (5 provider_error) · case-0007: candidate 5 of 5 (5 timeout))"
+    )
+    assert second == "f1: the two sides lost answers to different documents, beyond chance (p 0.0005)"
+    cases = [(a_case(name, *scores),) * 2 for name, scores in (("a", (1.0,)), ("b", (1.0,)))]
+    silent = a_case("c", None, defined=False)
+    missing = bounds_of([*cases, (silent, silent)], METRIC)
+    assert missing is not None
+    assert list(missing_reasons("f1", missing, 0.05, 0.9)) == [
+        "f1 says something about 2 of 3 documents, fewer than the required 0.90 of those with a ground truth "
+        "(c: the ground truth has no value of it)"
+    ]

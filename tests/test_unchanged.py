@@ -36,6 +36,7 @@ _EXIT_BUG = 1
 # What differs between any two runs, by its key: the clock, how long calls took, the evaluator's version, and the ids
 # that `plan` and `audit plan` draw. What stands in for them is valid, so that the next command reads it.
 _VOLATILE = (
+    (re.compile(r"the baseline is \d+ days older"), "the baseline is 900 days older"),
     (re.compile(r'("(?:timestamp|created)": )"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"'), r'\1"2024-06-01T00:00:00Z"'),
     (re.compile(r'("(?:latency_s|latency_p[59][05]_s|p50|p95)": ?)\d+(?:\.\d+)?(?:e-\d+)?'), r"\g<1>0.25"),
     (re.compile(r'("evaluator_version": )"[^"]*"'), r'\1"0.0.0"'),

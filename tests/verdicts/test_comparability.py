@@ -1,8 +1,10 @@
 """What is measured of each case: strict scores, agreement, fields; what says nothing is left out, never 0."""
 
+from typing import Any
+
 import pytest
 from skill_evaluator.records.record import CaseRecord, FieldCount
-from skill_evaluator.verdicts.comparability import measures, strict_scores
+from skill_evaluator.verdicts.comparability import common_part, measures, strict_scores
 
 from tests.support.records import Score, a_record
 
@@ -62,3 +64,33 @@ def test_agreement_is_one_value_a_case() -> None:
     left, right = (a_record({"a": [1.0] * 3}, agreement={"a": share}).per_case[0] for share in (0.5, 0.25))
     found = [one for one in measures([(left, right)], []) if one.kind == "reproducibility"]
     assert [(one.name, one.before, one.after) for one in found] == [("pairwise_exact_match", ((0.5,),), ((0.25,),))]
+
+
+OLD = {"run_id": "20260101T000000Z-000000-m", "timestamp": "2026-01-01T00:00:00Z"}
+REMEDY = ": run `evaluate --with-baseline` to ask both prompts in one run"
+
+
+@pytest.mark.parametrize(
+    ("changed", "remarks"),
+    [
+        ({}, []),
+        ({"timestamp": "2026-01-31T23:00:00Z"}, []),
+        ({"timestamp": "2026-02-01T00:00:00Z"}, [f"the baseline is 31 days older{REMEDY}"]),
+        ({"timestamp": "2026-02-01T00:00:00"}, [f"the baseline is 31 days older{REMEDY}"]),
+        ({"timestamp": "last year"}, []),
+        ({"timestamp": "2020-01-01T00:00:00+02:00"}, []),
+        ({"served_model": "m-2"}, [f"the vendor served m-1, then m-2{REMEDY}"]),
+        ({"served_model": None}, [f"the vendor served m-1, then an unnamed model{REMEDY}"]),
+        (
+            {"served_model": "m-2", "timestamp": "2026-04-11T00:00:00Z"},
+            [f"the baseline is 100 days older and the vendor served m-1, then m-2{REMEDY}"],
+        ),
+        ({"served_model": "m-2", "beside": OLD["run_id"]}, ["the vendor served m-1, then m-2"]),
+        ({"replicates": 2}, ["1 replicates a case, then 2"]),
+    ],
+)
+def test_what_may_have_changed_the_model_is_remarked_with_the_remedy(
+    changed: dict[str, Any], remarks: list[str]
+) -> None:
+    candidate = a_record({"a": [1.0]}, **{"run_id": "20260102T000000Z-000000-m", **changed})
+    assert list(common_part(a_record({"a": [1.0]}, **OLD), candidate).remarks) == remarks

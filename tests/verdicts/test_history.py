@@ -91,7 +91,9 @@ def test_changes_are_looked_for_on_the_cases_that_all_versions_have() -> None:
 
 def test_what_changed_at_the_same_time_is_said() -> None:
     model = history(run("1.0.0", 0.8), run("1.1.0", 0.5, served_model="m-2"))
-    assert model.changes[0].remarks == ["the vendor served m-1, then m-2"]
+    assert model.changes[0].remarks == [
+        "the vendor served m-1, then m-2: run `evaluate --with-baseline` to ask both prompts in one run"
+    ]
 
 
 def test_beyond_the_fixtures_the_cases_are_the_sample() -> None:

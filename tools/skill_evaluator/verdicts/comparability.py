@@ -5,6 +5,7 @@ A `Pair` comes in. `common_part` says which cases are comparable and why the res
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Literal
 
@@ -14,6 +15,7 @@ Kind = Literal["accuracy", "reproducibility", "field"]
 CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]
 """Baseline and candidate of each case."""
 Scores = tuple[float, ...]
+STALE_DAYS = 30  # vendors change what stands behind a name; an older baseline is remarked upon
 AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 
@@ -88,12 +90,33 @@ def _barriers(baseline: Record, candidate: Record) -> Iterator[str]:
 def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
     if baseline.model_id != candidate.model_id:
         yield f"the models differ: {baseline.model_id} and {candidate.model_id}"
-    if baseline.served_model != candidate.served_model:
-        yield f"the vendor served {baseline.served_model or 'an unnamed model'}, then {candidate.served_model}"
+    drifts = list(_drifts(baseline, candidate))
+    if drifts:
+        remedy = ": run `evaluate --with-baseline` to ask both prompts in one run"
+        yield " and ".join(drifts) + ("" if candidate.beside == baseline.run_id else remedy)
     if baseline.evaluator_version != candidate.evaluator_version:
         yield f"the evaluator was {baseline.evaluator_version}, then {candidate.evaluator_version} (same scorer)"
     if baseline.replicates != candidate.replicates:
         yield f"{baseline.replicates} replicates a case, then {candidate.replicates}"
+
+
+def _drifts(baseline: Record, candidate: Record) -> Iterator[str]:
+    """Yield what may have changed a model between two runs, whatever the prompt."""
+    before, after = _moment(baseline), _moment(candidate)
+    if before is not None and after is not None and (after - before).days > STALE_DAYS:
+        yield f"the baseline is {(after - before).days} days older"
+    if baseline.served_model != candidate.served_model:
+        served = [record.served_model or "an unnamed model" for record in (baseline, candidate)]
+        yield f"the vendor served {', then '.join(served)}"
+
+
+def _moment(record: Record) -> datetime | None:
+    """Return when a run began, in UTC where its record names no zone; None where it names no moment."""
+    try:
+        moment = datetime.fromisoformat(record.timestamp)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator import repository as module
-from skill_evaluator.repository import commit_of
+from skill_evaluator.repository import author_at, commit_of
 
 from tests.support.git import GitRepository
 
@@ -143,3 +143,21 @@ def test_where_git_is_not_installed_there_is_no_commit(repository: GitRepository
         check=False,
     )
     assert (done.stdout, done.stderr) == ("None\n", "")
+
+
+def test_an_author_is_who_is_configured_and_nobody_is_guessed(
+    repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith(("GIT_AUTHOR_", "GIT_COMMITTER_"))] + ["EMAIL"]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")
+    assert author_at(repository.root) is None
+    repository.git("config", "user.name", "A Name")
+    assert author_at(repository.root) is None
+    repository.git("config", "user.email", "a@example.org")
+    assert author_at(repository.root) == "A Name <a@example.org>"
+    assert author_at(tmp_path) is None
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Another")
+    monkeypatch.setenv("GIT_AUTHOR_EMAIL", "b@example.org")
+    assert author_at(tmp_path) == author_at(repository.root) == "Another <b@example.org>"

@@ -400,7 +400,7 @@ def test_json_validates_against_its_schema(regressed: Library) -> None:
 
 def test_the_committed_schemas_are_those_of_the_code(library: Library) -> None:
     library.call("schemas", "schemas")
-    for name in ("comparison", "waiver", "history", "sizing", "settings"):
+    for name in ("accepted", "comparison", "waiver", "history", "sizing", "settings"):
         written = (library.root / "schemas" / f"{name}.json").read_text()
         assert written == (ROOT / ".evaluator" / "schemas" / f"{name}.json").read_text(), name
 

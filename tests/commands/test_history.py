@@ -94,3 +94,39 @@ def test_nothing_recorded_is_said(library: Library) -> None:
     assert f"evaluate '{SKILL}' first" in found.err
     keep(library, a_run("1.0.0", 1, cases(0.5), complete=False))
     assert "no complete run yet" in history(library).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((), 0),
+        (("--fail-on", "regressed"), 0),
+        (("--fail-on", "improved"), 4),
+        (("--fail-on", "regressed,unchanged", "--model", "m"), 4),
+        (("--fail-on", "unchanged", "--model", "n"), 0),
+    ],
+)
+def test_it_fails_on_what_is_named_of_the_highest_version(
+    recorded: Library, arguments: tuple[str, ...], code: int
+) -> None:
+    assert history(recorded, *arguments).code == code
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "csv", "junit"])
+def test_a_regression_of_the_highest_version_fails_in_every_form(recorded: Library, form: str) -> None:
+    keep(recorded, a_run("2.1.0", 25, cases(0.2)))
+    plain = history(recorded, "--format", form)
+    failing = history(recorded, "--format", form, "--fail-on", "regressed")
+    assert (plain.code, failing.code, failing.out) == (0, 3, plain.out)
+
+
+def test_a_first_version_has_no_verdict(library: Library) -> None:
+    keep(library, a_run("1.0.0", 1, cases(0.5)))
+    assert history(library, "--fail-on", "regressed,inconclusive,improved,unchanged").code == 0
+    assert history(library, "--fail-on", "incomparable").code == 4
+
+
+def test_an_unknown_verdict_is_named(recorded: Library) -> None:
+    found = history(recorded, "--fail-on", "regresed")
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
+    assert "(did you mean 'regressed'?)" in found.err

@@ -220,6 +220,21 @@ def commit_of(path: Path) -> str | None:
         return f"{commit}-dirty" if dirty else commit or None
 
 
+def author_at(path: Path) -> str | None:
+    """Return who git would name as the author of a commit made in a folder, as `Name <email>`; None if nobody is set.
+
+    A name that git would only guess, of the machine's account, is none.
+    """
+    git = _git()
+    try:
+        ident = git.cmd.Git(str(path.resolve())).execute(
+            ["git", "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"]
+        )
+    except git.CommandError:  # git is not installed, or neither name nor e-mail address is configured
+        return None
+    return str(ident).rsplit(" ", 2)[0]
+
+
 def _git() -> Any:
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # else the import fails where git is not installed
     import git

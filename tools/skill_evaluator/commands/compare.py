@@ -8,20 +8,27 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Form, OnlyModels
-from skill_evaluator.errors import EXIT_OK, ConfigError, LeaderboardError
+from skill_evaluator.commands.options import (
+    COMPONENTS,
+    CONFIG,
+    Components,
+    Config,
+    Form,
+    OnlyModels,
+    named_verdicts,
+)
+from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Policy, VerdictName, load_settings
+from skill_evaluator.library.config import Policy, load_settings
 from skill_evaluator.records.archive import Archive, entry_of, load_record, read_entries
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.selection import choose, choose_candidate, runs_of_models
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.reports.sensitivity import print_calibration
-from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.calibration import calibrate
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
@@ -47,7 +54,9 @@ class CompareOptions:
     ] = None
     baseline: Annotated[
         str | None,
-        typer.Option("--baseline", metavar="VERSION|RUN|FILE", help="Default: the newest complete lower version."),
+        typer.Option(
+            "--baseline", metavar="VERSION|RUN|FILE", help="Default: the last accepted version, else the next lower."
+        ),
     ] = None
     candidate: Annotated[
         str | None,
@@ -90,10 +99,7 @@ def compare(options: CompareOptions) -> int:
         rules = replace(rules_for(settings, options.config, record), waivers=[])
         print_calibration(calibrate(record, rules, TIMES, settings.seed, _Progress()), options.format)
         return EXIT_OK
-    fail_on = [name.strip() for part in options.fail_on for name in part.split(",") if name.strip()]
-    for name in fail_on:
-        if name not in get_args(VerdictName):
-            raise ConfigError(f"unknown verdict '{name}' for --fail-on {nearest(name, get_args(VerdictName))}")
+    fail_on = named_verdicts(options.fail_on)
     component = None if options.skill is None else load_component(options.components, options.skill)
     chosen = _choose_records(options, component, settings.policy)
     first = chosen.pairs[0].candidate

@@ -3,22 +3,32 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import semver
 import typer
 
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, OnlyModels, Skill
+from skill_evaluator.commands.options import (
+    COMPONENTS,
+    CONFIG,
+    Components,
+    Config,
+    OnlyModels,
+    Skill,
+    named_verdicts,
+)
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.config import VerdictName, load_settings
 from skill_evaluator.records.archive import load_record, read_entries
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.selection import newest_of_versions, runs_of_models
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
-from skill_evaluator.verdicts.history import history_of
-from skill_evaluator.verdicts.rules import rules_for
+from skill_evaluator.verdicts.history import History, history_of
+from skill_evaluator.verdicts.rules import component_verdict, exit_code, rules_for
 
 EXAMPLES = (
     "skill-evaluator history receipt-extraction",
     "skill-evaluator history receipt-extraction --format junit > history.xml",
+    "skill-evaluator history receipt-extraction --fail-on regressed",
 )
 
 
@@ -28,6 +38,12 @@ class HistoryOptions:
 
     skill: Skill
     models: OnlyModels = ()
+    fail_on: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--fail-on", metavar="VERDICT,...", help="Verdicts on the highest version that fail; default: none."
+        ),
+    ] = ()
     components: Components = COMPONENTS
     config: Config = CONFIG
     format: Annotated[
@@ -39,19 +55,21 @@ class HistoryOptions:
 def history(options: HistoryOptions) -> int:
     """Show every recorded version beside every model, each judged against the one before, and what made it worse.
 
-    Exit code: 0, whatever the verdicts are.
+    Exit code: 0, unless --fail-on names the verdict on the highest version: 3 if it is regressed, else 4.
     """
+    fail_on = named_verdicts(options.fail_on)
     settings = load_settings(options.config)
     component = load_component(options.components, options.skill)
     where = component.leaderboard_path
     entries = runs_of_models(read_entries(where), options.models, where)
     if not entries:
         raise LeaderboardError(f"{where} holds no run yet; evaluate '{component.name}' first")
-    if options.format == "csv":
+    chosen = newest_of_versions(entries)
+    if options.format == "csv":  # of every run, and so also of an unfinished one
         board = load_leaderboard(where, component.name)
         print_csv([row for row in board.runs if not options.models or row.model_id in options.models])
-        return EXIT_OK
-    chosen = newest_of_versions(entries)
+        if not fail_on:
+            return EXIT_OK
     if not chosen:
         raise LeaderboardError(f"{where} holds no complete run yet; --format csv shows the others")
     by_model = {
@@ -62,6 +80,14 @@ def history(options: HistoryOptions) -> int:
     judged = history_of(component.name, by_model, rules_for(settings, options.config, newest))
     if options.format == "junit":
         print_junit(judged)
-    else:
+    elif options.format != "csv":
         print_history(judged, options.format)
-    return EXIT_OK
+    return exit_code(_newest_verdict(judged), fail_on)
+
+
+def _newest_verdict(judged: History) -> VerdictName:
+    """Return the verdict on the highest version that any model has; incomparable where it is a model's first."""
+    newest = [model.points[-1] for model in judged.models]
+    highest = max((point.version for point in newest), key=semver.Version.parse)
+    steps = [point.step for point in newest if point.version == highest]
+    return component_verdict("incomparable" if step is None else step.verdict for step in steps)

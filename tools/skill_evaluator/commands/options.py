@@ -12,6 +12,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from skill_evaluator.display.sheets import Format
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.config import VerdictName
+from skill_evaluator.text import nearest
 
 COMPONENTS = Path("components")
 CONFIG = Path(".evaluator")
@@ -73,6 +76,15 @@ def command_of(story: Callable[[Any], int], name: str, examples: Sequence[str]) 
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     application.command(name, epilog=f"Example{'s' * (len(examples) > 1)}: {' · '.join(examples)}")(run)
     return typer.main.get_command(application)
+
+
+def named_verdicts(fail_on: Sequence[str]) -> list[str]:
+    """Return the verdicts that --fail-on names, apart or with commas between; raise ConfigError for an unknown one."""
+    names = [name.strip() for part in fail_on for name in part.split(",") if name.strip()]
+    for name in names:
+        if name not in get_args(VerdictName):
+            raise ConfigError(f"unknown verdict '{name}' for --fail-on {nearest(name, get_args(VerdictName))}")
+    return names
 
 
 def words_of(options: Any, *names: str) -> list[str]:

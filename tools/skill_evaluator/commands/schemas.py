@@ -20,6 +20,7 @@ from skill_evaluator.library.components import Datasets, FrontMatter
 from skill_evaluator.library.config import Models, Settings
 from skill_evaluator.library.questions import Question
 from skill_evaluator.library.scenarios import ScenarioFrontMatter
+from skill_evaluator.records.acceptance import AcceptedVersions
 from skill_evaluator.records.leaderboard import Leaderboard
 from skill_evaluator.records.record import Record
 from skill_evaluator.runner.journal import Manifest
@@ -39,6 +40,7 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "manifest": Manifest,
     "record": Record,
     "leaderboard": Leaderboard,
+    "accepted": AcceptedVersions,
     "plan": Plan,
     "outcome": Outcome,
     "waiver": Waiver,

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import parse_json, read_bytes
+from skill_evaluator.files import parse_json, read_bytes, read_text
 from skill_evaluator.library.versions import ComponentVersion, Problem, read_version, read_versions, versioning_problems
+from skill_evaluator.records.acceptance import parse_acceptances
 from skill_evaluator.records.leaderboard import order, parse_leaderboard
 from skill_evaluator.records.record import Record, Row, parse_record
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.text import nearest
 
 _BOOK = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P<run>[^/]+))\.json")
 
@@ -83,7 +85,7 @@ def problems_of(components: Path, name: str, folder: str, past: Past | None) -> 
         leaderboard=read_bytes(board, LeaderboardError) if board.exists() else None,
         records={path.stem: read_bytes(path, LeaderboardError) for path in records},
     )
-    problems = list(disagreements(books))
+    problems = [*disagreements(books), *_wrong_acceptances(components / name / "evals" / "accepted.json", books)]
     if past is None:
         return problems
     if name in past.books:
@@ -123,6 +125,35 @@ def disagreements(books: Books) -> Iterator[Problem]:
         if run_id not in in_rows:
             message = f"{books.board_path} has no row of this record; the two are added together"
             yield Problem(file=books.record_path(run_id), line=1, message=message)
+
+
+def _wrong_acceptances(path: Path, books: Books) -> Iterator[Problem]:
+    """Yield what is wrong with the file of accepted versions: broken, or of a version or run that is not recorded."""
+    place = f"{books.folder}/evals/accepted.json"
+    try:
+        acceptances = parse_acceptances(read_text(path, LeaderboardError), Path(place)) if path.exists() else []
+        rows = _read_rows(books) if acceptances else []
+    except LeaderboardError as problem:
+        yield Problem(file=place, line=1, message=str(problem))
+        return
+    runs = {row.run_id: (row.skill_version, row.model_id) for row in rows if row.complete and row.scenario is None}
+    recorded = set(runs.values())
+    versions = {version for version, _ in recorded}
+    for at, acceptance in enumerate(acceptances):
+        version, where = acceptance.version, f"accepted[{at}] in {place}"
+        if version not in versions:
+            message = f"no complete run of version '{version}' at {where} {nearest(version, versions)}"
+            yield Problem(file=place, line=1, message=message)
+            continue
+        for model_id in acceptance.models or ():
+            if (version, model_id) not in recorded:
+                message = f"no complete run of version '{version}' by model '{model_id}' at {where}"
+                yield Problem(file=place, line=1, message=message)
+        for model_id, run_ids in acceptance.run_ids.items():
+            for run_id in run_ids:
+                if runs.get(run_id) != (version, model_id):
+                    message = f"'{run_id}' is no complete run of {version} by '{model_id}' at {where}"
+                    yield Problem(file=place, line=1, message=message)
 
 
 def rewritings(before: Books, after: Books) -> Iterator[Problem]:

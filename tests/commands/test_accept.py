@@ -1,0 +1,246 @@
+"""`accept` through the command line: what it keeps, what it refuses, and what later verdicts make of it."""
+
+import datetime
+import json
+import subprocess
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.support.git import git
+from tests.support.library import ROOT, SKILL, Ended, Library, read, start
+from tests.support.records import Score, a_run, keep
+
+GIT = {
+    "GIT_AUTHOR_NAME": "A Reader",
+    "GIT_AUTHOR_EMAIL": "reader@example.org",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_SYSTEM": "/dev/null",
+}
+NOBODY = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+FILE = f"components/{SKILL}/evals/accepted.json"
+
+
+def level(score: float) -> dict[str, list[Score]]:
+    return {f"case-{at:02d}": [score, score + 0.02, score - 0.02, score + 0.01, score] for at in range(12)}
+
+
+def accept(library: Library, *arguments: str, env: dict[str, str] | None = None) -> Ended:
+    return library.call("accept", SKILL, *arguments, env=GIT if env is None else env)
+
+
+def accepted(library: Library) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = read(library.root / FILE)["accepted"]
+    return entries
+
+
+@pytest.fixture
+def creeping(library: Library) -> Library:
+    """Each version is a little worse than the one before; the model `n` was not asked 1.2.0."""
+    keep(
+        library,
+        a_run("1.0.0", 1, level(0.90)),
+        a_run("1.1.0", 2, level(0.84)),
+        a_run("1.1.0", 3, level(0.86)),
+        a_run("1.2.0", 4, level(0.80)),
+        a_run("1.0.0", 5, level(0.70), model_id="n"),
+        a_run("1.1.0", 6, level(0.70), model_id="n"),
+        a_run("1.9.0", 7, level(0.80), complete=False),
+    )
+    return library
+
+
+def test_it_keeps_who_when_and_why_with_the_runs(creeping: Library) -> None:
+    found = accept(creeping, "1.1.0", "--why", "dates  are read\nelsewhere")
+    assert (found.code, found.err) == (0, "")
+    assert accepted(creeping) == [
+        {
+            "version": "1.1.0",
+            "by": "A Reader <reader@example.org>",
+            "why": "dates are read elsewhere",
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "run_ids": {
+                "m": ["20260102T080000Z-abc002-m", "20260103T080000Z-abc003-m"],
+                "n": ["20260106T080000Z-abc006-n"],
+            },
+            "models": None,
+        }
+    ]
+    written = json.loads((ROOT / ".evaluator" / "schemas" / "accepted.json").read_bytes())
+    jsonschema.Draft202012Validator(written).validate(read(creeping.root / FILE))
+
+
+def test_it_says_what_is_accepted(creeping: Library) -> None:
+    keep(creeping, a_run("1.3.0", 8, level(0.5), accuracy={"field_level_f1": figures(0.5)}))
+    keep(creeping, a_run("1.3.0", 9, level(0.6), accuracy={"field_level_f1": figures(0.6)}))
+    found = accept(creeping, "--why", "cheaper", "--by", "Them")
+    assert [" ".join(line.split()) for line in found.out.splitlines()] == [
+        f"{SKILL} 1.3.0 is accepted",
+        "by Them: cheaper",
+        "",
+        "model runs field_level_f1",
+        "m 2 0.550",
+        f"commit {FILE}: later versions are held against 1.3.0 from then on",
+    ]
+    found = accept(creeping, "1.3.0", "--why", "cheaper", "--format", "json")
+    assert {key: found.json[key] for key in ("skill", "new", "metric", "strict_means")} == {
+        "skill": SKILL,
+        "new": False,
+        "metric": "field_level_f1",
+        "strict_means": {"m": 0.55},
+    }
+    assert found.json["acceptance"] == accepted(creeping)[0]
+    assert "| `m` | 2 | 0.550 |" in accept(creeping, "--why", "another", "--format", "markdown").out
+
+
+def figures(mean: float) -> dict[str, Any]:
+    return {"mean": mean, "strict_mean": mean, "stdev": 0.0, "n": 60, "n_cases": 12, "ci95": None}
+
+
+def test_the_same_once_more_adds_nothing(creeping: Library) -> None:
+    accept(creeping, "--why", "good")
+    before = (creeping.root / FILE).read_bytes()
+    found = accept(creeping, "1.2.0", "--why", "good", "--by", "Them")
+    assert "was accepted before, for the same reason" in found.out
+    assert (creeping.root / FILE).read_bytes() == before
+    accept(creeping, "1.2.0", "--why", "another reason")
+    accept(creeping, "1.2.0", "--why", "good", "--model", "m")
+    assert [(entry["why"], entry["models"]) for entry in accepted(creeping)] == [
+        ("good", None),
+        ("another reason", None),
+        ("good", ["m"]),
+    ]
+
+
+def test_the_default_is_the_highest_complete_version_of_the_models_named(creeping: Library) -> None:
+    accept(creeping, "--why", "good", "--model", "n")
+    assert [(entry["version"], entry["models"], [*entry["run_ids"]]) for entry in accepted(creeping)] == [
+        ("1.1.0", ["n"], ["n"])
+    ]
+
+
+def test_accepting_a_lower_version_says_that_the_higher_one_stays(creeping: Library) -> None:
+    accept(creeping, "1.2.0", "--why", "good")
+    found = accept(creeping, "1.0.0", "--why", "for fixes of it")
+    assert f"versions above 1.2.0 are still held against that one, unless its entry in {FILE} is removed" in found.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("1.9.0", "--why", "x"), "no complete record of '1.9.0' to accept; there are: 1.2.0, 1.1.0, 1.0.0"),
+        (("1.2.0", "--why", "x", "--model", "n"), "no complete record of n of '1.2.0' to accept; there are: 1.1.0"),
+        (("1.2.0", "--why", "x", "-m", "n", "-m", "m"), "no complete record of n of '1.2.0' to accept"),
+        (("--why", "x", "--model", "o"), "no run of model 'o'"),
+        (("1.2.0",), "say why it is accepted"),
+        (("1.2.0", "--why", " "), "say why it is accepted"),
+    ],
+)
+def test_what_cannot_be_accepted_is_said_in_a_line(creeping: Library, arguments: tuple[str, ...], says: str) -> None:
+    found = accept(creeping, *arguments)
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
+    assert says in found.err
+    assert not (creeping.root / FILE).exists()
+
+
+def test_nothing_recorded_is_nothing_to_accept(library: Library) -> None:
+    found = accept(library, "--why", "x")
+    assert (found.code, found.err.count("\n")) == (2, 1)
+    assert f"no run of '{SKILL}' is complete" in found.err
+
+
+def test_somebody_must_accept_it(creeping: Library) -> None:
+    found = accept(creeping, "--why", "x", env=NOBODY)
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
+    assert "say who accepts it: --by NAME" in found.err
+    git(creeping.root, "init", "-q")
+    git(creeping.root, "config", "user.name", "Of This Repository")
+    git(creeping.root, "config", "user.email", "here@example.org")
+    assert accept(creeping, "--why", "x", env=NOBODY).code == 0
+    assert accepted(creeping)[0]["by"] == "Of This Repository <here@example.org>"
+
+
+def test_the_list(creeping: Library) -> None:
+    assert f"no version of {SKILL} was accepted" in accept(creeping, "--list").out
+    accept(creeping, "1.0.0", "--why", "the first")
+    accept(creeping, "1.1.0", "--why", "<b>cheap</b>", "--model", "m", "--by", "Them")
+    lines = [" ".join(line.split()[2:]) for line in accept(creeping, "--list").out.splitlines()]
+    assert lines[1:] == ["A Reader <reader@example.org> all the first", "Them m <b>cheap</b>"]
+    assert accept(creeping, "--list", "--format", "json").json == {"skill": SKILL, "accepted": accepted(creeping)}
+    assert "| `Them` | `m` | `<b>cheap</b>` |" in accept(creeping, "--list", "--format", "markdown").out
+    assert len(accepted(creeping)) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{", "not JSON"),
+        ({"accepted": []}, "a required key is missing at skill"),
+        ({"skill": SKILL, "accepted": [{"version": "1.0.0"}]}, "at accepted[0].by"),
+        ({"skill": SKILL, "schema_version": 9, "accepted": []}, "upgrade skill-evaluator"),
+    ],
+)
+def test_a_broken_file_is_an_error_of_one_line_and_stays(creeping: Library, content: Any, says: str) -> None:
+    creeping.write(FILE, content)
+    before = (creeping.root / FILE).read_bytes()
+    for command in ("accept", "compare"):
+        found = creeping.call(command, SKILL, *(("--why", "x", "--by", "me") if command == "accept" else ()))
+        assert (found.code, found.out, found.err.count("\n")) == (2, "", 1), found
+        assert says in found.err
+        assert FILE in found.err
+    assert (creeping.root / FILE).read_bytes() == before
+    lint = creeping.call("lint", "--format", "json").json["components"][0]["problems"]
+    assert any(FILE in problem and says in problem for problem in lint)
+
+
+def test_lint_names_what_is_accepted_and_not_recorded(creeping: Library) -> None:
+    accept(creeping, "1.1.0", "--why", "good")
+    (good,) = accepted(creeping)
+    entries = [
+        good,
+        {**good, "version": "1.1.1"},
+        {**good, "version": "1.2.0", "models": ["n"], "run_ids": {"m": ["20260104T080000Z-abc004-m", "gone"]}},
+    ]
+    creeping.write(FILE, {"skill": SKILL, "accepted": entries})
+    found = creeping.call("lint", "--format", "json")
+    assert found.code == 2
+    assert [problem for problem in found.json["components"][0]["problems"] if "accepted" in problem] == [
+        f"no complete run of version '1.1.1' at accepted[1] in {FILE} (did you mean '1.1.0'?)",
+        f"no complete run of version '1.2.0' by model 'n' at accepted[2] in {FILE}",
+        f"'gone' is no complete run of 1.2.0 by 'm' at accepted[2] in {FILE}",
+    ]
+
+
+def test_later_versions_are_compared_with_the_accepted_one(creeping: Library) -> None:
+    def baseline() -> str:
+        found = creeping.call("compare", SKILL, "--model", "m", "--format", "json").json
+        return str(found["models"][0]["baseline"]["skill_version"])
+
+    assert baseline() == "1.1.0"
+    accept(creeping, "1.0.0", "--why", "good")
+    assert baseline() == "1.0.0"
+    creeping.settings(policy={"anchor": "previous"})
+    assert baseline() == "1.1.0"
+
+
+def test_an_evaluation_is_judged_against_the_accepted_version(library: Library) -> None:
+    prompt = library.component / "prompt.md"
+    text = prompt.read_text()
+    for version in ("1.0.0", "1.1.0", "1.2.0"):
+        prompt.write_text(text.replace("version: 1.0.0", f"version: {version}"))
+        if version == "1.2.0":
+            assert accept(library, "1.0.0", "--why", "good").code == 0
+        found = library.evaluate_here("--format", "json")
+    assert found.json["comparison"]["models"][0]["baseline"]["skill_version"] == "1.0.0"
+
+
+def test_many_at_once_lose_nothing(creeping: Library) -> None:
+    env = {"PYTHONPATH": str(ROOT / "tools"), **GIT}
+    reasons = [f"reason {number}" for number in range(4)]
+    command = ("-m", "skill_evaluator", "accept", SKILL, "1.0.0", "--why")
+    running: list[subprocess.Popen[str]] = [start(creeping.root, *command, why, env=env) for why in reasons]
+    assert [process.wait(60) for process in running] == [0] * 4
+    for process in running:
+        process.communicate()
+    assert sorted(entry["why"] for entry in accepted(creeping)) == reasons

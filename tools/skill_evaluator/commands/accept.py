@@ -1,0 +1,108 @@
+"""`skill-evaluator accept`: make a recorded version the one that later versions are held against. Makes no call."""
+
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import semver
+import typer
+
+from skill_evaluator.commands.options import COMPONENTS, Components, Form, OnlyModels, Skill
+from skill_evaluator.errors import EXIT_OK, LeaderboardError
+from skill_evaluator.library.components import load_component
+from skill_evaluator.records.acceptance import Acceptance, accept_version, versions_accepted
+from skill_evaluator.records.archive import Archive, RecordedRun
+from skill_evaluator.records.record import Record
+from skill_evaluator.records.selection import runs_of_models, runs_of_versions
+from skill_evaluator.reports.acceptance import print_acceptances, print_accepted
+from skill_evaluator.repository import author_at
+from skill_evaluator.text import listed
+
+EXAMPLES = (
+    'skill-evaluator accept receipt-extraction --why "dates now come from the parser"',
+    'skill-evaluator accept receipt-extraction 1.4.0 --model gpt-5 --why "cheaper, and good enough"',
+    "skill-evaluator accept receipt-extraction --list",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptOptions:
+    """The options of `accept`."""
+
+    skill: Skill
+    version: Annotated[
+        str | None, typer.Argument(help="Default: the highest version with a complete record.", show_default=False)
+    ] = None
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Why it is accepted; needed.")] = ""
+    by: Annotated[
+        str, typer.Option("--by", metavar="NAME", help="Who accepts it; default: user.name and user.email of git.")
+    ] = ""
+    models: OnlyModels = ()
+    show: Annotated[bool, typer.Option("--list", help="Accept nothing: show what was accepted.")] = False
+    components: Components = COMPONENTS
+    format: Form = "text"
+
+
+def accept(options: AcceptOptions) -> int:
+    """Make a recorded version the anchor: the baseline of later versions, and what their losses are summed up since.
+
+    Who accepted it and why is kept in `evals/accepted.json`, which is to be committed. A version that is worse may be
+    accepted. Exit code: 0, or 2 where nothing can be accepted.
+    """
+    component = load_component(options.components, options.skill)
+    archive = Archive(component)
+    path = component.accepted_path
+    if options.show:
+        print_acceptances(component.name, archive.accepted, options.format)
+        return EXIT_OK
+    why, by = " ".join(options.why.split()), " ".join(options.by.split())
+    if not why:
+        raise LeaderboardError(f"say why it is accepted: skill-evaluator accept {component.name} … --why TEXT")
+    entries = runs_of_models(archive.entries, options.models, component.leaderboard_path)
+    version, runs = _find_version(entries, options, component.name)
+    by = by or author_at(component.folder) or ""
+    if not by:
+        raise LeaderboardError("git knows no user.name and user.email here; say who accepts it: --by NAME")
+    acceptance = Acceptance(
+        version=version,
+        by=by,
+        why=why,
+        date=datetime.datetime.now(datetime.UTC).date(),
+        run_ids={model_id: [run.run_id for run in of_model] for model_id, of_model in runs.items()},
+        models=sorted(set(options.models)) or None,
+    )
+    records = [archive.record(run) for of_model in runs.values() for run in of_model]
+    there = accept_version(path, component.results_dir / ".accepted.lock", component.name, acceptance)
+    remarks = [f"commit {path}: later versions are held against {version} from then on"] if there is None else []
+    above = _highest_accepted(archive, records)
+    if above is not None and semver.Version.parse(above) > semver.Version.parse(version):
+        remarks.append(f"versions above {above} are still held against that one, unless its entry in {path} is removed")
+    print_accepted(there or acceptance, records, options.format, new=there is None, remarks=remarks)
+    return EXIT_OK
+
+
+def _highest_accepted(archive: Archive, records: Iterable[Record]) -> str | None:
+    """Return the highest version that was accepted for any of the records' models."""
+    models = {record.model_id for record in records}
+    versions = {version for model_id in models for version in versions_accepted(archive.accepted, model_id)}
+    return max(versions, key=semver.Version.parse, default=None)
+
+
+def _find_version(
+    entries: Sequence[RecordedRun], options: AcceptOptions, skill: str
+) -> tuple[str, dict[str, list[RecordedRun]]]:
+    """Return the version to accept, and its complete runs by model; raise LeaderboardError where a model has none."""
+    runs = runs_of_versions(entries)
+    complete = [run for versions in runs.values() for of_version in versions.values() for run in of_version]
+    complete.sort(key=lambda run: run.standing)
+    if not complete:
+        raise LeaderboardError(f"no run of '{skill}' is complete: there is nothing to accept; evaluate it first")
+    version = options.version or complete[-1].version
+    accepted = {model_id: versions[version] for model_id, versions in sorted(runs.items()) if version in versions}
+    lacking = [model_id for model_id in options.models if model_id not in accepted]
+    if not accepted or lacking:
+        of_model = f" of {', '.join(lacking)}" if lacking else ""
+        there = listed(list(dict.fromkeys(run.version for run in reversed(complete))), most=10)
+        raise LeaderboardError(f"there is no complete record{of_model} of '{version}' to accept; there are: {there}")
+    return version, accepted

@@ -1,0 +1,84 @@
+"""Accepted versions → text, Markdown or JSON: the one that was just accepted, or all that were."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from skill_evaluator.display import number
+from skill_evaluator.display.safe_text import code_span, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.records.acceptance import Acceptance
+from skill_evaluator.records.record import Record
+from skill_evaluator.stats import mean_or_none, rounded
+
+_COLUMNS = ("version", "accepted on", "by", "models", "why")
+
+
+def print_accepted(
+    acceptance: Acceptance, records: Sequence[Record], form: Format, *, new: bool, remarks: Sequence[str]
+) -> None:
+    """Print what is accepted: version, models and their strict means, over all the records that it rests on.
+
+    `new` is false where it was accepted before; `remarks` say what follows.
+    """
+    metric, skill = records[0].primary_metric, records[0].skill
+    by_model: dict[str, list[Record]] = {}
+    for record in records:
+        by_model.setdefault(record.model_id, []).append(record)
+    means = {model_id: _strict_mean(of_model, metric) for model_id, of_model in by_model.items()}
+    sheet = Sheet(
+        columns=("model", "runs", metric),
+        rows=[
+            [Cell(model_id, code=True), Cell(str(len(of_model))), Cell(number(means[model_id]))]
+            for model_id, of_model in by_model.items()
+        ],
+        numbers=frozenset({"runs", metric}),
+    )
+    title = f"{skill} {acceptance.version} {'is accepted' if new else 'was accepted before, for the same reason'}"
+    who = f"by {acceptance.by}: {acceptance.why}"
+    lines = "".join(f"- {code_span(remark)}\n" for remark in remarks)
+    print_result(
+        form,
+        json=lambda: {
+            "skill": skill,
+            "new": new,
+            "acceptance": acceptance.model_dump(mode="json"),
+            "metric": metric,
+            "strict_means": means,
+        },
+        markdown=lambda: f"## {title}\n\n{code_span(who)}\n\n{markdown_table(sheet)}\n{lines}",
+        text=lambda: (
+            Text(visible(title), style="bold"),
+            Text(visible(who)),
+            Text(),
+            sheet,
+            *(Text(visible(remark)) for remark in remarks),
+        ),
+    )
+
+
+def print_acceptances(skill: str, acceptances: Sequence[Acceptance], form: Format) -> None:
+    """Print all that was accepted of a component, newest last."""
+    rows = [
+        [
+            Cell(acceptance.version),
+            Cell(acceptance.date.isoformat()),
+            Cell(acceptance.by, code=True),
+            Cell(", ".join(acceptance.models) if acceptance.models else "all", code=bool(acceptance.models)),
+            Cell(acceptance.why, code=True),
+        ]
+        for acceptance in acceptances
+    ]
+    sheet = Sheet(columns=_COLUMNS, rows=rows, whole=frozenset({"version", "accepted on"}))
+    nothing = f"no version of {skill} was accepted; `skill-evaluator accept {skill} --why TEXT` accepts the highest"
+    print_result(
+        form,
+        json=lambda: {"skill": skill, "accepted": [acceptance.model_dump(mode="json") for acceptance in acceptances]},
+        markdown=lambda: markdown_table(sheet) if rows else f"{nothing}\n",
+        text=lambda: (sheet if rows else Text(nothing),),
+    )
+
+
+def _strict_mean(records: Sequence[Record], metric: str) -> float | None:
+    means = [record.accuracy[metric].strict_mean for record in records if metric in record.accuracy]
+    return rounded(mean_or_none([mean for mean in means if mean is not None]))

@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "compare": "Say whether a version is worse than the recorded one, where, and how sure that is; makes no call.",
     "history": "Show every recorded version beside every model, each judged against the one before, and what made it "
     "worse.",
-    "accept": "Make a recorded version the anchor: the baseline of later ones, with who and why; makes no call.",
+    "accept": "Make a recorded version the anchor: the baseline of later ones, with who and why. Makes no call.",
     "plan": "Say what is to be evaluated, why, in how many calls and at what cost; write it to plan.json. Makes no "
     "call.",
     "collect": "Put the answers of a plan's jobs together: one record per component and model, and what became of "

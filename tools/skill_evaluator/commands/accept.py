@@ -45,10 +45,10 @@ class AcceptOptions:
 
 
 def accept(options: AcceptOptions) -> int:
-    """Make a recorded version the anchor: the baseline of later versions, and what their losses are summed up since.
+    """Make a recorded version the anchor: the baseline of later ones, with who and why. Makes no call.
 
-    Who accepted it and why is kept in `evals/accepted.json`, which is to be committed. A version that is worse may be
-    accepted. Exit code: 0, or 2 where nothing can be accepted.
+    It is kept in `evals/accepted.json`, which is to be committed. Losses of later versions are summed up since then. A
+    version that is worse may be accepted. Exit code: 0, or 2 where there is nothing to accept.
     """
     component = load_component(options.components, options.skill)
     archive = Archive(component)

@@ -216,6 +216,21 @@ def test_what_no_ground_truth_has_is_hinted_once(library: Library) -> None:
     ]
 
 
+def test_a_waiver_without_a_floor_is_hinted(library: Library) -> None:
+    describe(library, {})
+    waiver = {"component": SKILL, "metric": "exact_match", "reason": "known", "expires": "9999-12-31"}
+    library.write(".evaluator/waivers/a.yaml", waiver)
+    library.write(".evaluator/waivers/b.yaml", {**waiver, "component": "other"})
+    library.write(".evaluator/waivers/c.yaml", {**waiver, "expires": "2020-01-31"})
+    *others, hint = linted(library)["hints"]
+    assert hint == (
+        "the waiver of 'exact_match' until 9999-12-31 accepts any later drop, too: "
+        "add its floor, `down_to`, the lowest score that is accepted"
+    )
+    library.write(".evaluator/waivers/a.yaml", {**waiver, "down_to": 0.8})
+    assert linted(library)["hints"] == others
+
+
 def test_the_shipped_components_are_in_order_and_draw_no_hint(library: Library) -> None:
     arguments = [f"--{folder}={ROOT / folder}" for folder in ("components", "fixtures")]
     ended = library.call("lint", "--format", "json", *arguments)

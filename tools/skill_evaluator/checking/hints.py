@@ -7,7 +7,7 @@ import datetime
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.text import letters_of
+from skill_evaluator.verdicts.rules import Waiver
 
 _FEW = 3  # fewer ground truths, arrays or values show no pattern
 _LONGEST_KEY = 60
@@ -48,6 +49,16 @@ def hints(component: Component, truths: Sequence[Any]) -> list[str]:
         *_hint_at_types(component.plan, seen),
         *_hint_at_empty_fields(component.plan, seen),
     ]
+
+
+def waiver_hints(waivers: Iterable[Waiver], skill: str) -> Iterator[str]:
+    """Hint at waivers of a component that accept a drop of any size."""
+    for waiver in waivers:
+        if waiver.component == skill and waiver.down_to is None:
+            yield (
+                f"the waiver of '{waiver.metric or waiver.field}' until {waiver.expires} accepts any later drop, too: "
+                "add its floor, `down_to`, the lowest score that is accepted"
+            )
 
 
 def _hint_at_keys(plan: FieldPlan, seen: _Seen) -> Iterator[str]:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from skill_evaluator.checking.hints import KeyBalance, hints, key_balance
+from skill_evaluator.checking.hints import KeyBalance, hints, key_balance, waiver_hints
 from skill_evaluator.comparing.field_plan import FieldRule
 from skill_evaluator.comparing.schema_paths import Place, schema_places
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import Case, find_cases, load_cases, read_question_cases
 from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.verdicts.rules import Waiver
 
 Declaration = Mapping[str, Any]
 
@@ -93,8 +94,10 @@ class Linted:
     balance: KeyBalance | None = None
 
 
-def lint_component(components: Path, name: str, fixtures: Path | None, problems: Sequence[str]) -> Linted:
-    """Read a component with all its cases and check it; `problems` with it are known already."""
+def lint_component(
+    components: Path, name: str, fixtures: Path | None, problems: Sequence[str], waivers: Sequence[Waiver] = ()
+) -> Linted:
+    """Read a component with all its cases and check it, and its waivers; `problems` with it are known already."""
     try:
         component = load_component(components, name)
         path = component.folder / "evals" / "datasets.json"  # checked with the component
@@ -112,6 +115,7 @@ def lint_component(components: Path, name: str, fixtures: Path | None, problems:
         hints=[
             *hints(component, [case.truth for case in cases if case.labelled]),
             *(balance.warnings if balance else ()),
+            *waiver_hints(waivers, name),
         ],
         balance=balance,
         problems=[*case_problems, *problems],

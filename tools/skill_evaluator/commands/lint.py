@@ -3,6 +3,7 @@
 A component that is wrong does not hide the others: every problem is printed, and the exit code comes at the end.
 """
 
+import datetime
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +13,14 @@ import typer
 
 from skill_evaluator.checking.lint import lint_component
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.options import COMPONENTS, Components, Fixtures, Form, Names, OnPlatform
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, Names, OnPlatform
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, SkillEvaluatorError
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.integrity import Past, past_at, problems_of
 from skill_evaluator.reports.lint import print_linted
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import counted
+from skill_evaluator.verdicts.rules import load_waivers
 
 EXAMPLES = ("skill-evaluator lint receipt-extraction", "skill-evaluator lint --base origin/main")
 
@@ -38,6 +40,7 @@ class LintOptions:
     ] = None
     components: Components = COMPONENTS
     fixtures: Fixtures = None
+    config: Config = CONFIG
     platform: OnPlatform = None
     format: Form = "text"
 
@@ -62,8 +65,12 @@ def lint(options: LintOptions) -> int:
             problems[name] = problems_of(options.components, name, folder, past)
         except SkillEvaluatorError as problem:
             problems[name] = [Problem(file=within(folder, f"{name}/prompt.md"), line=1, message=str(problem))]
+    today = datetime.datetime.now(datetime.UTC).date()
+    waivers = [waiver for waiver in load_waivers(options.config) if today <= waiver.expires]
     linted = [
-        lint_component(options.components, name, options.fixtures, [_line(problem) for problem in problems[name]])
+        lint_component(
+            options.components, name, options.fixtures, [_line(problem) for problem in problems[name]], waivers
+        )
         for name in names
     ]
     print_linted(linted, options.format)

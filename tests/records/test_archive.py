@@ -1,0 +1,81 @@
+"""What is recorded in the work tree and at other commits, read once."""
+
+import datetime
+from pathlib import Path
+
+import pytest
+from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.records.acceptance import Acceptance, accept_version
+from skill_evaluator.records.archive import Archive, entry_of
+from skill_evaluator.repository import Repository
+
+from tests.support.git import GitRepository
+from tests.support.library import SKILL, Library
+from tests.support.records import a_run, keep
+
+CASES = {"a": [0.5, 1.0]}
+HERE, THERE = a_run("1.1.0", 2, CASES), a_run("1.0.0", 1, CASES)
+
+
+def accept(component: Component, version: str) -> Acceptance:
+    acceptance = Acceptance(version=version, by="me", why="good", date=datetime.date(2026, 1, 1), run_ids={})
+    accept_version(component.accepted_path, component.results_dir / "lock", component.name, acceptance)
+    return acceptance
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(tmp_path)
+
+
+@pytest.fixture
+def component(library: Library) -> Component:
+    return load_component(library.root / "components", SKILL)
+
+
+@pytest.fixture
+def branch(library: Library, component: Component) -> str:
+    """Records and an acceptance that are on a branch alone."""
+    repository = GitRepository(library.root)
+    repository.commit()
+    repository.git("switch", "-q", "-c", "records")
+    keep(library, THERE)
+    accept(component, "1.0.0")
+    repository.commit()
+    repository.git("switch", "-q", "main")
+    assert not component.accepted_path.exists()
+    return "records"
+
+
+def test_runs_and_acceptances_of_a_branch_are_read_beside_those_here(
+    library: Library, component: Component, branch: str
+) -> None:
+    keep(library, HERE)
+    here = accept(component, "1.1.0")
+    archive = Archive(component, Repository(library.root), (branch, "gone", branch))
+    assert [entry.version for entry in archive.entries] == ["1.1.0", "1.0.0"]
+    assert [acceptance.version for acceptance in archive.accepted] == ["1.1.0", "1.0.0"]
+    assert archive.accepted[0] == here
+    assert [archive.record(entry) for entry in archive.entries] == [HERE, THERE]
+
+
+def test_without_a_branch_only_what_is_here_counts(library: Library, component: Component, branch: str) -> None:
+    keep(library, HERE)
+    archive = Archive(component)
+    assert [entry.version for entry in archive.entries] == ["1.1.0"]
+    assert archive.accepted == []
+    with pytest.raises(LeaderboardError, match="does not exist"):
+        archive.record(entry_of(THERE))
+
+
+def test_a_record_is_read_once_and_a_run_just_made_needs_no_file(library: Library, component: Component) -> None:
+    keep(library, HERE)
+    archive = Archive(component)
+    first = archive.record(archive.entries[0])
+    (component.records_dir / f"{HERE.run_id}.json").unlink()
+    assert archive.record(archive.entries[0]) is first
+    archive.add([THERE])
+    archive.add([THERE])
+    assert [entry.run_id for entry in archive.entries] == [THERE.run_id, HERE.run_id]
+    assert archive.record(entry_of(THERE)) is THERE

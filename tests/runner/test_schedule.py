@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import RunError
-from skill_evaluator.runner.schedule import Shard, schedule_calls
+from skill_evaluator.runner.schedule import Shard, interleaved, schedule_calls
 
 case_ids = st.lists(st.text("abcdef-", min_size=1, max_size=6), min_size=1, max_size=12, unique=True)
 
@@ -63,3 +63,46 @@ def test_anything_else_is_refused(text: str) -> None:
 def test_a_shard_without_a_case_is_refused() -> None:
     with pytest.raises(RunError, match="shard 4/4 has no case: there are only 3"):
         Shard(4, 4).of(["a", "b", "c"])
+
+
+@given(case_ids, st.integers(1, 5), st.integers(1, 4), st.data())
+def test_runs_beside_each_other_take_turns_call_by_call(
+    cases: list[str], replicates: int, arms: int, data: st.DataObject
+) -> None:
+    schedule = schedule_calls(cases, replicates)
+    turns = interleaved([schedule] * arms)
+    for arm in range(arms):
+        assert sorted((call.case_id, call.replicate) for call in turns if call.arm == arm) == sorted(
+            (call.case_id, call.replicate) for call in schedule
+        )
+    made = turns[: data.draw(st.integers(0, len(turns)))]
+    for case_id in cases:
+        counts = [sum((call.case_id, call.arm) == (case_id, arm) for call in made) for arm in range(arms)]
+        assert max(counts) - min(counts) <= 1
+
+
+@given(case_ids, st.integers(2, 6))
+def test_neither_of_two_runs_is_always_the_first(cases: list[str], replicates: int) -> None:
+    schedule = schedule_calls(cases, replicates)
+    firsts = [call.arm for call in interleaved([schedule, schedule])[::2]]
+    assert abs(firsts.count(0) - firsts.count(1)) <= 1
+    for place in range(len(cases)):
+        of_case = firsts[place :: len(cases)]
+        assert abs(of_case.count(0) - of_case.count(1)) <= 1
+
+
+@given(case_ids, st.integers(1, 5))
+def test_a_run_by_itself_keeps_its_order(cases: list[str], replicates: int) -> None:
+    schedule = schedule_calls(cases, replicates)
+    assert interleaved([schedule]) == schedule
+
+
+def test_parts_of_one_run_take_turns_though_their_cases_differ() -> None:
+    turns = interleaved([schedule_calls(["a", "c"], 2), schedule_calls(["b"], 1)])
+    assert [(call.case_id, call.replicate, call.arm) for call in turns] == [
+        ("a", 0, 0),
+        ("c", 0, 0),
+        ("b", 0, 1),
+        ("a", 1, 0),
+        ("c", 1, 0),
+    ]

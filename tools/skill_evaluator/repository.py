@@ -88,6 +88,15 @@ class Repository:
         entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
         return {path: mode.split()[2] for mode, _, path in entries if mode.split()[1] == "blob"}
 
+    def commits_of(self, path: str) -> list[str]:
+        """List the commits of HEAD's history that touched a path, newest first."""
+        return self._text("log", "--format=%H", "HEAD", "--", f":(top,literal){path}").split()
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether older commits were left out of this clone."""
+        return self._text("rev-parse", "--is-shallow-repository").strip() == "true"
+
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
         """Read what each blob holds."""
         wanted = list(dict.fromkeys(blobs))

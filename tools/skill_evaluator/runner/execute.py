@@ -1,5 +1,6 @@
 """Run all models of an invocation side by side: every outcome goes to its journal first, then to whoever scores it.
 
+Several runs of one model take turns, call by call, in one queue under that model's limits.
 The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are paid for; the second abandons them.
 """
 
@@ -9,7 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from filelock import FileLock
@@ -25,7 +26,7 @@ from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import price_of, usage_cost
 from skill_evaluator.runner.prompting import most_input_tokens
 from skill_evaluator.runner.runs import Run
-from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
+from skill_evaluator.runner.schedule import Call, Replicate, interleaved, schedule_calls
 
 _ABANDONED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
@@ -83,13 +84,17 @@ async def _execute(
     meanwhile: Callable[[], None],
 ) -> Mapping[str, Failure | None]:
     budget, stop = Budget(spending.max_cost_usd, spending.max_calls), Stop()
-    parts = [_RunningAssignment(assignment, settings, budget, stop, redact) for assignment in assignments]
+    parts = [_RunningAssignment(assignment, budget) for assignment in assignments]
+    by_model: dict[str, list[_RunningAssignment]] = {}
+    for part in parts:
+        by_model.setdefault(part.assignment.run.model.id, []).append(part)
+    models = [_RunningModel(of_model, settings, budget, stop, redact) for of_model in by_model.values()]
     for part in parts:
         part.begin()
     gc.freeze()  # the SDKs' hundred thousands of objects live as long as the process: never walk them again
     gc.enable()
-    work = asyncio.create_task(_run_all(parts))
-    watching = asyncio.create_task(watch([part.progress for part in parts], stop))
+    work = asyncio.create_task(_run_all(models))
+    watching = asyncio.create_task(watch([model.progress for model in models], stop))
     beside = asyncio.create_task(asyncio.to_thread(meanwhile))
 
     def on_signal() -> None:
@@ -111,52 +116,39 @@ async def _execute(
         for part in parts:
             part.finish()
     await beside
-    return {part.assignment.run.manifest.run_id: part.halted for part in parts}
+    return {run_id: failure for model in models for run_id, failure in model.halted.items()}
 
 
-async def _run_all(parts: "Sequence[_RunningAssignment]") -> None:
+async def _run_all(models: "Sequence[_RunningModel]") -> None:
     try:
         async with asyncio.TaskGroup() as group:
-            for part in parts:
-                group.create_task(part.run())
+            for model in models:
+                group.create_task(model.run())
     except* Exception as problems:
         raise problems.exceptions[0] from None
 
 
 class _RunningAssignment:
-    """One assignment under way: its journal, its engine, and what earlier attempts at the run left."""
+    """One assignment under way: its journal, the calls that are left, and what earlier attempts at the run left."""
 
-    def __init__(
-        self, assignment: Assignment, settings: Settings, budget: Budget, stop: Stop, redact: Redactor
-    ) -> None:
+    def __init__(self, assignment: Assignment, budget: Budget) -> None:
         run = assignment.run
         self.assignment = assignment
         self._held: FileLock | None = None
         if run.folder.exists():
             self._hold()
-        schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
-        scheduled = set(schedule)
+        self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
+        scheduled = set(self.schedule)
         earlier = {call: replicate for call, replicate in outcomes(run.folder).items() if call in scheduled}
         self._errors = {call: replicate for call, replicate in earlier.items() if not replicate.answered}
         for replicate in earlier.values():
             if replicate.completion is not None:
                 budget.count_earlier(usage_cost(assignment.price, replicate.completion.usage) or 0.0)
                 assignment.on_outcome(replicate)
-        self._todo = [call for call in schedule if call not in earlier or call in self._errors]
-        self.progress = Progress(
-            model_id=run.model.id, planned=len(schedule), answered_before=len(schedule) - len(self._todo)
-        )
-        self._unmade = len(self._todo)
-        self._begun = max((call.replicate for call in earlier), default=-1)
+        self.todo = {call for call in self.schedule if call not in earlier or call in self._errors}
+        self.unmade = len(self.todo)
+        self.begun = max((call.replicate for call in earlier), default=-1)
         self._journal: Journal | None = None
-        self._engine = self._open_engine(settings, budget, stop, redact) if self._todo else None
-
-    @property
-    def halted(self) -> Failure | None:
-        """Why calls were left unmade."""
-        if self._engine is not None and self._engine.halted is not None:
-            return self._engine.halted
-        return _ABANDONED if self._unmade else None
 
     def begin(self) -> None:
         """Put the run on disk; only once every provider of the invocation could be opened."""
@@ -166,10 +158,14 @@ class _RunningAssignment:
             self._hold()
         self._journal = Journal(self.assignment.run.folder)
 
-    async def run(self) -> None:
-        """Make the calls that are left, if any."""
-        if self._engine is not None:
-            await self._engine.run()
+    def keep(self, replicate: Replicate) -> None:
+        """Put an outcome into the journal, then hand it on."""
+        if self._journal is None:
+            raise RuntimeError("an outcome before the run was begun")
+        self._journal.append(replicate)
+        self._errors.pop(replicate.call, None)
+        self.unmade -= 1
+        self.assignment.on_outcome(replicate)
 
     def finish(self) -> None:
         """Close the journal; errors of earlier attempts stand for calls that were not made again."""
@@ -187,44 +183,74 @@ class _RunningAssignment:
         if self._held is None:
             raise RunError(f"{folder} is being executed by another process")
 
-    def _open_engine(self, settings: Settings, budget: Budget, stop: Stop, redact: Redactor) -> Engine:
-        assignment = self.assignment
-        model = assignment.run.model
-        manifest = assignment.run.manifest
-        # a look before replicates that were made already said to go on; a settled run has none
-        to_come = [] if manifest.settled_after else [look for look in assignment.looks if look > self._begun]
+
+class _RunningModel:
+    """The runs of one model under way: their calls alternate in one engine, so that all of them share its limits."""
+
+    def __init__(
+        self, parts: Sequence[_RunningAssignment], settings: Settings, budget: Budget, stop: Stop, redact: Redactor
+    ) -> None:
+        self._parts = parts
+        calls = [call for call in interleaved([part.schedule for part in parts]) if self._is_left(call)]
+        planned = sum(len(part.schedule) for part in parts)
+        self.progress = Progress(
+            model_id=parts[0].assignment.run.model.id, planned=planned, answered_before=planned - len(calls)
+        )
+        self._engine: Engine | None = None
+        if not calls:
+            return
+        first = parts[0].assignment
+        looks = first.looks if len(parts) == 1 and not first.run.manifest.settled_after else ()
         job = ModelJob(
-            model=model,
-            provider=assignment.kind.open(model, assignment.key, settings.timeout_s),
-            calls=self._todo,
-            request_for=assignment.request_for,
-            most_input_tokens=assignment.most_input_tokens,
+            model=first.run.model,
+            provider=first.kind.open(first.run.model, first.key, settings.timeout_s),
+            calls=calls,
+            request_for=lambda call: parts[call.arm].assignment.request_for(_without_arm(call)),
+            most_input_tokens=first.most_input_tokens,
             settings=settings,
-            concurrency=assignment.concurrency,
-            price=assignment.price,
+            concurrency=first.concurrency,
+            price=first.price,
             redact=redact,
-            looks=to_come,
+            looks=[look for look in looks if look > parts[0].begun],  # an earlier look already said to go on
             is_settled=self._is_settled,
         )
-        return Engine(job, budget, stop, self.progress, self._keep)
+        self._engine = Engine(job, budget, stop, self.progress, self._keep)
+
+    @property
+    def halted(self) -> Mapping[str, Failure | None]:
+        """Why calls were left unmade, by run id; None where none were."""
+        failure = None if self._engine is None else self._engine.halted
+        return {
+            part.assignment.run.manifest.run_id: (failure if part.todo else None)
+            or (_ABANDONED if part.unmade else None)
+            for part in self._parts
+        }
+
+    async def run(self) -> None:
+        """Make the calls that are left, if any."""
+        if self._engine is not None:
+            await self._engine.run()
+
+    def _is_left(self, call: Call) -> bool:
+        return _without_arm(call) in self._parts[call.arm].todo
 
     async def _is_settled(self, look: int) -> bool:
         """Check whether the replicates so far are enough; what is left then leaves the schedule."""
-        ask, run = self.assignment.is_settled, self.assignment.run
+        (part,) = self._parts
+        ask, run = part.assignment.is_settled, part.assignment.run
         if ask is None or not await asyncio.to_thread(ask, look):
             return False
         saved = settle(run.folder, run.manifest, look).saved_calls
-        self._unmade -= saved
+        part.unmade -= saved
         self.progress.planned -= saved
         return True
 
     def _keep(self, replicate: Replicate) -> None:
-        if self._journal is None:
-            raise RuntimeError("an outcome before the run was begun")
-        self._journal.append(replicate)
-        self._errors.pop(replicate.call, None)
-        self._unmade -= 1
-        self.assignment.on_outcome(replicate)
+        self._parts[replicate.call.arm].keep(replace(replicate, call=_without_arm(replicate.call)))
+
+
+def _without_arm(call: Call) -> Call:
+    return Call(call.case_id, call.replicate)
 
 
 def with_keys(models: Iterable[Model], kinds: Kinds) -> dict[str, Model]:

@@ -6,7 +6,7 @@ than the calls in flight.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.providers.base import Completion, Failure
@@ -14,10 +14,14 @@ from skill_evaluator.providers.base import Completion, Failure
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One replicate of one case: answered once, counted once."""
+    """One replicate of one case: answered once, counted once.
+
+    `arm` is the place of its run among those that are asked beside each other; it is kept nowhere.
+    """
 
     case_id: str
     replicate: int
+    arm: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,3 +80,22 @@ class Shard:
 def schedule_calls(case_ids: Sequence[str], replicates: int) -> tuple[Call, ...]:
     """Return every call of a run, in the order it is made."""
     return tuple(Call(case_id, replicate) for replicate in range(replicates) for case_id in case_ids)
+
+
+def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
+    """Return the calls of several runs in turns: each replicate of a case in all runs, then the next case.
+
+    The run that comes first changes from case to case and from replicate to replicate, so that none is always earlier.
+
+    >>> first = schedule_calls(["a", "b"], 1)
+    >>> [(call.case_id, call.arm) for call in interleaved([first, first])]
+    [('a', 0), ('a', 1), ('b', 1), ('b', 0)]
+    """
+    order = {case_id: place for place, case_id in enumerate(dict.fromkeys(c.case_id for s in schedules for c in s))}
+    turns = [
+        (call.replicate, place := order[call.case_id], (arm + call.replicate + place) % len(schedules), arm, call)
+        for arm, schedule in enumerate(schedules)
+        for call in schedule
+    ]
+    turns.sort(key=lambda turn: turn[:3])
+    return tuple(replace(call, arm=arm) for *_, arm, call in turns)

@@ -2,18 +2,20 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 from skill_evaluator.commands.evaluate_adaptive import lookout_for
 from skill_evaluator.commands.evaluate_dry_run import dry_run
-from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs, plan_runs, read_inputs, record_path
+from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs, read_inputs
+from skill_evaluator.commands.evaluate_runs import PlannedRuns, plan_runs, record_path
 from skill_evaluator.commands.options import words_of
 from skill_evaluator.comparing.similarity import load_model
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, SkillEvaluatorError
+from skill_evaluator.library.components import Component
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import append_rows
-from skill_evaluator.records.record import write_record
+from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.execute import Assignment, SpendingLimits, assignment, execute, redactor, with_keys
@@ -25,10 +27,12 @@ from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import load_quantiles
 from skill_evaluator.verdicts.recorded import verdict_on
 from skill_evaluator.verdicts.rules import exit_code
+from skill_evaluator.verdicts.spreads import spreads_of
 
 EXAMPLES = (
     "skill-evaluator evaluate receipt-extraction --dry-run",
     "skill-evaluator evaluate receipt-extraction --model smollm2-135m-instruct --replicates 2",
+    "skill-evaluator evaluate receipt-extraction --with-baseline",
     "skill-evaluator evaluate receipt-extraction --resume",
 )
 
@@ -42,20 +46,25 @@ def evaluate(options: EvaluateOptions) -> int:
     if options.dry_run:
         return dry_run(options)
     inputs = read_inputs(options)
-    runs, finished = plan_runs(inputs, options)
+    planned = plan_runs(inputs, options)
+    finished, component = planned.finished, inputs.component
+    scored = _ask(planned, inputs, options)  # every answer is scored as it comes
+    records = [*(run.record for run in finished), *(run.record for run in scored)]
+    complete = {record.run_id for record in records if record.complete}
     problems: list[SkillEvaluatorError] = []
-    for asked_run in _ask(runs, inputs, options):  # every answer is scored as it comes
+    for run in scored:
         try:
-            finished.append(_record(asked_run, inputs, options))
+            finished.append(_keep(run, component, kept=_is_measurement(run.run, options) and run.is_whole(complete)))
         except SkillEvaluatorError as problem:  # a run that cannot be kept does not take the others with it
             problems.append(problem)
-    component = inputs.component
     recorded = [run.record for run in finished if run.record_path.parent == component.records_dir]
-    verdict = None
-    if recorded:  # judged against a lower version, if there is one
-        verdict = verdict_on(recorded, component, Archive(component), inputs.settings, options.config)
-    print_finished(finished, component, options.format, verdict)
-    _print_how_to_resume(runs, finished, options)
+    judged = [record for record in recorded if planned.is_judged(record.run_id)]
+    verdict, archive = None, Archive(component)
+    if judged:  # against a lower version, if there is one
+        verdict = verdict_on(judged, component, archive, inputs.settings, options.config)
+    spreads = spreads_of([record for record in recorded if record not in judged], archive)
+    print_finished(finished, component, options.format, verdict, spreads)
+    _print_how_to_resume(planned.runs, finished, options)
     if problems:
         raise problems[0]
     if not all(run.record.complete for run in finished):
@@ -64,21 +73,24 @@ def evaluate(options: EvaluateOptions) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _AskedRun:
-    """A run whose calls are made, with the scorer that was given every answer; `stopped` says why it ended early."""
+class _ScoredRun:
+    """A run whose calls are made, and the record of it."""
 
     run: Run
-    scorer: Scorer
-    recorder: Recorder
-    stopped: str | None
+    record: Record
+
+    def is_whole(self, complete: Container[str]) -> bool:
+        """Return whether the run is complete, and so is the one beside it: one without the other compares nothing."""
+        beside = self.run.manifest.beside
+        return self.record.complete and (beside is None or beside in complete)
 
 
-def _ask(runs: Sequence[Run], inputs: Inputs, options: EvaluateOptions) -> list[_AskedRun]:
+def _ask(planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> list[_ScoredRun]:
     """Make the calls of all runs whose model has a key; every answer is given to its run's scorer as it comes."""
-    if not runs:
+    if not planned.runs:
         return []
-    usable = with_keys([run.model for run in runs], inputs.kinds)
-    runs = [run for run in runs if run.model.id in usable]
+    usable = with_keys([run.model for run in planned.runs], inputs.kinds)
+    runs = [run for run in planned.runs if run.model.id in usable]
     component = inputs.component
     check_writable(inputs.results_dir)
     if any(_is_measurement(run, options) for run in runs):
@@ -98,7 +110,10 @@ def _ask(runs: Sequence[Run], inputs: Inputs, options: EvaluateOptions) -> list[
         load_quantiles()
 
     halted = execute(
-        [_assignment(run, scorers[run.folder], inputs, options, len(runs)) for run in runs],
+        [
+            _assignment(run, planned.components[run.manifest.run_id], scorers[run.folder], inputs, options, len(runs))
+            for run in runs
+        ],
         inputs.settings,
         SpendingLimits(max_cost_usd=options.max_cost, max_calls=options.max_calls),
         redactor(inputs.models, inputs.kinds),
@@ -106,19 +121,21 @@ def _ask(runs: Sequence[Run], inputs: Inputs, options: EvaluateOptions) -> list[
         meanwhile=prepare_records,  # it takes a while, and the calls need not wait for it
     )
     recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
-    failures = [halted[run.manifest.run_id] for run in runs]
-    return [
-        _AskedRun(
-            run=run,
-            scorer=scorers[run.folder],
-            recorder=recorder,
-            stopped=f"{failure.reason}: {failure.message}" if failure else None,
-        )
-        for run, failure in zip(runs, failures, strict=True)
-    ]
+    scored = []
+    for run in runs:
+        failure = halted[run.manifest.run_id]
+        stopped = f"{failure.reason}: {failure.message}" if failure else None
+        manifest = (
+            read_manifest(run.folder) if run.manifest.adaptive else run.manifest
+        )  # it may have been settled early
+        scorecard = scorers[run.folder].scorecard(manifest.asked)
+        scored.append(_ScoredRun(run=run, record=recorder.record(run.model, manifest, scorecard, stopped=stopped)))
+    return scored
 
 
-def _assignment(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptions, models: int) -> Assignment:
+def _assignment(
+    run: Run, component: Component, scorer: Scorer, inputs: Inputs, options: EvaluateOptions, models: int
+) -> Assignment:
     """Return what the engine needs to ask one run: how a request is made, and who gets the answers."""
     lookout = lookout_for(run, scorer, inputs, options, models)
     cases = {case.id: case for case in inputs.cases}
@@ -127,7 +144,7 @@ def _assignment(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptio
         inputs.kinds,
         options.concurrency or inputs.settings.concurrency,
         lambda call: build_request(
-            inputs.component,
+            component,
             cases[call.case_id],
             replicate=call.replicate,
             seed=run.manifest.seed,
@@ -138,14 +155,11 @@ def _assignment(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptio
     return replace(plain, looks=tuple(lookout.shares), is_settled=lookout.is_settled) if lookout else plain
 
 
-def _record(asked_run: _AskedRun, inputs: Inputs, options: EvaluateOptions) -> Finished:
-    """Record one run: in the component if it is complete and of all its cases, in the run's own folder always."""
-    run, component = asked_run.run, inputs.component
-    manifest = read_manifest(run.folder) if run.manifest.adaptive else run.manifest  # it may have been settled early
-    scorecard = asked_run.scorer.scorecard(manifest.asked)
-    record = asked_run.recorder.record(run.model, manifest, scorecard, stopped=asked_run.stopped)
+def _keep(scored: _ScoredRun, component: Component, *, kept: bool) -> Finished:
+    """Write the record of one run: into the component if it is `kept`, into the run's own folder always."""
+    run, record = scored.run, scored.record
     path = run.folder / RECORD
-    if record.complete and _is_measurement(run, options):
+    if kept:
         path = record_path(run, component)
         write_record(path, record)
         append_rows(component.leaderboard_path, component.name, [record.row()])

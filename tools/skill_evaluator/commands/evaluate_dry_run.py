@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 
 from rich.text import Text
 
-from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs, plan_runs, read_inputs
+from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs, read_inputs
+from skill_evaluator.commands.evaluate_runs import plan_runs
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.errors import EXIT_OK, FixtureError
 from skill_evaluator.library.cases import Case
@@ -14,7 +15,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.records.record import Record
-from skill_evaluator.runner.prices import Estimate, estimate, input_sizes
+from skill_evaluator.runner.prices import Estimate, estimate, input_sizes, sum_of
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Replicate, schedule_calls
 from skill_evaluator.scoring.recording import Recorder
@@ -34,22 +35,37 @@ def dry_run(options: EvaluateOptions) -> int:
     """Check everything that can be checked without a call, print what a run would take, and return the exit code."""
     inputs = read_inputs(options)
     component, kinds = inputs.component, inputs.kinds
-    runs, _ = plan_runs(inputs, options)
-    replicates = runs[0].manifest.replicates
+    planned = plan_runs(inputs, options)
+    runs = planned.runs
     chosen = [case for case in inputs.cases if case.id in runs[0].manifest.cases]
     _check_truth(runs, chosen, inputs)
-    sizes = input_sizes(component, chosen)
+    of_models: dict[str, list[Estimate]] = {}
+    for run in runs:
+        sizes = input_sizes(planned.components[run.manifest.run_id], chosen)
+        of_run = estimate(sizes, run.model, kinds[run.model.provider], run.manifest.replicates)
+        of_models.setdefault(run.model.id, []).append(of_run)
     estimates = [
         ModelEstimate(
-            model_id=run.model.id,
-            provider=run.model.provider,
-            key=key_note(run.model, kinds[run.model.provider]),
-            **asdict(estimate(sizes, run.model, kinds[run.model.provider], replicates)),
+            model_id=model.id,
+            provider=model.provider,
+            key=key_note(model, kinds[model.provider]),
+            **asdict(sum_of(of_models[model.id])),
         )
-        for run in runs
+        for model in {run.model.id: run.model for run in runs}.values()
     ]
-    _print(estimates, component, chosen, options.format)
+    _print(estimates, component, chosen, options.format, _further(runs))
     return EXIT_OK
+
+
+def _further(runs: Sequence[Run]) -> list[str]:
+    """Return what else is asked than the work tree's version, a line a model."""
+    versions: dict[str, list[str]] = {}
+    for run in runs:
+        manifest = run.manifest
+        if manifest.role is not None:
+            under = f" under {manifest.scenario}" if manifest.scenario else ""
+            versions.setdefault(run.model.id, []).append(f"{manifest.skill_version}{under}")
+    return [f"{model_id} is asked by recorded prompts: {', '.join(asked)}" for model_id, asked in versions.items()]
 
 
 def _check_truth(runs: Sequence[Run], cases: Sequence[Case], inputs: Inputs) -> None:
@@ -83,6 +99,7 @@ def _print(
     component: Component,
     cases: Sequence[Case],
     form: Format,
+    further: Sequence[str],
 ) -> None:
     rows = [
         (
@@ -103,11 +120,13 @@ def _print(
     )
     labelled = sum(case.labelled for case in cases)
     checked = f"{component.name} {component.version}: {len(cases)} cases, {labelled} with ground truth, all in order\n"
+    checked += "".join(f"{line}\n" for line in further)
     print_result(
         form,
         json=lambda: {
             "skill": component.name,
             "dry_run": True,
+            "further": list(further),
             "models": [asdict(estimate) for estimate in estimates],
         },
         markdown=lambda: markdown_table(sheet),

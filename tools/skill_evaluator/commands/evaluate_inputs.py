@@ -1,6 +1,5 @@
-"""The options of `evaluate`, everything it reads, checked before any call, and the runs that follow from both."""
+"""The options of `evaluate`, and everything it reads, checked before any call."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -25,13 +24,10 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Kinds, read_configuration
-from skill_evaluator.records.leaderboard import append_rows, load_leaderboard
-from skill_evaluator.records.record import read_record
+from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.runner.execute import refuse_amounts, refuse_unpriced
-from skill_evaluator.runner.journal import find_runs
-from skill_evaluator.runner.runs import Run, is_invocation, new_runs, resumed_run
+from skill_evaluator.runner.runs import is_invocation
 from skill_evaluator.runner.schedule import Shard
-from skill_evaluator.scoring.recording import Finished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +76,24 @@ class EvaluateOptions:
         bool,
         typer.Option("--adaptive", help="Stop asking a model once its verdict against a lower version is settled."),
     ] = False
+    with_baseline: Annotated[
+        bool,
+        typer.Option(
+            "--with-baseline",
+            help="Also ask the prompt that it is compared with, call by call in turns: no day lies between the two.",
+        ),
+    ] = False
+    aa: Annotated[
+        bool, typer.Option("--aa", help="Measure the recorded version again, to see what the same prompt varies by.")
+    ] = False
+    neutral: Annotated[
+        int | None,
+        typer.Option(
+            "--neutral",
+            metavar="K",
+            help="Ask the recorded version under K scenarios, to see what neutral rewordings do to a model.",
+        ),
+    ] = None
     results: Annotated[
         Path | None, typer.Option("--results", metavar="DIR", help="Where run folders go; default: in the component.")
     ] = None
@@ -111,6 +125,7 @@ def read_inputs(options: EvaluateOptions) -> Inputs:
         raise RunError(f"--invocation '{options.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
     if options.adaptive and (options.shard is not None or options.cases):
         raise RunError("--adaptive needs all cases, for a verdict is on them: it does not go with --shard or --case")
+    _refuse_designs(options)
     configuration = read_configuration(options.config)
     component = apply_scenario(load_component(options.components, options.skill), options.config, options.scenario)
     patterns = () if options.resume is not None else options.cases  # a resumed run remembers its cases
@@ -130,69 +145,18 @@ def read_inputs(options: EvaluateOptions) -> Inputs:
     )
 
 
-def plan_runs(inputs: Inputs, options: EvaluateOptions) -> tuple[list[Run], list[Finished]]:
-    """Return the runs to ask; with `--resume` also those that are recorded already and stay as they are."""
-    if options.resume is not None:
-        return _resume_runs(inputs, options, options.resume)
-    runs = new_runs(
-        inputs.component,
-        inputs.cases,
-        inputs.models,
-        inputs.results_dir,
-        replicates=options.replicates or inputs.settings.replicates,
-        seed=inputs.settings.seed if options.seed is None else options.seed,
-        shard=inputs.shard,
-        selection=options.cases,
-        invocation=options.invocation,
-        adaptive=options.adaptive,
-    )
-    return runs, []
-
-
-def record_path(run: Run, component: Component) -> Path:
-    """Return where the record of a complete run is kept."""
-    return component.records_dir / f"{run.manifest.run_id}.json"
-
-
-def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> tuple[list[Run], list[Finished]]:
-    """Find the runs that `--resume` means, each planned as the options say; raise RunError."""
-    component = inputs.component
-    cases = {case.id: case for case in inputs.cases}
-    models = {model.id: model for model in inputs.models}
-    folders = find_runs(inputs.results_dir, resume, component.name)
-    for folder, manifest in folders:
-        if manifest.scenario != options.scenario:
-            how = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
-            raise RunError(f"cannot resume {folder} like this: it was begun {how}")
-    runs = [
-        resumed_run(folder, component, cases, models)
-        for folder, manifest in folders
-        if not options.models or manifest.model_id in models
-    ]
-    if not runs:
-        raise RunError(f"no run of --model {' '.join(options.models)} among those to resume")
-    for run in runs:
-        for flag, given, planned in (
-            ("--replicates", options.replicates, run.manifest.replicates),
-            ("--seed", options.seed, run.manifest.seed),
-            ("--shard", options.shard, run.manifest.shard),
-            ("--case", options.cases or None, run.manifest.selection),
-        ):
-            if given is not None and given != planned:
-                was = f"with {_wording(planned)}" if planned not in (None, ()) else "without it"
-                raise RunError(f"cannot resume {run.folder} with {flag} {_wording(given)}: it was planned {was}")
-        if options.adaptive and not run.manifest.adaptive:
-            raise RunError(f"cannot resume {run.folder} with --adaptive: it was planned without it")
-    unfinished = [run for run in runs if not record_path(run, component).exists()]
-    finished = []
-    for run in runs:
-        if run not in unfinished:
-            record = read_record(record_path(run, component))
-            append_rows(component.leaderboard_path, component.name, [record.row()])  # a crash may have come before it
-            print(f"{run.manifest.run_id} is recorded and complete: there is nothing to resume", file=sys.stderr)
-            finished.append(Finished(record=record, record_path=record_path(run, component), folder=run.folder))
-    return unfinished, finished
-
-
-def _wording(value: object) -> str:
-    return " ".join(value) if isinstance(value, tuple) else str(value)
+def _refuse_designs(options: EvaluateOptions) -> None:
+    """Raise RunError for designs that do not go with each other, or with another option."""
+    designs = {"--with-baseline": options.with_baseline, "--aa": options.aa, "--neutral": options.neutral is not None}
+    given = [flag for flag, is_given in designs.items() if is_given]
+    if len(given) > 1:
+        raise RunError(f"{' and '.join(given)} ask different questions; give one of them")
+    others = {
+        "--adaptive": options.adaptive,
+        "--case": bool(options.cases),
+    }
+    clashing = [flag for flag, is_given in others.items() if is_given]
+    if given and clashing:
+        raise RunError(f"{given[0]} does not go with {clashing[0]}: it asks all cases, and as often as is planned")
+    if options.neutral is not None and options.scenario is not None:
+        raise RunError("--neutral does not go with --scenario: it draws the scenarios itself")

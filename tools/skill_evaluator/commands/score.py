@@ -47,6 +47,8 @@ def score(options: ScoreOptions) -> int:
     if gone:
         raise RunError(f"{run.folder} cannot be scored: case '{gone[0]}' is no longer among the fixtures")
     changed = changes_since(run, component, cases)
+    if run.manifest.role is not None:  # it asked an earlier prompt, on purpose
+        changed = [name for name in changed if name != "prompt"]
     if changed:
         print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)
     scorer = Scorer(component, [cases[case_id] for case_id in run.manifest.cases], run.manifest.asked)

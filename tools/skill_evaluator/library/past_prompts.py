@@ -54,7 +54,9 @@ def component_with(component: Component, past: PastPrompt) -> tuple[Component, s
             digests = {**component.digests, "prompt": past.digest}
             return replace(component, version=past.version, prompt=prompt, digests=digests), commit
     missing = named and repository.commit(named) is None
-    where = f"its record names commit {named[:12]}, which is not here" if missing else "it may never have been committed"
+    where = (
+        f"its record names commit {named[:12]}, which is not here" if missing else "it may never have been committed"
+    )
     advice = "run `git fetch --unshallow`" if repository.is_shallow else "fetch the branch that holds it"
     raise ComponentError(f"the prompt of {name} is in no commit of {path} here ({where}); {advice}")
 

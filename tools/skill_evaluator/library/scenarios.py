@@ -3,6 +3,7 @@
 Read from `.evaluator/scenarios/<name>.md`: front matter (`name`, `intent`) and a body with `{{ prompt }}` in it once.
 """
 
+import random
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from skill_evaluator.files import StrictModel, parse_front_matter, read_text, va
 from skill_evaluator.library.components import Component
 from skill_evaluator.text import digest, nearest
 
+BARE = "bare"  # the prompt by itself, which the other scenarios are compared with
 _SLOT = "{{ prompt }}"
 
 
@@ -53,6 +55,19 @@ def load_scenario(config_dir: Path, name: str) -> Scenario:
     if body.count(_SLOT) != 1:
         raise ConfigError(f"{path} must hold {_SLOT} once, where the component's own prompt goes")
     return Scenario(name=name, intent=front.intent, template=body.strip())
+
+
+def spread_scenarios(config_dir: Path, count: int, seed: int) -> list[str]:
+    """Return the names of so many scenarios, the bare prompt first, then drawn by the seed; raise ConfigError.
+
+    The draw of a larger number begins with that of a smaller.
+    """
+    folder = config_dir / "scenarios"
+    names = sorted(path.stem for path in folder.glob("*.md"))
+    if not 1 < count <= len(names):
+        raise ConfigError(f"--neutral must be from 2 to {len(names)}, the scenarios in {folder}, not {count}")
+    random.Random(f"{seed}/scenarios").shuffle(names)  # noqa: S311 (no secret)
+    return sorted(names, key=lambda name: name != BARE)[:count]
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:

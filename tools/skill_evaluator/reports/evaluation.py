@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 
 from rich.text import Text
 
@@ -15,6 +16,7 @@ from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.spreads import RunSpread
 
 _WEAKEST = 5
 _FAULTS = 3
@@ -28,8 +30,9 @@ def print_finished(
     component: Component,
     form: Format,
     verdict: ComparisonResult | None = None,
+    spreads: Sequence[RunSpread] = (),
 ) -> None:
-    """Print the result of an evaluation to stdout, then the verdict if there was something to compare with."""
+    """Print the result of an evaluation to stdout, then what it was for: a verdict, or the spread of one version."""
     print_result(
         form,
         json=lambda: {
@@ -43,12 +46,33 @@ def print_finished(
                 for run in finished
             ],
             "comparison": None if verdict is None else verdict.model_dump(mode="json"),
+            "spreads": [asdict(spread) for spread in spreads],
         },
-        markdown=lambda: "\n".join(markdown(run, component) for run in finished),
-        text=lambda: (piece for run in finished for piece in text_pieces(run, component)),
+        markdown=lambda: "\n".join(
+            [*(markdown(run, component) for run in finished), *(f"{_spread(spread)}\n" for spread in spreads)]
+        ),
+        text=lambda: [
+            *(piece for run in finished for piece in text_pieces(run, component)),
+            *(Text(f"\n{_spread(spread)}") for spread in spreads),
+        ],
     )
     if verdict is not None and form != "json":
         print_comparison(verdict, form)
+
+
+def _spread(spread: RunSpread) -> str:
+    """Return how far a version moved by itself, or under other wordings, in a sentence."""
+    name = visible(f"{spread.model_id} {spread.version}")
+    scores = [visible(f"{label} {number(score)}") for label, score in spread.scores.items()]
+    if spread.over == "runs":
+        counted = (
+            f"{name}, measured {len(scores)} times: {spread.metric} {', '.join(map(number, spread.scores.values()))}"
+        )
+        between = "standard deviation between runs"
+    else:
+        counted = f"{name} under {len(scores)} scenarios: {spread.metric} {', '.join(scores)}"
+        between = "neutral rewordings move it by"
+    return counted if spread.sigma is None else f"{counted}; {between} {number(spread.sigma)}"
 
 
 def write_report(finished: Finished, component: Component) -> None:

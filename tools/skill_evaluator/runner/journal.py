@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import PositiveInt
 
@@ -23,11 +23,17 @@ RECORD = "record.json"
 REPORT = "report.md"
 
 
+Role = Literal["baseline", "again", "neutral"]
+
+
 class Manifest(StrictModel):
     """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers.
 
     An `adaptive` run asks no more once its verdict is settled; `settled_after` then says after how many replicates.
     `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
+    `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
+    beside the run of a new version, that version `again`, or it under a `neutral` scenario. `prompt_commit` then says
+    where its prompt is.
     """
 
     run_id: str
@@ -41,6 +47,9 @@ class Manifest(StrictModel):
     shard: str | None = None
     selection: tuple[str, ...] = ()
     scenario: str | None = None
+    beside: str | None = None
+    role: Role | None = None
+    prompt_commit: str | None = None
     audit: str | None = None
     cases: dict[str, str]
     digests: dict[str, str]

@@ -4,7 +4,7 @@ A price comes from models.yaml, else from the price library, else it is unknown.
 """
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from skill_evaluator.library.cases import Case
@@ -54,6 +54,16 @@ def estimate(sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, r
         input_tokens_estimate=sum(size.likely for size in sizes.values()) * replicates,
         output_tokens_upper=len(sizes) * replicates * limit,
         cost_upper_usd=None if cost is None else cost * replicates,
+    )
+
+
+def sum_of(estimates: Sequence[Estimate]) -> Estimate:
+    """Return what several runs would take together."""
+    return Estimate(
+        calls=sum(one.calls for one in estimates),
+        input_tokens_estimate=sum(one.input_tokens_estimate for one in estimates),
+        output_tokens_upper=sum(one.output_tokens_upper for one in estimates),
+        cost_upper_usd=total_or_none(one.cost_upper_usd for one in estimates),
     )
 
 

@@ -4,7 +4,7 @@ import datetime
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator import __version__
@@ -12,7 +12,7 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
-from skill_evaluator.runner.journal import Manifest, read_manifest
+from skill_evaluator.runner.journal import Manifest, Role, invocation_of, read_manifest
 from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.text import canonical_json, digest
 
@@ -77,9 +77,25 @@ def is_invocation(text: str) -> bool:
     return re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", text) is not None
 
 
-def run_id_of(invocation: str, model_id: str, shard: Shard | None = None) -> str:
-    """Return the id of one model's run, or of its part of the cases."""
-    return f"{invocation}-{slug(model_id)}" + (f"-{shard.index}of{shard.count}" if shard else "")
+def run_id_of(invocation: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:
+    """Return the id of one model's run, or of its part of the cases; a `mark` tells several runs of a model apart."""
+    marked = f"@{slug(mark)}" if mark else ""  # a slug has no @
+    return f"{invocation}-{slug(model_id)}{marked}" + (f"-{shard.index}of{shard.count}" if shard else "")
+
+
+def run_of_other(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
+    """Return a run of another prompt, or of one under a scenario: of the same model, cases and invocation."""
+    shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
+    run_id = run_id_of(invocation_of(run.manifest.run_id), run.model.id, shard, mark)
+    update = {
+        "run_id": run_id,
+        "skill_version": component.version,
+        "scenario": component.scenario,
+        "digests": input_digests(component, run.model),
+        "role": role,
+        "prompt_commit": prompt_commit,
+    }
+    return replace(run, manifest=run.manifest.model_copy(update=update), folder=run.folder.parent / run_id)
 
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:

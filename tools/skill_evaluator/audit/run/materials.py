@@ -16,11 +16,10 @@ from skill_evaluator.files import read_text
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component, parse_prompt
 from skill_evaluator.library.config import Model
-from skill_evaluator.library.scenarios import Scenario, load_scenario
+from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario
 from skill_evaluator.runner.runs import settings_digest
 from skill_evaluator.text import digest
 
-_FIRST_SCENARIO = "bare"  # what the others are compared with
 _BENCHMARK_OUTPUT = "choice"
 
 
@@ -86,7 +85,7 @@ def default_scenarios(places: Places) -> tuple[str, ...]:
     names = sorted(path.stem for path in (places.config / "scenarios").glob("*.md"))
     if not names:
         raise AuditError(f"{places.config / 'scenarios'} holds no scenario; an audit compares two or more")
-    return tuple(sorted(names, key=lambda name: name != _FIRST_SCENARIO))
+    return tuple(sorted(names, key=lambda name: name != BARE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,341 @@
+"""`--with-baseline`, `--aa`, `--neutral`: what is asked, in what order, under which limits, and what is recorded."""
+
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
+from tests.support.git import GitRepository, git
+from tests.support.library import CASES, SCHEMA, SKILL, Ended, Library, ended, journal, read, wait_until
+
+OLD, NEW = "Extract title and year.", "Extract the title and the year."
+PLANNED = 2 * len(CASES) * 2
+Prompts = list[tuple[str, str]]  # (prompt, case) of every request in the order in which they came
+
+
+class Asking:
+    """A server's script: it notes what was asked, and answers wrongly what it is told to."""
+
+    def __init__(self, server: ChatServer) -> None:
+        self.server = server
+        self.seen: Prompts = []
+        self.wrong: Callable[[str, Asked], bool] = lambda prompt, asked: False
+        self.delay_s = 0.0
+        server.reply = self
+
+    def __call__(self, asked: Asked) -> Reply:
+        prompt = asked.body["messages"][0]["content"]
+        self.seen.append((prompt, asked.case_id))
+        year = 1999 if self.wrong(prompt, asked) else 2024
+        return Reply(text=notice(asked.case_id, year), delay_s=self.delay_s)
+
+
+@pytest.fixture
+def asking(server: ChatServer) -> Asking:
+    return Asking(server)
+
+
+@pytest.fixture
+def bumped(served: Library, asking: Asking) -> Library:
+    """A library in git: 1.0.0 is recorded and committed, the work tree holds 1.1.0 with another prompt."""
+    repository = GitRepository(served.root)
+    repository.commit()
+    assert served.evaluate_here().code == 0
+    repository.commit("record")
+    _prompt(served, "1.1.0", NEW)
+    asking.seen.clear()
+    asking.server.forget()
+    return served
+
+
+def _prompt(library: Library, version: str, text: str) -> None:
+    library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: {version}\n---\n{text}\n")
+
+
+def _records(library: Library) -> list[dict[str, Any]]:
+    return [read(path) for path in (library.component / "evals" / "records").iterdir()]
+
+
+def _pair(library: Library) -> list[dict[str, Any]]:
+    """The records of two runs beside each other: the new version's, then the baseline's."""
+    return sorted((one for one in _records(library) if one["beside"]), key=lambda one: one["run_id"])
+
+
+def _only(ended: Ended) -> str:
+    (line,) = ended.err.splitlines()
+    return line
+
+
+def test_the_two_versions_take_turns_and_are_compared_with_each_other(bumped: Library, asking: Asking) -> None:
+    bumped.settings(concurrency=1)
+    done = bumped.evaluate_here("--with-baseline", "--format", "json")
+    assert done.code == 0
+    for ours, others in zip(asking.seen[::2], asking.seen[1::2], strict=True):
+        assert {ours[0], others[0]} == {OLD, NEW}
+        assert ours[1] == others[1]
+    assert [prompt for prompt, _ in asking.seen[::2]] == [NEW, OLD, NEW, OLD, NEW, OLD]
+    candidate, baseline = _pair(bumped)
+    assert (candidate["skill_version"], baseline["skill_version"]) == ("1.1.0", "1.0.0")
+    assert (candidate["beside"], baseline["beside"]) == (baseline["run_id"], candidate["run_id"])
+    assert candidate["timestamp"] == baseline["timestamp"]
+    (model,) = done.json["comparison"]["models"]
+    assert (model["baseline"]["run_id"], model["candidate"]["run_id"]) == (baseline["run_id"], candidate["run_id"])
+    (compared,) = bumped.call("compare", SKILL, "--format", "json").json["models"]
+    assert compared["baseline"]["run_id"] == baseline["run_id"]
+
+
+def test_the_baseline_s_new_record_is_one_more_of_the_old_version(bumped: Library) -> None:
+    first = bumped.rows()[0]
+    commit = git(bumped.root, "log", "-1", "--format=%H", "--", f"components/{SKILL}/prompt.md")
+    assert bumped.evaluate_here("--with-baseline").code == 0
+    _, baseline = _pair(bumped)
+    assert (baseline["prompt_commit"], baseline["digests"]) == (commit, first["digests"])
+    assert baseline["seed"] != first["seed"]  # else a provider that keeps to seeds would repeat its answers
+    assert bumped.call("lint", SKILL).code == 0
+    assert [row["skill_version"] for row in bumped.rows()].count("1.0.0") == 2
+
+
+def test_a_new_version_that_is_worse_beside_its_baseline_is_said_to_be(bumped: Library, asking: Asking) -> None:
+    asking.wrong = lambda prompt, asked: prompt == NEW
+    done = bumped.evaluate_here("--with-baseline", "--replicates", "6", "--format", "json")
+    assert (done.code, done.json["comparison"]["verdict"]) == (3, "regressed")
+    asking.wrong = lambda prompt, asked: True  # a bad day for both is no regression
+    again = bumped.evaluate_here("--with-baseline", "--replicates", "6", "--format", "json")
+    assert (again.code, again.json["comparison"]["models"][0]["metrics"][0]["difference"]) == (0, 0.0)
+
+
+def test_both_share_the_limits_of_their_model(bumped: Library, server: ChatServer, asking: Asking) -> None:
+    asking.delay_s = 0.03
+    assert bumped.evaluate_here("--with-baseline").code == 0
+    assert server.most_in_flight <= 3  # the library's concurrency
+    assert server.requests == PLANNED
+
+
+def test_the_dry_run_counts_both(bumped: Library, server: ChatServer) -> None:
+    bumped.served_by(server.url, price={"input": 1000.0, "output": 5000.0})
+    bumped.settings()
+    (alone,) = bumped.evaluate_here("--dry-run", "--format", "json").json["models"]
+    shown = bumped.evaluate_here("--dry-run", "--with-baseline", "--format", "json")
+    (both,) = shown.json["models"]
+    assert (alone["calls"], both["calls"], server.requests) == (6, 12, 0)
+    assert both["cost_upper_usd"] == pytest.approx(2 * alone["cost_upper_usd"], rel=0.05)
+    assert shown.json["further"] == ["served is asked by recorded prompts: 1.0.0"]
+
+
+def test_a_cap_on_calls_is_for_both_and_nothing_is_paid_for_twice(
+    bumped: Library, server: ChatServer, asking: Asking
+) -> None:
+    rows = len(bumped.rows())
+    stopped = bumped.evaluate_here("--with-baseline", "--max-calls", "7")
+    assert (stopped.code, server.requests) == (4, 7)
+    assert {len(journal(folder)) for folder in bumped.results.glob("*-served*")} >= {3, 4}
+    assert len(bumped.rows()) == rows  # neither is recorded
+    assert bumped.evaluate_here("--resume", "--max-calls", "4").code == 4
+    assert bumped.evaluate_here("--with-baseline", "--resume").code == 0
+    assert server.requests == PLANNED == len(asking.seen)
+    assert sorted(asking.seen) == sorted((prompt, case) for prompt in (OLD, NEW) for case in CASES for _ in range(2))
+    candidate, baseline = _pair(bumped)
+    assert (candidate["beside"], baseline["beside"]) == (baseline["run_id"], candidate["run_id"])
+
+
+def test_one_run_is_recorded_only_with_the_one_beside_it(bumped: Library, asking: Asking, server: ChatServer) -> None:
+    rows = len(bumped.rows())
+    server.reply = lambda asked: (
+        Reply(status=500) if asked.body["messages"][0]["content"] == OLD else Reply(text=notice(asked.case_id))
+    )
+    stopped = bumped.evaluate_here("--with-baseline", "--format", "json")
+    assert stopped.code == 4
+    assert [run["complete"] for run in stopped.json["runs"]] == [True, False]
+    assert (len(bumped.rows()), stopped.json["comparison"]) == (rows, None)
+    server.forget()
+    server.reply = asking
+    asking.seen.clear()
+    words = next(line for line in stopped.err.splitlines() if "--resume" in line).split()
+    assert bumped.evaluate_here(*words[words.index("--resume") :]).code == 0
+    assert {prompt for prompt, _ in asking.seen} == {OLD}
+    assert len(bumped.rows()) == rows + 2
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_killed_midway_both_go_on_and_no_answer_is_asked_for_again(
+    number: int, bumped: Library, server: ChatServer, asking: Asking
+) -> None:
+    asking.delay_s = 0.2
+    before = set(bumped.results.iterdir())
+
+    def kept() -> list[tuple[str, str, int]]:
+        folders = set(bumped.results.iterdir()) - before
+        return [(folder.name, line["case_id"], line["replicate"]) for folder in folders for line in journal(folder)]
+
+    with bumped.start("--with-baseline", "--replicates", "4") as process:
+        wait_until(lambda: len(kept()) >= 4)
+        process.send_signal(number)
+        ended(process)
+    answered = kept()
+    asking.delay_s = 0.0
+    asked = len(asking.seen)
+    assert len(answered) < 24
+    assert bumped.evaluate_here("--resume").code == 0
+    assert len(asking.seen) - asked == 24 - len(answered)
+    assert len(set(kept())) == len(kept()) == 24
+    candidate, baseline = _pair(bumped)
+    assert (candidate["scored"], baseline["scored"], candidate["beside"]) == (12, 12, baseline["run_id"])
+
+
+def test_the_prompt_of_then_is_found_by_its_digest_wherever_it_was_committed(bumped: Library, asking: Asking) -> None:
+    """1.1.0 is evaluated before it is committed, as people do; its record names a commit that lacks it."""
+    assert bumped.evaluate_here().code == 0
+    assert bumped.rows()[0]["prompt_commit"].endswith("-dirty")
+    git(bumped.root, "add", "-A")
+    git(bumped.root, "commit", "-qm", "1.1.0")
+    commit = git(bumped.root, "rev-parse", "HEAD")
+    _prompt(bumped, "1.2.0", "Extract both.")
+    git(bumped.root, "commit", "-qam", "1.2.0")
+    asking.seen.clear()
+    assert bumped.evaluate_here("--with-baseline").code == 0
+    assert {prompt for prompt, _ in asking.seen} == {NEW, "Extract both."}
+    assert _pair(bumped)[1]["prompt_commit"] == commit
+
+
+def test_a_prompt_that_is_in_no_commit_here_is_an_error_before_any_call(bumped: Library, server: ChatServer) -> None:
+    (path,) = (bumped.component / "evals" / "records").iterdir()
+    shutil.rmtree(bumped.root / ".git")
+    assert "must be read from git" in _only(bumped.evaluate_here("--with-baseline"))
+    repository = GitRepository(bumped.root)
+    repository.commit()
+    refused = bumped.evaluate_here("--with-baseline")
+    assert (refused.code, server.requests) == (2, 0)
+    commit = read(path)["prompt_commit"]
+    assert f"its record names commit {commit[:12]}, which is not here); fetch the branch" in _only(refused)
+
+
+def test_in_a_shallow_clone_the_way_out_is_named(bumped: Library, tmp_path: Path) -> None:
+    git(bumped.root, "add", "-A")
+    git(bumped.root, "commit", "-qm", "1.1.0")
+    shallow = Library(tmp_path / "other")
+    shutil.rmtree(shallow.root)
+    git(tmp_path, "clone", "-q", "--depth", "1", bumped.root.as_uri(), str(shallow.root))
+    assert "run `git fetch --unshallow`" in _only(shallow.evaluate_here("--with-baseline"))
+
+
+def test_another_schema_cannot_be_compared(bumped: Library, server: ChatServer) -> None:
+    bumped.write(f"components/{SKILL}/schema.json", {**SCHEMA, "title": "Notice"})
+    refused = bumped.evaluate_here("--with-baseline")
+    assert (refused.code, server.requests) == (2, 0)
+    assert "had another schema" in _only(refused)
+
+
+def test_settings_that_changed_since_are_no_obstacle_for_both_are_asked_with_them(
+    bumped: Library, server: ChatServer
+) -> None:
+    bumped.served_by(server.url, params={"max_output_tokens": 77})
+    assert bumped.evaluate_here("--format", "json").json["comparison"]["verdict"] == "incomparable"
+    done = bumped.evaluate_here("--with-baseline", "--format", "json")
+    assert done.json["comparison"]["models"][0]["metrics"][0]["difference"] == 0.0
+
+
+def test_without_a_lower_version_there_is_nothing_to_ask_beside(served: Library, server: ChatServer) -> None:
+    refused = served.evaluate_here("--with-baseline")
+    assert (refused.code, server.requests) == (2, 0)
+    warning, error = refused.err.splitlines()
+    assert warning.startswith("warning: skipping served: there is no complete record of a lower version")
+    assert "evaluate it without this option first" in error
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--with-baseline", "--aa"), "--with-baseline and --aa ask different questions"),
+        (("--aa", "--neutral", "2"), "--aa and --neutral ask different questions"),
+        (("--with-baseline", "--adaptive"), "--with-baseline does not go with --adaptive"),
+        (("--neutral", "2", "--case", "a*"), "--neutral does not go with --case"),
+        (("--neutral", "2", "--scenario", "x"), "--neutral does not go with --scenario"),
+        (("--neutral", "1"), "--neutral must be from 2 to 0"),
+    ],
+)
+def test_designs_that_do_not_go_together_are_refused(words: tuple[str, ...], said: str, bumped: Library) -> None:
+    before = bumped.tree()
+    refused = bumped.evaluate_here(*words)
+    assert (refused.code, said in _only(refused)) == (2, True)
+    assert bumped.tree() == before
+
+
+def test_aa_measures_the_recorded_version_again_though_the_work_tree_moved_on(bumped: Library, asking: Asking) -> None:
+    asking.wrong = lambda prompt, asked: asked.case_id == "alpha"
+    done = bumped.evaluate_here("--aa", "--format", "json")
+    assert (done.code, done.json["comparison"]) == (0, None)
+    assert {prompt for prompt, _ in asking.seen} == {OLD}
+    first, again = sorted(_records(bumped), key=lambda one: int(one["seed"]))
+    assert (first["skill_version"], again["skill_version"], again["beside"]) == ("1.0.0", "1.0.0", None)
+    assert (first["digests"], first["prompt_commit"]) == (again["digests"], again["prompt_commit"])
+    assert first["seed"] != again["seed"]
+    (spread,) = done.json["spreads"]
+    assert (spread["over"], set(spread["scores"])) == ("runs", {first["run_id"], again["run_id"]})
+    assert spread["sigma"] == pytest.approx((1 - 5 / 6) / 2**0.5, abs=1e-6)
+    shown = bumped.evaluate_here("--aa").out
+    assert "served 1.0.0, measured 3 times: field_level_f1 " in shown
+    assert "; standard deviation between runs 0.096" in shown
+
+
+def test_aa_of_the_work_tree_s_own_version_needs_no_git(served: Library, asking: Asking) -> None:
+    assert served.evaluate_here().code == 0
+    assert served.evaluate_here("--aa").code == 0
+    assert [row["skill_version"] for row in served.rows()] == ["1.0.0", "1.0.0"]
+    assert served.rows()[0]["seed"] == 1
+    assert {prompt for prompt, _ in asking.seen} == {OLD}
+
+
+def test_aa_goes_on_where_it_was_stopped(bumped: Library, asking: Asking) -> None:
+    assert bumped.evaluate_here("--aa", "--max-calls", "4").code == 4
+    assert bumped.evaluate_here("--resume").code == 0
+    assert len(asking.seen) == 6
+    assert {prompt for prompt, _ in asking.seen} == {OLD}
+
+
+@pytest.fixture
+def reworded(bumped: Library) -> Library:
+    for name in ("bare", "kind", "stern", "plain"):
+        template = "{{ prompt }}" if name == "bare" else f"Be {name}.\n\n{{{{ prompt }}}}"
+        bumped.write(f".evaluator/scenarios/{name}.md", f"---\nname: {name}\nintent: tone\n---\n{template}\n")
+    return bumped
+
+
+def test_neutral_asks_the_baseline_under_scenarios_and_says_what_they_move(reworded: Library, asking: Asking) -> None:
+    asking.wrong = lambda prompt, asked: prompt.startswith("Be ") and asked.case_id == "alpha"
+    reworded.settings(concurrency=1)
+    done = reworded.evaluate_here("--neutral", "3", "--format", "json")
+    assert (done.code, done.json["comparison"]) == (0, None)
+    runs = [one for one in _records(reworded) if one["scenario"]]
+    assert {run["skill_version"] for run in runs} == {"1.0.0"}
+    scenarios = {run["scenario"] for run in runs}
+    assert len(scenarios) == 3
+    assert "bare" in scenarios
+    assert [case for _, case in asking.seen[:3]] == ["alpha"] * 3  # all of them in turns
+    assert len({prompt for prompt, _ in asking.seen[:3]}) == 3
+    assert all(prompt.endswith(OLD) for prompt, _ in asking.seen)
+    (spread,) = done.json["spreads"]
+    assert (spread["over"], spread["version"], set(spread["scores"])) == ("scenarios", "1.0.0", scenarios)
+    assert spread["sigma"] == pytest.approx(0.0962 * (1 + 1 / 8), abs=1e-3)
+    shown = reworded.evaluate_here("--neutral", "3").out
+    assert "neutral rewordings move it by 0.1" in shown
+
+
+def test_neutral_runs_go_on_where_they_were_stopped_and_are_never_a_baseline(reworded: Library, asking: Asking) -> None:
+    assert reworded.evaluate_here("--neutral", "4", "--max-calls", "13").code == 4
+    assert reworded.evaluate_here("--resume").code == 0
+    assert len(asking.seen) == 24
+    first = next(row for row in reworded.rows() if row["scenario"] is None)
+    (model,) = reworded.evaluate_here("--format", "json").json["comparison"]["models"]
+    assert model["baseline"]["run_id"] == first["run_id"]
+
+
+def test_a_larger_draw_of_scenarios_begins_with_the_smaller(reworded: Library) -> None:
+    two = reworded.evaluate_here("--neutral", "2", "--dry-run", "--format", "json").json
+    four = reworded.evaluate_here("--neutral", "4", "--dry-run", "--format", "json").json
+    assert (two["models"][0]["calls"], four["models"][0]["calls"]) == (12, 24)
+    assert four["further"][0].startswith(two["further"][0])

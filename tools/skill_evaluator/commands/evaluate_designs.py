@@ -1,0 +1,129 @@
+"""The runs of `evaluate --with-baseline`, `--aa` and `--neutral`: each asks a version that is recorded already.
+
+New runs of the work tree's component in, the runs of the design out, with the component that each of them asks.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs
+from skill_evaluator.errors import RunError
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.past_prompts import PastPrompt, component_with
+from skill_evaluator.library.scenarios import apply_scenario, load_scenario, spread_scenarios
+from skill_evaluator.records.archive import Archive, RecordedRun
+from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.runs import Run, run_of_other
+from skill_evaluator.verdicts.designs import ask_again, find_baseline, find_recorded, fresh_seed
+
+Pieces = tuple[Run, Component]
+_NO_LOWER = "there is no complete record of a lower version to ask beside it"
+_NO_RECORD = "there is no complete record of it yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesignedRuns:
+    """The runs to ask, and the component of each by its run id."""
+
+    runs: list[Run]
+    components: Mapping[str, Component]
+
+
+def design_runs(plain: Sequence[Run], inputs: Inputs, options: EvaluateOptions) -> DesignedRuns:
+    """Return the runs that the options ask for instead of the plain ones of the work tree's version.
+
+    A model of which nothing is recorded is left out, with a warning; raise RunError when none is left.
+    """
+    design: Callable[[Run, Inputs, EvaluateOptions, Archive], Iterator[Pieces]]
+    if options.with_baseline:
+        design, lacking = _beside_baseline, _NO_LOWER
+    elif options.aa:
+        design, lacking = _once_more, _NO_RECORD
+    elif options.neutral is not None:
+        design, lacking = _under_scenarios, _NO_RECORD
+    else:
+        components = {run.manifest.run_id: inputs.component for run in plain}
+        return DesignedRuns(runs=list(plain), components=components)
+    archive = Archive(inputs.component)
+    pieces: list[Pieces] = []
+    for run in plain:
+        of_model = list(design(run, inputs, options, archive))
+        if not of_model:
+            print(f"warning: skipping {run.model.id}: {lacking}", file=sys.stderr)
+        pieces += of_model
+    if not pieces:
+        raise RunError(
+            f"no model of '{inputs.component.name}' is left to run: {lacking}; evaluate it without this option first"
+        )
+    return DesignedRuns(
+        runs=[run for run, _ in pieces], components={run.manifest.run_id: component for run, component in pieces}
+    )
+
+
+def component_of(manifest: Manifest, inputs: Inputs, options: EvaluateOptions) -> Component:
+    """Return what a run that was begun asks; raise ComponentError or GitError where its prompt is gone."""
+    if manifest.role is None:
+        return inputs.component
+    past = PastPrompt(
+        version=manifest.skill_version,
+        digest=manifest.digests["prompt"],
+        schema=manifest.digests.get("schema"),
+        commit=manifest.prompt_commit,
+    )
+    component, _ = component_with(load_component(options.components, options.skill), past)
+    return apply_scenario(component, options.config, manifest.scenario)
+
+
+def _beside_baseline(run: Run, inputs: Inputs, options: EvaluateOptions, archive: Archive) -> Iterator[Pieces]:
+    """Yield the run of the new version and that of its baseline, each with the id of the other."""
+    entry = find_baseline(inputs.component, run.model, archive, inputs.settings.policy)
+    if entry is None:
+        return
+    again, commit = _read_again(entry, archive, options)
+    again = apply_scenario(again, options.config, options.scenario)
+    run = _reseeded(run, archive, (entry.version, inputs.component.version), options)
+    baseline = run_of_other(run, again, "baseline", "baseline", commit)
+    yield _beside(run, baseline), inputs.component
+    yield _beside(baseline, run), again
+
+
+def _once_more(run: Run, inputs: Inputs, options: EvaluateOptions, archive: Archive) -> Iterator[Pieces]:
+    """Yield a further run of the version that is recorded."""
+    entry = find_recorded(inputs.component, run.model, archive)
+    if entry is None:
+        return
+    again, commit = _read_again(entry, archive, options)
+    again = apply_scenario(again, options.config, options.scenario)
+    run = _reseeded(run, archive, (entry.version,), options)
+    yield run_of_other(run, again, "", "again", commit), again
+
+
+def _under_scenarios(run: Run, inputs: Inputs, options: EvaluateOptions, archive: Archive) -> Iterator[Pieces]:
+    """Yield a run of the baseline, or without one of the version that is recorded, under each of the scenarios."""
+    lower = find_baseline(inputs.component, run.model, archive, inputs.settings.policy)
+    entry = lower or find_recorded(inputs.component, run.model, archive)
+    if entry is None:
+        return
+    again, commit = _read_again(entry, archive, options)
+    run = _reseeded(run, archive, (entry.version,), options)
+    for name in spread_scenarios(options.config, options.neutral or 0, inputs.settings.seed):
+        under = load_scenario(options.config, name).around(again)
+        yield run_of_other(run, under, name, "neutral", commit), under
+
+
+def _read_again(entry: RecordedRun, archive: Archive, options: EvaluateOptions) -> tuple[Component, str | None]:
+    again = ask_again(entry, archive, load_component(options.components, options.skill))
+    return again.component, again.commit
+
+
+def _reseeded(run: Run, archive: Archive, versions: Sequence[str], options: EvaluateOptions) -> Run:
+    """Return the run with a seed that none of these versions had, unless a person named the seed."""
+    if options.seed is not None:
+        return run
+    seed = fresh_seed(archive, run.model.id, versions, run.manifest.seed)
+    return replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
+
+
+def _beside(run: Run, other: Run) -> Run:
+    return replace(run, manifest=run.manifest.model_copy(update={"beside": other.manifest.run_id}))

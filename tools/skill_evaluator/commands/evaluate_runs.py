@@ -1,0 +1,123 @@
+"""The runs of an evaluation: new ones, those of a design, or unfinished ones that are taken up again."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from skill_evaluator.commands.evaluate_designs import component_of, design_runs
+from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs
+from skill_evaluator.errors import RunError
+from skill_evaluator.library.components import Component
+from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.record import read_record
+from skill_evaluator.runner.journal import Manifest, Role, find_runs, read_manifest
+from skill_evaluator.runner.runs import Run, new_runs, resumed_run
+from skill_evaluator.scoring.recording import Finished
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRuns:
+    """The runs to ask, runs that are recorded already, and by run id the component that a run asks and its role."""
+
+    runs: list[Run]
+    components: Mapping[str, Component]
+    finished: list[Finished]
+    roles: Mapping[str, Role | None]
+
+    def is_judged(self, run_id: str) -> bool:
+        """Return whether a run gets a verdict: as a new version, or as the baseline beside one."""
+        return self.roles[run_id] in (None, "baseline")
+
+
+def plan_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
+    """Return the runs to ask; with `--resume` also those that are recorded already and stay as they are."""
+    if options.resume is not None:
+        return _resume_runs(inputs, options, options.resume)
+    plain = new_runs(
+        inputs.component,
+        inputs.cases,
+        inputs.models,
+        inputs.results_dir,
+        replicates=options.replicates or inputs.settings.replicates,
+        seed=inputs.settings.seed if options.seed is None else options.seed,
+        shard=inputs.shard,
+        selection=options.cases,
+        invocation=options.invocation,
+        adaptive=options.adaptive,
+    )
+    designed = design_runs(plain, inputs, options)
+    return PlannedRuns(runs=designed.runs, components=designed.components, finished=[], roles=_roles_of(designed.runs))
+
+
+def record_path(run: Run, component: Component) -> Path:
+    """Return where the record of a complete run is kept."""
+    return component.records_dir / f"{run.manifest.run_id}.json"
+
+
+def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> PlannedRuns:
+    """Find the runs that `--resume` means, each planned as the options say; raise RunError."""
+    component = inputs.component
+    cases = {case.id: case for case in inputs.cases}
+    models = {model.id: model for model in inputs.models}
+    folders = _with_those_beside(find_runs(inputs.results_dir, resume, component.name))
+    for folder, manifest in folders:
+        if manifest.role != "neutral" and manifest.scenario != options.scenario:
+            how = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
+            raise RunError(f"cannot resume {folder} like this: it was begun {how}")
+    mine = [(folder, manifest) for folder, manifest in folders if not options.models or manifest.model_id in models]
+    if not mine:
+        raise RunError(f"no run of --model {' '.join(options.models)} among those to resume")
+    components = {manifest.run_id: component_of(manifest, inputs, options) for _, manifest in mine}
+    runs = [resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in mine]
+    _refuse_other_plan(runs, options)
+    unfinished = [run for run in runs if not record_path(run, component).exists()]
+    finished = []
+    for run in runs:
+        if run not in unfinished:
+            record = read_record(record_path(run, component))
+            append_rows(component.leaderboard_path, component.name, [record.row()])  # a crash may have come before it
+            print(f"{run.manifest.run_id} is recorded and complete: there is nothing to resume", file=sys.stderr)
+            finished.append(Finished(record=record, record_path=record_path(run, component), folder=run.folder))
+    return PlannedRuns(runs=unfinished, components=components, finished=finished, roles=_roles_of(runs))
+
+
+def _roles_of(runs: Sequence[Run]) -> dict[str, Role | None]:
+    return {run.manifest.run_id: run.manifest.role for run in runs}
+
+
+def _with_those_beside(folders: Sequence[tuple[Path, Manifest]]) -> list[tuple[Path, Manifest]]:
+    """Add the runs whose calls alternate with these; raise RunError for one that is gone."""
+    wanted = dict(folders)
+    for folder, manifest in folders:
+        if manifest.beside is not None:
+            other = folder.parent / manifest.beside
+            wanted.setdefault(other, read_manifest(other))
+    return list(wanted.items())
+
+
+def _refuse_other_plan(runs: Sequence[Run], options: EvaluateOptions) -> None:
+    """Raise RunError for an option that a run was not planned with."""
+    for run in runs:
+        manifest = run.manifest
+        for flag, given, planned in (
+            ("--replicates", options.replicates, manifest.replicates),
+            ("--seed", options.seed, manifest.seed),
+            ("--shard", options.shard, manifest.shard),
+            ("--case", options.cases or None, manifest.selection),
+        ):
+            if given is not None and given != planned:
+                was = f"with {_wording(planned)}" if planned not in (None, ()) else "without it"
+                raise RunError(f"cannot resume {run.folder} with {flag} {_wording(given)}: it was planned {was}")
+        for flag, is_given, is_planned in (
+            ("--adaptive", options.adaptive, manifest.adaptive),
+            ("--with-baseline", options.with_baseline, manifest.beside is not None),
+            ("--aa", options.aa, manifest.role == "again"),
+            ("--neutral", options.neutral is not None, manifest.role == "neutral"),
+        ):
+            if is_given and not is_planned:
+                raise RunError(f"cannot resume {run.folder} with {flag}: it was planned without it")
+
+
+def _wording(value: object) -> str:
+    return " ".join(value) if isinstance(value, tuple) else str(value)

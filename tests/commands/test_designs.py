@@ -190,7 +190,8 @@ def test_killed_midway_both_go_on_and_no_answer_is_asked_for_again(
 def test_the_prompt_of_then_is_found_by_its_digest_wherever_it_was_committed(bumped: Library, asking: Asking) -> None:
     """1.1.0 is evaluated before it is committed, as people do; its record names a commit that lacks it."""
     assert bumped.evaluate_here().code == 0
-    assert bumped.rows()[0]["prompt_commit"].endswith("-dirty")
+    (record,) = (one for one in _records(bumped) if one["skill_version"] == "1.1.0")
+    assert record["prompt_commit"].endswith("-dirty")
     git(bumped.root, "add", "-A")
     git(bumped.root, "commit", "-qm", "1.1.0")
     commit = git(bumped.root, "rev-parse", "HEAD")
@@ -286,7 +287,7 @@ def test_aa_of_the_work_tree_s_own_version_needs_no_git(served: Library, asking:
     assert served.evaluate_here().code == 0
     assert served.evaluate_here("--aa").code == 0
     assert [row["skill_version"] for row in served.rows()] == ["1.0.0", "1.0.0"]
-    assert served.rows()[0]["seed"] == 1
+    assert {row["seed"] for row in served.rows()} == {0, 1}
     assert {prompt for prompt, _ in asking.seen} == {OLD}
 
 

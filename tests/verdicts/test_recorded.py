@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import semver
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.components import load_component
@@ -178,6 +179,72 @@ def test_a_run_under_a_scenario_is_compared_by_itself(library: Library) -> None:
     assert in_short(pair_for(library, run("1.1.0", 3, **under))) == {"baseline": [2], "look": 1}
 
 
+RUNS = st.lists(
+    st.tuples(
+        st.sampled_from(["1.0.0", "1.1.0", "1.2.0", "2.0.0-rc.1", "2.0.0", "10.0.0"]),
+        st.booleans(),  # complete
+        st.sampled_from("mn"),  # model
+        st.sampled_from(["m", "other"]),  # digest of the settings
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+@pytest.fixture(scope="module")
+def nothing_recorded(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return Library(tmp_path_factory.mktemp("library"))
+
+
+@given(RUNS, st.sets(st.sampled_from(["1.0.0", "1.2.0", "2.0.0"])))
+def test_whatever_is_recorded_a_pair_is_what_the_definitions_say(
+    nothing_recorded: Library, runs: list[tuple[str, bool, str, str]], versions: set[str]
+) -> None:
+    """The definitions, written down once more without any thought of speed."""
+    records = [
+        run(version, day, complete=complete, model_id=model_id, digests={**DIGESTS, "settings": settings})
+        for day, (version, complete, model_id, settings) in enumerate(runs, 1)
+    ]
+    candidate = records[-1]
+    archive = Archive(load_component(nothing_recorded.root / "components", SKILL))
+    archive.add(records)
+    archive.accepted = [
+        Acceptance(version=version, by="me", why="good", date=datetime.date(2026, 1, 1), run_ids={})
+        for version in versions
+    ]
+    pair = pair_of(candidate, usual_baseline(entry_of(candidate), archive, Policy()), archive, Policy())
+
+    def rank(record: Record) -> semver.Version:
+        return semver.Version.parse(record.skill_version)
+
+    def others(record: Record | None) -> tuple[Record, ...]:
+        return tuple(
+            other
+            for other in complete
+            if record is not None
+            and other is not record
+            and (other.skill_version, other.digests) == (record.skill_version, record.digests)
+        )
+
+    complete = [one for one in records if one.complete and one.model_id == candidate.model_id]
+    alike = [one for one in complete if one.digests == candidate.digests]
+    below = [one for one in complete if rank(one) < rank(candidate)]
+    accepted = [one for one in below if one in alike and one.skill_version in versions]
+    if accepted:
+        baseline = anchor = max(accepted, key=lambda one: (rank(one), one.timestamp))
+    else:
+        baseline = max(below, key=lambda one: (rank(one), one in alike, one.timestamp), default=None)
+        unlike = {rank(one) for one in below} - {rank(one) for one in below if one in alike}
+        stretch = [one for one in below if one in alike and all(rank(one) > version for version in unlike)]
+        anchor = min(stretch, key=lambda one: (rank(one), -days([one])[0]), default=None)
+    assert (pair.baseline, pair.anchor) == (baseline, anchor)
+    assert pair.baseline_again == others(baseline)
+    assert pair.candidate_again == others(candidate)
+    assert pair.anchor_again == others(anchor)
+    above = [one for one in alike if anchor is not None and rank(one) > rank(anchor) and one is not candidate]
+    assert pair.look == 1 + len(above)  # the candidate is the newest
+
+
 @given(
     st.dictionaries(st.sampled_from(["prompt", "schema", "settings", "datasets", "scenario"]), st.sampled_from("12")),
     st.dictionaries(st.sampled_from(["prompt", "schema", "settings", "datasets", "scenario"]), st.sampled_from("12")),
@@ -217,3 +284,17 @@ def test_without_the_run_beside_it_a_candidate_meets_the_newest_recorded(library
     older = run("1.0.0", 1)
     keep(library, older)
     assert compared(library, CANDIDATE) == [(older.run_id, "candidate")]
+
+
+def test_runs_that_were_asked_side_by_side_are_pooled_with_no_others(library: Library) -> None:
+    before, after = (
+        run("1.0.0", 5, run_id="before", beside="after"),
+        run("1.1.0", 5, run_id="after", beside="before"),
+    )
+    keep(library, run("1.0.0", 1), run("1.0.0", 2), run("1.1.0", 3), before, after, run("1.2.0", 6))
+    expected = {"anchor": [5], "anchor_again": [1, 2], "look": 2}
+    assert in_short(pair_for(library, after)) == {"baseline": [5], **expected}
+    of_next = {"baseline": [5], "baseline_again": [3], **expected, "look": 3}
+    assert in_short(pair_for(library, run("1.2.0", 6))) == of_next
+    of_plain = {"baseline": [5], "baseline_again": [1, 2], **expected, "look": 1}
+    assert in_short(pair_for(library, run("1.1.0", 3))) == of_plain

@@ -13,13 +13,13 @@ from pydantic import BaseModel, ValidationError
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import parse_json, read_text
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.acceptance import Acceptance, parse_acceptances, read_acceptances
+from skill_evaluator.records.acceptance import Acceptance, read_acceptances
 from skill_evaluator.records.record import Record, parse_record, read_record, refuse_newer
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import key_path
 
 _MEASURED_BY = ("schema", "datasets", "settings", "scenario")  # digests; scores of others are not comparable
-_BOARD, _ACCEPTED, _RECORDS = "leaderboard.json", "evals/accepted.json", "evals/records/"
+_BOARD, _RECORDS = "leaderboard.json", "evals/records/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +72,13 @@ class _Lines(BaseModel):
 
 
 class Archive:
-    """What is recorded of a component, in the work tree and at other commits: runs, and the versions accepted."""
+    """What is recorded of a component: runs in the work tree and at other commits, and the versions accepted here.
+
+    A branch of records may be older than the work tree, and have an acceptance that was taken back.
+    """
 
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
-        """Read leaderboards and acceptances of the work tree and the refs; a commit that is not here is left out."""
+        """Read the leaderboards of the work tree and of the refs; a commit that is not here is left out."""
         self._component = component
         self._repository = repository
         self._blobs: dict[str, str] = {}
@@ -88,18 +91,14 @@ class Archive:
             self._add(commit, repository)
 
     def _add(self, commit: str, repository: Repository) -> None:
-        """Add what is recorded at a commit and not here."""
+        """Add the runs that are recorded at a commit and not here."""
         folder = repository.place(self._component.folder)
         blobs = {path.removeprefix(f"{folder}/"): blob for path, blob in repository.files(commit, folder).items()}
-        contents = repository.contents(blobs[path] for path in (_BOARD, _ACCEPTED) if path in blobs)
-        texts = {blob: content.decode("utf-8", "replace") for blob, content in contents.items()}
         if _BOARD in blobs:
+            text = repository.contents([blobs[_BOARD]])[blobs[_BOARD]].decode("utf-8", "replace")
             run_ids = {entry.run_id for entry in self.entries}
-            entries = parse_entries(texts[blobs[_BOARD]], Path(f"{commit}:{folder}/{_BOARD}"))
+            entries = parse_entries(text, Path(f"{commit}:{folder}/{_BOARD}"))
             self.entries += [entry for entry in entries if entry.run_id not in run_ids]
-        if _ACCEPTED in blobs:
-            accepted = parse_acceptances(texts[blobs[_ACCEPTED]], Path(f"{commit}:{folder}/{_ACCEPTED}"))
-            self.accepted += [acceptance for acceptance in accepted if acceptance not in self.accepted]
         self._blobs |= {path.removeprefix(_RECORDS): blob for path, blob in blobs.items()}
 
     def record(self, entry: RecordedRun) -> Record:

@@ -25,6 +25,7 @@ _ALL_ANSWERED = frozenset(ANSWERED)
 _DEALINGS = 1_999
 _SEED = 0
 _SLACK = 1e-9  # two sums of the same shares in another order differ by less
+_DIGIT = 1e-6  # a bound is rounded outward to it
 _MOST_NAMED = 5
 _ALPHA = 0.05
 
@@ -98,10 +99,14 @@ def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing |
     incomplete = [case for case in bounded if case.width > 0.0]
     if not bounded or not (incomplete or undefined):
         return None
+    worst, best = _outward(
+        sum(case.after.low - case.before.high for case in bounded) / len(bounded),
+        sum(case.after.high - case.before.low for case in bounded) / len(bounded),
+    )
     labelled = sum(why != _NO_TRUTH for why in undefined.values())
     return Missing(
-        worst=_outward(-sum(case.before.high - case.after.low for case in bounded) / len(bounded), math.floor),
-        best=_outward(sum(case.after.high - case.before.low for case in bounded) / len(bounded), math.ceil),
+        worst=worst,
+        best=best,
         n_cases=len(bounded),
         lost={case.case_id: case.words for case in sorted(incomplete, key=lambda one: (-one.width, one.case_id))},
         undefined=undefined,
@@ -131,7 +136,10 @@ def _accuracy_side(case: CaseRecord, metric: str) -> _Range | None:
 
 
 def _field_side(case: CaseRecord, path: str) -> _Range | None:
-    """Return a side of a field; None where answers were scored and neither they nor the truth have the field."""
+    """Return a side of a field; None where answers were scored and neither they nor the truth have the field.
+
+    The items of an array in a lost answer count as one answer, as those of every other do.
+    """
     scores, lost = field_scores(case, path), _lost_values(case)
     if not scores and SCORED in case.outcomes:
         return None
@@ -198,10 +206,11 @@ _READERS: dict[Kind, Callable[[CaseRecord, str], _Range | None]] = {
 }
 
 
-def _outward(bound: float, rounding: Callable[[float], int]) -> float:
-    """Round a bound to six digits, away from the middle, so that it still holds what it held."""
-    slack = _SLACK if rounding is math.floor else -_SLACK
-    return rounding((bound + slack) * 1e6) / 1e6
+def _outward(worst: float, best: float) -> tuple[float, float]:
+    """Round bounds to six digits, each away from the middle: a mean summed in another order is still within."""
+    low = math.floor((worst - _SLACK) / _DIGIT) * _DIGIT
+    high = math.ceil((best + _SLACK) / _DIGIT) * _DIGIT
+    return max(-1.0, round(low, 6)), min(1.0, round(high, 6))
 
 
 @lru_cache(maxsize=32)
@@ -253,7 +262,7 @@ def missing_reasons(metric: str, missing: Missing, tolerance: float, required_co
 
 def crosses(missing: Missing, tolerance: float) -> bool:
     """Return whether the worst case of what was lost is a drop beyond the tolerance."""
-    return bool(missing.lost) and missing.worst < -tolerance - _SLACK
+    return bool(missing.lost) and missing.worst < -tolerance - 2 * _DIGIT
 
 
 def _named(cases: Mapping[str, str]) -> str:

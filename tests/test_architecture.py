@@ -58,6 +58,8 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.files",
     "skill_evaluator.comparing.declarations",
     "skill_evaluator.verdicts.adaptive",
+    "skill_evaluator.verdicts.held_out",
+    "skill_evaluator.verdicts.looked",
     "skill_evaluator.verdicts.comparison",
     "skill_evaluator.verdicts.sizing",
     "skill_evaluator.reports.sensitivity",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
-from tests.support.library import CASES, Library, comparable, journal, read
+from tests.support.library import CASES, SKILL, Library, comparable, journal, read
 
 PLANNED = 30
 REPLICATES = ("--replicates", str(PLANNED))
@@ -17,9 +17,9 @@ def _answers(year: int) -> Callable[[Asked], Reply]:
     return lambda asked: Reply(text=notice(asked.case_id, year))
 
 
-def _version(library: Library, version: str) -> None:
+def _version(library: Library, version: str, before: str = "1.0.0") -> None:
     prompt = library.component / "prompt.md"
-    prompt.write_text(prompt.read_text().replace("version: 1.0.0", f"version: {version}"))
+    prompt.write_text(prompt.read_text().replace(f"version: {before}", f"version: {version}"))
 
 
 @pytest.fixture
@@ -59,8 +59,8 @@ def test_one_that_is_as_good_is_asked_until_a_failure_would_have_shown(measured:
     assert measured.evaluate_here(*REPLICATES, "--adaptive", "--format", "json").json["comparison"]["verdict"] == (
         "unchanged"
     )
-    assert server.requests == 63  # of 60 and 63, at looks after 3 replicates each, the first that is 59 or more is 63
-    assert _row(measured)["saved_calls"] == 27
+    assert server.requests == 66  # a look after 63 is the first that has seen 59; it does not see the three that follow
+    assert _row(measured)["saved_calls"] == 24
 
 
 def test_without_it_everything_is_asked(measured: Library, server: ChatServer) -> None:
@@ -106,14 +106,14 @@ def test_a_part_of_the_cases_has_no_verdict(part: tuple[str, str], measured: Lib
     assert server.requests == 0
 
 
-@pytest.mark.parametrize("calls", [4, 9, 10, 30, 61])
+@pytest.mark.parametrize("calls", [4, 9, 10, 30, 61, 63, 64])
 def test_interrupted_anywhere_and_resumed_it_ends_the_same(calls: int, measured: Library, server: ChatServer) -> None:
     (baseline,) = (row["run_id"] for row in measured.rows())
     assert measured.evaluate_here(*REPLICATES, "--adaptive", "--max-calls", str(calls)).code == 4
     (folder,) = (path for path in measured.results.iterdir() if path.is_dir() and path.name != baseline)
     assert measured.evaluate_here("--resume", folder.name).code == 0
-    assert (server.requests, server.repeated) == (63, [])
-    assert (_row(measured)["replicates"], _row(measured)["saved_calls"]) == (21, 27)
+    assert (server.requests, server.repeated) == (66, [])
+    assert (_row(measured)["replicates"], _row(measured)["saved_calls"]) == (22, 24)
 
 
 def test_a_crash_after_the_last_answer_but_before_the_look_costs_no_call(measured: Library, server: ChatServer) -> None:
@@ -121,7 +121,10 @@ def test_a_crash_after_the_last_answer_but_before_the_look_costs_no_call(measure
     folder = _folder(measured)
     run_id = folder.name
     manifest, record = read(folder / "manifest.json"), read(folder / "record.json")
-    measured.write(str((folder / "manifest.json").relative_to(measured.root)), {**manifest, "settled_after": None})
+    before_the_look = {**manifest, "settled_after": None, "looks": None}
+    measured.write(str((folder / "manifest.json").relative_to(measured.root)), before_the_look)
+    answers = (folder / "replicates.jsonl").read_text().splitlines(keepends=True)
+    (folder / "replicates.jsonl").write_text("".join(answers[: -len(CASES)]))
     (folder / "record.json").unlink()
     (measured.component / "evals" / "records" / f"{run_id}.json").unlink()
     board = read(measured.leaderboard)
@@ -129,9 +132,11 @@ def test_a_crash_after_the_last_answer_but_before_the_look_costs_no_call(measure
         str(measured.leaderboard.relative_to(measured.root)),
         {**board, "runs": [row for row in board["runs"] if row["run_id"] != run_id]},
     )
+    server.forget()
     assert measured.evaluate_here("--resume", run_id).code == 0
-    assert server.requests == 63
-    assert read(folder / "record.json") == record
+    assert server.requests == len(CASES)  # those that are asked after the look
+    again = read(folder / "record.json")
+    assert comparable(again, ("latency_s",)) == comparable(record, ("latency_s",))
 
 
 def test_a_settled_run_scored_again_has_the_same_record(measured: Library, server: ChatServer) -> None:
@@ -141,6 +146,85 @@ def test_a_settled_run_scored_again_has_the_same_record(measured: Library, serve
     assert measured.call("score", str(folder)).code == 0
     assert read(folder / "record.json") == record
     assert len(journal(folder)) == record["planned"]
+
+
+def _topped_up(library: Library) -> dict[str, Any]:
+    (row,) = (row for row in library.rows() if row["tops_up"])
+    return row
+
+
+def test_topped_up_it_is_what_a_run_without_it_would_have_been(measured: Library, server: ChatServer) -> None:
+    server.reply = varied
+    (stopped,) = measured.evaluate_here(*REPLICATES, "--adaptive", "--format", "json").json["runs"]
+    server.forget()
+    ended = measured.evaluate_here("--top-up", stopped["run_id"])
+    assert server.requests == stopped["saved_calls"] > 0  # nothing that was answered is asked, or paid, again
+    whole = _topped_up(measured)
+    assert (whole["tops_up"], whole["saved_calls"], whole["adaptive"]) == (stopped["run_id"], 0, None)
+    assert (whole["replicates"], whole["planned"]) == (PLANNED, len(CASES) * PLANNED)
+    assert whole["run_id"] != stopped["run_id"] in [row["run_id"] for row in measured.rows()]  # no record is edited
+    measured.evaluate_here(*REPLICATES)
+    plain = measured.rows()[0]
+    assert comparable(whole, ("tops_up",)) == comparable(plain, ("tops_up",))
+    assert ended.code == 3
+
+
+def test_an_interrupted_top_up_goes_on(measured: Library, server: ChatServer) -> None:
+    measured.evaluate_here(*REPLICATES, "--adaptive")
+    stopped = _folder(measured).name
+    server.forget()
+    assert measured.evaluate_here("--top-up", stopped, "--max-calls", "5").code == 4
+    assert measured.evaluate_here("--top-up", stopped).code == 0
+    assert (server.requests, server.repeated) == (24, [])
+    assert _topped_up(measured)["complete"]
+    again = measured.evaluate_here("--top-up", stopped)
+    assert (again.code, "it is topped up already, by" in again.err) == (2, True)
+
+
+def test_what_was_not_stopped_early_cannot_be_topped_up(measured: Library, server: ChatServer) -> None:
+    (baseline,) = (row["run_id"] for row in measured.rows())
+    measured.evaluate_here("--replicates", "2")
+    ended = measured.evaluate_here("--top-up", measured.rows()[0]["run_id"])
+    assert (ended.code, "no call was saved there" in ended.err) == (2, True)
+    prompt = measured.component / "prompt.md"
+    prompt.write_text(prompt.read_text() + "Answer briefly.\n")
+    changed = measured.evaluate_here("--top-up", baseline)
+    assert (changed.code, "changed since it began: prompt" in changed.err) == (2, True)
+
+
+@pytest.mark.parametrize("with_it", [("--adaptive",), ("--dry-run",), ("--resume",)])
+def test_a_top_up_asks_everything_that_is_left(with_it: tuple[str], measured: Library, server: ChatServer) -> None:
+    ended = measured.evaluate_here("--top-up", "20261121T093000Z-3fa9c1", *with_it)
+    assert (ended.code, server.requests) == (2, 0)
+    assert "--top-up asks all that a run left out" in ended.err
+
+
+def test_a_stopped_run_is_no_baseline_until_it_is_topped_up(measured: Library, server: ChatServer) -> None:
+    """1.0.0 is whole, 1.1.0 stopped early: 1.2.0 is compared with 1.0.0, and with 1.1.0 once that is whole, too."""
+    measured.settings(policy={"anchor": "previous", "gate": "fixtures"})
+    measured.evaluate_here(*REPLICATES, "--adaptive")
+    stopped = _row(measured)["run_id"]
+    _version(measured, "1.2.0", "1.1.0")
+    assert _against(measured.evaluate_here(*REPLICATES, "--format", "json").json) == "1.0.0"
+    named = measured.call("compare", SKILL, "--baseline", "1.1.0", "--format", "json")
+    assert _against({"comparison": named.json}) == "1.1.0"  # a person may name it
+    _version(measured, "1.1.0", "1.2.0")
+    assert measured.evaluate_here("--top-up", stopped).code == 0
+    assert _against({"comparison": measured.call("compare", SKILL, "--format", "json").json}) == "1.1.0"
+
+
+def _against(result: dict[str, Any]) -> str:
+    return str(result["comparison"]["models"][0]["baseline"]["skill_version"])
+
+
+def test_where_every_lower_record_was_stopped_it_says_what_to_do(measured: Library, server: ChatServer) -> None:
+    measured.evaluate_here(*REPLICATES, "--adaptive")
+    board = read(measured.leaderboard)
+    kept = [row for row in board["runs"] if row["skill_version"] == "1.1.0"]
+    measured.write(str(measured.leaderboard.relative_to(measured.root)), {**board, "runs": kept})
+    _version(measured, "1.2.0", "1.1.0")
+    ended = measured.evaluate_here("--replicates", "4", "--adaptive")
+    assert "stopped early by --adaptive, which makes it no baseline; `evaluate --top-up RUN`" in ended.err
 
 
 def test_a_run_that_was_not_adaptive_does_not_become_so(measured: Library, server: ChatServer) -> None:
@@ -155,12 +239,12 @@ def test_models_are_settled_each_by_itself(measured: Library, server: ChatServer
     measured.models({"id": "served", "provider": "openai", "base_url": server.url}, other)
     ended = measured.evaluate_here(*REPLICATES, "--adaptive", "--format", "json")
     assert "other: --adaptive saves nothing" in ended.err
-    assert {row["model_id"]: row["saved_calls"] for row in ended.json["runs"]} == {"served": 27, "other": 0}
+    assert {row["model_id"]: row["saved_calls"] for row in ended.json["runs"]} == {"served": 24, "other": 0}
 
 
 def test_what_is_asked_is_answered_as_in_a_run_of_so_many_replicates(measured: Library, server: ChatServer) -> None:
     server.reply = varied
     (adaptive,) = measured.evaluate_here(*REPLICATES, "--adaptive", "--format", "json").json["runs"]
     again = measured.evaluate_here("--replicates", str(adaptive["replicates"]), "--format", "json")
-    of_the_run = ("saved_calls", "record", "run_folder")
+    of_the_run = ("saved_calls", "adaptive", "record", "run_folder")
     assert comparable(adaptive, of_the_run) == comparable(again.json["runs"][0], of_the_run)

@@ -6,19 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.adaptive import Gauge, looks_of, settled, settled_between
+from skill_evaluator.verdicts.adaptive import Gauge, Look, looks_of, settled, settled_between
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.effects import Effect, replicate_effect
 
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules
 
+LOOK = Look(after=5, share=0.2)
 PLAIN = Effect(difference=0.0, ci95=(-0.02, 0.02), p=0.8, n=120, error=0.01, degrees=60, unseen=0.02)
 
 
 @pytest.mark.parametrize(
     ("replicates", "expected"),
-    [(1, ()), (2, ()), (3, (2,)), (5, (2, 3, 4)), (10, tuple(range(2, 10))), (25, (3, 6, 9, 12, 15, 18, 21, 24))],
+    [(1, ()), (3, ()), (4, (2,)), (5, (2, 3)), (10, tuple(range(2, 9))), (25, (3, 6, 9, 12, 15, 18, 21))],
 )
 def test_looks_are_at_most_ten_and_none_before_two_replicates(replicates: int, expected: tuple[int, ...]) -> None:
     assert tuple(look.after for look in looks_of(replicates)) == expected
@@ -104,21 +105,21 @@ def _record(score: Score, replicates: int, other: float = 1.0) -> Record:
 )
 def test_records_so_far(score: Score, replicates: int, expected: str | None) -> None:
     pair = Pair(baseline=_record(1.0, 10), candidate=_record(score, replicates))
-    assert settled_between(pair, some_rules(), 0.2, models=3) == expected
+    assert settled_between(pair, some_rules(), LOOK, models=3) == expected
 
 
 def test_a_supporting_metric_that_regressed_keeps_it_from_being_unchanged() -> None:
     pair = Pair(baseline=_record(1.0, 10), candidate=_record(1.0, 5, other=0.0))
-    assert settled_between(pair, some_rules(), 0.2, models=1) is None
+    assert settled_between(pair, some_rules(), LOOK, models=1) is None
     advisory = some_rules({"metrics": {"jaccard": {"tier": "advisory"}}})
-    assert settled_between(pair, advisory, 0.2, models=1) == "unchanged"
+    assert settled_between(pair, advisory, LOOK, models=1) == "unchanged"
 
 
 def test_without_a_baseline_or_of_another_schema_nothing_is_settled() -> None:
     candidate = _record(1.0, 5)
-    assert settled_between(Pair(baseline=None, candidate=candidate), some_rules(), 0.2, models=1) is None
+    assert settled_between(Pair(baseline=None, candidate=candidate), some_rules(), LOOK, models=1) is None
     other = candidate.model_copy(update={"digests": {"schema": "another"}})
-    assert settled_between(Pair(baseline=other, candidate=candidate), some_rules(), 0.2, models=1) is None
+    assert settled_between(Pair(baseline=other, candidate=candidate), some_rules(), LOOK, models=1) is None
 
 
 def test_by_simulation_nothing_false_is_settled_often() -> None:

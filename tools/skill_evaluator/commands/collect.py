@@ -12,6 +12,7 @@ import typer
 from skill_evaluator.ci.collecting import OUTCOME, RECORDS, Figures, GatheredRun, Outcome, RunOutcome, Status, gather
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
+from skill_evaluator.commands.evaluate_adaptive import with_looks
 from skill_evaluator.commands.options import (
     COMPONENTS,
     CONFIG,
@@ -117,7 +118,7 @@ def _score_run(
         skill=gathered.skill,
         model_id=gathered.model_id,
         status="complete" if record.complete else "incomplete",
-        reason="; ".join(gathered.remarks),
+        reason="; ".join([*gathered.remarks, *(["stopped early by --adaptive"] if record.saved_calls else [])]),
         planned=record.planned,
         scored=record.scored,
         failed={kind: count for kind, count in record.failures.items() if kind != "not_run"},
@@ -172,6 +173,7 @@ def _record(
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = None if whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorer.scorecard(), stopped=stopped)
+    record = with_looks(record, manifest, component, configuration.settings, options.config)
     if record.complete:
         return record
     # an id of its own: the run may yet be completed, and recorded under the first

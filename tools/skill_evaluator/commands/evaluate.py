@@ -5,7 +5,7 @@ import sys
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
-from skill_evaluator.commands.evaluate_adaptive import lookout_for
+from skill_evaluator.commands.evaluate_adaptive import lookout_for, with_looks
 from skill_evaluator.commands.evaluate_dry_run import dry_run
 from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs, read_inputs
 from skill_evaluator.commands.evaluate_runs import PlannedRuns, plan_runs, record_path
@@ -125,11 +125,11 @@ def _ask(planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> list
     for run in runs:
         failure = halted[run.manifest.run_id]
         stopped = f"{failure.reason}: {failure.message}" if failure else None
-        manifest = (
-            read_manifest(run.folder) if run.manifest.adaptive else run.manifest
-        )  # it may have been settled early
+        manifest = read_manifest(run.folder) if run.manifest.adaptive else run.manifest  # with the looks there were
         scorecard = scorers[run.folder].scorecard(manifest.asked)
-        scored.append(_ScoredRun(run=run, record=recorder.record(run.model, manifest, scorecard, stopped=stopped)))
+        record = recorder.record(run.model, manifest, scorecard, stopped=stopped)
+        record = with_looks(record, manifest, component, inputs.settings, options.config)
+        scored.append(_ScoredRun(run=run, record=record))
     return scored
 
 
@@ -152,7 +152,7 @@ def _assignment(
         ),
         scorer.add,
     )
-    return replace(plain, looks=tuple(lookout.shares), is_settled=lookout.is_settled) if lookout else plain
+    return replace(plain, looks=tuple(look.after for look in lookout.looks), look=lookout.look) if lookout else plain
 
 
 def _keep(scored: _ScoredRun, component: Component, *, kept: bool) -> Finished:

@@ -1,38 +1,58 @@
-"""`evaluate --adaptive`: the lower version that a run is compared with while its calls are made."""
+"""`evaluate --adaptive`: the looks at a run while its calls are made, and what its record says of them."""
 
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs
-from skill_evaluator.records.archive import Archive, RecordedRun
-from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import next_lower
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Settings
+from skill_evaluator.records.archive import Archive, RecordedRun, entry_of
+from skill_evaluator.records.record import AdaptiveLooks, Record
+from skill_evaluator.records.selection import why_no_lower
+from skill_evaluator.runner.journal import Looks, Manifest
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
-from skill_evaluator.verdicts.comparability import Pair, common_part
+from skill_evaluator.verdicts.comparability import common_part
+from skill_evaluator.verdicts.recorded import pair_of, usual_baseline
 from skill_evaluator.verdicts.rules import VerdictRules, rules_for
+
+if TYPE_CHECKING:  # numpy is imported where a run is looked at
+    from skill_evaluator.verdicts.adaptive import Look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookout:
-    """Looks at one run between its replicates. `shares`: by replicates asked, the part of the error of that look."""
+    """Looks at one run between its replicates. `models`: those that are run beside it."""
 
     run: Run
     scorer: Scorer
     inputs: Inputs
-    baseline: Record
+    archive: Archive
+    baseline: RecordedRun
     rules: VerdictRules
     models: int
-    shares: dict[int, float]
+    looks: "tuple[Look, ...]"
 
-    def is_settled(self, after: int) -> bool:
-        """Return whether this many replicates settle the verdict; no call of the run may be in flight."""
+    def look(self, after: int) -> Looks:
+        """Return the looks up to this one, and what it settles; no call of the run may be in flight."""
         from skill_evaluator.verdicts.adaptive import settled_between
+        from skill_evaluator.verdicts.held_out import HELD_OUT
 
-        pair = Pair(baseline=self.baseline, candidate=_so_far(self.run, self.scorer, self.inputs, after))
-        return settled_between(pair, self.rules, self.shares[after], self.models) is not None
+        candidate = _so_far(self.run, self.scorer, self.inputs, after)
+        pair = pair_of(candidate, self.baseline, self.archive, self.rules.policy)
+        (look,) = (look for look in self.looks if look.after == after)
+        verdict = settled_between(pair, self.rules, look, self.models)
+        return Looks(
+            after=tuple(look.after for look in self.looks if look.after <= after),
+            against=self.baseline.run_id,
+            models=self.models,
+            verdict=verdict,
+            enough=after + HELD_OUT if verdict else None,
+        )
 
 
 def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptions, models: int) -> Lookout | None:
@@ -42,19 +62,12 @@ def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptio
     from skill_evaluator.verdicts.adaptive import looks_of
 
     archive = Archive(inputs.component)
-    manifest = run.manifest
-    entry = RecordedRun(
-        run_id=manifest.run_id,
-        version=manifest.skill_version,
-        model_id=manifest.model_id,
-        scenario=manifest.scenario,
-        complete=False,
-        timestamp=manifest.created,
-    )
-    lower = next_lower(archive.entries, entry)
-    baseline = None if lower is None else archive.record(lower)
     candidate = _so_far(run, scorer, inputs, run.manifest.replicates)
-    reason = next(_find_obstacles(baseline, candidate, inputs), None)
+    entry = entry_of(candidate)
+    baseline = usual_baseline(entry, archive, inputs.settings.policy)
+    against = None if baseline is None else archive.record(baseline)
+    absent = why_no_lower(archive.entries, entry)
+    reason = next(_find_obstacles(against, candidate, inputs, absent), None)
     if reason is not None or baseline is None:
         print(f"{run.model.id}: --adaptive saves nothing, all replicates are asked: {reason}", file=sys.stderr)
         return None
@@ -62,17 +75,40 @@ def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptio
         run=run,
         scorer=scorer,
         inputs=inputs,
+        archive=archive,
         baseline=baseline,
         rules=rules_for(inputs.settings, options.config, candidate),
         models=models,
-        shares={look.after: look.share for look in looks_of(run.manifest.replicates)},
+        looks=looks_of(run.manifest.replicates),
     )
 
 
-def _find_obstacles(baseline: Record | None, candidate: Record, inputs: Inputs) -> Iterator[str]:
+def with_looks(record: Record, manifest: Manifest, component: Component, settings: Settings, config: Path) -> Record:
+    """Return the record of a run; of an adaptive one with the looks at it, and its means corrected for them."""
+    looks = manifest.looks
+    if looks is None:
+        return record
+    from skill_evaluator.verdicts.looked import corrected
+
+    adaptive = AdaptiveLooks(
+        planned_replicates=manifest.replicates,
+        looks=list(looks.after),
+        verdict=looks.verdict,
+        against=looks.against,
+    )
+    archive = Archive(component)
+    against = next((entry for entry in archive.entries if entry.run_id == looks.against), None)
+    if against is not None and record.complete:
+        rules = rules_for(settings, config, record)
+        means = corrected(archive.record(against), record, adaptive, rules, looks.models)
+        adaptive = adaptive.model_copy(update={"corrected": means})
+    return record.model_copy(update={"adaptive": adaptive})
+
+
+def _find_obstacles(baseline: Record | None, candidate: Record, inputs: Inputs, absent: str) -> Iterator[str]:
     """Yield the reasons why no number of replicates would settle a verdict."""
     if baseline is None:
-        yield "there is no complete record of a lower version to compare with"
+        yield absent
         return
     if inputs.settings.policy.gate != "fixtures":
         yield "the policy asks what holds beyond the fixtures, which cases tell and replicates do not"

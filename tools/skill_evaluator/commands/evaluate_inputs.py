@@ -59,6 +59,12 @@ class EvaluateOptions:
             help="Go on with an unfinished run (default: the newest): asks only what has no answer.",
         ),
     ] = None
+    top_up: Annotated[
+        str | None,
+        typer.Option(
+            "--top-up", metavar="RUN", help="Ask the calls that --adaptive saved in this run; records it whole."
+        ),
+    ] = None
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
     shard: Annotated[
@@ -121,6 +127,8 @@ def read_inputs(options: EvaluateOptions) -> Inputs:
     )
     if options.resume is not None and (not options.resume or options.dry_run):
         raise RunError("--resume takes a run id, a run folder or nothing, and does not go with --dry-run")
+    if options.top_up is not None and (options.resume or options.adaptive or options.dry_run):
+        raise RunError("--top-up asks all that a run left out: it does not go with --resume, --adaptive or --dry-run")
     if options.invocation is not None and not is_invocation(options.invocation):
         raise RunError(f"--invocation '{options.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
     if options.adaptive and (options.shard is not None or options.cases):
@@ -128,7 +136,7 @@ def read_inputs(options: EvaluateOptions) -> Inputs:
     _refuse_designs(options)
     configuration = read_configuration(options.config)
     component = apply_scenario(load_component(options.components, options.skill), options.config, options.scenario)
-    patterns = () if options.resume is not None else options.cases  # a resumed run remembers its cases
+    patterns = () if options.resume or options.top_up else options.cases  # a run that is there remembers its cases
     cases = load_cases(component, options.fixtures, patterns)
     load_leaderboard(component.leaderboard_path, component.name)
     models = select_models(configuration.models, options.models)

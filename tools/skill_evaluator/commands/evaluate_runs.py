@@ -12,7 +12,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import Manifest, Role, find_runs, read_manifest
-from skill_evaluator.runner.runs import Run, new_runs, resumed_run
+from skill_evaluator.runner.runs import Run, new_runs, resumed_run, topped_up
 from skill_evaluator.scoring.recording import Finished
 
 
@@ -34,6 +34,8 @@ def plan_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
     """Return the runs to ask; with `--resume` also those that are recorded already and stay as they are."""
     if options.resume is not None:
         return _resume_runs(inputs, options, options.resume)
+    if options.top_up is not None:
+        return _top_up_runs(inputs, options, options.top_up)
     plain = new_runs(
         inputs.component,
         inputs.cases,
@@ -58,9 +60,42 @@ def record_path(run: Run, component: Component) -> Path:
 def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> PlannedRuns:
     """Find the runs that `--resume` means, each planned as the options say; raise RunError."""
     component = inputs.component
+    runs, components = _saved_runs(inputs, options, resume)
+    unfinished = [run for run in runs if not record_path(run, component).exists()]
+    finished = []
+    for run in runs:
+        if run not in unfinished:
+            record = read_record(record_path(run, component))
+            append_rows(component.leaderboard_path, component.name, [record.row()])  # a crash may have come before it
+            run_id, saved = run.manifest.run_id, record.saved_calls
+            rest = f"; --top-up {run_id} asks the {saved} calls that --adaptive saved" if saved else ""
+            print(f"{run_id} is recorded and complete: there is nothing to resume{rest}", file=sys.stderr)
+            finished.append(Finished(record=record, record_path=record_path(run, component), folder=run.folder))
+    return PlannedRuns(runs=unfinished, components=components, finished=finished, roles=_roles_of(runs))
+
+
+def _top_up_runs(inputs: Inputs, options: EvaluateOptions, wanted: str) -> PlannedRuns:
+    """Return a run for each that `--adaptive` stopped, with its answers and all of its calls; raise RunError."""
+    saved, _ = _saved_runs(inputs, options, wanted)
+    stopped = [run for run in saved if run.manifest.saved_calls]
+    if not stopped:
+        raise RunError(f"--top-up {wanted}: no call was saved there; --adaptive did not stop it early")
+    for run in stopped:
+        if not record_path(run, inputs.component).exists():
+            raise RunError(f"--top-up {wanted}: {run.manifest.run_id} is not recorded yet; go on with it by --resume")
+    whole = [topped_up(run, options.invocation) for run in stopped]
+    runs = [run for run in whole if not record_path(run, inputs.component).exists()]
+    if not runs:
+        raise RunError(f"--top-up {wanted}: it is topped up already, by {whole[0].manifest.run_id}")
+    components = {run.manifest.run_id: inputs.component for run in runs}
+    return PlannedRuns(runs=runs, components=components, finished=[], roles=_roles_of(runs))
+
+
+def _saved_runs(inputs: Inputs, options: EvaluateOptions, wanted: str) -> tuple[list[Run], dict[str, Component]]:
+    """Find runs by id, folder or invocation, planned as the options say, with what each asks; raise RunError."""
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
-    folders = _with_those_beside(find_runs(inputs.results_dir, resume, component.name))
+    folders = _with_those_beside(find_runs(inputs.results_dir, wanted, inputs.component.name))
     for folder, manifest in folders:
         if manifest.role != "neutral" and manifest.scenario != options.scenario:
             how = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
@@ -71,15 +106,7 @@ def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> Plann
     components = {manifest.run_id: component_of(manifest, inputs, options) for _, manifest in mine}
     runs = [resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in mine]
     _refuse_other_plan(runs, options)
-    unfinished = [run for run in runs if not record_path(run, component).exists()]
-    finished = []
-    for run in runs:
-        if run not in unfinished:
-            record = read_record(record_path(run, component))
-            append_rows(component.leaderboard_path, component.name, [record.row()])  # a crash may have come before it
-            print(f"{run.manifest.run_id} is recorded and complete: there is nothing to resume", file=sys.stderr)
-            finished.append(Finished(record=record, record_path=record_path(run, component), folder=run.folder))
-    return PlannedRuns(runs=unfinished, components=components, finished=finished, roles=_roles_of(runs))
+    return runs, components
 
 
 def _roles_of(runs: Sequence[Run]) -> dict[str, Role | None]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from skill_evaluator.commands.evaluate_adaptive import with_looks
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
@@ -63,6 +64,7 @@ def score(options: ScoreOptions) -> int:
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = None if len(replicates) == len(planned) else "unfinished: calls are missing"
     record = recorder.record(run.model, run.manifest, scorer.scorecard(), stopped=stopped)
+    record = with_looks(record, run.manifest, component, configuration.settings, options.config)
     finished = Finished(record=record, record_path=options.run / RECORD, folder=options.run)
     write_record(finished.record_path, record)
     write_report(finished, component)

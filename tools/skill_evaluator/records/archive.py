@@ -24,7 +24,10 @@ _BOARD, _RECORDS = "leaderboard.json", "evals/records/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun:
-    """What a leaderboard, or a record's file, says of a run; `beside` is the run whose calls alternated with its."""
+    """What a leaderboard, or a record's file, says of a run; `beside` is the run whose calls alternated with its.
+
+    `adaptive`: its calls stopped early, at a score that happened to settle the verdict.
+    """
 
     run_id: str
     version: str
@@ -35,6 +38,7 @@ class RecordedRun:
     digests: Mapping[str, str] = field(default_factory=dict)
     scorer_version: int = 1
     beside: str | None = None
+    adaptive: bool = False
 
     @property
     def order(self) -> tuple[str, str]:
@@ -62,6 +66,7 @@ class _RowLine(BaseModel):
     digests: dict[str, str] = {}
     scorer_version: int = 1
     beside: str | None = None
+    saved_calls: int = 0
 
 
 class _Lines(BaseModel):
@@ -154,6 +159,7 @@ def entry_of(record: Record | _RowLine) -> RecordedRun:
         digests=record.digests,
         scorer_version=record.scorer_version,
         beside=record.beside,
+        adaptive=record.saved_calls > 0,
     )
 
 

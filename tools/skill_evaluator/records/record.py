@@ -8,6 +8,7 @@ from typing import Any
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel, json_text, read_json, replace_text, validated
+from skill_evaluator.library.config import VerdictName
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 
 SCHEMA_VERSION = 1
@@ -189,6 +190,30 @@ class ModelSettings(FrozenModel):
     timeout_s: float
 
 
+class CorrectedMean(FrozenModel):
+    """The strict mean of a metric that is unbiased although looks could stop the run, and its 95 % interval.
+
+    Both are of what these very cases are expected to score: `ci95` of a summary is of cases not seen.
+    """
+
+    strict_mean: float
+    ci95: tuple[float, float]
+
+
+class AdaptiveLooks(FrozenModel):
+    """How an adaptive run was looked at: after so many replicates; the last look may have settled the verdict.
+
+    `against` is the run of a lower version that it was compared with. `corrected` has the accuracy metrics without the
+    bias of stopping, or of not stopping; it is empty where that run is no longer there or no longer comparable.
+    """
+
+    planned_replicates: int
+    looks: list[int]
+    verdict: VerdictName | None
+    against: str
+    corrected: dict[str, CorrectedMean] = {}
+
+
 class _Row(FrozenModel):
     run_id: str
     timestamp: str
@@ -201,6 +226,8 @@ class _Row(FrozenModel):
     provider: str
     replicates: int
     saved_calls: int = 0
+    adaptive: AdaptiveLooks | None = None
+    tops_up: str | None = None
     seed: int
     shard: str | None
     scenario: str | None = None
@@ -233,8 +260,9 @@ class _Row(FrozenModel):
 class Row(_Row):
     """A leaderboard row: the summary of one run. `failures` and `scored` add up to `planned`.
 
-    `saved_calls` were planned and not asked, because the verdict was settled; `planned` is without them. `beside` is
-    the id of the run whose calls alternated with this one's, so that no time lies between the two.
+    `saved_calls` were planned and not asked, because the verdict was settled; `planned` is without them. `adaptive`
+    has the looks that could settle it. `tops_up` is a run stopped so, whose answers this one took over. `beside` is the
+    id of the run whose calls alternated with this one's, so that no time lies between the two.
     Keys with a default came later: a row or record written before has them not, and is read all the same.
     """
 

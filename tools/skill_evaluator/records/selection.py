@@ -5,7 +5,7 @@ accepted one, or of the next.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import semver
@@ -16,6 +16,10 @@ from skill_evaluator.records.archive import RecordedRun
 from skill_evaluator.text import nearest
 
 _NO_LOWER = "there is no complete record of a lower version to compare with"
+_ONLY_STOPPED = (
+    "every complete record of a lower version was stopped early by --adaptive, which makes it no baseline; "
+    "`evaluate --top-up RUN` asks the rest"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,7 @@ def choose(
             ChosenRuns(
                 candidate=run,
                 baseline=named or (usual(run) if usual else next_lower(entries, run)),
-                absent=_NO_LOWER,
+                absent=why_no_lower(entries, run),
                 exact=exact,
             )
             for run in candidates
@@ -117,12 +121,21 @@ def _choose_candidates(
 
 
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Return by model and version all complete runs without a scenario: lowest version first, oldest run first."""
+    """Return by model and version all complete runs without a scenario: lowest version first, oldest run first.
+
+    A run that `--adaptive` stopped early counts only where a version has no other.
+    """
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.standing):
         if entry.complete and entry.scenario is None:
             runs.setdefault(entry.model_id, {}).setdefault(entry.version, []).append(entry)
-    return runs
+    return {
+        model_id: {
+            version: [run for run in of_version if not run.adaptive] or of_version
+            for version, of_version in versions.items()
+        }
+        for model_id, versions in runs.items()
+    }
 
 
 def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
@@ -142,6 +155,12 @@ def next_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> Record
     return asked_beside(entries, candidate) or newest
 
 
+def why_no_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> str:
+    """Return why no run of a lower version is a baseline."""
+    full = [replace(entry, adaptive=False) for entry in entries]
+    return _ONLY_STOPPED if runs_below(full, candidate) else _NO_LOWER
+
+
 def asked_beside(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
     """Return the complete run of a lower version whose calls alternated with the candidate's, if there is one."""
     return next((entry for entry in runs_below(entries, candidate) if entry.run_id == candidate.beside), None)
@@ -157,11 +176,15 @@ def last_accepted(
 
 
 def runs_below(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the complete runs of lower versions, of equal model and scenario: highest version and newest first."""
+    """Return the complete runs of lower versions, of equal model and scenario: highest version and newest first.
+
+    A run that `--adaptive` stopped early is none of them: it was stopped at a score that is too high or too low.
+    """
     if not semver.Version.is_valid(candidate.version):
         return []
     version = semver.Version.parse(candidate.version)
-    lower = [entry for entry in runs_alike(entries, candidate) if semver.Version.parse(entry.version) < version]
+    measured = (entry for entry in runs_alike(entries, candidate) if not entry.adaptive)
+    lower = [entry for entry in measured if semver.Version.parse(entry.version) < version]
     return sorted(lower, key=lambda entry: entry.standing, reverse=True)
 
 
@@ -187,8 +210,8 @@ def runs_alike(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[R
 
 
 def _best(runs: Iterable[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest run of a version, of those comparable with the candidate if there are any."""
-    return max(runs, key=lambda run: (run.is_comparable(candidate), run.order), default=None)
+    """Return the newest run of a version: one that was not stopped early before others, then a comparable one."""
+    return max(runs, key=lambda run: (not run.adaptive, run.is_comparable(candidate), run.order), default=None)
 
 
 def _no_such_run(entries: Sequence[RecordedRun], wanted: str) -> LeaderboardError:

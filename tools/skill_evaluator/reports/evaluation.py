@@ -156,8 +156,8 @@ def _weakest(record: Record) -> Sheet:
 
 
 def _remarks(record: Record, quote: Quote) -> list[str]:
-    """Return pass^k where there is more than one answer, and what broke the contract."""
-    remarks = []
+    """Return what looks at the run mean, pass^k where there is more than one answer, and what broke the contract."""
+    remarks = [*_looked_at(record)]
     powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
     if max(powers, default=1) > 1:
         remarks.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items()))
@@ -178,6 +178,27 @@ def _remarks(record: Record, quote: Quote) -> list[str]:
             named = [f"{quote(key)} {count}" for key, count in list(keys.items())[:_WEAKEST]]
             remarks.append(f"{title} top-level keys: {', '.join(named)}{_more(len(keys) - _WEAKEST)}")
     return remarks
+
+
+def _looked_at(record: Record) -> Iterator[str]:
+    """Yield what looks at an adaptive run mean for its scores."""
+    adaptive = record.adaptive
+    if adaptive is None:
+        return
+    planned = adaptive.planned_replicates
+    if record.saved_calls:
+        yield (
+            f"stopped early: after {adaptive.looks[-1]} of {planned} replicates the verdict was settled, "
+            f"{adaptive.verdict}, so the means above are too high or too low and no baseline; "
+            f"evaluate {record.skill} --top-up {record.run_id} asks the rest"
+        )
+    corrected = adaptive.corrected.get(record.primary_metric)
+    if corrected is not None:
+        low, high = corrected.ci95
+        yield (
+            f"{record.primary_metric} corrected for the looks of --adaptive: {number(corrected.strict_mean)}, "
+            f"95 % interval {low:.3f} to {high:.3f} on these cases"
+        )
 
 
 def _more(count: int) -> str:

@@ -64,7 +64,8 @@ _REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings a
 class ModelJob:
     """All that is needed to make one model's calls.
 
-    `looks`: numbers of replicates after which, with no call in flight, `is_settled` says whether to leave the rest.
+    `looks`: numbers of replicates after which, with no call in flight, `enough` says how many replicates are enough in
+    all, or None to go on.
     """
 
     model: Model
@@ -77,7 +78,7 @@ class ModelJob:
     price: Price | None
     redact: Redactor
     looks: Sequence[int] = ()
-    is_settled: Callable[[int], Awaitable[bool]] | None = None
+    enough: Callable[[int], Awaitable[int | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +126,19 @@ class Engine:
         self.halted: Failure | None = None
 
     async def run(self) -> None:
-        """Make every call, or stop early and say why in `halted`; leave the rest too once `is_settled`."""
-        begun = 0
+        """Make every call, or stop early and say why in `halted`; leave the rest too once so many are `enough`."""
+        begun, enough = 0, None
         try:
             for look in self._job.looks:
                 await self._make_all([call for call in self._job.calls if begun <= call.replicate < look])
                 if self._ended() or self.halted is not None:
                     return
-                if self._job.is_settled is not None and await self._job.is_settled(look):
-                    return
                 begun = look
-            await self._make_all([call for call in self._job.calls if begun <= call.replicate])
+                enough = await self._job.enough(look) if self._job.enough is not None else None
+                if enough is not None:
+                    break
+            left = (call for call in self._job.calls if begun <= call.replicate)
+            await self._make_all([call for call in left if enough is None or call.replicate < enough])
         except* Exception as problems:
             raise problems.exceptions[0] from None
         finally:

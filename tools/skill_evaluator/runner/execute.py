@@ -21,7 +21,7 @@ from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers import Kinds, Redactor, find_key, key_variables
 from skill_evaluator.providers.base import Failure, ProviderKind, Request
 from skill_evaluator.runner.engine import Engine, ModelJob, Progress, Stop
-from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, outcomes, settle
+from skill_evaluator.runner.journal import MANIFEST, Journal, Looks, create_run, note_looks, outcomes
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import price_of, usage_cost
 from skill_evaluator.runner.prompting import most_input_tokens
@@ -36,7 +36,7 @@ Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
 class Assignment:
     """One run with all that is needed to make its calls. `on_outcome` gets every outcome once, earlier ones too.
 
-    `is_settled` is asked in a thread, after each number of replicates in `looks`, whether the rest need not be asked.
+    `look` is called in a thread, after each number of replicates in `looks`.
     """
 
     run: Run
@@ -48,7 +48,7 @@ class Assignment:
     most_input_tokens: Callable[[Request], int]
     on_outcome: Callable[[Replicate], None]
     looks: Sequence[int] = ()
-    is_settled: Callable[[int], bool] | None = None
+    look: Callable[[int], Looks] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +212,7 @@ class _RunningModel:
             price=first.price,
             redact=redact,
             looks=[look for look in looks if look > parts[0].begun],  # an earlier look already said to go on
-            is_settled=self._is_settled,
+            enough=self._enough,
         )
         self._engine = Engine(job, budget, stop, self.progress, self._keep)
 
@@ -234,16 +234,16 @@ class _RunningModel:
     def _is_left(self, call: Call) -> bool:
         return _without_arm(call) in self._parts[call.arm].todo
 
-    async def _is_settled(self, look: int) -> bool:
-        """Check whether the replicates so far are enough; what is left then leaves the schedule."""
+    async def _enough(self, look: int) -> int | None:
+        """Return how many replicates are enough if this look settles the verdict; the rest then leaves the schedule."""
         (part,) = self._parts
-        ask, run = part.assignment.is_settled, part.assignment.run
-        if ask is None or not await asyncio.to_thread(ask, look):
-            return False
-        saved = settle(run.folder, run.manifest, look).saved_calls
-        part.unmade -= saved
-        self.progress.planned -= saved
-        return True
+        run, call_look = part.assignment.run, part.assignment.look
+        if call_look is None:
+            return None
+        manifest = note_looks(run.folder, run.manifest, await asyncio.to_thread(call_look, look))
+        part.unmade -= manifest.saved_calls
+        self.progress.planned -= manifest.saved_calls
+        return manifest.settled_after
 
     def _keep(self, replicate: Replicate) -> None:
         self._parts[replicate.call.arm].keep(replace(replicate, call=_without_arm(replicate.call)))

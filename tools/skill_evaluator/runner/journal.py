@@ -12,7 +12,17 @@ from typing import Any, Literal
 from pydantic import PositiveInt
 
 from skill_evaluator.errors import LeaderboardError, RunError, StorageError
-from skill_evaluator.files import LinesWriter, StrictModel, json_text, read_json, read_lines, replace_text, validated
+from skill_evaluator.files import (
+    LinesWriter,
+    StrictModel,
+    json_text,
+    read_json,
+    read_lines,
+    read_text,
+    replace_text,
+    validated,
+)
+from skill_evaluator.library.config import VerdictName
 from skill_evaluator.providers.base import Completion, Failure, Usage, first_answers
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -26,10 +36,25 @@ REPORT = "report.md"
 Role = Literal["baseline", "again", "neutral"]
 
 
+class Looks(StrictModel):
+    """The looks at an adaptive run so far: after how many replicates, and against which run of a lower version.
+
+    `models`: those that were run beside it. The last look may have settled the verdict: `enough` replicates are then
+    asked in all, the last of them unseen by it.
+    """
+
+    after: tuple[PositiveInt, ...]
+    against: str
+    models: PositiveInt
+    verdict: VerdictName | None = None
+    enough: PositiveInt | None = None
+
+
 class Manifest(StrictModel):
     """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers.
 
-    An `adaptive` run asks no more once its verdict is settled; `settled_after` then says after how many replicates.
+    An `adaptive` run asks no more once one of its `looks` settles the verdict: `settled_after` says after how many
+    replicates. `tops_up` is such a run whose answers this one has taken over, to ask the rest.
     `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
     beside the run of a new version, that version `again`, or it under a `neutral` scenario. `prompt_commit` then says
@@ -56,6 +81,8 @@ class Manifest(StrictModel):
     evaluator_version: str
     adaptive: bool = False
     settled_after: PositiveInt | None = None
+    looks: Looks | None = None
+    tops_up: str | None = None
 
     @property
     def asked(self) -> int:
@@ -86,11 +113,11 @@ def create_run(folder: Path, manifest: Manifest) -> None:
     replace_text(folder / MANIFEST, json_text(manifest.model_dump(mode="json")))
 
 
-def settle(folder: Path, manifest: Manifest, after: int) -> Manifest:
-    """Note in the manifest that `after` replicates are enough; raise StorageError if it cannot be written."""
-    settled = manifest.model_copy(update={"settled_after": after})
-    replace_text(folder / MANIFEST, json_text(settled.model_dump(mode="json")))
-    return settled
+def note_looks(folder: Path, manifest: Manifest, looks: Looks) -> Manifest:
+    """Note the looks so far in the manifest; raise StorageError if it cannot be written."""
+    noted = manifest.model_copy(update={"settled_after": looks.enough, "looks": looks})
+    replace_text(folder / MANIFEST, json_text(noted.model_dump(mode="json")))
+    return noted
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -159,6 +186,11 @@ class Journal:
     def close(self) -> None:
         """Flush to the disk itself; raise StorageError if that fails."""
         self._lines.close()
+
+
+def copy_answers(source: Path, target: Path) -> None:
+    """Copy the answers of a run into a new folder; raise StorageError if they cannot be written."""
+    replace_text(target / ANSWERS, read_text(source / ANSWERS, RunError))
 
 
 def read_answers(folder: Path) -> Iterator[Replicate]:

@@ -80,6 +80,7 @@ class Recorder:
             provider=manifest.provider,
             replicates=scorecard.replicates,
             saved_calls=manifest.saved_calls,
+            tops_up=manifest.tops_up,
             seed=manifest.seed,
             shard=manifest.shard,
             scenario=manifest.scenario,

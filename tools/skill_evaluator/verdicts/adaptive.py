@@ -14,10 +14,13 @@ from scipy.special import stdtr, stdtrit
 
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.verdicts import randomisation
-from skill_evaluator.verdicts.comparability import Pair, common_part, measures
+from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.effects import ALPHA, Effect, case_effects, replicate_effect
+from skill_evaluator.verdicts.held_out import HELD_OUT
 from skill_evaluator.verdicts.rules import VerdictRules, measure_verdict, model_verdict
+from skill_evaluator.verdicts.strict_looks import VERDICTS, StrictLook, strict_verdicts
+from skill_evaluator.verdicts.watched import critical_measures, watch
 
 Settled = Literal["regressed", "improved", "unchanged"]
 CHANGE_SPENT = 0.1  # of the accepted false alarms goes to the looks (after Haybittle and Peto); the end keeps its own
@@ -42,34 +45,43 @@ class Gauge:
 
 
 def looks_of(replicates: int) -> tuple[Look, ...]:
-    """Return the looks before the end of a run, at most ten and evenly spaced.
+    """Return the looks before the end of a run, at most ten and evenly spaced; what a look saves is asked after it.
 
     >>> [look.after for look in looks_of(20)]
     [2, 4, 6, 8, 10, 12, 14, 16, 18]
     """
     step = -(-replicates // _MOST_LOOKS)
-    ends = range(max(_LEAST_REPLICATES, step), replicates, step)
+    ends = range(max(_LEAST_REPLICATES, step), replicates - HELD_OUT, step)
     return tuple(Look(after=end, share=(end - before) / replicates) for before, end in pairwise((0, *ends)))
 
 
-def settled_between(pair: Pair, rules: VerdictRules, share: float, models: int) -> Settled | None:
+def settled_between(pair: Pair, rules: VerdictRules, look: Look, models: int) -> Settled | None:
     """Return the verdict that a look settles between two records, the candidate's with what was asked so far."""
     if pair.baseline is None:
         return None
     (result,) = compare_records(rules.skill, [pair], rules).models
     if result.verdict not in get_args(Settled):
         return None
-    common = common_part(pair.baseline, pair.candidate)
     gauges = []
-    for measure in measures(common.cases, pair.candidate.accuracy):
-        if rules.tier(measure) != "critical":
-            continue
+    for measure in critical_measures(pair.baseline, pair.candidate, rules):
         if measure.kind == "reproducibility":  # agreement is one value a case, so there the cases are the sample
             (effect,) = case_effects([measure.differences])
         else:
             effect = replicate_effect(measure.before, measure.after)
         gauges.append(Gauge(effect=effect, tolerance=rules.tolerance(measure)))
-    return settled(gauges, result.verdict, share, rules.alpha, models)
+    verdict = settled(gauges, result.verdict, look.share, rules.alpha, models)
+    watched = watch(pair.baseline, pair.candidate, rules)
+    if verdict is None or watched is None:
+        return verdict
+    # what other orders of the replicates are tried by must hold of the one that is
+    strict = strict_look(look, rules.alpha, len(gauges) * models)
+    ((seen,),) = strict_verdicts(watched, watched.after[None], [strict])
+    return verdict if VERDICTS[seen] == verdict else None
+
+
+def strict_look(look: Look, alpha: float, gauges: int) -> StrictLook:
+    """Return a look with the level that p must reach at it on each of so many measures."""
+    return StrictLook(after=look.after, share=look.share, level=alpha * CHANGE_SPENT * look.share / max(1, gauges))
 
 
 def settled(gauges: Sequence[Gauge], ordinary: VerdictName, share: float, alpha: float, models: int) -> Settled | None:

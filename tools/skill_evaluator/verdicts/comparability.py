@@ -96,6 +96,9 @@ def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
         yield " and ".join(drifts) + ("" if candidate.beside == baseline.run_id else remedy)
     if baseline.evaluator_version != candidate.evaluator_version:
         yield f"the evaluator was {baseline.evaluator_version}, then {candidate.evaluator_version} (same scorer)"
+    for name, record in (("baseline", baseline), ("candidate", candidate)):
+        if record.saved_calls:
+            yield f"--adaptive stopped the {name}'s run early, so its mean is too high or too low: {_corrected(record)}"
     if baseline.replicates != candidate.replicates:
         yield f"{baseline.replicates} replicates a case, then {candidate.replicates}"
 
@@ -117,6 +120,13 @@ def _moment(record: Record) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _corrected(record: Record) -> str:
+    corrected = None if record.adaptive is None else record.adaptive.corrected.get(record.primary_metric)
+    if corrected is None:
+        return f"`evaluate {record.skill} --top-up {record.run_id}` asks the rest"
+    return f"{record.primary_metric} {corrected.strict_mean:.3f} when corrected for that"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

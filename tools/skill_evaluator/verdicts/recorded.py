@@ -78,7 +78,8 @@ def pair_of(candidate: Record, baseline: RecordedRun | None, archive: Archive, p
 def _again(run: RecordedRun, archive: Archive) -> tuple[Record, ...]:
     """Return the other complete runs of a version, oldest first: of equal prompt, scorer, schema and settings.
 
-    Runs whose calls alternated with another's are left out: they share a day with those.
+    Runs whose calls alternated with another's are left out: they share a day with those. So are runs that `--adaptive`
+    stopped early: their scores are those that it stops at.
     """
     if run.scenario is not None:
         return ()
@@ -88,6 +89,7 @@ def _again(run: RecordedRun, archive: Archive) -> tuple[Record, ...]:
         if other.version == run.version
         and other.run_id != run.run_id
         and other.beside is None
+        and not other.adaptive
         and other.is_comparable(run)
         and other.digests.get(_PROMPT) == run.digests.get(_PROMPT)
     ]

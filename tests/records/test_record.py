@@ -44,7 +44,8 @@ AGREED = {
 }
 ADDED = {
     *("skill", "seed", "shard", "planned", "scored", "complete", "stopped", "primary_metric", "reasons", "retries"),
-    *("per_array", "pass_hat_k", "contract", "scenario", "scorer_version", "saved_calls", "beside", "adaptive", "tops_up"),
+    *("per_array", "pass_hat_k", "contract", "scenario", "beside", "scorer_version", "saved_calls"),
+    *("adaptive", "tops_up"),
 }
 SUMMARY = {"mean", "strict_mean", "stdev", "stdev_cases", "n", "n_cases", "ci95"}
 CASE = {"case_id", "accuracy", "reproducibility", "failures"}

@@ -119,7 +119,7 @@ def test_cost_counts_right_answers_and_not_calls() -> None:
     ranked = audit(replace(cube, spending=spending)).regimes["cost-sensitive"].ranked
     assert [one.model for one in ranked] == ["model-1", "model-0", "model-2"]
     assert ranked[0].reason.startswith("$1.30 for 1,000 right answers, 2.00 s each")
-    assert ranked[2].reason.endswith("too weak to be a bargain")
+    assert ranked[2].reason.endswith("too weak to be a bargain; no less able and no less steady: model-0, model-1")
 
 
 def test_a_changed_cohort_is_said() -> None:

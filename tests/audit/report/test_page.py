@@ -58,7 +58,8 @@ def test_a_row_holds_the_figures_of_its_model() -> None:
         one = next(one for one in result.models if one.model == row["model"])
         assert one.ability_ci95 is not None
         assert row["ability"] == f"{one.ability:.2f} ({one.ability_ci95[0]:.2f} to {one.ability_ci95[1]:.2f})"
-        assert row["fluctuation"].startswith(f"{one.fluctuation:.2f} (")
+        assert row["fluctuation"] == f"{one.fluctuation:.2f}"
+        assert row["corrected"].startswith(f"{one.corrected:.2f} (")
         assert (row["grade"], row["quadrant"], row["P(grade)"]) == (one.grade, one.quadrant, "0.70")
         assert (row["worst scenario"], row["drop"]) == (one.worst.scenario, points(one.worst.drop))
         assert (row["$ per 1,000 right"], row["latency"]) == ("0.4321", "1.25 s")

@@ -1,5 +1,7 @@
 """The split of the fluctuation: unbiased where the truth is known, zero where nothing varies, and who carries it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from skill_evaluator.audit.statistics import figures
@@ -23,8 +25,10 @@ def test_the_corrected_fluctuation_itself_is_unbiased_within_five_per_cent() -> 
     cube = drawn(MODELS, questions=200, replicates=3, seed=4)
     floor = noise_of(cube, "scenarios").floor
     assert floor is not None
-    found = corrected_fluctuation(cube.overall.var(axis=1, ddof=1), floor, 9)
-    assert found.mean() == pytest.approx(3.0, rel=0.05)
+    variance = cube.overall.var(axis=1, ddof=1)
+    assert corrected_fluctuation(variance, floor, 9, "scenarios").mean() == pytest.approx(3.0, rel=0.05)
+    of_these = 3.0 * np.random.default_rng(4).normal(size=(300, 10)).std(axis=1, ddof=1)  # effects that the seed tells
+    assert corrected_fluctuation(variance, floor, 9, "cases").mean() == pytest.approx(of_these.mean(), rel=0.03)
 
 
 def test_on_these_questions_their_interaction_is_no_noise() -> None:
@@ -35,6 +39,18 @@ def test_on_these_questions_their_interaction_is_no_noise() -> None:
     assert here.mean() < beyond.mean()
     truth = 3.0**2 + 10.0**2 / 60
     assert (cube.overall.var(axis=1, ddof=1) - here).mean() == pytest.approx(truth, rel=0.08)
+
+
+def test_noise_is_the_scenarios_own() -> None:
+    cube = drawn(np.zeros(200), scenarios=5, questions=100, replicates=1, seed=6)
+    scores = cube.outcomes["quiz"].scores.copy()
+    random = np.random.default_rng(7)
+    scores[:, 2] = random.random(scores[:, 2].shape) < 0.02  # nearly always wrong, so hardly any noise
+    cells = noise_of(_with(cube, replace(cube.outcomes["quiz"], scores=scores)), "cases").cells
+    assert cells is not None
+    own = 1e4 * scores.var(axis=2, ddof=1)[..., 0].mean(axis=0) / 100
+    assert cells.mean(axis=0)[[0, 1, 3, 4]] == pytest.approx(own[[0, 1, 3, 4]], rel=0.1)
+    assert cells.mean(axis=0)[2] < 0.3 * cells.mean()
 
 
 def test_equal_replicates_are_no_noise() -> None:

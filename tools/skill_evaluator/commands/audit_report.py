@@ -80,7 +80,9 @@ class AuditReportOptions:
     resampled: Annotated[
         Resampled | None,
         typer.Option(
-            "--resample", help="What intervals are over; default: both where single answers are known, else scenarios."
+            "--resample",
+            help="What intervals and odds are over. cases: these very scenarios (default where single answers are "
+            "known); scenarios, both: others like them.",
         ),
     ] = None
     grades: Annotated[int, typer.Option("--grades", metavar="4|8", help="8: finer grades, from 20 models on.")] = 4

@@ -1,7 +1,8 @@
 """The advice of an audit in sentences: which model to take under which regime, and what to beware of.
 
 Agentic: a step that fails spoils the steps after it, so stability comes first. Single-shot: each answer stands alone,
-so ability does. Cost-sensitive: what a right answer costs, and how long it takes.
+so ability does. Cost-sensitive: what a right answer costs, and how long it takes. Whatever comes first, a model never
+stands above another that is better in ability and in fluctuation (`dominance`), unless it is cheaper and cost decides.
 """
 
 import math
@@ -11,6 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from skill_evaluator.audit.cube.cube import Cube
+from skill_evaluator.audit.findings.dominance import dominated_last, dominates
 from skill_evaluator.audit.findings.results import (
     FEWEST_MODELS,
     FEWEST_QUESTIONS,
@@ -19,6 +21,7 @@ from skill_evaluator.audit.findings.results import (
     ModelAudit,
     Ranked,
     Regime,
+    Resampled,
 )
 from skill_evaluator.audit.statistics.grades import BEST_FIRST
 from skill_evaluator.audit.statistics.significance import spread_p
@@ -31,19 +34,22 @@ _DEEP = 5.0  # points below its ability in its worst scenario
 _LEAST_ABLE = 0.9  # of the best ability: a model that is cheap and mostly wrong is no bargain
 _MOST_UNREAD = 0.1  # of a model's answers
 _MOST_OF_ONE = 0.8  # share of σ² that one benchmark may carry
+_MOST_NAMED = 3
+_NEARLY_NORMAL = 30  # degrees of freedom of Student's t
 
 
 def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
     """Return the three regimes by their names."""
     steady, able = [], []
-    for model in sorted(models, key=lambda model: (BEST_FIRST[model.grade] if model.grade else 0, -model.ability)):
+    for model in steadiest_first(models):
         grade = model.grade or "ungraded"
         if model.grade and model.odds is not None:
             grade += f" (probability {model.odds:.2f})"
         moves = f"moves by {model.fluctuation:.2f} points at an ability of {model.ability:.1f}"
         worst = f"at its worst {model.worst.score:.1f} ({model.worst.scenario})"
-        steady.append(Ranked(model=model.model, reason=f"{grade}, {moves}; {worst}"))
-    for model in sorted(models, key=lambda model: -model.ability):
+        alone = "" if model.carried is None else f"; {carried_words(model)}"
+        steady.append(Ranked(model=model.model, reason=f"{grade}, {moves}; {worst}{alone}"))
+    for model in dominated_last(sorted(models, key=lambda model: -model.ability)):
         reason = f"ability {model.ability:.1f}"
         if model.ability_ci95 is not None:
             reason += f" ({model.ability_ci95[0]:.1f} to {model.ability_ci95[1]:.1f})"
@@ -51,13 +57,41 @@ def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
         if model.worst.drop >= _DEEP:
             risks.append(f"{model.worst.drop:.1f} points lower in {model.worst.scenario}")
         able.append(Ranked(model=model.model, reason=f"{reason}; beware: {', '.join(risks)}" if risks else reason))
-    by_grade = "by grade, and within a grade by ability"
+    by_grade = "by grade, and within a grade by ability; never above a model that is abler and steadier"
     by_ability = "by ability, with a warning where the prompt moves a model much"
     return {
         "agentic": Regime(title="Agentic: many steps, each on the one before", note=by_grade, ranked=steady),
         "single-shot": Regime(title="Single-shot: every answer stands alone", note=by_ability, ranked=able),
         "cost-sensitive": _cheap(models),
     }
+
+
+def steadiest_first(models: Sequence[ModelAudit]) -> list[ModelAudit]:
+    """Sort models by grade, then by ability; those without a grade come last. No dominated model comes first."""
+    last = len(BEST_FIRST)
+    return dominated_last(sorted(models, key=lambda one: (BEST_FIRST.get(one.grade or "", last), -one.ability)))
+
+
+def carried_words(model: ModelAudit) -> str:
+    """Say which scenario carries a fluctuation, and fluctuation and grade without it and with it."""
+    carried = model.carried
+    if carried is None:
+        return ""
+    grade = ""
+    if model.grade is not None and carried.grade is not None:
+        grade = (
+            f", still {model.grade}" if carried.grade == model.grade else f", {carried.grade} instead of {model.grade}"
+        )
+    return f"without {carried.scenario}: {carried.fluctuation:.2f} instead of {model.fluctuation:.2f}{grade}"
+
+
+def premise_of(scenarios: int, tails: float) -> str:
+    """Say what everything rests on that is said of other scenarios; `tails`: degrees of freedom of Student's t."""
+    shape = "nearly normal" if tails > _NEARLY_NORMAL else f"Student's t with about {tails:g} degrees of freedom"
+    return (
+        f"what is said of other scenarios rests on a model of their effects ({shape}, the same shape for every model) "
+        f"and on their being drawn like these {scenarios}; no data here can show that"
+    )
 
 
 def is_settled(model: ModelAudit) -> bool:
@@ -72,30 +106,36 @@ def _cheap(models: Sequence[ModelAudit]) -> Regime:
         return Regime(title=title, note="no order: what a right answer costs is not known of any model", ranked=[])
     least = _LEAST_ABLE * max(model.ability for model in models)
 
-    def place(priced_model: tuple[float, ModelAudit]) -> tuple[bool, float, float]:
+    def place(priced_model: tuple[float, ModelAudit]) -> tuple[float, ...]:
         usd, model = priced_model
-        return model.ability < least, usd, math.inf if model.latency_s is None else model.latency_s
+        latency = math.inf if model.latency_s is None else model.latency_s
+        return model.ability < least, usd, latency, -model.ability, model.fluctuation, model.corrected or 0.0
 
     ranked = []
     for usd, model in sorted(priced, key=place):
         latency = "" if model.latency_s is None else f", {model.latency_s:.2f} s each"
         weak = ": too weak to be a bargain" if model.ability < least else ""
-        reason = f"${usd:.2f} for 1,000 right answers{latency}, ability {model.ability:.1f}{weak}"
+        better = [other.model for other in models if dominates(other, model)]
+        price = f"; no less able and no less steady: {listed(better, _MOST_NAMED)}" if better else ""
+        reason = f"${usd:.2f} for 1,000 right answers{latency}, ability {model.ability:.1f}{weak}{price}"
         ranked.append(Ranked(model=model.model, reason=reason))
     note = f"by the cost of 1,000 right answers, then latency; models below 90 % of the best ability ({least:.1f}) last"
     unpriced = [model.model for model in models if model.usd_per_1000_right is None]
     return Regime(title=title, note=f"{note}; not known of {', '.join(unpriced)}" if unpriced else note, ranked=ranked)
 
 
-def cautions(cube: Cube, models: Sequence[ModelAudit], steadiest: tuple[str, float] | None) -> list[str]:
+def cautions(
+    cube: Cube, models: Sequence[ModelAudit], steadiest: tuple[str, float] | None, resampled: Resampled
+) -> list[str]:
     """Return what a reader must be told before the figures are used: one sentence each, the weightiest first.
 
-    `steadiest`: the model that moved least, and how probable it is that it does.
+    `steadiest`: the model that moved least, and how probable it is that it does. `resampled`: what the odds are over.
     """
     return [
         *_about_size(cube),
         *_about_answers(cube, models),
-        *_about_grades(cube, models, steadiest),
+        *_about_differences(cube, resampled),
+        *_about_grades(models, steadiest),
         *([] if cube.treatment is None else [f"{cube.treatment}; all figures are of what is left"]),
     ]
 
@@ -148,16 +188,28 @@ def _about_answers(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
         yield f"answers are missing, of {planned:,} a model, and means are of the replicates there are: {listed(holes)}"
 
 
-def _about_grades(cube: Cube, models: Sequence[ModelAudit], steadiest: tuple[str, float] | None) -> Iterator[str]:
-    """Warn of fluctuations that are alike or mere chance, of uncertain grades, and where one benchmark is all."""
-    if len(cube.models) >= 2 and len(cube.scenarios) >= 3:
-        if np.ptp(cube.overall, axis=1).max() == 0:
-            yield "no model moved at all: every score is the same in every scenario"
+def _about_differences(cube: Cube, resampled: Resampled) -> Iterator[str]:
+    """Warn of fluctuations that are alike."""
+    if len(cube.models) < 2 or len(cube.scenarios) < 3:
+        return
+    if np.ptp(cube.overall, axis=1).max() == 0:
+        yield "no model moved at all: every score is the same in every scenario"
+        return
+    p_values = [spread_p(first, second) for first, second in combinations(cube.overall, 2)]
+    least = min(adjusted([1.0 if p is None else p for p in p_values]))  # corrected for the number of pairs
+    if least > ALPHA:
+        chance = f"differ beyond chance (q = {least:.2f} at best)"
+        if resampled == "cases":
+            yield f"as far as other scenarios go, no two fluctuations {chance}: the grades hold for these ones"
         else:
-            p_values = [spread_p(first, second) for first, second in combinations(cube.overall, 2)]
-            least = min(adjusted([1.0 if p is None else p for p in p_values]))  # corrected for the number of pairs
-            if least > ALPHA:
-                yield f"no two fluctuations differ beyond chance (q = {least:.2f} at best): the grades may rank noise"
+            yield f"no two fluctuations {chance}: the grades may rank noise"
+
+
+def _about_grades(models: Sequence[ModelAudit], steadiest: tuple[str, float] | None) -> Iterator[str]:
+    """Warn of fluctuations that one scenario, one benchmark or chance makes, and of uncertain grades."""
+    for model in models:
+        if model.carried is not None:
+            yield f"the fluctuation of {model.model} is carried by one scenario: {carried_words(model)}"
     still = [model.model for model in models if model.corrected == 0 and model.fluctuation > 0]
     if still:
         yield f"nothing is left of {counted(len(still), 'fluctuation')} once its noise is taken off: {listed(still)}"

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from skill_evaluator.audit.cube.cube import Cube, Floats
-from skill_evaluator.audit.findings.advice import cautions, cohort_changes, regimes_of
+from skill_evaluator.audit.findings.advice import cautions, cohort_changes, premise_of, regimes_of
 from skill_evaluator.audit.findings.results import (
     AuditResult,
     BenchmarkUsed,
+    Beyond,
+    Carried,
     ModelAudit,
     Resampled,
 )
 from skill_evaluator.audit.statistics import figures
 from skill_evaluator.audit.statistics.grades import (
-    DRAWS,
     QUARTERS,
     GradeOdds,
-    degrees_apart,
     grade_odds,
     grades_of,
     medians_of,
@@ -26,14 +26,14 @@ from skill_evaluator.audit.statistics.grades import (
     scale_of,
     thresholds_of,
 )
-from skill_evaluator.audit.statistics.significance import neutrality_of, separations_of
+from skill_evaluator.audit.statistics.posterior import DRAWS, Posterior, draw_posterior
+from skill_evaluator.audit.statistics.significance import carried_of, neutrality_of, separations_of
 from skill_evaluator.audit.statistics.uncertainty import (
     Intervals,
     Noise,
     bounds,
     corrected_fluctuation,
     intervals_of,
-    matched_degrees,
     most_noise,
     noise_of,
 )
@@ -50,6 +50,9 @@ class _CohortFigures:
     noise: Noise
     intervals: Intervals
     odds: GradeOdds | None
+    odds_beyond: GradeOdds | None
+    carried: Sequence[Carried | None]
+    posterior: Posterior | None
 
 
 def audit(
@@ -61,8 +64,8 @@ def audit(
 ) -> AuditResult:
     """Audit a cube of at least two scenarios; raise AuditError for fewer, or for what its table cannot tell.
 
-    `resampled`: what the intervals are over; by default scenarios and cases where single answers are known, else
-    scenarios.
+    `resampled`: what the intervals are over; by default cases where single answers are known, so that they hold for
+    these very scenarios, else scenarios.
     """
     if len(cube.scenarios) < 2:
         raise AuditError(f"one scenario ({cube.scenarios[0]}) has no fluctuation; give at least two, better ten")
@@ -71,12 +74,15 @@ def audit(
             f"--resample {resampled} needs single answers; this table has scores only: --resample scenarios"
         )
     scale = scale_of(bins, len(cube.models))
-    resampled = resampled or ("scenarios" if cube.outcomes is None else "both")
-    measured = _measure(cube, resampled, bins)
+    resampled = resampled or ("scenarios" if cube.outcomes is None else "cases")
+    measured = _measure(cube, resampled, scale)
     models = _audit_models(cube, measured, scale)
     first = int(measured.fluctuations.argmin())
     steadiest = None if measured.odds is None else (cube.models[first], float(measured.odds.most_stable[first]))
-    warnings = [*cautions(cube, models, steadiest), *(cohort_changes(cube.models, previous) if previous else [])]
+    warnings = [
+        *cautions(cube, models, steadiest, resampled),
+        *(cohort_changes(cube.models, previous) if previous else []),
+    ]
     return AuditResult(
         cohort=list(cube.models),
         scenarios=list(cube.scenarios),
@@ -88,6 +94,7 @@ def audit(
         treatment=cube.treatment,
         resampled=resampled,
         draws=DRAWS,
+        premise=None if measured.posterior is None else premise_of(len(cube.scenarios), measured.posterior.tails),
         models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
         thresholds=thresholds_of(measured.fluctuations, scale),
         medians=medians_of(measured.abilities, measured.fluctuations),
@@ -102,18 +109,25 @@ def audit(
     )
 
 
-def _measure(cube: Cube, resampled: Resampled, bins: int) -> _CohortFigures:
+def _measure(cube: Cube, resampled: Resampled, scale: Sequence[str]) -> _CohortFigures:
     overall = cube.overall
     noise = noise_of(cube, resampled)
-    variance = overall.var(axis=1, ddof=1)
-    degrees = degrees_apart(overall, matched_degrees(overall))
+    variance, degrees = overall.var(axis=1, ddof=1), overall.shape[1] - 1
+    posterior = draw_posterior(overall, noise.cells, noise.degrees * degrees)
+    here = beyond = None
+    if posterior is not None:
+        beyond = grade_odds(posterior.beyond, len(scale))
+        here = None if noise.cells is None else grade_odds(posterior.here, len(scale))
     return _CohortFigures(
         abilities=figures.abilities(cube),
         fluctuations=figures.fluctuations(cube),
-        corrected=None if noise.floor is None else corrected_fluctuation(variance, noise.floor, overall.shape[1] - 1),
+        corrected=None if noise.floor is None else corrected_fluctuation(variance, noise.floor, degrees, resampled),
         noise=noise,
-        intervals=intervals_of(overall, noise, resampled),
-        odds=None if resampled == "cases" else grade_odds(variance, noise.floor, degrees, bins),
+        intervals=intervals_of(overall, noise, posterior, resampled),
+        odds=here if resampled == "cases" else beyond,
+        odds_beyond=beyond,
+        carried=carried_of(cube, noise.cells, scale),
+        posterior=posterior,
     )
 
 
@@ -125,32 +139,41 @@ def _audit_models(cube: Cube, measured: _CohortFigures, scale: Sequence[str]) ->
         corrected = [grade if left > 0 else None for grade, left in regraded]
     quadrants = quadrants_of(measured.abilities, measured.fluctuations)
     adjusted = figures.adjusted(cube, scale)
-    odds = None if measured.odds is None else measured.odds.probabilities
+    intervals = measured.intervals
     return [
         ModelAudit(
             model=name,
             ability=float(measured.abilities[m]),
-            ability_ci95=bounds(measured.intervals.ability, m),
+            ability_ci95=bounds(intervals.ability, m),
             fluctuation=float(measured.fluctuations[m]),
-            fluctuation_ci95=bounds(measured.intervals.fluctuation, m),
+            fluctuation_ci95=bounds(intervals.fluctuation, m),
             grade=grades[m],
             quadrant=quadrants[m],
-            grade_probability=None if odds is None else dict(zip(scale, odds[m].tolist(), strict=True)),
+            grade_probability=_odds_of(measured.odds, m, scale),
             noise=None if measured.noise.floor is None else float(np.sqrt(measured.noise.floor[m])),
             corrected=None if measured.corrected is None else float(measured.corrected[m]),
-            corrected_ci95=None if measured.intervals.corrected is None else bounds(measured.intervals.corrected, m),
+            corrected_ci95=None if measured.noise.floor is None else bounds(intervals.fluctuation, m),
             corrected_grade=corrected[m],
             benchmarks=figures.by_benchmark(cube, m),
             shares=figures.shares_by_benchmark(cube, m),
             scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
             worst=figures.worst_of(cube, m),
             adjusted=adjusted[m],
+            carried=measured.carried[m],
+            beyond=Beyond(
+                fluctuation_ci95=bounds(intervals.beyond, m),
+                grade_probability=_odds_of(measured.odds_beyond, m, scale),
+            ),
             answers=dict(cube.answers[name]) if name in cube.answers else None,
             usd_per_1000_right=figures.usd_per_1000_right(cube, m),
             latency_s=cube.spending[name].latency_s if name in cube.spending else None,
         )
         for m, name in enumerate(cube.models)
     ]
+
+
+def _odds_of(odds: GradeOdds | None, model: int, scale: Sequence[str]) -> dict[str, float] | None:
+    return None if odds is None else dict(zip(scale, odds.probabilities[model].tolist(), strict=True))
 
 
 def _typical(variances: Floats | None) -> float | None:

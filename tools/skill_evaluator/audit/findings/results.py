@@ -38,9 +38,33 @@ class Adjusted(FrozenModel):
     grade: str | None
 
 
+class Carried(FrozenModel):
+    """A fluctuation that one scenario makes: without it the others spread by `fluctuation`, and the grade is `grade`.
+
+    The grade is among all models without that scenario. `p`: that a scenario of the same kind as the others is as far
+    away (Grubbs), `q` over the models.
+    """
+
+    scenario: str
+    fluctuation: float
+    grade: str | None
+    p: float
+    q: float
+
+
+class Beyond(FrozenModel):
+    """The fluctuation over other scenarios like these; it rests on a model of their effects (`AuditResult.premise`)."""
+
+    fluctuation_ci95: Interval | None
+    grade_probability: dict[str, float] | None = None
+
+
 class ModelAudit(FrozenModel):
     """One model. `scenarios`: its score in each. `noise`: the spread that chance alone would give (a standard
     deviation; what counts as chance goes by what is resampled), `corrected`: the fluctuation without it; None: unknown.
+
+    `fluctuation_ci95` is that of the true fluctuation: where the noise is known it is taken off, and `corrected_ci95`
+    is the same. It and `grade_probability` are of these scenarios where `resampled` is cases, else of others like them.
 
     `grade` goes by `fluctuation` as measured, `corrected_grade` by `corrected`; `shares` of the variance by benchmark.
     `answers`: how many were scored, and how many were unparseable, refused or truncated (and count as wrong) or failed.
@@ -63,6 +87,8 @@ class ModelAudit(FrozenModel):
     scenarios: dict[str, float]
     worst: Worst
     adjusted: Adjusted
+    carried: Carried | None = None
+    beyond: Beyond | None = None
     answers: dict[str, int] | None = None
     usd_per_1000_right: float | None = None
     latency_s: float | None = None
@@ -70,7 +96,11 @@ class ModelAudit(FrozenModel):
     @property
     def odds(self) -> float | None:
         """The probability of the grade that is printed."""
-        return (self.grade_probability or {}).get(self.grade) if self.grade else None
+        return self.odds_among(self.grade_probability)
+
+    def odds_among(self, probabilities: dict[str, float] | None) -> float | None:
+        """Return the probability of the grade that is printed, among those of all grades."""
+        return (probabilities or {}).get(self.grade) if self.grade else None
 
 
 class Thresholds(FrozenModel):
@@ -164,7 +194,7 @@ class BenchmarkUsed(FrozenModel):
 
 
 class AuditResult(FrozenModel):
-    """The whole audit."""
+    """The whole audit. `premise`: what everything that is said of other scenarios rests on."""
 
     audit_version: int = AUDIT_VERSION
     cohort: list[str]
@@ -174,6 +204,7 @@ class AuditResult(FrozenModel):
     treatment: str | None = None
     resampled: Resampled
     draws: int
+    premise: str | None = None
     models: list[ModelAudit]
     thresholds: Thresholds | None
     medians: Medians | None

@@ -77,7 +77,8 @@ def overall_map(result: AuditResult) -> alt.LayerChart:
     if result.medians is not None:
         legend.append("Grey lines: medians of the models.")
     if any(point.ability_ci95 or point.fluctuation_ci95 for point in shown):
-        legend.append("Bars: 95 % intervals.")
+        known = any(model.corrected is not None for model in result.models)
+        legend.append(f"Bars: 95 % intervals{', noise taken off' if known else ''}.")
     if len(shown) > MOST_LABELS:
         legend.append("Names without room are left out; the table has them all.")
     heading = title(f"Ability and fluctuation of {counted(len(shown), 'model')}", " ".join(legend))

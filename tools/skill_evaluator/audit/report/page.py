@@ -6,7 +6,8 @@ A finished result in, Markdown out; nothing in it that came from outside is take
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from skill_evaluator.audit.findings.advice import is_settled
+from skill_evaluator.audit.findings.advice import is_settled, steadiest_first
+from skill_evaluator.audit.findings.dominance import dominates
 from skill_evaluator.audit.findings.results import AuditResult
 from skill_evaluator.audit.report.charts import BOXES, HEAT, MAP, NEUTRALITY, map_names
 from skill_evaluator.audit.report.sheets import (
@@ -14,6 +15,8 @@ from skill_evaluator.audit.report.sheets import (
     answer_sheet,
     audit_pieces,
     benchmark_sheet,
+    beyond_sheet,
+    carried_sheet,
     carrier_sheet,
     model_sheet,
     noise_sheet,
@@ -24,8 +27,9 @@ from skill_evaluator.audit.report.sheets import (
     used_sheet,
 )
 from skill_evaluator.audit.report.wording import (
-    best_first,
+    about_words,
     cohort_words,
+    fluctuation_words,
     likelihood,
     neutrality_words,
     points,
@@ -76,10 +80,10 @@ def _conclusions(result: AuditResult, charts: bool) -> Iterator[str]:
     yield _image(charts, MAP, f"Map of {counted(len(result.models), 'model')}, {axes}: {ranges}")
     yield markdown_table(model_sheet(result))
     yield (
-        "Ability: % right, mean over the scenarios; fluctuation: its spread over them, in points; in brackets 95 % "
-        "intervals. *Corrected*: the fluctuation without the noise of single answers, and with what a standard "
-        "deviation of few scenarios lacks on average (where there is no noise it is therefore the larger one). *Drop*: "
-        "how far the score in the worst scenario is below the ability."
+        "Ability: % right, mean over the scenarios; fluctuation: its spread over them, in points. *Corrected*: the "
+        "fluctuation without the noise of single answers. *Drop*: how far the score in the worst scenario is below the "
+        f"ability. In brackets 95 % intervals; those of the fluctuation and the odds of the grades are over "
+        f"{about_words(result)}."
     )
     yield "### What the grades rest on"
     yield f"- {prose(threshold_words(result))}\n- {cohort_words(result)}"
@@ -93,16 +97,25 @@ def _conclusions(result: AuditResult, charts: bool) -> Iterator[str]:
 
 def headline(result: AuditResult) -> str:
     """Say which model is the safe default, and how clear that is."""
-    safe = [model for model in best_first(result) if model.quadrant == "safe default"]
+    safe = [model for model in steadiest_first(result.models) if model.quadrant == "safe default"]
     among = f"Grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit."
     if result.medians is None:
         return f"**No model is called a safe default**: without medians there are no quadrants. {among}"
     if not safe:
         return f"**No model is a safe default**: none is both among the abler and among the steadier half. {among}"
     first, *others = safe
+    rival = next((model for model in result.models if dominates(model, first)), None)
+    if rival is not None:  # by noise alone it is not among the steadier half
+        better = (
+            f"{code_span(rival.model)} is no less able and, without noise, no less steady than {code_span(first.model)}"
+        )
+        return f"**No model is a safe default**: {better}, which is the first by its grade. {among}"
+    without = ""
+    if first.corrected is not None:
+        without = f", without noise {with_interval(first.corrected, first.corrected_ci95)}"
     figures = (
         f"ability {with_interval(first.ability, first.ability_ci95)}, "
-        f"fluctuation {with_interval(first.fluctuation, first.fluctuation_ci95)}; "
+        f"fluctuation {fluctuation_words(first)}{without}; "
         f"in its worst scenario, {code_span(first.worst.scenario)}, it is {points(first.worst.drop)} points below"
     )
     sentences = [f"**{code_span(first.model)} is the safe default**: {figures}."]
@@ -164,6 +177,16 @@ def _fluctuation(result: AuditResult, charts: bool) -> Iterator[str]:
     lines += [] if ceiling is None else [f"noise ceiling {points(ceiling)}, as if every answer had been drawn anew"]
     yield f"What noise alone would give a typical model: {'; '.join(lines)}." if lines else ""
     yield markdown_table(noise_sheet(result))
+    carried = carried_sheet(result)
+    if carried.rows:
+        yield (
+            "Fluctuations that one scenario carries: what the others alone give, and the grade among all models "
+            "without that scenario. p: Grubbs' test for one outlier; q over the models."
+        )
+        yield markdown_table(carried)
+    if result.premise is not None:
+        yield f"Other scenarios: {prose(result.premise)}."
+        yield markdown_table(beyond_sheet(result))
     if result.carriers:
         yield "What carries the fluctuation, mean over the models:"
         yield markdown_table(carrier_sheet("scenario", result.carriers))
@@ -192,13 +215,14 @@ def _choices(result: AuditResult) -> Iterator[str]:
 
 def _method(result: AuditResult) -> Iterator[str]:
     replicates = "not known" if result.replicates is None else f"{result.replicates:,}"
-    resampled = "scenarios and cases" if result.resampled == "both" else result.resampled
+    resampled = {"both": "other scenarios and cases", "cases": "other cases, but no other scenarios,"}
+    drawn = resampled.get(result.resampled, "other scenarios")
     facts = [
         f"models: {_list(result.cohort)}",
         f"scenarios: {_list(result.scenarios)}",
         f"answers to a question (replicates): {replicates}",
         f"left out of what was measured: {'nothing' if result.treatment is None else prose(result.treatment)}",
-        f"intervals: as if other {resampled} had been drawn",
+        f"intervals: as if {drawn} had been drawn",
     ]
     if any(model.grade_probability for model in result.models):
         facts.append(f"odds of the grades: from {result.draws:,} draws of the models' true fluctuations")

@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from skill_evaluator.audit.findings.results import AuditResult, Carrier, ModelAudit
+from skill_evaluator.audit.findings.results import AuditResult, Carrier, Interval, ModelAudit
 from skill_evaluator.audit.report.wording import (
     ablest_first,
+    about_words,
     best_first,
     close_interval,
     cohort_words,
+    fluctuation_words,
     likelihood,
     neutrality_words,
     points,
@@ -40,10 +42,10 @@ def model_sheet(result: AuditResult) -> Sheet:
     columns: list[Column] = [
         ("model", _name),
         ("ability", lambda model: Cell(with_interval(model.ability, model.ability_ci95))),
-        ("fluctuation", lambda model: Cell(with_interval(model.fluctuation, model.fluctuation_ci95))),
+        ("fluctuation", lambda model: Cell(fluctuation_words(model))),
         ("grade", lambda model: _grade(model.grade)),
         ("P(grade)", lambda model: Cell(likelihood(model.odds))),
-        ("corrected", lambda model: Cell(points(model.corrected))),
+        ("corrected", lambda model: Cell(with_interval(model.corrected, model.corrected_ci95))),
         ("quadrant", _quadrant),
         ("worst scenario", _worst),
         ("drop", lambda model: Cell(points(model.worst.drop))),
@@ -57,15 +59,20 @@ def model_sheet(result: AuditResult) -> Sheet:
 
 def narrow_sheet(result: AuditResult) -> Sheet:
     """Show every model on a terminal of 120 columns: fewer digits and shorter headings."""
+    split = any(model.corrected is not None for model in result.models)
+
+    def fluctuation(model: ModelAudit) -> Cell:
+        return Cell(close_interval(model.fluctuation, None if split else model.fluctuation_ci95, 2))
+
     columns: list[Column] = [
         ("model", _name),
         ("ability", lambda model: Cell(close_interval(model.ability, model.ability_ci95, 2))),
-        ("fluctuation", lambda model: Cell(close_interval(model.fluctuation, model.fluctuation_ci95, 2))),
+        ("fluctuation", fluctuation),
         ("grade", lambda model: _grade(model.grade)),
         ("P", lambda model: Cell(likelihood(model.odds))),
     ]
-    if any(model.corrected is not None for model in result.models):
-        columns.append(("corrected", lambda model: Cell(points(model.corrected))))
+    if split:
+        columns.append(("corrected", lambda model: Cell(close_interval(model.corrected, model.corrected_ci95, 2))))
     columns += [
         ("quadrant", _quadrant),
         ("worst in", _worst),
@@ -153,13 +160,55 @@ def noise_sheet(result: AuditResult) -> Sheet:
     """Show the fluctuation as measured, the part that chance alone would give, and what is left."""
     columns: list[Column] = [
         ("model", _name),
-        ("fluctuation", lambda model: Cell(with_interval(model.fluctuation, model.fluctuation_ci95))),
+        ("fluctuation", lambda model: Cell(fluctuation_words(model))),
         ("noise", lambda model: Cell(points(model.noise))),
         ("corrected", lambda model: Cell(with_interval(model.corrected, model.corrected_ci95))),
         ("grade", lambda model: _grade(model.grade)),
         ("corrected grade", lambda model: _changed(model.grade, model.corrected_grade)),
     ]
     return _by_model(columns, best_first(result))
+
+
+def beyond_sheet(result: AuditResult) -> Sheet:
+    """Show fluctuation and odds of the grade over other scenarios like these, beside those over these very ones."""
+    here = result.resampled == "cases"
+
+    def over(ci95: Interval | None, odds: float | None) -> list[Cell]:
+        fluctuation = "–" if ci95 is None else f"{points(ci95[0])} to {points(ci95[1])}"
+        return [Cell(fluctuation), Cell(likelihood(odds))]
+
+    rows = []
+    for model in best_first(result):
+        row = [_name(model), _grade(model.grade), Cell(points(model.fluctuation))]
+        row += over(model.fluctuation_ci95, model.odds) if here else []
+        if model.beyond is None:
+            row += over(None, None)
+        else:
+            row += over(model.beyond.fluctuation_ci95, model.odds_among(model.beyond.grade_probability))
+        rows.append(row)
+    these = ["these scenarios, 95 %", "P(grade)"] if here else []
+    columns = ["model", "grade", "fluctuation", *these, "other scenarios, 95 %", "P(grade), others"]
+    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:]), whole=frozenset({"model"}))
+
+
+def carried_sheet(result: AuditResult) -> Sheet:
+    """Show the fluctuations that one scenario carries, with and without it; no rows where none is."""
+    rows = [
+        [
+            _name(model),
+            Cell(carried.scenario, code=True),
+            Cell(points(model.fluctuation)),
+            Cell(points(carried.fluctuation)),
+            _grade(model.grade),
+            _changed(model.grade, carried.grade),
+            Cell(probability(carried.p)),
+            Cell(probability(carried.q)),
+        ]
+        for model in best_first(result)
+        if (carried := model.carried) is not None
+    ]
+    columns = ("model", "carried by", "fluctuation", "without it", "grade", "grade without it", "p", "q")
+    return Sheet(columns=columns, rows=rows, numbers=frozenset({"fluctuation", "without it", "p", "q"}))
 
 
 def carrier_sheet(title: str, carriers: Sequence[Carrier]) -> Sheet:
@@ -238,12 +287,15 @@ def audit_pieces(result: AuditResult) -> Iterator[Sheet | Text]:
     yield narrow_sheet(result)
     split = any(model.corrected is not None for model in result.models)
     corrected = "corrected: fluctuation without noise · " if split else ""
-    legend = f"in brackets 95 % intervals · P: odds of the grade · {corrected}drop: points below ability"
+    about = about_words(result)
+    legend = f"in brackets 95 % intervals, P: odds of the grade, over {about} · {corrected}drop: points below ability"
     yield Text(legend, style="dim")
     yield Text()
     yield Text(visible(threshold_words(result)))
     yield Text(visible(f"{cohort_words(result)}: {', '.join(result.cohort)}"))
     yield Text(f"scenarios: {neutrality_words(result.neutrality)}")
+    if result.premise is not None:
+        yield Text(visible(result.premise))
     for regime in result.regimes.values():
         yield Text()
         yield Text(visible(regime.title), style="bold")

@@ -35,7 +35,17 @@ def with_interval(value: float | None, ci95: Interval | None) -> str:
     return points(value) if ci95 is None else f"{points(value)} ({points(ci95[0])} to {points(ci95[1])})"
 
 
-def close_interval(value: float, ci95: Interval | None, places: int) -> str:
+def fluctuation_words(model: ModelAudit) -> str:
+    """Give a fluctuation with its interval; where the noise is known, that stands beside what is left without it."""
+    return with_interval(model.fluctuation, model.fluctuation_ci95 if model.corrected is None else None)
+
+
+def about_words(result: AuditResult) -> str:
+    """Say which scenarios the intervals and odds are about."""
+    return "these scenarios" if result.resampled == "cases" else "other scenarios like these"
+
+
+def close_interval(value: float | None, ci95: Interval | None, places: int) -> str:
     """Format a figure and its interval where there is little room.
 
     >>> close_interval(79.066, (77.9, 80.21), 1)

@@ -3,9 +3,8 @@
 Grades are quantiles of the fluctuation, quadrants a median split: Song et al. 2026, CreditAudit (arXiv 2602.02515).
 Both are relative: they change with the cohort.
 
-The odds come from a hierarchical Bayes model of the cohort's true fluctuations τ, given the measured variances s²:
-log τ_m ~ N(a, b²) over the cohort, s²_m ~ (τ²_m + noise_m)·χ²_ν ÷ ν; a, b and all τ_m are integrated over on a grid
-(Gelman et al. 2013, Bayesian Data Analysis, §5). Counting grades over resamples instead would count the noise twice.
+The odds are the grades of the draws that `posterior` makes of the true fluctuations, each draw a whole cohort. Counting
+grades over resamples of the scores instead would count the noise twice.
 """
 
 from collections.abc import Sequence
@@ -29,14 +28,6 @@ _QUADRANTS: dict[tuple[bool, bool], Quadrant] = {  # by able, stable
     (False, True): "predictable baseline",
     (False, False): "avoid",
 }
-
-DRAWS = 4000
-_POINTS = 160  # of τ
-_CENTRES = 32  # of a
-_SPREADS = np.geomspace(0.03, 1.5, 20)  # of b: from 3 % between models to factors
-_USUAL_SPREAD = 0.6  # b is half-normal with this scale: models seldom differ by more than a factor of three
-_MOST_SHARED = 0.95
-_FARTHEST = 4.0  # times the smallest and largest fluctuation seen
 
 
 def scale_of(bins: int, models: int) -> tuple[str, ...]:
@@ -117,58 +108,13 @@ class GradeOdds:
     most_stable: Floats
 
 
-def degrees_apart(overall: Floats, degrees: float) -> float:
-    """Return the degrees of freedom with which spreads are known against each other, for scores [models, scenarios].
-
-    What shifts all models alike moves their variances together (by ρ², for normal effects), and grades go by comparison
-    only. ρ²: the mean squared correlation between models, less the 1 ÷ (T − 1) that chance gives it.
-    """
-    away = overall - overall.mean(axis=1, keepdims=True)
-    away = away[(away != 0).any(axis=1)]
-    if len(away) < 2:
-        return degrees
-    correlations = np.corrcoef(away)[np.triu_indices(len(away), 1)]
-    chance = 1 / (overall.shape[1] - 1)
-    shared = (float((correlations**2).mean()) - chance) / (1 - chance) if chance < 1 else 0.0
-    return degrees / (1 - min(max(shared, 0.0), _MOST_SHARED))
-
-
-def grade_odds(variance: Floats, noise: Floats | None, degrees: float, grades: int, seed: int = 0) -> GradeOdds | None:
-    """Return the odds of the grades for variances among scenarios, noise included; by model.
-
-    None for one model, and where none moved.
-    """
-    if len(variance) < 2 or not (variance > 0).any():
+def grade_odds(draws: Floats, grades: int) -> GradeOdds | None:
+    """Return the odds of the grades over draws of the true fluctuations, [draws, models]; None for a model alone."""
+    models = draws.shape[1]
+    if models < 2:
         return None
-    floor = np.zeros_like(variance) if noise is None else noise
-    draws = _draw_fluctuations(variance, floor, degrees, np.random.default_rng(seed))
     places = places_of(draws, cuts_of(draws, grades))
     return GradeOdds(
         probabilities=np.stack([(places == place).mean(axis=0) for place in range(grades)], axis=1),
-        most_stable=np.bincount(draws.argmin(axis=1), minlength=len(variance)) / len(draws),
+        most_stable=np.bincount(draws.argmin(axis=1), minlength=models) / len(draws),
     )
-
-
-def _draw_fluctuations(variance: Floats, noise: Floats, degrees: float, random: np.random.Generator) -> Floats:
-    """Draw true fluctuations from their posterior: [draws, models], on a logarithmic scale."""
-    moved = np.sqrt(variance[variance > 0])
-    low, high = np.log(moved.min() / _FARTHEST / 2), np.log(moved.max() * _FARTHEST)
-    grid = np.linspace(low, high, _POINTS)
-    scale = np.exp(2 * grid) + noise[:, None]
-    log_likelihood = -0.5 * degrees * (np.log(scale) + variance[:, None] / scale)  # [models, points]
-    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))  # up to a factor for each model
-    a, b = (axis.ravel() for axis in np.meshgrid(np.linspace(low, high, _CENTRES), _SPREADS, indexing="ij"))
-    prior = np.exp(-0.5 * ((grid - a[:, None]) / b[:, None]) ** 2)
-    prior /= prior.sum(axis=1, keepdims=True)
-    width = np.gradient(_SPREADS)
-    log_weight = np.log(np.tile(width * np.exp(-0.5 * (_SPREADS / _USUAL_SPREAD) ** 2), _CENTRES))
-    log_weight += np.log(np.maximum(prior @ likelihood.T, 1e-300)).sum(axis=1)
-    weight = np.exp(log_weight - log_weight.max())
-    chosen = random.multinomial(DRAWS, np.asarray(weight / weight.sum()))
-    drawn = []
-    for place in np.flatnonzero(chosen):  # the a and b that were drawn; then a point of τ for each model
-        cumulative = np.cumsum(prior[place] * likelihood, axis=1)
-        wanted = random.random((chosen[place], len(variance), 1)) * cumulative[None, :, -1:]
-        drawn.append((cumulative[None] < wanted).sum(axis=2))
-    step = grid[1] - grid[0]
-    return np.asarray(grid[np.concatenate(drawn)] + step * (random.random((DRAWS, len(variance))) - 0.5))

@@ -1,4 +1,4 @@
-"""Tests over the scenarios of an audit: are they alike in difficulty, and do two models' fluctuations differ?
+"""Tests over the scenarios of an audit: are they alike, does one carry a fluctuation, do two fluctuations differ?
 
 A scenario that is harder for all models says little about any of them; it is named, and taken out (`figures.adjusted`).
 Two models meet the same scenarios, so their spreads are compared in pairs: Pitman 1939 and Morgan 1939
@@ -14,9 +14,12 @@ from scipy import stats
 from scipy.special import ndtri, stdtr
 
 from skill_evaluator.audit.cube.cube import Cube, Floats
-from skill_evaluator.audit.findings.results import Neutrality, Separation, Shift
+from skill_evaluator.audit.findings.results import FEWEST_SCENARIOS, Carried, Neutrality, Separation, Shift
+from skill_evaluator.audit.statistics.grades import grades_of
 from skill_evaluator.verdicts.effects import ALPHA, POWER, adjusted
 
+_MUCH_LESS = 2 / 3  # of a fluctuation: what may be left without the scenario that carries it
+_BEYOND_NOISE = 3.0  # standard errors of a score
 _MOST = 10_000  # scenarios; more is no plan
 _MORE_QUESTIONS = 4  # times as many: half the noise
 _TIMES = [1.1**power for power in range(49)]  # as many questions: up to a hundredfold
@@ -77,6 +80,57 @@ def _verdict(shifts: list[Shift], trend_p: float | None, friedman_p: float | Non
     if friedman_p is not None and friedman_p <= ALPHA:
         return f"not neutral: the scenarios differ for everybody (Friedman's p = {friedman_p:.3f}), none by itself"
     return "neutral: no scenario is harder for everybody beyond chance"
+
+
+def carried_of(cube: Cube, noise: Floats | None, scale: Sequence[str]) -> list[Carried | None]:
+    """Return for each model the scenario that carries its fluctuation; None where no single one does.
+
+    One does if the fluctuation is at most two thirds without it, Grubbs' test for one outlier (1969,
+    doi:10.1080/00401706.1969.10490657) says so beyond chance (q ≤ 0.05 over the models), and the score is farther from
+    the others than three standard errors of its `noise`, [models, scenarios], where that is known.
+    """
+    overall = cube.overall
+    models, scenarios = overall.shape
+    if scenarios < FEWEST_SCENARIOS:
+        return [None] * models
+    away = np.abs(overall - overall.mean(axis=1, keepdims=True))
+    farthest = away.argmax(axis=1)
+    q_values = adjusted(p_values := [_grubbs_p(scores) for scores in overall])
+    carried: list[Carried | None] = []
+    for model, place in enumerate(farthest.tolist()):
+        without = np.delete(overall, place, axis=1).std(axis=1, ddof=1)
+        grades = grades_of(without, scale)
+        error = 0.0 if noise is None else math.sqrt(noise[model, place])
+        carries = (
+            q_values[model] <= ALPHA
+            and without[model] <= _MUCH_LESS * overall[model].std(ddof=1)
+            and away[model, place] * scenarios / (scenarios - 1) > _BEYOND_NOISE * error
+        )
+        scenario = Carried(
+            scenario=cube.scenarios[place],
+            fluctuation=float(without[model]),
+            grade=grades[model],
+            p=p_values[model],
+            q=q_values[model],
+        )
+        carried.append(scenario if carries else None)
+    return carried
+
+
+def _grubbs_p(scores: Floats) -> float:
+    """Return the p of Grubbs' two-sided test that the value farthest from the mean is none of the others' kind.
+
+    >>> round(_grubbs_p(np.array([245.1, 199.3, 199.5, 199.6, 199.8, 200.0, 200.2])), 4)
+    0.0
+    """
+    spread, count = scores.std(ddof=1), len(scores)
+    if spread == 0:
+        return 1.0
+    square = count * (float(np.abs(scores - scores.mean()).max()) / spread) ** 2
+    left = (count - 1) ** 2 - square
+    if left <= 0:  # all others are equal
+        return 0.0
+    return min(1.0, 2 * count * float(stdtr(count - 2, -math.sqrt(square * (count - 2) / left))))
 
 
 def separations_of(cube: Cube, floor: Floats | None, grades: Sequence[str | None]) -> list[Separation]:

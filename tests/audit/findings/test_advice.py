@@ -1,0 +1,184 @@
+"""Advice never puts a model above one that dominates it, and a fluctuation that one scenario carries is said."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skill_evaluator.audit.cube.cube import cube_of_scores
+from skill_evaluator.audit.findings.advice import carried_words, regimes_of, steadiest_first
+from skill_evaluator.audit.findings.auditing import audit
+from skill_evaluator.audit.findings.dominance import dominated_last, dominates
+from skill_evaluator.audit.findings.results import Adjusted, AuditResult, Carried, Medians, ModelAudit, Worst
+from skill_evaluator.audit.report.page import audit_markdown, headline, print_audit
+from skill_evaluator.audit.statistics.grades import QUARTERS, grades_of, quadrants_of
+from skill_evaluator.audit.statistics.significance import carried_of
+
+from tests.audit.cubes import cube_of, drawn
+from tests.support.audit_results import an_audit
+
+# grubbs.test's two-sided critical values at 5 %, as in NIST's e-handbook, §1.3.5.17.1
+CRITICAL = {7: 2.0200, 10: 2.2900, 20: 2.7082}
+
+
+def a_model(name: str, ability: float, fluctuation: float, corrected: float | None, usd: float | None) -> ModelAudit:
+    return ModelAudit(
+        model=name,
+        ability=ability,
+        fluctuation=fluctuation,
+        corrected=corrected,
+        grade=None,
+        quadrant=None,
+        benchmarks={},
+        shares={},
+        scenarios={},
+        worst=Worst(scenario="bare", score=ability, drop=0.0),
+        adjusted=Adjusted(fluctuation=fluctuation, grade=None),
+        usd_per_1000_right=usd,
+    )
+
+
+@st.composite
+def cohorts(draw) -> list[ModelAudit]:
+    """Graded models, with many ties; the noise is known of all or of none."""
+    few = st.integers(0, 4)
+    size, split = draw(st.integers(2, 8)), draw(st.booleans())
+    models = [
+        a_model(f"m{place}", 50.0 + draw(few), 1.0 + draw(few), float(draw(few)) if split else None, float(draw(few)))
+        for place in range(size)
+    ]
+    abilities, fluctuations = (
+        np.array([getattr(model, name) for model in models]) for name in ("ability", "fluctuation")
+    )
+    graded = zip(models, grades_of(fluctuations), quadrants_of(abilities, fluctuations), strict=True)
+    return [model.model_copy(update={"grade": grade, "quadrant": quadrant}) for model, grade, quadrant in graded]
+
+
+def no_better(model: ModelAudit, other: ModelAudit) -> bool:
+    """What the advice must heed, said anew: no better in ability, nor in any fluctuation, and worse in something."""
+    pairs = [(other.ability, model.ability), (model.fluctuation, other.fluctuation)]
+    if model.corrected is not None and other.corrected is not None:
+        pairs.append((model.corrected, other.corrected))
+    return all(good >= bad for good, bad in pairs) and any(good > bad for good, bad in pairs)
+
+
+@given(cohorts())
+@settings(max_examples=300)
+def test_no_advice_puts_a_model_above_one_that_is_no_worse_in_anything(models) -> None:
+    by_name = {model.model: model for model in models}
+    regimes = regimes_of(models)
+    for regime in ("agentic", "single-shot", "cost-sensitive"):
+        ranked = [by_name[place.model] for place in regimes[regime].ranked]
+        for above, below in combinations(ranked, 2):
+            cheaper = regime == "cost-sensitive" and above.usd_per_1000_right < below.usd_per_1000_right
+            assert cheaper or not no_better(above, below)
+            if regime != "cost-sensitive":
+                assert not dominates(below, above)
+
+
+@given(cohorts())
+def test_the_headline_advises_no_dominated_model(models) -> None:
+    medians = Medians(ability=0.0, fluctuation=0.0)
+    result = an_audit().model_copy(update={"models": models, "medians": medians})
+    sentence = headline(result)
+    for model in models:
+        if sentence.startswith(f"**`{model.model}` is the safe default**"):
+            assert not any(dominates(other, model) for other in models)
+
+
+@given(cohorts())
+def test_dominance_has_no_circle_and_moves_nothing_else(models) -> None:
+    order = dominated_last(models)
+    assert sorted(model.model for model in order) == sorted(model.model for model in models)
+    assert not any(dominates(model, model) for model in models)
+    alone = [model for model in models if not any(dominates(a, b) or dominates(b, a) for a in models for b in [model])]
+    assert [model for model in order if model in alone] == alone
+
+
+def test_a_model_that_only_looks_steadier_is_not_above_an_abler_one() -> None:
+    noisy = a_model("noisy", 80.0, 2.0, 0.5, None).model_copy(update={"grade": "BBB"})
+    calm = a_model("calm", 60.0, 1.0, 0.9, None).model_copy(update={"grade": "AAA", "quadrant": "safe default"})
+    assert [model.model for model in steadiest_first([calm, noisy])] == ["noisy", "calm"]
+    result = an_audit().model_copy(update={"models": [calm, noisy]})
+    assert headline(result).startswith("**No model is a safe default**: `noisy` is no less able and, without noise,")
+
+
+def test_what_is_cheap_says_who_is_better() -> None:
+    cheap, good = a_model("cheap", 70.0, 3.0, None, 0.1), a_model("good", 75.0, 1.0, None, 0.2)
+    ranked = regimes_of([cheap, good])["cost-sensitive"].ranked
+    assert [place.model for place in ranked] == ["cheap", "good"]
+    assert ranked[0].reason.endswith("no less able and no less steady: good")
+
+
+@pytest.fixture(scope="module")
+def carried() -> AuditResult:
+    """Six models of ten scenarios; role-play alone makes the first one's fluctuation."""
+    random = np.random.default_rng(3)
+    scores = 60 + random.normal(size=(6, 10)) * np.array([0.6, 0.8, 1, 1.2, 1.4, 1.6])[:, None]
+    scores[0, 4] -= 7
+    names = [f"s{place}" for place in range(4)] + ["role-play"] + [f"s{place}" for place in range(5, 10)]
+    return audit(cube_of_scores([f"m{m}" for m in range(6)], names, ["quiz"], scores[:, :, None], weights={}))
+
+
+def test_a_fluctuation_that_one_scenario_carries_is_said_with_and_without_it(carried: AuditResult, capsys) -> None:
+    model = next(model for model in carried.models if model.model == "m0")
+    assert model.carried is not None
+    assert (model.carried.scenario, model.grade, model.carried.grade) == ("role-play", "BBB", "A")
+    rest = [score for name, score in model.scenarios.items() if name != "role-play"]
+    assert model.carried.fluctuation == pytest.approx(np.std(rest, ddof=1))
+    words = f"without role-play: {model.carried.fluctuation:.2f} instead of {model.fluctuation:.2f}, A instead of BBB"
+    assert carried_words(model) == words
+    assert f"the fluctuation of m0 is carried by one scenario: {words}" in carried.warnings
+    assert words in next(place.reason for place in carried.regimes["agentic"].ranked if place.model == "m0")
+    assert [other.carried for other in carried.models if other.model != "m0"] == [None] * 5
+    for form in ("text", "markdown", "json"):
+        print_audit(carried, form)
+        printed = capsys.readouterr().out.replace("\n", " ")
+        assert words in printed.replace("\\", "")
+    assert "| model | carried by | fluctuation | without it | grade | grade without it | p | q |" in audit_markdown(
+        carried, charts=False
+    )
+
+
+def test_what_carries_nothing_is_not_said() -> None:
+    scale = list(QUARTERS)
+    random = np.random.default_rng(1)
+    several = [carried_of(cube_of((50 + random.normal(size=(10, 10))).tolist()), None, scale) for _ in range(60)]
+    assert np.mean([any(one) for one in several]) <= 0.1  # of audits in which scenarios differ normally
+    scores = 50 + random.normal(size=(6, 10))
+    scores[0, 3] -= 15
+    noise = np.ones((6, 10))
+    assert isinstance(carried_of(cube_of(scores.tolist()), noise, scale)[0], Carried)
+    noise[0, 3] = 6.0**2  # what is within three standard errors of its own noise carries nothing
+    assert carried_of(cube_of(scores.tolist()), noise, scale)[0] is None
+    assert carried_of(cube_of(scores[:, :5].tolist()), None, scale) == [None] * 6
+
+
+@pytest.mark.parametrize(("count", "critical"), CRITICAL.items())
+def test_the_test_for_one_outlier_is_grubbs(count: int, critical: float) -> None:
+    """The value that makes the statistic the critical one has p = 0.05."""
+    rest = np.linspace(-1, 1, count - 1)
+
+    def statistic(value: float) -> float:
+        scores = np.append(rest, value)
+        return float((value - scores.mean()) / scores.std(ddof=1))
+
+    low, high = 0.0, 50.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if statistic(middle) < critical else (low, middle)
+    cube = cube_of([(50 + np.append(rest, low + shift)).tolist() for shift in (0.1,)])
+    (one,) = carried_of(cube, None, list(QUARTERS))
+    assert one is not None or statistic(low + 0.1) > critical
+    assert one is None or one.p == pytest.approx(0.05, abs=0.02)
+
+
+def test_the_answers_of_an_audit_tell_what_is_carried() -> None:
+    cube = drawn(np.zeros(3), scenarios=8, questions=200, replicates=1, seed=2)
+    scores = cube.outcomes["quiz"].scores
+    scores[1, 5] = 0.0
+    means = 100 * scores.mean(axis=(2, 3))[:, :, None]
+    model = next(one for one in audit(type(cube)(**{**vars(cube), "scores": means})).models if one.model == "model-1")
+    assert model.carried is not None
+    assert model.carried.scenario == "scenario-5"

@@ -55,34 +55,38 @@ def test_a_scenario_that_breaks_a_model_is_no_uncertainty_about_these_ones_but_a
     assert here[0] < np.std(BREAKS, ddof=1) < here[1]
     assert np.ptp(here) < 2
     assert np.ptp(beyond) > 3 * np.ptp(here)
+    assert beyond[0] < 2  # perhaps it was the one scenario in a thousand
 
 
-def test_heavy_tails_are_seen_where_there_are_scenarios_enough() -> None:
+def test_heavy_tails_and_scenarios_that_break_are_told_where_there_are_enough() -> None:
     random = np.random.default_rng(0)
-    normal, heavy = (draw(size=(12, 30)) for draw in (random.normal, lambda size: random.standard_t(2.5, size)))
-    shapes = [draw_posterior(50 + scores, None, 0) for scores in (normal, heavy)]
-    assert [shape is not None for shape in shapes] == [True, True]
-    assert shapes[0].tails > 5 > shapes[1].tails
+    normal = random.normal(size=(10, 24))
+    heavy = random.standard_t(4, size=normal.shape)
+    broken = normal - (random.random(normal.shape) < 0.1) * random.uniform(10, 30, normal.shape)
+    shapes = [draw_posterior(50 + scores, None, 0) for scores in (normal, heavy, broken)]
+    plain, tailed, breaking = (shape for shape in shapes if shape is not None)
+    assert plain.tails > 5 >= tailed.tails
+    assert (plain.breaking, round(breaking.breaking, 1)) == (0, 0.1)
 
 
 @pytest.mark.parametrize("resampled", ["scenarios", "cases", "both"])
 def test_intervals_hold_the_truth_nearly_as_often_as_they_say(resampled) -> None:
-    spread = np.full(100, 3.0)
+    spread = np.full(40, 3.0)
     cube = drawn(spread, questions=80, seed=8)
     truth = spread
     if resampled == "cases":  # these very scenarios, whose effects the seed tells
-        effects = 3.0 * np.random.default_rng(8).normal(size=(100, 10))
+        effects = 3.0 * np.random.default_rng(8).normal(size=(40, 10))
         truth = effects.std(axis=1, ddof=1)
     ends = intervals(cube, resampled).fluctuation
     held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
-    assert held.mean() >= 0.92
+    assert held.mean() >= 0.88
 
 
 def test_ability_over_questions_is_wider_than_over_scenarios_alone() -> None:
     cube = drawn(np.full(20, 0.5), questions=30)
     widths = {}
     for resampled in ("scenarios", "cases", "both"):
-        ends = intervals(cube, resampled).ability
+        ends = intervals_of(cube.overall, noise_of(cube, resampled), None, resampled).ability
         widths[resampled] = (ends[:, 1] - ends[:, 0]).mean()
     assert widths["scenarios"] < widths["cases"] <= widths["both"] * 1.05
 
@@ -96,7 +100,7 @@ def test_a_model_that_never_moved_has_no_interval_of_width_zero() -> None:
 
 
 def test_less_than_noise_is_no_proof_of_stillness() -> None:
-    cube = drawn(np.full(40, 0.0), questions=40, seed=2)
+    cube = drawn(np.full(12, 0.0), questions=40, seed=2)
     for resampled in ("scenarios", "cases", "both"):
         ends = intervals(cube, resampled).fluctuation
         assert ends[:, 0].max() < 1.5  # the noise is about 5.6 points
@@ -164,7 +168,7 @@ def test_what_shifts_all_models_alike_does_not_blur_their_order() -> None:
         assert posterior is not None
         ratio = np.log(posterior.beyond[:, 0] / posterior.beyond[:, 3])
         settled.append(ratio.std())
-    assert settled[1] < settled[0] / 2
+    assert settled[1] < 0.7 * settled[0]
 
 
 def test_odds_are_a_distribution_and_repeatable() -> None:

@@ -24,6 +24,7 @@ from skill_evaluator.audit.findings.results import (
     Resampled,
 )
 from skill_evaluator.audit.statistics.grades import BEST_FIRST
+from skill_evaluator.audit.statistics.posterior import Posterior
 from skill_evaluator.audit.statistics.significance import spread_p
 from skill_evaluator.records.record import ANSWERED, SCORED
 from skill_evaluator.text import counted, listed
@@ -85,12 +86,17 @@ def carried_words(model: ModelAudit) -> str:
     return f"without {carried.scenario}: {carried.fluctuation:.2f} instead of {model.fluctuation:.2f}{grade}"
 
 
-def premise_of(scenarios: int, tails: float) -> str:
-    """Say what everything rests on that is said of other scenarios; `tails`: degrees of freedom of Student's t."""
-    shape = "nearly normal" if tails > _NEARLY_NORMAL else f"Student's t with about {tails:g} degrees of freedom"
+def premise_of(scenarios: int, posterior: Posterior | None) -> str | None:
+    """Say what everything rests on that is said of other scenarios; None where nothing is."""
+    if posterior is None:
+        return None
+    shape = f"Student's t with about {posterior.tails:g} degrees of freedom"
+    if posterior.tails > _NEARLY_NORMAL:
+        shape = "nearly normal"
+    breaks = f"{posterior.breaking:.1%} that break a model" if posterior.breaking else "none that breaks a model"
     return (
-        f"what is said of other scenarios rests on a model of their effects ({shape}, the same shape for every model) "
-        f"and on their being drawn like these {scenarios}; no data here can show that"
+        f"what is said of other scenarios rests on a model of their effects ({shape}, and {breaks}) and on their being "
+        f"drawn like these {scenarios}; no data here can show that"
     )
 
 

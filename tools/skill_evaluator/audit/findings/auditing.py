@@ -94,7 +94,7 @@ def audit(
         treatment=cube.treatment,
         resampled=resampled,
         draws=DRAWS,
-        premise=None if measured.posterior is None else premise_of(len(cube.scenarios), measured.posterior.tails),
+        premise=premise_of(len(cube.scenarios), measured.posterior),
         models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
         thresholds=thresholds_of(measured.fluctuations, scale),
         medians=medians_of(measured.abilities, measured.fluctuations),

@@ -1,13 +1,15 @@
 """Scores and their noise → draws of the true fluctuations: of these very scenarios, and of others like them.
 
 The measured score of a model in a scenario is its true score and noise: y ~ N(θ, v). The true score is
-θ = μ + τ·(√ρ·c + √(1 − ρ)·u): c is what the scenario does to every model, u what it does to this one, and u has
-Student's t with ν degrees of freedom, since one template in ten may break a model. log τ ~ N(a, b²) over the models.
-Everything unknown (θ, μ, τ, c, ρ, ν, a, b) is drawn by Gibbs sampling with Metropolis steps for τ: Gelman et al. 2013,
-Bayesian Data Analysis, §11 and §17; t as a scale mixture of normals, §12.
+θ = μ + τ·(√ρ·c + √(1 − ρ)·u) + k·β: c is what the scenario does to every model, u what it does to this one, with the
+tails of Student's t of ν degrees of freedom; k is 1 where the scenario breaks the model, as one in ten may, and β what
+that costs. log τ ~ N(a, b²) over the models, k has the probability π and β ~ N(0, B²) for all of them. Everything
+unknown is drawn by Gibbs sampling with Metropolis steps for τ: Gelman et al. 2013, Bayesian Data Analysis, §11, §17
+(t as a scale mixture of normals) and §22 (mixtures).
 
 `here` is the standard deviation of the drawn θ: it rests on the answers, and hardly on the model where noise is small.
-`beyond` is τ·√Var(t): it rests on the model of the effects, as no data tell how scenarios that nobody asked behave.
+`beyond` is √(τ²·(ρ + (1 − ρ)·ν ÷ (ν − 2)) + π·B²): it rests on the model of the effects, as no data tell how scenarios
+that nobody asked behave.
 """
 
 from dataclasses import dataclass, field
@@ -18,9 +20,12 @@ from scipy.special import gammaln
 
 from skill_evaluator.audit.cube.cube import Floats
 
-_CHAINS, _DISCARDED, _KEPT = 40, 40, 100
+_CHAINS, _DISCARDED, _KEPT = 50, 35, 60
 DRAWS = _CHAINS * _KEPT
-_TAILS = np.array([2.5, 3.5, 5.0, 8.0, 15.0, 60.0])  # ν, all as likely at first; 60 is nearly normal
+_TAILS = np.array([4.0, 5.0, 8.0, 15.0, 60.0])  # ν, all as likely at first; 60 is nearly normal
+_COSTS = np.geomspace(4.0, 32.0, 10)  # B, points
+_NEVER = 1e-12  # a probability
+_BROKEN_BEFORE = (1.0, 19.0)  # scenarios that break a model and ones that do not, as if they had been seen before
 _SHARED = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])  # ρ
 _APART = np.geomspace(0.03, 1.5, 20)  # b: from 3 % between models to factors
 _USUAL_APART = 0.6  # b is half-normal with this scale: models seldom differ by more than a factor of three
@@ -32,11 +37,12 @@ _FEWEST_SHARING = 3  # models, so that what is common to them can be told
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posterior:
-    """Draws of the true fluctuations, [draws, models]; `tails`: the median ν, small where single scenarios break."""
+    """Draws of the true fluctuations, [draws, models]; `tails`: the median ν; `breaking`: the median π."""
 
     here: Floats
     beyond: Floats
     tails: float
+    breaking: float
 
 
 def draw_posterior(overall: Floats, noise: Floats | None, degrees: int, seed: int = 0) -> Posterior | None:
@@ -56,13 +62,19 @@ def draw_posterior(overall: Floats, noise: Floats | None, degrees: int, seed: in
     chains = _Chains(scores=overall, noise=np.maximum(known, least), random=random)
     for _ in range(_DISCARDED):
         chains.step()
-    here, beyond, tails = [], [], []
+    here, beyond, tails, breaking = [], [], [], []
     for _ in range(_KEPT):
         chains.step()
         here.append(chains.truth.std(axis=2, ddof=1))
         beyond.append(chains.beyond)
         tails.append(chains.tails)
-    return Posterior(here=np.concatenate(here), beyond=np.concatenate(beyond), tails=float(np.median(tails)))
+        breaking.append(chains.breaking)
+    return Posterior(
+        here=np.concatenate(here),
+        beyond=np.concatenate(beyond),
+        tails=float(np.median(tails)),
+        breaking=float(np.median(breaking)),
+    )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -79,6 +91,9 @@ class _Chains:
     common: Floats = field(init=False)  # c
     shared: Floats = field(init=False)  # ρ
     tails: Floats = field(init=False)  # ν
+    broken: Floats = field(init=False)  # k·B², a variance in points²
+    breaking: Floats = field(init=False)  # π
+    cost: Floats = field(init=False)  # B
     usual: Floats = field(init=False)  # a
     apart: Floats = field(init=False)  # b
 
@@ -94,6 +109,9 @@ class _Chains:
         self.common = np.zeros((_CHAINS, scenarios))
         self.shared = np.zeros(_CHAINS)
         self.tails = self.random.choice(_TAILS, _CHAINS)
+        self.broken = np.zeros((_CHAINS, models, scenarios))
+        self.breaking = np.full(_CHAINS, _BROKEN_BEFORE[0] / sum(_BROKEN_BEFORE))
+        self.cost = self.random.choice(_COSTS, _CHAINS)
         self.usual = self.log_scale.mean(axis=1)
         self.apart = np.full(_CHAINS, _USUAL_APART)
 
@@ -101,13 +119,14 @@ class _Chains:
     def beyond(self) -> Floats:
         """The standard deviation over all scenarios that the model of the effects could draw."""
         own = self.tails / (self.tails - 2)
-        return np.asarray(np.exp(self.log_scale) * np.sqrt(self.shared + (1 - self.shared) * own)[:, None])
+        usual = np.exp(2 * self.log_scale) * (self.shared + (1 - self.shared) * own)[:, None]
+        return np.asarray(np.sqrt(usual + (self.breaking * self.cost**2)[:, None]))
 
     def step(self) -> None:
         """Draw each quantity anew, given the others."""
         self._draw_scales()
         self._draw_truth()
-        own = self._draw_common()
+        own = self._draw_common(self._draw_broken())
         self._draw_tails(own)
         self._draw_cohort()
 
@@ -129,7 +148,7 @@ class _Chains:
         """Return the logarithm of the density of log τ, and mean and precision of μ there."""
         scale = np.exp(log_scale)[..., None]
         shifted = self.scores - scale * self._shift()
-        weight = 1 / (scale**2 * self._own() + self.noise)
+        weight = 1 / (scale**2 * self._own() + self.broken + self.noise)
         precision = weight.sum(axis=2)
         centre = (weight * shifted).sum(axis=2) / precision
         away = (weight * (shifted - centre[..., None]) ** 2).sum(axis=2)
@@ -147,14 +166,38 @@ class _Chains:
 
     def _draw_truth(self) -> None:
         scale = np.exp(self.log_scale)[..., None]
-        prior = 1 / (scale**2 * self._own())
+        prior = 1 / (scale**2 * self._own() + self.broken)
         precision = prior + 1 / self.noise
         mean = (prior * (self.centre[..., None] + scale * self._shift()) + self.scores / self.noise) / precision
         self.truth = mean + self.random.normal(size=mean.shape) / np.sqrt(precision)
 
-    def _draw_common(self) -> Floats:
+    def _draw_broken(self) -> Floats:
+        """Draw k, β, B and π; return the effects without β, in units of τ."""
+        scale = np.exp(self.log_scale)[..., None]
+        away = self.truth - self.centre[..., None] - scale * self._shift()
+        own = scale**2 * self._own()
+        largest = (self.cost**2)[:, None, None]
+        odds = np.log(np.maximum(self.breaking, _NEVER) / (1 - self.breaking))[:, None, None]
+        odds = odds - (np.log1p(largest / own) - away**2 * (1 / own - 1 / (own + largest))) / 2
+        breaks = self.random.logistic(size=odds.shape) < odds
+        self.broken = breaks * largest
+        part = self.broken / (own + self.broken)
+        cost = part * away + np.sqrt(part * own) * self.random.normal(size=away.shape)
+        count, squares = breaks.sum(axis=(1, 2)), (cost**2).sum(axis=(1, 2))[:, None]
+        self.cost = _COSTS[self._choose(-count[:, None] * np.log(_COSTS) - squares / _COSTS**2 / 2)]
+        self.broken = breaks * (self.cost**2)[:, None, None]
+        self._draw_breaking(count)
+        return np.asarray((self.truth - self.centre[..., None] - cost) / scale)
+
+    def _draw_breaking(self, count: NDArray[np.intp]) -> None:
+        """Draw π; where none of the scenarios is broken, perhaps none ever is, which is as likely as not at first."""
+        seen, whole = _BROKEN_BEFORE
+        cells = self.scores.size
+        never = (count == 0) & (self.random.random(_CHAINS) * (1 + whole / (whole + cells)) < 1)
+        self.breaking = np.where(never, 0.0, self.random.beta(seen + count, whole + cells - count))
+
+    def _draw_common(self, effects: Floats) -> Floats:
         """Draw c and ρ, where there are models enough; return u, each model's own effects."""
-        effects = (self.truth - self.centre[..., None]) * np.exp(-self.log_scale)[..., None]
         if len(self.scores) >= _FEWEST_SHARING:
             ratio = np.sqrt(self.shared) / (1 - self.shared)
             precision = 1 + (np.sqrt(self.shared) * ratio)[:, None] * self.weight.sum(axis=1)

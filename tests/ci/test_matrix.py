@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.ci.matrix import Wanted, capped, entries_of, environment_of, matrix
-from skill_evaluator.ci.plan import Entry
+from skill_evaluator.ci.plan import Entry, PlannedBaseline
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Jobs, Model
@@ -47,6 +48,23 @@ def test_a_component_on_a_model_is_one_job_that_names_every_call(skill: Componen
     assert (entry.skill_version, entry.provider, entry.seed) == ("1.2.0", "openai", 3)
     assert entry.cost_upper_usd == pytest.approx(40 * (1000 * 1.0 + 100 * 2.0) / 1e6)
     assert entry.digests.keys() == {"prompt", "schema", "settings"}
+
+
+def test_a_baseline_beside_it_doubles_calls_and_cost_and_makes_two_runs(skill: Component) -> None:
+    beside = PlannedBaseline(skill_version="1.1.0", commit="c" * 40, digests={"prompt": "old"})
+    alone = wanted(skill, cases=4)
+    (entry,) = entries_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs())
+    (single,) = entries_of([alone], Jobs())
+    assert (entry.calls, entry.cost_upper_usd) == (80, pytest.approx(2 * (single.cost_upper_usd or 0.0)))
+    new, baseline = entry.runs
+    assert [run.run_id("20240101T000000Z-abc123").removeprefix("20240101T000000Z-abc123-") for run in entry.runs] == [
+        "m",
+        "m@baseline",
+    ]
+    assert (new.calls, baseline.calls) == (40, 40)
+    assert (new.skill_version, baseline.skill_version, baseline.digests) == ("1.2.0", "1.1.0", {"prompt": "old"})
+    assert matrix([entry])["include"][0]["baseline"] == "c" * 40
+    assert len(entries_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs(max_calls=40))) == 2
 
 
 def test_many_calls_are_cut_into_shards_of_whole_cases(skill: Component) -> None:
@@ -101,6 +119,7 @@ def test_the_matrix_holds_what_a_job_must_know_as_text(skill: Component) -> None
         "environment": "eval-openai",
         "key_variable": "OPENAI_API_KEY",
         "max_cost": "0.025000",
+        "baseline": "",
     }
     assert second["model"] == "free/of:charge"
     assert not set(second["id"]) & set('":<>|*?\\/\r\n')  # what the name of an artifact may not have

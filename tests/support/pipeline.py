@@ -74,6 +74,7 @@ class Pipeline:
         if not clone.exists():
             git(self.root, "clone", "-q", self.origin.as_uri(), str(clone))
         shard = [f"--shard={entry.shard}"] if entry.shard else []
+        beside = ["--with-baseline", f"--baseline-commit={entry.baseline.commit}"] if entry.baseline else []
         return self.run(
             "evaluate",
             f"--model={entry.model_id}",
@@ -81,7 +82,7 @@ class Pipeline:
             f"--seed={entry.seed}",
             f"--results={self.artifacts / entry.id}",
             *shard,
-            *(arguments or (f"--invocation={invocation}",)),
+            *(arguments or (f"--invocation={invocation}", *beside)),
             "--",
             entry.skill,
             folder=clone,

@@ -102,6 +102,27 @@ def test_a_dispatch_of_one_component_and_model_and_the_re_run_of_what_failed_ask
     assert not any(KEY["PROVIDER_API_KEY"] in text for text in everything)
 
 
+def test_a_policy_has_a_push_ask_its_baseline_beside_it_though_a_job_s_clone_is_shallow_otherwise(
+    forge: Forge,
+) -> None:
+    forge.component("one", "1.0.0")
+    forge.library.settings(policy={"design": "interleaved"})
+    forge.push()
+    assert forge.library.call("evaluate", "one").code == 0
+    forge.push("Record it")
+    (recorded,) = forge.rows("one")
+    forge.component("one", "1.1.0")
+    event = forge.push()
+    acted = forge.run(event)
+    assert acted.code == 0
+    assert acted.steps("Evaluate") == {"one@recorded": "success"}
+    rows = {row["run_id"]: row for row in forge.rows("one")}
+    (baseline,) = (row for row in rows.values() if row["run_id"].endswith("@baseline"))
+    assert (baseline["skill_version"], baseline["prompt_commit"]) == ("1.0.0", recorded["prompt_commit"])
+    assert rows[baseline["beside"]]["skill_version"] == "1.1.0"
+    assert rows[baseline["beside"]]["beside"] == baseline["run_id"]
+
+
 def test_a_dry_run_makes_no_call_and_records_nothing(forge: Forge) -> None:
     forge.component("one", "1.0.0")
     forge.library.models(forge.served)

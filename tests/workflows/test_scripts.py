@@ -152,6 +152,16 @@ def test_a_job_begins_its_run_under_the_plans_invocation(results: Path) -> None:
     assert ran.became_the_last  # so that it is what the signals of a cancelled job reach
 
 
+def test_a_job_asks_the_planned_baseline_beside_the_new_version_also_when_it_goes_on(results: Path) -> None:
+    (call,) = evaluate(results, BASELINE="abc123").calls
+    assert call[-5:] == ["--with-baseline", "--baseline-commit=abc123", f"--invocation={INVOCATION}", "--", "one"]
+    (results / f"{INVOCATION}-served@baseline").mkdir()
+    (results / f"{INVOCATION}-served@baseline" / "manifest.json").write_text("{}")
+    (call,) = evaluate(results, BASELINE="abc123").calls
+    assert "--with-baseline" in call
+    assert f"--resume={results}/{INVOCATION}-served@baseline" in call
+
+
 def test_a_job_goes_on_with_what_an_attempt_at_the_same_plan_left_and_with_no_other(results: Path) -> None:
     for run in (f"{INVOCATION}-served", "20200101T000000Z-000000-served"):
         (results / run).mkdir()

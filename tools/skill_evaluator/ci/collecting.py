@@ -14,7 +14,7 @@ from skill_evaluator.errors import LeaderboardError, PlanError, RunError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import MANIFEST, RECORD, Manifest, merged_outcomes, outcomes, read_manifest
-from skill_evaluator.runner.runs import run_id_of
+from skill_evaluator.runner.runs import BASELINE, run_id_of
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.verdicts.results import ComparisonResult
 
@@ -29,6 +29,7 @@ Status = Literal["complete", "incomplete", "skipped", "missing"]
 class GatheredRun:
     """All that arrived of a component on a model; `manifest`, of the whole run, is None when nothing arrived.
 
+    A baseline that was asked beside a new version is a run of its own.
     `remarks` say why a job stopped, did not run, or brought results that were not planned.
     """
 
@@ -47,7 +48,10 @@ class GatheredRun:
 
 
 def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
-    """Yield what the folders below `artifacts` hold of every component and model of a plan, in the plan's order."""
+    """Yield what the folders below `artifacts` hold of every component and model of a plan, in the plan's order.
+
+    After the run of a new version comes that of its baseline, if the two were asked beside each other.
+    """
     folders: dict[tuple[str, str], list[Path]] = {}  # by component and run id
     for path in sorted(artifacts.rglob(MANIFEST)):
         try:
@@ -59,9 +63,10 @@ def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
         path.name.removesuffix(SKIPPED): path.read_text("utf-8", "replace").partition("\n")[0].strip() or "skipped"
         for path in sorted(artifacts.rglob(f"*{SKIPPED}"))
     }
-    groups: dict[tuple[str, str], list[Entry]] = {}
+    groups: dict[tuple[str, str, bool], list[Entry]] = {}
     for entry in plan.entries:
-        groups.setdefault((entry.skill, entry.model_id), []).append(entry)
+        for run in entry.runs:
+            groups.setdefault((run.skill, run.model_id, run.of_baseline), []).append(run)
     for entries in groups.values():
         yield _gather_run(plan, entries, folders, notes)
 
@@ -107,9 +112,12 @@ def _gather_run(
 def _join_manifests(plan: Plan, entries: Iterable[Entry], manifests: list[Manifest]) -> Manifest:
     """Return the manifest of the run that the shards are parts of, over all planned cases."""
     first = manifests[0]
+    new, of_baseline = (run_id_of(plan.invocation, first.model_id, mark=mark) for mark in ("", BASELINE))
+    mine, other = (of_baseline, new) if first.role == BASELINE else (new, of_baseline)
     return first.model_copy(
         update={
-            "run_id": run_id_of(plan.invocation, first.model_id),
+            "run_id": mine,
+            "beside": None if first.beside is None else other,
             "created": min(manifest.created for manifest in manifests),
             "shard": None,
             "cases": dict(sorted((case_id, digest) for entry in entries for case_id, digest in entry.cases.items())),
@@ -130,7 +138,8 @@ class RunOutcome(FrozenModel):
     """What became of the calls of a component on a model, and its record if there is one.
 
     `status`: `complete`, `incomplete` (marked as such in its record, and never a baseline), `skipped` (its job said
-    why) or `missing` (nothing arrived, or nothing was scored).
+    why) or `missing` (nothing arrived, or nothing was scored). `is_baseline`: it was asked beside a new version, and
+    gets no verdict.
     """
 
     skill: str
@@ -141,6 +150,7 @@ class RunOutcome(FrozenModel):
     scored: int
     failed: dict[str, int]
     run_id: str | None = None
+    is_baseline: bool = False
     primary_metric: str | None = None
     figures: Figures | None = None
     cost_usd: float | None = None

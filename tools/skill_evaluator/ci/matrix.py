@@ -6,23 +6,26 @@ A component on a model is one job, or several with a shard of the cases each whe
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
-from skill_evaluator.ci.plan import Entry
+from skill_evaluator.ci.plan import Entry, PlannedBaseline
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Jobs, Model
 from skill_evaluator.providers import key_variables
 from skill_evaluator.providers.base import ProviderKind
-from skill_evaluator.runner.prices import InputSize, estimate
+from skill_evaluator.runner.prices import InputSize, estimate, sum_of
 from skill_evaluator.runner.runs import input_digests, slug
 from skill_evaluator.runner.schedule import Shard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A component to evaluate on a model; `cases` is id → digest, `sizes` is id → size of the request."""
+    """A component to evaluate on a model; `cases` is id → digest, `sizes` is id → size of the request.
+
+    `beside` is the baseline to ask with it, and `sizes_beside` are those of its requests.
+    """
 
     component: Component
     model: Model
@@ -31,6 +34,13 @@ class Wanted:
     sizes: Mapping[str, InputSize]
     replicates: int
     seed: int
+    beside: PlannedBaseline | None = None
+    sizes_beside: Mapping[str, InputSize] = field(default_factory=dict)
+
+    @property
+    def calls_each(self) -> int:
+        """The number of calls that one case takes."""
+        return self.replicates * (1 if self.beside is None else 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +81,7 @@ def entries_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[Entry]:
             f"{components} components on their models are {len(wanted)} jobs, more than the {jobs.max_jobs} a run may "
             "have; name fewer components or models, and start the others in a run of their own"
         )
-    shards = shard_counts([Cut(pieces=len(pair.cases), calls_each=pair.replicates) for pair in wanted], jobs)
+    shards = shard_counts([Cut(pieces=len(pair.cases), calls_each=pair.calls_each) for pair in wanted], jobs)
     return [
         _make_entry(pair, Shard(index, count) if count > 1 else None)
         for pair, count in zip(wanted, shards, strict=True)
@@ -88,6 +98,7 @@ def matrix(entries: Iterable[Entry]) -> dict[str, list[dict[str, str]]]:
                 "skill": entry.skill,
                 "replicates": str(entry.replicates),
                 "seed": str(entry.seed),
+                "baseline": "" if entry.baseline is None else entry.baseline.commit,
             }
             for entry in entries
         ]
@@ -141,7 +152,10 @@ def shard_counts(cuts: Sequence[Cut], jobs: Jobs) -> list[int]:
 def _make_entry(wanted: Wanted, shard: Shard | None) -> Entry:
     component, model, kind = wanted.component, wanted.model, wanted.kind
     mine = list(wanted.cases) if shard is None else list(shard.of(list(wanted.cases)))
-    sizes = {case_id: wanted.sizes[case_id] for case_id in mine}
+    asked = [wanted.sizes] if wanted.beside is None else [wanted.sizes, wanted.sizes_beside]
+    estimates = [
+        estimate({case_id: sizes[case_id] for case_id in mine}, model, kind, wanted.replicates) for sizes in asked
+    ]
     place = "" if shard is None else f"@{shard.index}of{shard.count}"
     return Entry(
         id=f"{component.name}@{slug(model.id)}{place}",
@@ -156,7 +170,8 @@ def _make_entry(wanted: Wanted, shard: Shard | None) -> Entry:
         seed=wanted.seed,
         cases={case_id: wanted.cases[case_id] for case_id in mine},
         digests=input_digests(component, model),
-        cost_upper_usd=estimate(sizes, model, kind, wanted.replicates).cost_upper_usd,
+        cost_upper_usd=sum_of(estimates).cost_upper_usd,
+        baseline=wanted.beside,
     )
 
 

@@ -123,6 +123,7 @@ def _score_run(
         scored=record.scored,
         failed={kind: count for kind, count in record.failures.items() if kind != "not_run"},
         run_id=record.run_id,
+        is_baseline=gathered.entries[0].of_baseline,
         primary_metric=record.primary_metric,
         figures=Figures(
             skill_version=record.skill_version,
@@ -141,6 +142,7 @@ def _unscored_run(gathered: GatheredRun, status: Status, failures: dict[str, int
         model_id=gathered.model_id,
         status=status,
         reason="; ".join(gathered.remarks),
+        is_baseline=gathered.entries[0].of_baseline,
         planned=gathered.planned,
         scored=0,
         failed={kind: count for kind, count in (failures or {}).items() if kind != "not_run"},

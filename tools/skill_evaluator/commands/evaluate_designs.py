@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.past_prompts import PastPrompt, component_with
+from skill_evaluator.library.past_prompts import PastPrompt, component_at, component_with
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario, spread_scenarios
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.runner.runs import Run, run_of_other
+from skill_evaluator.runner.runs import BASELINE, Run, run_of_other
 from skill_evaluator.verdicts.designs import ask_again, find_baseline, find_recorded, fresh_seed
 
 Pieces = tuple[Run, Component]
@@ -77,13 +77,17 @@ def component_of(manifest: Manifest, inputs: Inputs, options: EvaluateOptions) -
 
 def _beside_baseline(run: Run, inputs: Inputs, options: EvaluateOptions, archive: Archive) -> Iterator[Pieces]:
     """Yield the run of the new version and that of its baseline, each with the id of the other."""
-    entry = find_baseline(inputs.component, run.model, archive, inputs.settings.policy)
-    if entry is None:
-        return
-    again, commit = _read_again(entry, archive, options)
+    commit: str | None
+    if options.baseline_commit is not None:
+        again, commit = component_at(load_component(options.components, options.skill), options.baseline_commit)
+    else:
+        entry = find_baseline(inputs.component, run.model, archive, inputs.settings.policy)
+        if entry is None:
+            return
+        again, commit = _read_again(entry, archive, options)
     again = apply_scenario(again, options.config, options.scenario)
-    run = _reseeded(run, archive, (entry.version, inputs.component.version), options)
-    baseline = run_of_other(run, again, "baseline", "baseline", commit)
+    run = _reseeded(run, archive, (again.version, inputs.component.version), options)
+    baseline = run_of_other(run, again, BASELINE, "baseline", commit)
     yield _beside(run, baseline), inputs.component
     yield _beside(baseline, run), again
 

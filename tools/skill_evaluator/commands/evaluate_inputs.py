@@ -89,6 +89,14 @@ class EvaluateOptions:
             help="Also ask the prompt that it is compared with, call by call in turns: no day lies between the two.",
         ),
     ] = False
+    baseline_commit: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline-commit",
+            metavar="COMMIT",
+            help="With --with-baseline: take the prompt of this commit, whatever is recorded.",
+        ),
+    ] = None
     aa: Annotated[
         bool, typer.Option("--aa", help="Measure the recorded version again, to see what the same prompt varies by.")
     ] = False
@@ -166,5 +174,7 @@ def _refuse_designs(options: EvaluateOptions) -> None:
     clashing = [flag for flag, is_given in others.items() if is_given]
     if given and clashing:
         raise RunError(f"{given[0]} does not go with {clashing[0]}: it asks all cases, and as often as is planned")
+    if options.baseline_commit is not None and not options.with_baseline:
+        raise RunError("--baseline-commit says which prompt --with-baseline asks: give both")
     if options.neutral is not None and options.scenario is not None:
         raise RunError("--neutral does not go with --scenario: it draws the scenarios itself")

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, grouped, recorded_boards
+from skill_evaluator.ci.interleaving import Recordings, beside_baselines
 from skill_evaluator.ci.matrix import Wanted, capped, entries_of, matrix
 from skill_evaluator.ci.plan import Chosen, Fault, Plan, Skipped
 from skill_evaluator.ci.platforms import PLATFORMS
@@ -246,7 +247,7 @@ def _read_wanted(
             faults.append(Fault(file=place, line=1, message=str(problem)))
             continue
         sizes = input_sizes(component, cases)
-        wanted += [
+        plain = [
             Wanted(
                 component=component,
                 model=models[decision.model_id],
@@ -259,6 +260,11 @@ def _read_wanted(
             for decision in choice.decisions
             if decision.runs and decision.skill == skill
         ]
+        if configuration.settings.policy.design == "interleaved" and options.scenario is None:
+            places = Recordings(repository=repository, refs=options.recorded)
+            policy = configuration.settings.policy
+            plain = beside_baselines(plain, cases, places, policy, fresh=options.seed is None)
+        wanted += plain
     return wanted, faults
 
 

@@ -8,10 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import semver
+
 from skill_evaluator.errors import ComponentError, GitError
-from skill_evaluator.library.components import Component, parse_prompt
+from skill_evaluator.files import parse_json
+from skill_evaluator.library.components import Component, check_semver, parse_prompt
+from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.text import digest
+from skill_evaluator.text import canonical_json, digest
 
 _CHANGED = "-dirty"  # after a commit: the prompt had been changed since
 
@@ -26,20 +30,36 @@ class PastPrompt:
     commit: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedPrompt:
+    """A prompt.md at a commit."""
+
+    commit: str
+    version: str
+    output: Output
+    prompt: str
+
+
 def component_with(component: Component, past: PastPrompt) -> tuple[Component, str | None]:
     """Return a component (without a scenario) with the prompt of then, and the commit that holds it.
 
     The commit is None where the prompt of today is the same text and the record names no commit. Raise ComponentError
     for another schema, or for a prompt that is in no commit here; GitError where there is no git repository.
     """
-    name = f"'{component.name}' {past.version}"
     if past.schema != component.digests["schema"]:
-        raise ComponentError(
-            f"{name} had another schema than {component.folder / 'schema.json'} has now: the two cannot be compared, "
-            "and asking both would not change that"
-        )
+        raise _other_schema(component, past.version)
     if past.digest == component.digests["prompt"]:
         return replace(component, version=past.version), past.commit
+    committed = find_prompt(component, past)
+    return _put_into(component, replace(committed, version=past.version)), committed.commit
+
+
+def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
+    """Find the prompt of then in the history of its file, by its digest; of several commits one with its version.
+
+    Raise ComponentError where it is in no commit here, and GitError where there is no git repository.
+    """
+    name = f"'{component.name}' {past.version}"
     try:
         repository = Repository(component.folder)
     except GitError as problem:
@@ -47,12 +67,9 @@ def component_with(component: Component, past: PastPrompt) -> tuple[Component, s
     path = within(repository.place(component.folder), "prompt.md")
     named = (past.commit or "").removesuffix(_CHANGED)
     commits = [commit for commit in (repository.commit(named), *repository.commits_of(path)) if commit is not None]
-    for commit, output, prompt in _prompts_at(repository, commits, path):
-        if digest(prompt) == past.digest:
-            if output != component.output:
-                raise ComponentError(f"{name} had output: {output}, and now it is {component.output}")
-            digests = {**component.digests, "prompt": past.digest}
-            return replace(component, version=past.version, prompt=prompt, digests=digests), commit
+    same = [one for one in _prompts_at(repository, commits, path) if digest(one.prompt) == past.digest]
+    if same:
+        return next((one for one in same if one.version == past.version), same[0])
     missing = named and repository.commit(named) is None
     where = (
         f"its record names commit {named[:12]}, which is not here" if missing else "it may never have been committed"
@@ -61,8 +78,52 @@ def component_with(component: Component, past: PastPrompt) -> tuple[Component, s
     raise ComponentError(f"the prompt of {name} is in no commit of {path} here ({where}); {advice}")
 
 
-def _prompts_at(repository: Repository, commits: Iterable[str], path: str) -> Iterator[tuple[str, str, str]]:
-    """Yield commit, kind of output and prompt, for each commit at which the file can be read."""
+def component_at(component: Component, ref: str) -> tuple[Component, str]:
+    """Return a component (without a scenario) with the prompt and the lower version of a commit, and that commit.
+
+    Raise ComponentError for a commit that is not here, has no such prompt or no lower version, or for another schema.
+    """
+    repository = Repository(component.folder)
+    folder = repository.place(component.folder)
+    commit = repository.commit(ref)
+    if commit is None:
+        advice = "; run `git fetch --unshallow`" if repository.is_shallow else ""
+        raise ComponentError(f"commit '{ref}' of the baseline is not here{advice}")
+    committed = next(_prompts_at(repository, [commit], within(folder, "prompt.md")), None)
+    if committed is None:
+        raise ComponentError(f"{within(folder, 'prompt.md')} cannot be read at commit {commit[:12]}")
+    version = check_semver(committed.version, Path(f"{commit[:12]}:{folder}/prompt.md"))
+    if semver.Version.parse(version) >= semver.Version.parse(component.version):
+        raise ComponentError(
+            f"'{component.name}' is {version} at commit {commit[:12]}, which is not below {component.version} and so "
+            "no baseline of it; name a commit before the version was raised"
+        )
+    blob = repository.files(commit, folder).get(within(folder, "schema.json"))
+    text = "null" if blob is None else repository.contents([blob])[blob].decode("utf-8-sig", "replace")
+    schema = parse_json(text, Path(f"{commit[:12]}:{folder}/schema.json"), ComponentError)
+    if digest(canonical_json(schema)) != component.digests["schema"]:
+        raise _other_schema(component, committed.version)
+    return _put_into(component, committed), commit
+
+
+def _put_into(component: Component, committed: CommittedPrompt) -> Component:
+    if committed.output != component.output:
+        raise ComponentError(
+            f"'{component.name}' {committed.version} had output: {committed.output}, and now it is {component.output}"
+        )
+    digests = {**component.digests, "prompt": digest(committed.prompt)}
+    return replace(component, version=committed.version, prompt=committed.prompt, digests=digests)
+
+
+def _other_schema(component: Component, version: str) -> ComponentError:
+    return ComponentError(
+        f"'{component.name}' {version} had another schema than {component.folder / 'schema.json'} has now: the two "
+        "cannot be compared, and asking both would not change that"
+    )
+
+
+def _prompts_at(repository: Repository, commits: Iterable[str], path: str) -> Iterator[CommittedPrompt]:
+    """Yield the prompt at each commit at which the file can be read."""
     folder = path.rpartition("/")[0]
     for commit in dict.fromkeys(commits):
         blob = repository.files(commit, folder).get(path)
@@ -73,4 +134,4 @@ def _prompts_at(repository: Repository, commits: Iterable[str], path: str) -> It
             front, prompt = parse_prompt(text, Path(path))
         except ComponentError:  # broken at that commit
             continue
-        yield commit, front.output, prompt
+        yield CommittedPrompt(commit=commit, version=front.version, output=front.output, prompt=prompt)

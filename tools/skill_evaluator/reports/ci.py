@@ -146,6 +146,8 @@ def _summary(outcome: Outcome) -> list[str]:
         return ["Nothing was to be evaluated."]
     by_verdict: dict[str, list[RunOutcome]] = {}
     for run in outcome.runs:
+        if run.is_baseline:
+            continue
         verdict = (outcome.verdict_on(run) or _NO_VERDICT) if run.status == "complete" else _NOT_MEASURED
         by_verdict.setdefault(verdict, []).append(run)
     lines = []
@@ -177,7 +179,7 @@ def _run_sheet(outcome: Outcome) -> Sheet:
                 Cell(figures.skill_version, code=True) if figures else Cell("–"),
                 Cell(run.primary_metric, code=True) if run.primary_metric else Cell("–"),
                 Cell(number(figures.accuracy) + interval if figures else "–"),
-                Cell(outcome.verdict_on(run) or _NO_VERDICT),
+                Cell("baseline" if run.is_baseline else outcome.verdict_on(run) or _NO_VERDICT),
                 Cell(number(figures.reproducibility if figures else None)),
                 Cell(f"{run.scored}/{run.planned}"),
                 Cell("–" if run.cost_usd is None else f"${run.cost_usd:,.4f}"),

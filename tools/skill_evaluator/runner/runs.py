@@ -105,6 +105,9 @@ def is_invocation(text: str) -> bool:
     return re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", text) is not None
 
 
+BASELINE = "baseline"  # marks the run of a baseline beside that of a new version
+
+
 def run_id_of(invocation: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:
     """Return the id of one model's run, or of its part of the cases; a `mark` tells several runs of a model apart."""
     marked = f"@{slug(mark)}" if mark else ""  # a slug has no @

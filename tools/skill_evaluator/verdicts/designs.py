@@ -41,15 +41,18 @@ def ask_again(entry: RecordedRun, archive: Archive, component: Component) -> Ask
 
     `component` is today's, without a scenario.
     """
-    record = archive.record(entry)
-    past = PastPrompt(
+    again, commit = component_with(component, past_prompt_of(archive.record(entry)))
+    return AskedAgain(component=again, commit=commit)
+
+
+def past_prompt_of(record: Record) -> PastPrompt:
+    """Return what a record says of the prompt that it measured."""
+    return PastPrompt(
         version=record.skill_version,
         digest=record.digests["prompt"],
         schema=record.digests.get("schema"),
         commit=record.prompt_commit,
     )
-    again, commit = component_with(component, past)
-    return AskedAgain(component=again, commit=commit)
 
 
 def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: int) -> int:

@@ -28,7 +28,7 @@ def test_the_papers_table_is_printed_with_its_grades_and_its_cohort(tmp_path: Pa
     assert done.code == 0
     rows = {line.split()[0]: line.split() for line in done.out.splitlines()[1:14]}
     assert rows["Seed-1.6"][1] == "81.87"
-    assert rows["Gemini-2.5-Flash-Lite"][3:6] == ["2.63", "(1.68–3.63)", "BBB"]
+    assert rows["Gemini-2.5-Flash-Lite"][3:6] == ["2.63", "(1.70–3.73)", "BBB"]
     assert "thresholds of the fluctuation: 1.30 · 1.57 · 2.04; medians: ability 62.30, fluctuation 1.57" in done.out
     assert "13 models: Kimi-K2" in done.out
     assert not list(tmp_path.glob("**/report.md"))

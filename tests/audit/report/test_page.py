@@ -5,7 +5,7 @@ import re
 
 import pytest
 from markdown_it import MarkdownIt
-from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, ModelAudit, Thresholds
+from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, Beyond, ModelAudit, Thresholds
 from skill_evaluator.audit.report.page import audit_markdown, headline, print_audit
 from skill_evaluator.audit.report.wording import points
 from skill_evaluator.display.safe_text import code_span, prose
@@ -78,10 +78,16 @@ def test_the_headline_names_the_safe_default_and_how_sure_its_grade_is() -> None
     result = an_audit()
     said = headline(result)
     assert said.startswith("**`ash` is the safe default**: ability ")
-    assert "Its grade, `AA`, has a probability of 0.70 and is settled." in said
+    assert "Its grade, `AA`, has a probability of 0.70 over other scenarios like these and is settled." in said
+    beyond = Beyond(fluctuation_ci95=(1.0, 2.0), grade_probability={"AA": 0.24})
+    here = headline(changed(result.model_copy(update={"resampled": "cases"}), beyond=beyond))
+    assert (
+        "Its grade, `AA`, has a probability of 0.70 over these scenarios and is settled. Over other scenarios" in here
+    )
+    assert "if their effects are as modelled, it has 0.24." in here
     assert said.endswith("Grades and quadrants are relative to the 4 models of this audit.")
     unsure = changed(result, grade_probability={"AA": 0.31})
-    assert "has a probability of 0.31 and is not settled" in headline(unsure)
+    assert "has a probability of 0.31 over other scenarios like these and is not settled" in headline(unsure)
     assert headline(changed(result, quadrant="avoid")).startswith("**No model is a safe default**")
     assert "without medians" in headline(an_audit(models=("alone",)))
 

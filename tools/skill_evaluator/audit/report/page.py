@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from skill_evaluator.audit.findings.advice import is_settled, steadiest_first
 from skill_evaluator.audit.findings.dominance import dominates
-from skill_evaluator.audit.findings.results import AuditResult
+from skill_evaluator.audit.findings.results import AuditResult, ModelAudit
 from skill_evaluator.audit.report.charts import BOXES, HEAT, MAP, NEUTRALITY, map_names
 from skill_evaluator.audit.report.sheets import (
     adjusted_sheet,
@@ -86,7 +86,8 @@ def _conclusions(result: AuditResult, charts: bool) -> Iterator[str]:
         f"{about_words(result)}."
     )
     yield "### What the grades rest on"
-    yield f"- {prose(threshold_words(result))}\n- {cohort_words(result)}"
+    premise = "" if result.premise is None else f"\n- {prose(result.premise)}"
+    yield f"- {prose(threshold_words(result))}\n- {cohort_words(result)}{premise}"
     if any(model.grade_probability for model in result.models):
         yield "Probability of each grade:"
         odds = probability_sheet(result)
@@ -118,14 +119,7 @@ def headline(result: AuditResult) -> str:
         f"fluctuation {fluctuation_words(first)}{without}; "
         f"in its worst scenario, {code_span(first.worst.scenario)}, it is {points(first.worst.drop)} points below"
     )
-    sentences = [f"**{code_span(first.model)} is the safe default**: {figures}."]
-    if first.grade is not None:
-        grade = code_span(first.grade)
-        clear = "settled" if is_settled(first) else "not settled: its true fluctuation may well belong to another"
-        if first.odds is None:
-            sentences.append(f"Its grade is {grade}; how sure that is, is not known.")
-        else:
-            sentences.append(f"Its grade, {grade}, has a probability of {likelihood(first.odds)} and is {clear}.")
+    sentences = [f"**{code_span(first.model)} is the safe default**: {figures}.", *_grade_sentences(result, first)]
     if others:
         named = []
         for model in others[:_MOST_NAMED]:
@@ -135,6 +129,22 @@ def headline(result: AuditResult) -> str:
         more = [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
         sentences.append(f"Safe defaults as well: {', '.join([*named, *more])}.")
     return " ".join([*sentences, among])
+
+
+def _grade_sentences(result: AuditResult, model: ModelAudit) -> Iterator[str]:
+    """Say how sure a grade is, over these scenarios and over others."""
+    if model.grade is None:
+        return
+    grade = code_span(model.grade)
+    if model.odds is None:
+        yield f"Its grade is {grade}; how sure that is, is not known."
+        return
+    clear = "settled" if is_settled(model) else "not settled: its true fluctuation may well belong to another"
+    odds = f"{likelihood(model.odds)} over {about_words(result)}"
+    yield f"Its grade, {grade}, has a probability of {odds} and is {clear}."
+    if result.resampled == "cases" and model.beyond is not None:
+        other = likelihood(model.odds_among(model.beyond.grade_probability))
+        yield f"Over other scenarios like these, if their effects are as modelled, it has {other}."
 
 
 def _scenarios(result: AuditResult, charts: bool) -> Iterator[str]:
@@ -185,7 +195,7 @@ def _fluctuation(result: AuditResult, charts: bool) -> Iterator[str]:
         )
         yield markdown_table(carried)
     if result.premise is not None:
-        yield f"Other scenarios: {prose(result.premise)}."
+        yield f"Over other scenarios, as far as it can be told: {prose(result.premise)}."
         yield markdown_table(beyond_sheet(result))
     if result.carriers:
         yield "What carries the fluctuation, mean over the models:"

@@ -1,4 +1,4 @@
-"""What `evaluate --adaptive` saves and risks, by simulation: `python benchmarks/adaptive.py [--quick]`.
+"""What `evaluate --adaptive` saves, risks and does to scores, by simulation: `python benchmarks/adaptive.py [--quick]`.
 
 One measure of one model, on the fixtures question: each run is judged once as asked in full and once by the rule, on
 the same answers. Two processes, seeded. Permutations are drawn 1,000 times, which costs some power and no validity.
@@ -7,7 +7,8 @@ the same answers. Two processes, seeded. Permutations are drawn 1,000 times, whi
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import Pool
 from pathlib import Path
@@ -16,30 +17,42 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from populations import Floats, Setting, on_fixtures
+from populations import Floats, Setting, scored
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.verdicts import randomisation
-from skill_evaluator.verdicts.adaptive import Gauge, looks_of, settled
+from skill_evaluator.verdicts.adaptive import Gauge, looks_of, settled, strict_look
 from skill_evaluator.verdicts.effects import ALPHA, Effect, replicate_effect
+from skill_evaluator.verdicts.held_out import HELD_OUT, Corrected, corrected_means
 from skill_evaluator.verdicts.rules import measure_verdict
+from skill_evaluator.verdicts.strict_looks import NOTHING_SETTLED, VERDICTS, strict_verdicts
+from skill_evaluator.verdicts.watched import Arms, Watched
 from verdicts import Job, Row, above, run, share
 
 TOLERANCE = 0.05
-SIZES = ((12, 10), (12, 20), (50, 10), (50, 20))
+SIZES = ((12, 10), (20, 5), (12, 20), (50, 10))
 SHAPES = ("0/1", "leaves", "continuous", "rare failures")
-MUCH = 0.3
-COLUMNS = (
-    "scores",
-    "cases × replicates",
-    "true drop",
-    "family",
-    "wrong",
-    "in full",
-    "≤ 5",
-    "decided",
-    "in full",
-    "saved",
-)
+DROPS = (0.0, TOLERANCE, 0.1, 0.3)
+COLUMNS = {
+    "verdicts": (
+        *("scores", "cases × replicates", "true drop", "family", "wrong", "in full", "≤ 5"),
+        *("decided", "in full", "saved"),
+    ),
+    "means": (
+        *("scores", "cases × replicates", "true drop", "stopped", "mean of the stopped: bias", "corrected"),
+        *("its error", "of all runs: bias", "corrected", "its error", "interval holds", "spread", "corrected"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One run by the rule: its verdict, the replicates asked, and its mean as it is and corrected, less the truth."""
+
+    verdict: VerdictName
+    replicates: int
+    mean: float
+    corrected: float
+    held: bool
 
 
 def judged(before: Floats, after: Floats, family: int) -> tuple[Effect | None, VerdictName]:
@@ -49,62 +62,95 @@ def judged(before: Floats, after: Floats, family: int) -> tuple[Effect | None, V
     return effect, measure_verdict(effect, q, TOLERANCE, ALPHA, covered=True)
 
 
-def by_the_rule(before: Floats, after: Floats, family: int) -> tuple[Effect | None, VerdictName, int]:
-    """What is found at the look that settles the verdict, else at the end; and after how many replicates."""
-    for look in looks_of(after.shape[1]):
+def by_the_rule(before: Floats, after: Floats, truth: float, family: int) -> Asked:
+    """Ask until a look settles the verdict, and once more, else to the end."""
+    looks = [strict_look(look, ALPHA, family) for look in looks_of(after.shape[1])]
+    watched = Watched(before=before[None], after=after[None], tolerances=np.array([TOLERANCE]))
+    taken, reached, asked = looks, NOTHING_SETTLED, after.shape[1]
+    for at, look in enumerate(looks):
         effect, ordinary = judged(before, after[:, : look.after], family)
-        if settled([Gauge(effect=effect, tolerance=TOLERANCE)], ordinary, look.share, ALPHA, family) is not None:
-            return effect, ordinary, look.after
-    return *judged(before, after, family), after.shape[1]
+        verdict = settled([Gauge(effect=effect, tolerance=TOLERANCE)], ordinary, look.share, ALPHA, family)
+        ((seen,),) = strict_verdicts(watched, after[None, None], [look])
+        if verdict is not None and VERDICTS[seen] == verdict:
+            taken, reached, asked = looks[: at + 1], verdict, look.after + HELD_OUT
+            break
+    own = after[:, :asked]
+    watched = Watched(before=before[None], after=own[None], tolerances=np.array([TOLERANCE]))
+    corrected: Corrected
+    (corrected,) = corrected_means(watched, taken, reached, [Arms(before=before, after=own)])
+    low, high = corrected.ci95
+    return Asked(
+        verdict=judged(before, own, family)[1],
+        replicates=asked,
+        mean=float(own.mean()) - truth,
+        corrected=corrected.mean - truth,
+        held=low - 1e-12 <= truth <= high + 1e-12,
+    )
 
 
-def row(setting: Setting, family: int, runs: int, rng: np.random.Generator) -> Row:
-    """Both ways of asking, many times."""
+def rows(setting: Setting, family: int, runs: int, rng: np.random.Generator) -> list[Row]:
+    """Both ways of asking, many times: the row of the verdicts, and that of the means."""
     randomisation.DRAWS = 1_000
     full: Counter[str] = Counter()
-    adaptive: Counter[str] = Counter()
-    asked = held = 0
+    adaptive: list[Asked] = []
     for _ in range(runs):
-        before, after, truth = on_fixtures(setting, rng)
+        before, after, _, truth = scored(setting, rng)
         full[judged(before, after, family)[1]] += 1
-        effect, said, replicates = by_the_rule(before, after, family)
-        adaptive[said] += 1
-        asked += replicates
-        held += effect is not None and effect.ci95[0] - 1e-12 <= truth <= effect.ci95[1] + 1e-12
+        adaptive.append(by_the_rule(before, after, truth, family))
+    return [_verdicts(setting, family, adaptive, full), _means(setting, adaptive)]
+
+
+def _verdicts(setting: Setting, family: int, adaptive: Sequence[Asked], full: Counter[str]) -> Row:
+    said, runs = Counter(one.verdict for one in adaptive), len(adaptive)
     wrong = ("unchanged", "improved") if setting.drop == TOLERANCE else ("regressed", "improved")
     right = ("regressed",) if setting.drop else ("unchanged",)
-    mistakes = [sum(said[one] for one in wrong) for said in (adaptive, full)] if setting.drop <= TOLERANCE else []
-    decided = [sum(said[one] for one in right) for said in (adaptive, full)]
+    judged_wrong = setting.drop <= TOLERANCE
+    mistakes = [sum(counts[one] for one in wrong) for counts in (said, full)] if judged_wrong else []
+    decided = [sum(counts[one] for one in right) for counts in (said, full)]
+    asked = sum(one.replicates for one in adaptive)
     return [
-        setting.shape,
-        setting.size,
-        str(setting.drop),
-        str(family),
+        *(setting.shape, setting.size, str(setting.drop), str(family)),
         *([share(count, runs) for count in mistakes] or ["–", "–"]),
         above(mistakes[0], runs, ALPHA) if mistakes else "",
         *(share(count, runs) for count in decided),
-        share(held, runs),
         share(runs * setting.replicates - asked, runs * setting.replicates),
     ]
 
 
+def _means(setting: Setting, adaptive: Sequence[Asked]) -> Row:
+    stopped = [one for one in adaptive if one.replicates < setting.replicates]
+    cells = [setting.shape, setting.size, str(setting.drop), share(len(stopped), len(adaptive))]
+    for part in (stopped, adaptive):
+        if len(part) < 20:
+            cells += ["–", "–", "–"]
+            continue
+        corrected = np.array([one.corrected for one in part])
+        error = corrected.std(ddof=1) / np.sqrt(len(part))
+        cells += [f"{np.mean([one.mean for one in part]):+.4f}", f"{corrected.mean():+.4f}", f"{error:.4f}"]
+    held = share(sum(one.held for one in stopped), len(stopped)) if stopped else "–"
+    spreads = [np.std([one.mean for one in adaptive]), np.std([one.corrected for one in adaptive])]
+    return [*cells, held, *(f"{spread:.4f}" for spread in spreads)]
+
+
 def jobs(quick: bool) -> Iterator[Job]:
-    """Nothing changed, the truth fell by what is tolerated, and by much."""
+    """Nothing changed, the truth fell by what is tolerated, by twice that, and by much."""
     runs = 100 if quick else 1000
-    for drop in (0.0, TOLERANCE, MUCH):
+    for drop in DROPS:
         for shape in SHAPES:
             for cases, replicates in SIZES:
                 setting = Setting(shape=shape, cases=cases, replicates=replicates, accuracy=0.9, drop=drop)
-                yield partial(row, setting, 1, runs)
+                yield partial(rows, setting, 1, runs)
         of_many = Setting(shape="0/1", cases=12, replicates=10, accuracy=0.9, drop=drop)
-        yield partial(row, of_many, 40, runs)
+        yield partial(rows, of_many, 40, runs)
 
 
 def main(quick: bool) -> None:
-    """Print the table."""
+    """Print both tables."""
     with Pool(2) as pool:
-        print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
-        for cells in pool.imap(run, enumerate(jobs(quick), start=9000)):
+        tables = list(zip(*pool.imap(run, enumerate(jobs(quick), start=9000)), strict=True))
+    for columns, table in zip(COLUMNS.values(), tables, strict=True):
+        print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+        for cells in table:
             print(f"| {' | '.join(cells)} |", flush=True)
 
 

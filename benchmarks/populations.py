@@ -73,15 +73,22 @@ def cases_of(accuracy: float, n: int, rng: Generator) -> Floats:
 
 def on_fixtures(setting: Setting, rng: Generator) -> tuple[Floats, Floats, float]:
     """Both arms on the same cases, and the true difference: exactly the drop, all cases lower in proportion."""
+    before, after, true_before, true_after = scored(setting, rng)
+    return before, after, true_after - true_before
+
+
+def scored(setting: Setting, rng: Generator) -> tuple[Floats, Floats, float, float]:
+    """Both arms on the same cases, and the true mean of each."""
     k, shape = setting.replicates, SHAPES[setting.shape]
     p = cases_of(setting.accuracy, setting.cases, rng)
     while p.mean() <= setting.drop:
         p = cases_of(setting.accuracy, setting.cases, rng)
     if setting.shape == "rare failures":
         share = min(1.0, FAILING + setting.drop / p.mean())
-        return failing(p, k, rng), failing(p, k, rng, share), float(p.mean() * (FAILING - share))
+        before, after = failing(p, k, rng), failing(p, k, rng, share)
+        return before, after, float(p.mean() * (1 - FAILING)), float(p.mean() * (1 - share))
     q = p * (1 - setting.drop / p.mean())
-    return shape(p, k, rng), shape(q, k, rng), float((q - p).mean())
+    return shape(p, k, rng), shape(q, k, rng), float(p.mean()), float(q.mean())
 
 
 def beyond(setting: Setting, rng: Generator) -> tuple[Floats, float]:

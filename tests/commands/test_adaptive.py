@@ -148,6 +148,56 @@ def test_a_settled_run_scored_again_has_the_same_record(measured: Library, serve
     assert len(journal(folder)) == record["planned"]
 
 
+def test_the_record_has_the_looks_and_the_means_without_their_luck(measured: Library, server: ChatServer) -> None:
+    (baseline,) = (row["run_id"] for row in measured.rows())
+    ended = measured.evaluate_here(*REPLICATES, "--adaptive")
+    row = _row(measured)
+    adaptive = dict(row["adaptive"])
+    corrected = adaptive.pop("corrected")
+    assert adaptive == {
+        "planned_replicates": PLANNED,
+        "looks": [3, 6, 9, 12, 15, 18, 21],
+        "verdict": "unchanged",
+        "against": baseline,
+    }
+    assert corrected.keys() == _measured(row)
+    assert corrected["field_level_f1"]["strict_mean"] == 1.0  # every answer was right: no order would be another
+    low, high = corrected["field_level_f1"]["ci95"]
+    assert (0.9 < low < 1.0, high) == (True, 1.0)
+    for page in (ended.out, (_folder(measured) / "report.md").read_text()):
+        assert f"stopped early: after 21 of {PLANNED} replicates the verdict was settled, unchanged" in page
+        assert f"--top-up {row['run_id']} asks the rest" in page
+        assert "corrected for the looks of --adaptive: 1.000" in page
+    assert "stopped the candidate's run early, so its mean is too high or too low" in ended.out
+
+
+def test_a_run_that_no_look_stopped_is_corrected_too_and_a_baseline(measured: Library, server: ChatServer) -> None:
+    measured.settings(policy={"anchor": "previous", "gate": "fixtures"})
+    server.reply = lambda asked: Reply(text=notice(asked.case_id, 1999 if asked.seed % 13 == 0 else 2024))
+    measured.evaluate_here("--replicates", "6", "--adaptive")
+    row = _row(measured)
+    assert (row["saved_calls"], row["adaptive"]["looks"], row["adaptive"]["verdict"]) == (0, [2, 3, 4], None)
+    assert row["adaptive"]["corrected"].keys() == _measured(row)
+    _version(measured, "1.2.0", "1.1.0")
+    assert _against(measured.evaluate_here(*REPLICATES, "--format", "json").json) == "1.1.0"
+
+
+def test_without_the_run_it_was_compared_with_a_score_corrects_nothing(measured: Library, server: ChatServer) -> None:
+    (baseline,) = (row["run_id"] for row in measured.rows())
+    measured.evaluate_here(*REPLICATES, "--adaptive")
+    folder = _folder(measured)
+    board = read(measured.leaderboard)
+    kept = [row for row in board["runs"] if row["run_id"] != baseline]
+    measured.write(str(measured.leaderboard.relative_to(measured.root)), {**board, "runs": kept})
+    assert measured.call("score", str(folder)).code == 0
+    adaptive = read(folder / "record.json")["adaptive"]
+    assert (adaptive["verdict"], adaptive["corrected"]) == ("unchanged", {})
+
+
+def _measured(row: dict[str, Any]) -> set[str]:
+    return {name for name, summary in row["accuracy"].items() if summary["strict_mean"] is not None}
+
+
 def _topped_up(library: Library) -> dict[str, Any]:
     (row,) = (row for row in library.rows() if row["tops_up"])
     return row

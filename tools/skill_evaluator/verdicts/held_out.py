@@ -72,8 +72,11 @@ class _Condition:
 
     def met_by(self, runs: Floats) -> NDArray[np.bool_]:
         """Return of which runs, shape (runs, measures, cases, replicates), the looks would have said the same."""
-        expected = [self.reached if look.after == self.after else NEITHER for look in self.looks]
-        return np.asarray((strict_verdicts(self.watched, runs, self.looks) == expected).all(axis=1))
+        met = np.ones(len(runs), bool)
+        for look in reversed(self.looks):  # the last look refuses most
+            expected = self.reached if look.after == self.after else NEITHER
+            met[met] = strict_verdicts(self.watched, runs[met], [look])[:, 0] == expected
+        return met
 
 
 def _unseen_places(condition: _Condition, rng: np.random.Generator) -> Floats:

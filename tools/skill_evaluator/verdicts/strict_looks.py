@@ -36,9 +36,10 @@ def strict_verdicts(watched: Watched, runs: Floats, looks: Sequence[StrictLook])
     `runs` has shape (runs, measures, cases, replicates).
     """
     verdicts = np.zeros((len(runs), len(looks)), np.int64)
-    before = _Arm.of(watched.before[None])
+    before = _Arm.of(np.moveaxis(watched.before[None], -1, 0))
+    in_turn = np.ascontiguousarray(np.moveaxis(runs, -1, 0))  # sums over replicates are fastest over the first axis
     for at, look in enumerate(looks):
-        each = _strict(before, _Arm.of(runs[..., : look.after]), look, watched.tolerances)
+        each = _strict(before, _Arm.of(in_turn[: look.after]), look, watched.tolerances)
         calm = np.where((each == IMPROVED).any(axis=1), IMPROVED, UNCHANGED)
         settled = np.where((each == NEITHER).any(axis=1), NEITHER, calm)
         verdicts[:, at] = np.where((each == REGRESSED).any(axis=1), REGRESSED, settled)
@@ -56,12 +57,12 @@ class _Arm:
 
     @classmethod
     def of(cls, runs: Floats) -> "_Arm":
-        """Summarise runs of shape (runs, measures, cases, replicates)."""
+        """Summarise runs of shape (replicates, runs, measures, cases)."""
         there = np.isfinite(runs)
-        counts = there.sum(axis=-1).astype(float)
-        means = np.where(there, runs, 0.0).sum(axis=-1) / np.maximum(1.0, counts)
-        squares = np.where(there, (runs - means[..., None]) ** 2, 0.0).sum(axis=-1)
-        spans = np.where(there, runs, -np.inf).max(axis=-1) - np.where(there, runs, np.inf).min(axis=-1)
+        counts = there.sum(axis=0).astype(float)
+        means = np.where(there, runs, 0.0).sum(axis=0) / np.maximum(1.0, counts)
+        squares = np.where(there, (runs - means) ** 2, 0.0).sum(axis=0)
+        spans = np.where(there, runs, -np.inf).max(axis=0) - np.where(there, runs, np.inf).min(axis=0)
         return cls(
             counts=counts,
             means=means,
@@ -84,7 +85,8 @@ def _dealing_p(before: _Arm, after: _Arm, there: NDArray[np.bool_], difference: 
     apart = before.counts * after.counts / pairs * (before.means - after.means) ** 2
     within = sum(np.maximum(0.0, arm.counts - 1.0) * arm.variances for arm in (before, after))
     weight = sum(1.0 / np.maximum(1.0, arm.counts) for arm in (before, after))
-    parts = np.where(there, (within + apart) / (pairs - 1.0) * weight, 0.0) / there.sum(axis=-1, keepdims=True) ** 2
+    cases = np.maximum(1, there.sum(axis=-1, keepdims=True))
+    parts = np.where(there, (within + apart) / (pairs - 1.0) * weight, 0.0) / cases**2
     variance, spread = parts.sum(axis=-1), (parts**2 / (pairs - 1.0)).sum(axis=-1)
     varied = variance >= _SLACK**2
     degrees = np.where(varied, variance**2 / np.where(varied, spread, 1.0), 1.0)

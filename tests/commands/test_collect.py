@@ -198,39 +198,41 @@ def test_without_plan_or_folder_it_is_said(pipeline: Pipeline, arguments: tuple[
     assert (done.code, done.err.count("\n")) == (2, 1)
 
 
-def _interleaved(evaluated: Pipeline, root: Path) -> Pipeline:
-    """1.0.0 is recorded on the origin; 1.1.0 was pushed, with a policy that asks both beside each other."""
-    pipeline = evaluated.copy(root)
+@pytest.fixture(scope="module")
+def beside(evaluated: Pipeline, tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
+    """1.0.0 is recorded on the origin, 1.1.0 was pushed; by the policy each job asked both beside each other."""
+    pipeline = evaluated.copy(tmp_path_factory.mktemp("beside") / "pipeline")
     pipeline.collect()
     pipeline.publish()
     git(pipeline.checkout, "pull", "-q", "--rebase", "origin", "main")
     prompt = pipeline.checkout / "components" / SKILL / "prompt.md"
     prompt.write_text(prompt.read_text().replace("version: 1.0.0", "version: 1.1.0") + "Nothing else.\n")
     settings = pipeline.checkout / ".evaluator" / "settings.yaml"
-    settings.write_text(json.dumps({**read(settings), "policy": {"design": "interleaved"}}))
+    changed = {"policy": {"design": "interleaved"}, "jobs": {"max_calls": 8}}
+    settings.write_text(json.dumps({**read(settings), **changed}))
     pipeline.commit()
     git(pipeline.checkout, "push", "-q", "origin", "main")
     for folder in (pipeline.artifacts, pipeline.collected, pipeline.root / "jobs"):
         shutil.rmtree(folder)
     pipeline.artifacts.mkdir()
+    plan = pipeline.plan("--base", git(pipeline.checkout, "rev-parse", "HEAD~1"), "--model", RECORDED)
+    for entry in plan.entries:
+        assert pipeline.evaluate(entry, plan.invocation).code == 0
     return pipeline
 
 
 @pytest.fixture
-def interleaved(evaluated: Pipeline, tmp_path: Path) -> Pipeline:
-    return _interleaved(evaluated, tmp_path / "interleaved")
+def interleaved(beside: Pipeline, tmp_path: Path) -> Pipeline:
+    return beside.copy(tmp_path / "interleaved")
 
 
 def test_a_policy_has_the_baseline_asked_beside_the_new_version(interleaved: Pipeline) -> None:
-    base = git(interleaved.checkout, "rev-parse", "HEAD~1")
-    plan = interleaved.plan("--base", base, "--model", RECORDED)
+    plan = read_plan(interleaved.plan_file)
     first = git(interleaved.checkout, "rev-list", "--max-parents=0", "HEAD")
     assert {(entry.baseline.skill_version, entry.baseline.commit) for entry in plan.entries if entry.baseline} == {
         ("1.0.0", first)
     }
-    assert (plan.calls, len(plan.entries), {entry.seed for entry in plan.entries}) == (12, 3, {1})
-    for entry in plan.entries:
-        assert interleaved.evaluate(entry, plan.invocation).code == 0
+    assert (plan.calls, len(plan.entries), {entry.seed for entry in plan.entries}) == (12, 2, {1})
     assert interleaved.collect().code == 0
     new, baseline = sorted(interleaved.records().values(), key=lambda record: record["run_id"])
     assert (new["skill_version"], new["beside"]) == ("1.1.0", baseline["run_id"])
@@ -245,35 +247,16 @@ def test_a_policy_has_the_baseline_asked_beside_the_new_version(interleaved: Pip
     assert "no lower version is recorded" not in shown
     assert shown.count("| baseline |") == 1
     assert interleaved.publish().code == 0
-    assert [row["skill_version"] for row in interleaved.rows() if row["model_id"] == RECORDED] == [
-        "1.0.0",
-        "1.1.0",
-        "1.0.0",
-    ]
-
-
-def test_a_job_beside_its_baseline_goes_on_from_either_of_its_folders(interleaved: Pipeline) -> None:
-    plan = interleaved.plan(SKILL, "--model", RECORDED)
-    entry = plan.entries[0]
-    beside = ("--with-baseline", f"--baseline-commit={entry.baseline.commit if entry.baseline else ''}")
-    stopped = interleaved.evaluate(entry, "", f"--invocation={plan.invocation}", *beside, "--max-calls=3")
-    assert stopped.code == 4
-    for folder in sorted((interleaved.artifacts / entry.id).iterdir()):
-        assert interleaved.evaluate(entry, "", f"--resume={folder}", *beside).code == 0
-    for other in plan.entries[1:]:
-        assert interleaved.evaluate(other, plan.invocation).code == 0
-    assert interleaved.collect().code == 0
+    versions = [row["skill_version"] for row in interleaved.rows() if row["model_id"] == RECORDED]
+    assert versions == ["1.0.0", "1.1.0", "1.0.0"]
 
 
 def test_without_the_answers_of_the_baseline_the_recorded_run_is_compared_with(interleaved: Pipeline) -> None:
-    plan = interleaved.plan(SKILL, "--model", RECORDED)
-    for entry in plan.entries:
-        assert interleaved.evaluate(entry, plan.invocation).code == 0
     shutil.rmtree(next(interleaved.artifacts.glob("*/*@baseline*")))
     assert interleaved.collect().code == 4
-    statuses = {run["is_baseline"]: run["status"] for run in read(interleaved.collected / "outcome.json")["runs"]}
-    assert statuses == {False: "complete", True: "incomplete"}
-    ((model,),) = [verdict["models"] for verdict in read(interleaved.collected / "outcome.json")["verdicts"]]
+    outcome = read(interleaved.collected / "outcome.json")
+    assert {run["is_baseline"]: run["status"] for run in outcome["runs"]} == {False: "complete", True: "incomplete"}
+    ((model,),) = [verdict["models"] for verdict in outcome["verdicts"]]
     assert "@baseline" not in model["baseline"]["run_id"]
 
 
@@ -283,4 +266,4 @@ def test_where_the_baseline_cannot_be_asked_the_new_version_is_asked_alone(inter
     interleaved.commit()
     done = interleaved.run("plan", SKILL, "--model", RECORDED, "--out", str(interleaved.plan_file))
     assert f"warning: {SKILL} on {RECORDED} is asked without its baseline: " in done.err
-    assert [entry.baseline for entry in read_plan(interleaved.plan_file).entries] == [None, None]
+    assert [entry.baseline for entry in read_plan(interleaved.plan_file).entries] == [None]

@@ -224,6 +224,68 @@ def test_in_a_shallow_clone_the_way_out_is_named(bumped: Library, tmp_path: Path
     assert "run `git fetch --unshallow`" in _only(shallow.evaluate_here("--with-baseline"))
 
 
+def test_a_baseline_may_be_named_by_its_commit_and_goes_on_from_either_folder(bumped: Library, asking: Asking) -> None:
+    _prompt(bumped, "0.9.0", "Extract.")
+    git(bumped.root, "add", "-A")
+    git(bumped.root, "commit", "-qm", "never recorded")
+    commit = git(bumped.root, "rev-parse", "HEAD")
+    _prompt(bumped, "1.1.0", NEW)
+    words = ("--with-baseline", "--baseline-commit", commit, "--shard", "1/2")
+    before = set(bumped.results.iterdir())
+    assert bumped.evaluate_here(*words, "--max-calls", "3").code == 4
+    folders = sorted(set(bumped.results.iterdir()) - before)
+    assert [folder.name.partition("-served")[2] for folder in folders] == ["-1of2", "@baseline-1of2"]
+    for folder in folders:
+        assert bumped.evaluate_here(*words, "--resume", str(folder)).code == 0
+    assert len(asking.seen) == 2 * 2 * 2
+    assert {prompt for prompt, _ in asking.seen} == {NEW, "Extract."}
+    records = [read(folder / "record.json") for folder in folders]
+    assert {(record["skill_version"], record["prompt_commit"] == commit) for record in records} == {
+        ("0.9.0", True),
+        ("1.1.0", False),
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--baseline-commit", "HEAD"), "give both"),
+        (("--with-baseline", "--baseline-commit", "f" * 40), "of the baseline is not here"),
+        (("--with-baseline", "--baseline-commit", "v1"), "is 1.1.0 at commit"),
+        (("--with-baseline", "--baseline-commit", "v0"), "cannot be read at commit"),
+        (("--with-baseline", "--baseline-commit", "v2"), "had another schema"),
+    ],
+)
+def test_a_commit_that_holds_no_baseline_is_refused(
+    words: tuple[str, ...], said: str, bumped: Library, server: ChatServer
+) -> None:
+    git(bumped.root, "add", "-A")
+    git(bumped.root, "commit", "-qm", "1.1.0")
+    git(bumped.root, "tag", "v1")
+    git(bumped.root, "rm", "-q", f"components/{SKILL}/prompt.md")
+    git(bumped.root, "commit", "-qm", "gone")
+    git(bumped.root, "tag", "v0")
+    _prompt(bumped, "1.0.5", NEW)
+    schema = read(bumped.component / "schema.json")
+    bumped.write(f"components/{SKILL}/schema.json", {**schema, "title": "Notice"})
+    git(bumped.root, "add", "-A")
+    git(bumped.root, "commit", "-qm", "another schema")
+    git(bumped.root, "tag", "v2")
+    _prompt(bumped, "1.1.0", NEW)
+    bumped.write(f"components/{SKILL}/schema.json", schema)
+    refused = bumped.evaluate_here(*words)
+    assert (refused.code, server.requests, said in _only(refused)) == (2, 0, True)
+
+
+def test_a_saved_baseline_is_scored_again_without_a_warning_of_its_prompt(bumped: Library) -> None:
+    assert bumped.evaluate_here("--with-baseline").code == 0
+    (folder,) = bumped.results.glob("*@baseline")
+    before = read(folder / "record.json")
+    again = bumped.call("score", str(folder))
+    assert (again.code, again.err) == (0, "")
+    assert read(folder / "record.json") == before
+
+
 def test_another_schema_cannot_be_compared(bumped: Library, server: ChatServer) -> None:
     bumped.write(f"components/{SKILL}/schema.json", {**SCHEMA, "title": "Notice"})
     refused = bumped.evaluate_here("--with-baseline")

@@ -98,7 +98,7 @@ def test_the_first_line_accounts_for_every_call() -> None:
 def test_the_verdict_stands_in_the_row_of_its_run_and_in_full_below() -> None:
     before = a_record({"x": [1.0] * 10}, run_id="old", skill="a")
     after = a_record({"x": [0.0] * 10}, run_id="r", skill="a")
-    rules = some_rules(skill="a")
+    rules = some_rules({"gate": "fixtures"}, skill="a")
     verdict = compare_records("a", [Pair(baseline=before, candidate=after)], rules)
     page = outcome_markdown(outcome(run()).model_copy(update={"verdicts": [verdict]}))
     assert read_page(page).tables[0][1][5] == "regressed"

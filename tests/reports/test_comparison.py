@@ -98,7 +98,7 @@ def test_junit_is_xml_whatever_the_names_are(capsys: pytest.CaptureFixture[str])
     (test,) = root.iter("testcase")
     assert test.get("name") == "1.0.0 → 2.0.0"
     (failure,) = test.iter("failure")
-    assert (failure.get("type"), (failure.get("message") or "")[:30]) == ("regressed", "regressed: field_level_f1 fell")
+    assert (failure.get("type"), (failure.get("message") or "")[:30]) == ("regressed", "regressed: 1 field lost more t")
 
 
 def test_csv_has_a_line_a_run_and_metric_and_no_formula(capsys: pytest.CaptureFixture[str]) -> None:

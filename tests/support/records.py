@@ -31,7 +31,7 @@ def a_record(cases: Mapping[str, Sequence[Score]], **changed: Any) -> Record:
         "dataset_commit": None,
         "model_id": "m",
         "served_model": "m-1",
-        "provider": "replay",
+        "provider": "openai",
         "replicates": max(map(len, cases.values()), default=1),
         "seed": 0,
         "shard": None,

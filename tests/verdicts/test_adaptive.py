@@ -105,21 +105,27 @@ def _record(score: Score, replicates: int, other: float = 1.0) -> Record:
 )
 def test_records_so_far(score: Score, replicates: int, expected: str | None) -> None:
     pair = Pair(baseline=_record(1.0, 10), candidate=_record(score, replicates))
-    assert settled_between(pair, some_rules(), LOOK, models=3) == expected
+    assert settled_between(pair, some_rules({"gate": "fixtures"}), LOOK, models=3) == expected
 
 
 def test_a_supporting_metric_that_regressed_keeps_it_from_being_unchanged() -> None:
     pair = Pair(baseline=_record(1.0, 10), candidate=_record(1.0, 5, other=0.0))
-    assert settled_between(pair, some_rules(), LOOK, models=1) is None
-    advisory = some_rules({"metrics": {"jaccard": {"tier": "advisory"}}})
+    assert settled_between(pair, some_rules({"gate": "fixtures"}), LOOK, models=1) is None
+    advisory = some_rules({"gate": "fixtures", "metrics": {"jaccard": {"tier": "advisory"}}})
     assert settled_between(pair, advisory, LOOK, models=1) == "unchanged"
 
 
 def test_without_a_baseline_or_of_another_schema_nothing_is_settled() -> None:
     candidate = _record(1.0, 5)
-    assert settled_between(Pair(baseline=None, candidate=candidate), some_rules(), LOOK, models=1) is None
+    assert (
+        settled_between(Pair(baseline=None, candidate=candidate), some_rules({"gate": "fixtures"}), LOOK, models=1)
+        is None
+    )
     other = candidate.model_copy(update={"digests": {"schema": "another"}})
-    assert settled_between(Pair(baseline=other, candidate=candidate), some_rules(), LOOK, models=1) is None
+    assert (
+        settled_between(Pair(baseline=other, candidate=candidate), some_rules({"gate": "fixtures"}), LOOK, models=1)
+        is None
+    )
 
 
 def test_by_simulation_nothing_false_is_settled_often() -> None:

@@ -2,41 +2,62 @@
 
 from typing import Any
 
-from skill_evaluator.verdicts.comparability import measures
-from skill_evaluator.verdicts.reasons import changed_cases, profile_of
-from skill_evaluator.verdicts.results import CaseChange, RunSummary
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.measuring import measure_all
+from skill_evaluator.verdicts.reasons import named_cases, profile_of
+from skill_evaluator.verdicts.results import Cases, RunSummary
 
 from tests.support.records import Score, a_record
+from tests.support.rules import some_rules
 
 
-def changed(
+def named(
     before: dict[str, list[Score]], after: dict[str, list[Score]], tolerance: float = 0.05, **fields: Any
-) -> tuple[list[CaseChange], list[CaseChange]]:
+) -> Cases:
     old, new = a_record(before, fields=fields.get("old", {})), a_record(after, fields=fields.get("new", {}))
-    cases = list(zip(old.per_case, new.per_case, strict=True))
-    primary = next(measures(cases, ["field_level_f1"]))
-    return changed_cases(cases, primary, tolerance)
+    (compared,) = measure_all([Pair(baseline=old, candidate=new)], "field_level_f1")
+    assert compared.common is not None
+    return named_cases(compared.common, compared.measured, some_rules({"tolerance": tolerance}))
 
 
 def test_cases_that_moved_beyond_the_tolerance_the_largest_first() -> None:
-    names = "abcdef"
-    before: dict[str, list[Score]] = {name: [0.5, 0.5] for name in names}
-    after: dict[str, list[Score]] = dict(zip(names, ([0.4], [0.1], [0.9], [0.46], [0.5], [0.6]), strict=True))
-    broke, fixed = changed(before, after)
-    assert [one.case_id for one in broke] == ["b", "a"]
-    assert [one.case_id for one in fixed] == ["c", "f"]
-    assert [one.case_id for one in changed(before, after, tolerance=0.3)[0]] == ["b"]
+    scores = {"a": 0.4, "b": 0.1, "c": 0.9, "d": 0.46, "e": 0.5, "f": 0.6}
+    before: dict[str, list[Score]] = {name: [0.5, 0.5] for name in scores}
+    after: dict[str, list[Score]] = {name: [score, score] for name, score in scores.items()}
+    cases = named(before, after)
+    assert [one.case_id for one in cases.broke] == ["b", "a"]
+    assert [one.case_id for one in cases.fixed] == ["c", "f"]
+    assert [one.case_id for one in named(before, after, tolerance=0.3).broke] == ["b"]
+
+
+def test_cases_that_move_as_all_do_are_counted_and_not_named() -> None:
+    """Every case moves, up or down, by about what its replicates scatter."""
+    before: dict[str, list[Score]] = {f"c{at}": [0.4, 0.6, 0.5, 0.3, 0.7] for at in range(20)}
+    after: dict[str, list[Score]] = {
+        name: [0.5, 0.7, 0.6, 0.4, 0.8] if at % 2 else [0.3, 0.5, 0.4, 0.2, 0.6] for at, name in enumerate(before)
+    }
+    cases = named(before, after)
+    assert (cases.broke, cases.fixed, cases.within_noise, cases.every_answer_worse) == ([], [], 20, [])
+
+
+def test_a_case_that_is_worse_in_every_answer_is_told_apart_where_answers_may_share_their_chance() -> None:
+    """One replicate a case: among cases that all moved as far, the one that fell is not beyond chance."""
+    before: dict[str, list[Score]] = {f"c{at}": [0.5] for at in range(8)}
+    after: dict[str, list[Score]] = {name: [0.3 if at < 4 else 0.7] for at, name in enumerate(before)}
+    cases = named(before, after)
+    assert (cases.broke, cases.within_noise) == ([], 8)
+    assert cases.every_answer_worse == ["c0", "c1", "c2", "c3"]
 
 
 def test_an_answer_that_was_not_scored_breaks_a_case() -> None:
-    (broke,), _ = changed({"a": [1.0, 1.0]}, {"a": ["unparseable", 1.0]})
-    assert (broke.before, broke.after) == (1.0, 0.5)
+    (broke,) = named({"a": [1.0, 1.0]}, {"a": ["unparseable", "unparseable"]}).broke
+    assert (broke.before, broke.after) == (1.0, 0.0)
 
 
 def test_the_fields_of_a_case_the_largest_change_first_and_only_those_that_moved() -> None:
     old = {"a": {"x": (5, 5)}, "b": {"x": (5, 5)}, "same": {"x": (2, 4)}, "gone": {"x": (5, 5)}}
     new = {"a": {"x": (3, 5)}, "b": {"x": (0, 5)}, "same": {"x": (3, 6)}, "come": {"x": (1, 5)}}
-    (broke,), _ = changed({"x": [1.0]}, {"x": [0.0]}, old=old, new=new)
+    (broke,) = named({"x": [1.0] * 2}, {"x": [0.0] * 2}, old=old, new=new).broke
     assert list(broke.fields.items()) == [
         ("b", "5/5 → 0/5"),
         ("gone", "5/5 → –"),

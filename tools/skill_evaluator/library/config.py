@@ -108,6 +108,7 @@ class Jobs(StrictModel):
 
 
 Tier = Literal["critical", "supporting", "advisory"]
+Gate = Literal["robust", "fixtures", "generalises"]
 VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "incomparable"]
 
 
@@ -129,10 +130,11 @@ class ComponentPolicy(StrictModel):
     required_coverage: Share | None = None
     metrics: dict[str, MetricPolicy] = {}
     fields: dict[str, MetricPolicy] = {}
+    critical_cases: tuple[str, ...] = Field(default=(), description="cases whose loss of `harm` is a regression")
 
 
 class Policy(StrictModel):
-    """When a version counts as worse; `gate` says whether the verdict on these fixtures decides, or the one beyond.
+    """When a version counts as worse; `gate` says which verdict decides: on these fixtures, beyond them, or both.
 
     `harm` is the loss of one field or case that counts however the mean moves. `anchor` says whether loss is also
     summed up since the last accepted version, and `design` whether CI asks the baseline's prompt beside the new one.
@@ -140,7 +142,7 @@ class Policy(StrictModel):
     advisory.
     """
 
-    gate: Literal["fixtures", "generalises"] = "fixtures"
+    gate: Gate = "robust"
     tolerance: Share = Field(default=0.05, description="the drop that is tolerated")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)

@@ -15,7 +15,7 @@ from skill_evaluator.verdicts.rules import WORST_FIRST
 
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
-_MOST_CASES, _MOST_FIELDS, _MOST_FIELDS_OF_A_CASE = 10, 10, 4
+_MOST_CASES, _MOST_FIELDS, _MOST_FIELDS_OF_A_CASE, _MOST_NAMED = 10, 10, 4, 5
 _STANDINGS = {
     "stable_right": "right",
     "stable_wrong": "wrong",
@@ -26,7 +26,7 @@ _STANDINGS = {
 _NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "q", "detects", "n"})
 _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
-    "scope: on these fixtures, where n counts answers; beyond them, on cases not seen, where n counts cases",
+    "scope: these fixtures, where n counts answers (or cases, if those of a case count as one); beyond: cases not seen",
 )
 
 
@@ -47,7 +47,7 @@ def _text(result: ComparisonResult) -> Iterator[Sheet | Text]:
         yield Text()
         yield _headline(model.verdict, f"{MARKS[model.verdict]} {model.model_id}: {model.verdict} · {versions}")
         yield Text(visible(_other_verdicts(model, result.gate)))
-        yield from (Text(visible(f"  {reason}")) for reason in (*model.reasons, *_waivers(model)))
+        yield from (Text(visible(f"  {reason}")) for reason in (*model.reasons, *_notes(model)))
         for sheet, more in _sheets(model, narrow=True):
             yield Text()
             yield sheet
@@ -66,7 +66,7 @@ def comparison_markdown(result: ComparisonResult) -> str:
         versions = " → ".join(map(code_span, _versions(model)))
         lines += [f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {model.verdict}", ""]
         lines += [f"{versions} · {_other_verdicts(model, result.gate)}", ""]
-        lines += [f"- {code_span(reason)}" for reason in (*model.reasons, *_waivers(model))]
+        lines += [f"- {code_span(reason)}" for reason in (*model.reasons, *_notes(model))]
         folded = model.verdict != "regressed"  # a page of many models stays short
         lines += ["", "<details><summary>The figures</summary>"] if folded else []
         for sheet, more in _sheets(model, narrow=False):
@@ -89,7 +89,11 @@ def _headline(verdict: str, words: str) -> Text:
 def _scope(result: ComparisonResult) -> str:
     if result.gate == "fixtures":
         return f"on these fixtures; beyond them {result.generalises}"
-    return "beyond these fixtures"
+    if result.gate == "generalises":
+        return "beyond these fixtures"
+    if result.fixtures == result.generalises:
+        return "on these fixtures and beyond them"
+    return f"(on these fixtures {result.fixtures}, beyond them {result.generalises})"
 
 
 def _versions(model: ModelVerdict) -> list[str]:
@@ -98,8 +102,31 @@ def _versions(model: ModelVerdict) -> list[str]:
 
 def _other_verdicts(model: ModelVerdict, gate: str) -> str:
     """Word the verdicts that do not decide, and how much was measured."""
-    beyond = [f"beyond these fixtures: {model.generalises}"] if gate == "fixtures" else []
-    return " · ".join([*beyond, f"agreement between replicates: {model.stability}", f"coverage {model.coverage:.2f}"])
+    words = [f"on these fixtures: {model.fixtures}"] if gate == "robust" else []
+    words += [f"beyond these fixtures: {model.generalises}"] if gate != "generalises" else []
+    words += [f"agreement between replicates: {model.stability}", f"coverage {model.coverage:.2f}"]
+    if model.baseline is not None and model.baseline_runs + model.candidate_runs > 2:
+        counts = zip((model.baseline, model.candidate), (model.baseline_runs, model.candidate_runs), strict=True)
+        words.append("runs: " + ", ".join(f"{count} of {run.skill_version}" for run, count in counts))
+    return " · ".join(words)
+
+
+def _notes(model: ModelVerdict) -> Iterator[str]:
+    """Yield what stands below the reasons: waivers, the way since the anchor, and cases that moved within the noise."""
+    yield from _waivers(model)
+    watch = model.watch
+    if watch is not None:
+        yield (
+            f"since the anchor {watch.anchor_version}: {watch.metric} {signed(watch.difference)} "
+            f"({signed(watch.ci95[0])} to {signed(watch.ci95[1])}), run {watch.look} held against it: {watch.verdict}"
+        )
+    cases = model.cases
+    if cases.within_noise:
+        yield f"cases that moved within the noise: {cases.within_noise}"
+    if cases.every_answer_worse:
+        named = ", ".join(cases.every_answer_worse[:_MOST_NAMED])
+        more = _more(len(cases.every_answer_worse) - _MOST_NAMED)
+        yield f"worse in every answer, which a second run of a version would tell from noise: {named} {more}".rstrip()
 
 
 def _waivers(model: ModelVerdict) -> Iterator[str]:
@@ -120,6 +147,8 @@ def _sheets(model: ModelVerdict, *, narrow: bool) -> Iterator[tuple[Sheet, str]]
     """Yield every table that has a row, and a line on the rows that were cut off."""
     if model.metrics:
         yield _measure_sheet(model.metrics, narrow=narrow), ""
+    if model.noise:
+        yield _noise_sheet(model), ""
     fields = sorted(  # those that moved or weigh: the ones beyond chance first, then by weight and by difference
         (field for field in model.fields if field.difference or field.tier != "advisory"),
         key=lambda field: (
@@ -151,21 +180,30 @@ def _more(count: int, of: str = "") -> str:
 
 
 def _measure_sheet(metrics: Sequence[MeasureResult], *, narrow: bool) -> Sheet:
-    """Return the table of metrics: a row on these fixtures, and below it a row beyond them."""
+    """Return the table of metrics: a row on these fixtures, below it a row beyond them, or one row for both."""
     figures = ("95 % interval", *(() if narrow else ("p",)), "q", "detects", "n")
     rows = []
     for result in metrics:
-        fixtures, beyond = result.fixtures, result.generalises
-        both = result.kind == "reproducibility" and fixtures.verdict == beyond.verdict
+        scopes = [("fixtures", result.fixtures), ("beyond", result.generalises)]
+        if result.fixtures.ci95 == result.generalises.ci95 and result.fixtures.verdict == result.generalises.verdict:
+            scopes = [("both", result.robust)]
+        elif result.robust.verdict not in (result.fixtures.verdict, result.generalises.verdict):
+            scopes.append(("together", result.robust))
         mark = {"critical": " *", "supporting": "", "advisory": " (advisory)"}[result.tier]
         scores = Cell(arrow(result.baseline, result.candidate)), Cell(signed(result.difference))
-        first = [Cell(result.metric + mark, code=True), *scores, Cell("both" if both else "fixtures")]
-        rows.append([*first, *_scope_cells(fixtures, figures), _verdict_cell(fixtures.verdict, result)])
-        if not both:
-            first = [Cell(""), Cell(""), Cell(""), Cell("beyond")]
-            rows.append([*first, *_scope_cells(beyond, figures), _verdict_cell(beyond.verdict)])
+        first = [Cell(result.metric + mark, code=True), *scores]
+        for at, (name, scope) in enumerate(scopes):
+            lead = [Cell(""), Cell(""), Cell("")] if at else first
+            verdict = _verdict_cell(scope.verdict, None if at else result)
+            rows.append([*lead, Cell(name), *_scope_cells(scope, figures), verdict])
     columns = ("metric", "before → after", "change", "scope", *figures, "verdict")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}))
+
+
+def _noise_sheet(model: ModelVerdict) -> Sheet:
+    """Return the table of what moves the primary metric by chance, as standard deviations of the difference."""
+    rows = [[Cell(part.part), Cell(number(part.sd)), Cell(part.source)] for part in model.noise]
+    return Sheet(columns=("noise from", "sd", "known from"), rows=rows, numbers=frozenset({"sd"}))
 
 
 def _scope_cells(scope: Scope, columns: Sequence[str]) -> list[Cell]:

@@ -3,13 +3,13 @@
 A `Pair` comes in. `common_part` says which cases are comparable and why the rest is not; `measures` reads their scores.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Literal
 
-from skill_evaluator.records.record import SCORED, CaseRecord, Record, strict_score
+from skill_evaluator.records.record import SCORED, CaseRecord, FieldCount, Record, strict_score
+from skill_evaluator.stats import mean_or_none
 
 Kind = Literal["accuracy", "reproducibility", "field"]
 CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]
@@ -20,12 +20,26 @@ AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rewording:
+    """The spread of a model's score between neutral wordings.
+
+    `sigma` is a standard deviation on the scale of the metric (0 to 1), `n` the number of scenarios behind it, and
+    `source` says in words where it comes from.
+    """
+
+    sigma: float
+    n: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
     """The records of one model to compare; `absent` says why there is no baseline to compare with.
 
     `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first:
     runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one, and
-    `look` the number of times that runs were held against it, this one included.
+    `look` the number of times that runs were held against it, this one included. `rewording` is what another wording
+    would do to the baseline's model, where that was measured.
     """
 
     baseline: Record | None
@@ -36,14 +50,15 @@ class Pair:
     anchor: Record | None = None
     anchor_again: tuple[Record, ...] = ()
     look: int = 1
+    rewording: Rewording | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
     """The part of two records that is comparable.
 
-    `cases`: the unchanged ones. `left_out`: by id of another case, why it is not among them. `barriers`: why nothing is
-    comparable. `remarks`: differences that do not prevent a comparison.
+    `cases`: the unchanged ones, with the answers of all runs of a version. `left_out`: by id of another case, why it is
+    not among them. `barriers`: why nothing is comparable. `remarks`: differences that do not prevent a comparison.
     """
 
     cases: tuple[tuple[CaseRecord, CaseRecord], ...]
@@ -66,6 +81,48 @@ def common_part(baseline: Record, candidate: Record) -> Common:
         left_out=dict(sorted(left_out.items())),
         barriers=tuple(_barriers(baseline, candidate)),
         remarks=tuple(_remarks(baseline, candidate)),
+    )
+
+
+def pooled(record: Record, again: Sequence[Record]) -> Record:
+    """Return a record with the answers of further runs of its version, case by case; the cases are the record's own.
+
+    Agreement between replicates is the mean over the runs.
+    """
+    if not again:
+        return record
+    others = [{(case.case_id, case.digest): case for case in run.per_case} for run in again]
+    cases = [
+        _pooled_case([case, *(run[key] for run in others if (key := (case.case_id, case.digest)) in run)])
+        for case in record.per_case
+    ]
+    coverage = sum(run.coverage for run in (record, *again)) / (1 + len(again))
+    return record.model_copy(update={"per_case": cases, "coverage": coverage})
+
+
+def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
+    newest = runs[0]
+    counts = [run.fields for run in runs]
+    shares = [run.reproducibility for run in runs]
+    return newest.model_copy(
+        update={
+            "outcomes": [outcome for run in runs for outcome in run.outcomes],
+            "replicates": {
+                name: [score for run in runs for score in run.replicates.get(name, [None] * len(run.outcomes))]
+                for name in newest.replicates
+            },
+            "fields": {
+                path: FieldCount(
+                    right=sum(run[path].right for run in counts if path in run),
+                    n=sum(run[path].n for run in counts if path in run),
+                )
+                for path in newest.fields
+            },
+            "reproducibility": {
+                name: mean_or_none([share for run in shares if (share := run.get(name)) is not None])
+                for name in newest.reproducibility
+            },
+        }
     )
 
 
@@ -154,30 +211,46 @@ def case_means(arm: Sequence[Scores]) -> list[float]:
     return [sum(scores) / len(scores) for scores in arm]
 
 
+def arms_of(measure: Measure, *versions: Sequence[Record]) -> list[list[Sequence[Scores]]]:
+    """Return the scores of a measure in each run of each version, by the cases that every run has.
+
+    Where no case is in every run, the scores of a version stand together.
+    """
+    if all(len(runs) == 1 for runs in versions):
+        return [[measure.before], [measure.after]]
+    read = _READERS[measure.kind]
+    scores = [[{case.case_id: read(case, measure.name) for case in run.per_case} for run in runs] for runs in versions]
+    shared = [case_id for case_id in measure.case_ids if all(run.get(case_id) for runs in scores for run in runs)]
+    if not shared:
+        return [[measure.before], [measure.after]]
+    return [[[run[case_id] for case_id in shared] for run in runs] for runs in scores]
+
+
 def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[Measure]:
     """Yield every figure that at least one case has on both sides: metrics first, then agreement, then fields."""
     for name in metrics:
-        yield from _measure(name, "accuracy", cases, partial(strict_scores, metric=name))
+        yield from _measure(name, "accuracy", cases)
     for name in AGREEMENT:
-        yield from _measure(name, "reproducibility", cases, partial(_agreement, metric=name))
+        yield from _measure(name, "reproducibility", cases)
     for path in dict.fromkeys(path for pair in cases for case in pair for path in case.fields):
-        yield from _measure(path, "field", cases, partial(field_scores, path=path))
+        yield from _measure(path, "field", cases)
 
 
-def _measure(name: str, kind: Kind, cases: CasePairs, read: Callable[[CaseRecord], Scores]) -> Iterator[Measure]:
-    scores = [(before.case_id, read(before), read(after)) for before, after in cases]
+def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[Measure]:
+    read = _READERS[kind]
+    scores = [(before.case_id, read(before, name), read(after, name)) for before, after in cases]
     measured = [(case_id, before, after) for case_id, before, after in scores if before and after]
     if measured:
         case_ids, before, after = zip(*measured, strict=True)
         yield Measure(name=name, kind=kind, case_ids=case_ids, before=before, after=after)
 
 
-def strict_scores(case: CaseRecord, metric: str) -> Scores:
+def strict_scores(case: CaseRecord, name: str) -> Scores:
     """Return the strict scores of a case's answered replicates by a metric.
 
     Empty where the metric says nothing about the case (all of its scored replicates lack it).
     """
-    replicates = list(zip(case.outcomes, case.replicates.get(metric, []), strict=False))
+    replicates = list(zip(case.outcomes, case.replicates.get(name, []), strict=False))
     scored = [value for outcome, value in replicates if outcome == SCORED]
     if scored and all(value is None for value in scored):
         return ()
@@ -185,17 +258,17 @@ def strict_scores(case: CaseRecord, metric: str) -> Scores:
     return tuple(value for value in strict if value is not None)
 
 
-def _agreement(case: CaseRecord, metric: str) -> Scores:
-    share = case.reproducibility.get(metric)
+def _agreement(case: CaseRecord, name: str) -> Scores:
+    share = case.reproducibility.get(name)
     return () if share is None else (share,)
 
 
-def field_scores(case: CaseRecord, path: str) -> Scores:
+def field_scores(case: CaseRecord, name: str) -> Scores:
     """Return one score for each answer, 1 for right and 0 for wrong, missing or extra; their mean is right ÷ n.
 
     The items of an array in one answer are right or wrong together: they count as one answer, not as many.
     """
-    count = case.fields.get(path)
+    count = case.fields.get(name)
     if count is None or not count.n:
         return ()
     answers = min(count.n, case.outcomes.count(SCORED))
@@ -203,3 +276,10 @@ def field_scores(case: CaseRecord, path: str) -> Scores:
     whole = int(right)
     part = (right - whole,) if right > whole else ()
     return (1.0,) * whole + part + (0.0,) * (answers - whole - len(part))
+
+
+_READERS: Mapping[Kind, Callable[[CaseRecord, str], Scores]] = {
+    "accuracy": strict_scores,
+    "reproducibility": _agreement,
+    "field": field_scores,
+}

@@ -1,48 +1,47 @@
 """Pairs of records and the rules → verdicts on every measure, every model and the component.
 
-What is comparable → what can be measured → how large is the effect and how sure (both questions) → q over the whole
-family → verdicts → the reasons.
+What is comparable, how large each effect is and what noise it stands in (`measuring`) → q within each family → verdicts
+→ what a good mean may not hide (fields lost, loss since the anchor, an earlier run of the same version) → the reasons.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import get_args
 
-from skill_evaluator.library.config import VerdictName
+from skill_evaluator.library.config import Gate, Tier, VerdictName
 from skill_evaluator.stats import rounded
-from skill_evaluator.verdicts.comparability import Common, Measure, Pair, Scores, case_means, common_part, measures
-from skill_evaluator.verdicts.effects import Effect, adjusted, case_effects, replicate_effect
-from skill_evaluator.verdicts.reasons import changed_cases, profile_of, reasons_of
+from skill_evaluator.verdicts.comparability import Pair, Scores, case_means
+from skill_evaluator.verdicts.effects import Effect, adjusted
+from skill_evaluator.verdicts.measuring import Compared, Measured, measure_all
+from skill_evaluator.verdicts.missing import Missing, bounds_of
+from skill_evaluator.verdicts.noise import parts_of
+from skill_evaluator.verdicts.reasons import named_cases, profile_of, reasons_of
 from skill_evaluator.verdicts.results import (
     Cases,
     ComparisonResult,
     MeasureResult,
     ModelVerdict,
+    NoisePart,
     RunSummary,
     Scope,
     Waived,
+    Watch,
 )
-from skill_evaluator.verdicts.rules import VerdictRules, component_verdict, measure_verdict, model_verdict
+from skill_evaluator.verdicts.rules import (
+    Losses,
+    VerdictRules,
+    bounded_verdict,
+    component_verdict,
+    is_harmed,
+    measure_verdict,
+    model_verdict,
+    verdict_with_losses,
+)
+from skill_evaluator.verdicts.watching import at_look, failed_before, look_of, spending, watch_anchors
 
-FAMILY = "all metrics and fields of all models, Benjamini-Hochberg"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Measured:
-    """A measure with its effect on these fixtures and beyond them; None where it cannot be told."""
-
-    measure: Measure
-    fixtures: Effect | None
-    generalises: Effect | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Compared:
-    """A pair with what it has in common, and its measures. Nothing is common without a baseline."""
-
-    pair: Pair
-    common: Common | None
-    measured: tuple[_Measured, ...]
+GATES: tuple[Gate, ...] = get_args(Gate)
+FAMILY = "the measures of equal weight of all models (critical, supporting, advisory), Benjamini-Hochberg"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +53,8 @@ class _Tested:
     family: int
 
 
-Tests = tuple[_Tested | None, _Tested | None]
-"""One measure on these fixtures, and beyond them."""
+Tests = Mapping[Gate, _Tested | None]
+"""One measure by each question."""
 
 
 def compare_records(
@@ -65,15 +64,18 @@ def compare_records(
 
     `left_out` holds models that have no records, and why; they are only shown.
     """
-    compared = [_measure(pair) for pair in pairs]
-    measured = [measured for model in compared for measured in model.measured]
-    fixtures = _within_family([one.fixtures for one in measured])
-    generalises = _within_family([one.generalises for one in measured])
-    tests = zip(fixtures, generalises, strict=True)
-    models = [_model(model, list(islice(tests, len(model.measured))), rules) for model in compared]
+    compared = measure_all(pairs, rules.primary_metric)
+    measured = [(model.pair, measured) for model in compared for measured in model.measured]
+    by_gate = {gate: _within_families(measured, gate, rules) for gate in GATES}
+    tests = iter([{gate: by_gate[gate][at] for gate in GATES} for at in range(len(measured))])
+    models = [
+        _model(model, list(islice(tests, len(model.measured))), watch, rules, models=len(pairs))
+        for model, watch in zip(compared, watch_anchors(pairs, rules), strict=True)
+    ]
     return ComparisonResult(
         skill=skill,
         verdict=component_verdict(model.verdict for model in models),
+        fixtures=component_verdict(model.fixtures for model in models),
         generalises=component_verdict(model.generalises for model in models),
         gate=rules.policy.gate,
         alpha=rules.alpha,
@@ -83,84 +85,107 @@ def compare_records(
     )
 
 
-def _measure(pair: Pair) -> _Compared:
-    """Measure all that the records of a pair have in common."""
-    if pair.baseline is None:
-        return _Compared(pair=pair, common=None, measured=())
-    common = common_part(pair.baseline, pair.candidate)
-    if common.barriers:
-        return _Compared(pair=pair, common=common, measured=())
-    shared = [name for name in pair.candidate.accuracy if name in pair.baseline.accuracy]
-    figures = list(measures(common.cases, shared))
-    effects = case_effects([figure.differences for figure in figures])
-    measured = tuple(
-        _Measured(
-            measure=figure,
-            # agreement between replicates is one value a case: the cases are its sample by either question
-            fixtures=effect if figure.kind == "reproducibility" else replicate_effect(figure.before, figure.after),
-            generalises=effect,
-        )
-        for figure, effect in zip(figures, effects, strict=True)
-    )
-    return _Compared(pair=pair, common=common, measured=measured)
+def _within_families(
+    measured: Sequence[tuple[Pair, Measured]], gate: Gate, rules: VerdictRules
+) -> list[_Tested | None]:
+    """Return each measure's test by one question: q over the measures of its tier, of all models."""
+    tested: list[_Tested | None] = [None] * len(measured)
+    effects = [own.effects[gate] for _, own in measured]
+    for tier in get_args(Tier):
+        family = [
+            (at, effect, at_look(effect.p, look_of(pair)))
+            for at, ((pair, own), effect) in enumerate(zip(measured, effects, strict=True))
+            if effect is not None and rules.tier(own.measure) == tier
+        ]
+        q_values = adjusted([p for *_, p in family])
+        for (at, effect, _), q in zip(family, q_values, strict=True):
+            tested[at] = _Tested(effect=effect, q=q, family=len(family))
+    return tested
 
 
-def _within_family(effects: Sequence[Effect | None]) -> list[_Tested | None]:
-    q_values = adjusted([effect.p for effect in effects if effect is not None])
-    remaining = iter(q_values)
-    return [
-        None if effect is None else _Tested(effect=effect, q=next(remaining), family=len(q_values))
-        for effect in effects
-    ]
-
-
-def _model(compared: _Compared, tests: Sequence[Tests], rules: VerdictRules) -> ModelVerdict:
+def _model(
+    compared: Compared, tests: Sequence[Tests], watch: Watch | None, rules: VerdictRules, *, models: int
+) -> ModelVerdict:
     pair, common = compared.pair, compared.common
-    coverage = pair.candidate.coverage
-    if pair.baseline is not None and common is not None:
-        kept = len(common.cases) / max(1, len(pair.baseline.per_case))
-        coverage = min(coverage, pair.baseline.coverage, kept)
+    coverage = _coverage(compared)
+    covered = coverage >= rules.required_coverage
     results = [
-        _result(measured.measure, test, pair, rules, covered=coverage >= rules.required_coverage)
+        _result(measured, test, compared, rules, covered=covered)
         for measured, test in zip(compared.measured, tests, strict=True)
     ]
-    metrics = [result for result in results if result.kind != "field"]
-    fixtures: VerdictName = "incomparable"
-    generalises: VerdictName = "incomparable"
+    verdicts: dict[Gate, VerdictName] = dict.fromkeys(GATES, "incomparable")
     stability: VerdictName = "incomparable"
+    cases = Cases(broke=[], fixed=[], left_out={})
+    losses = Losses(watch=watch)
+    if common is not None and not common.barriers:
+        cases = named_cases(common, compared.measured, rules)
     if common is not None and not common.barriers and common.cases:
         weighed = [result for result in results if not result.is_waived]
-        fixtures = model_verdict((result.tier, result.fixtures.verdict) for result in weighed)
-        generalises = model_verdict((result.tier, result.generalises.verdict) for result in weighed)
-        stability = model_verdict(("critical", one.verdict) for one in metrics if one.kind == "reproducibility")
-    cases = Cases(broke=[], fixed=[], left_out={})
-    if common is not None and not common.barriers:
-        primary = [result.measure for result in compared.measured if result.measure.name == rules.primary_metric]
-        broke, fixed = changed_cases(common.cases, primary[0], rules.tolerance(primary[0])) if primary else ([], [])
-        cases = Cases(broke=broke, fixed=fixed, left_out=common.left_out)
+        verdicts = {gate: model_verdict((one.tier, one.by(gate).verdict) for one in weighed) for gate in GATES}
+        agreement = [one for one in results if one.kind == "reproducibility"]
+        stability = model_verdict(("critical", one.verdict) for one in agreement)
+        losses = Losses(
+            fields=tuple(one.metric for one in weighed if one.harmed),
+            cases=tuple(case for case in cases.broke if case.before - case.after > rules.policy.harm)
+            if covered
+            else (),
+            critical_cases=rules.critical_cases,
+            earlier_run=failed_before(pair, rules, models) if covered else None,
+            watch=watch,
+        )
     return ModelVerdict(
         model_id=pair.candidate.model_id,
-        verdict=fixtures if rules.policy.gate == "fixtures" else generalises,
-        generalises=generalises,
+        verdict=verdict_with_losses(verdicts[rules.policy.gate], losses),
+        fixtures=verdicts["fixtures"],
+        generalises=verdicts["generalises"],
         stability=stability,
         coverage=round(coverage, 6),
-        metrics=metrics,
+        metrics=[result for result in results if result.kind != "field"],
         fields=[result for result in results if result.kind == "field"],
         cases=cases,
+        noise=_noise(compared, rules),
+        watch=watch,
+        baseline_runs=1 + len(pair.baseline_again),
+        candidate_runs=1 + len(pair.candidate_again),
         baseline=None if pair.baseline is None else RunSummary.of(pair.baseline),
         candidate=RunSummary.of(pair.candidate),
-        reasons=[pair.absent] if common is None else list(reasons_of(common, results, coverage, rules)),
+        reasons=list(reasons_of(compared, results, losses, coverage, rules)),
     )
 
 
-def _result(measure: Measure, tests: Tests, pair: Pair, rules: VerdictRules, *, covered: bool) -> MeasureResult:
+def _coverage(compared: Compared) -> float:
+    """Return the least of both runs' coverage and of the share of the baseline's cases that are still there."""
+    pair, common = compared.pair, compared.common
+    if pair.baseline is None or common is None:
+        return pair.candidate.coverage
+    kept = len(common.cases) / max(1, len(pair.baseline.per_case))
+    return min(pair.candidate.coverage, pair.baseline.coverage, kept)
+
+
+def _noise(compared: Compared, rules: VerdictRules) -> list[NoisePart]:
+    """Return what moves the primary metric by chance; nothing where it is not measured."""
+    primary = [own for own in compared.measured if own.measure.name == rules.primary_metric]
+    if not primary or (beyond := primary[0].effects["generalises"]) is None:
+        return []
+    parts = parts_of(primary[0].noise, compared.run, beyond.error)
+    return [NoisePart(part=part, sd=rounded(sd), source=source) for part, sd, source in parts]
+
+
+def _result(
+    measured: Measured, tests: Tests, compared: Compared, rules: VerdictRules, *, covered: bool
+) -> MeasureResult:
+    measure, pair = measured.measure, compared.pair
     tolerance = rules.tolerance(measure)
-    fixtures, generalises = (_scope(test, tolerance, rules.alpha, covered=covered) for test in tests)
-    gating = fixtures if rules.policy.gate == "fixtures" else generalises
+    missing = None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
+    scopes = {gate: _scope(tests[gate], pair, missing, rules, tolerance, covered=covered) for gate in GATES}
+    if rules.tier(measure) == "critical":
+        scopes["robust"] = _above_floor(scopes["robust"], pair)
+    gating = scopes[rules.policy.gate]
     is_field = measure.kind == "field"
+    harmed = is_field and covered and is_harmed(measure, gating.q, rules)
     waived = None
     waiver = rules.waiver_for(measure, pair.candidate.model_id)
-    if waiver is not None and gating.verdict == "regressed":
+    if waiver is not None and (gating.verdict == "regressed" or harmed):
         below = waiver.breaks_floor(_mean(measure.after))
         waived = Waived(
             reason=waiver.reason,
@@ -183,28 +208,42 @@ def _result(measure: Measure, tests: Tests, pair: Pair, rules: VerdictRules, *, 
         n_cases=len(measure.case_ids),
         detectable_drop=gating.detectable_drop,
         verdict=gating.verdict,
-        fixtures=fixtures,
-        generalises=generalises,
+        fixtures=scopes["fixtures"],
+        generalises=scopes["generalises"],
+        robust=scopes["robust"],
+        harmed=harmed,
+        missing=missing,
         waived=waived,
         profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
         profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
     )
 
 
-def _scope(test: _Tested | None, tolerance: float, alpha: float, *, covered: bool) -> Scope:
+def _scope(
+    test: _Tested | None, pair: Pair, missing: Missing | None, rules: VerdictRules, tolerance: float, *, covered: bool
+) -> Scope:
     if test is None:
-        return Scope(verdict=measure_verdict(None, None, tolerance, alpha, covered=covered))
+        return Scope(verdict="inconclusive")
     effect = test.effect
     low, high = effect.ci95
+    verdict = measure_verdict(effect, test.q, tolerance, rules.alpha, covered=covered)
     return Scope(
         difference=round(effect.difference, 6),
         ci95=(round(low, 6), round(high, 6)),
         p=round(effect.p, 6),
         q=round(test.q, 6),
         n=effect.n,
-        detectable_drop=rounded(effect.detectable(alpha / test.family)),
-        verdict=measure_verdict(effect, test.q, tolerance, alpha, covered=covered),
+        detectable_drop=rounded(effect.detectable(rules.alpha / test.family / spending(look_of(pair)))),
+        verdict=bounded_verdict(verdict, missing, tolerance, rules.required_coverage),
     )
+
+
+def _above_floor(scope: Scope, pair: Pair) -> Scope:
+    """Return the answer with no regression that is smaller than what a neutral rewording does to this model."""
+    floor = None if pair.rewording is None else pair.rewording.sigma
+    if scope.verdict != "regressed" or floor is None or scope.difference is None or -scope.difference > floor:
+        return scope
+    return scope.model_copy(update={"verdict": "inconclusive"})
 
 
 def _mean(arm: Sequence[Scores]) -> float:

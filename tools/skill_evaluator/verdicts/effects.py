@@ -13,7 +13,9 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from skill_evaluator.verdicts.randomisation import (
+    NO_EXTRA,
     Arm,
+    Extra,
     Floats,
     dealing_p,
     flipping_ps,
@@ -65,8 +67,10 @@ class Effect:
         return min(1.0, float(stdtrit(self.degrees, 1 - alpha / 2) + stdtrit(self.degrees, POWER)) * self.error)
 
 
-def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0) -> Effect | None:
+def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0, extra: Extra = NO_EXTRA) -> Effect | None:
     """Return the effect on the expected score of these very cases; None if no arm has two replicates of a case.
+
+    The replicates of a case are taken for independent draws; `extra` is the noise that they do not show.
 
     The statistic is the mean over cases of the difference of case means. p: replicates are dealt anew to the two arms
     within each case (Fisher's randomisation test, stratified). Interval: Welch 1947 (doi:10.1093/biomet/34.1-2.28) on
@@ -75,22 +79,22 @@ def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0) -> Effect | N
     sizes = [(len(before), len(after)) for before, after in zip(baseline, candidate, strict=True)]
     if max(map(max, sizes), default=0) < 2:
         return None
-    arms = (_Within.of(baseline), _Within.of(candidate))
+    arms = (Within.of(baseline), Within.of(candidate))
     n = min(arm.answers for arm in arms)
     difference = arms[1].mean - arms[0].mean
     parts = [arm.variances / arm.counts / len(arm.counts) ** 2 for arm in arms]
     variance = float(sum(part.sum() for part in parts))
     if variance < _SLACK**2:
-        error, degrees = 0.0, 1.0
+        error, degrees = math.sqrt(extra.variance), max(1.0, extra.degrees)
     else:
         spread = sum((part**2 / np.maximum(1.0, arm.counts - 1)).sum() for part, arm in zip(parts, arms, strict=True))
         widest = max(arm.widest for arm in arms)
-        error = math.sqrt(variance + sum(_unseen_variance(widest, arm.answers) for arm in arms))
-        degrees = variance**2 / float(spread)
+        error, degrees = _together(Extra(variance=variance, degrees=variance**2 / float(spread)), extra)
+        error = math.sqrt(error**2 + sum(_unseen_variance(widest, arm.answers) for arm in arms))
     return Effect(
         difference=difference,
         ci95=_interval(difference, error, degrees, n),
-        p=dealing_p(baseline, candidate, seed),
+        p=dealing_p(baseline, candidate, seed, extra),
         n=n,
         error=error,
         degrees=degrees,
@@ -99,18 +103,49 @@ def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0) -> Effect | N
     )
 
 
-def case_effects(differences: Sequence[Sequence[float]], seed: int = 0) -> list[Effect | None]:
+def case_effects(
+    differences: Sequence[Sequence[float]], seed: int = 0, extras: Sequence[Extra] | None = None
+) -> list[Effect | None]:
     """Return the effect of each metric on cases not seen, from its difference in each case; None for fewer than two.
 
+    `extras`, one a metric, are the noise that all cases share, so that no difference between cases shows it.
     p: signs are flipped (Fisher 1935), the same ones for all metrics; for differences of −1, 0 and 1 that is McNemar's
     exact test. Interval: Student's t; for differences of −1, 0 and 1 Agresti and Min 2005 (doi:10.1002/sim.1781).
     """
-    sampled = [(at, np.asarray(values, float)) for at, values in enumerate(differences) if len(values) > 1]
-    flipped = iter(flipping_ps([values for _, values in sampled if not _is_signed(values)], seed))
+    added = [NO_EXTRA] * len(differences) if extras is None else extras
     effects: list[Effect | None] = [None] * len(differences)
-    for at, values in sampled:
-        effects[at] = _case_effect(values, mcnemar_p(values) if _is_signed(values) else next(flipped))
+    flipped = []
+    for at, difference in enumerate(differences):
+        values = np.asarray(difference, float)
+        if _is_signed(values) and added[at].variance == 0.0 and len(values) > 1:
+            effects[at] = _case_effect(values, mcnemar_p(values), NO_EXTRA)
+        elif len(values) > 1:
+            flipped.append((at, values, added[at]))
+    p_values = flipping_ps([values for _, values, _ in flipped], seed, [extra for *_, extra in flipped])
+    for (at, values, extra), p in zip(flipped, p_values, strict=True):
+        effects[at] = _case_effect(values, p, extra)
     return effects
+
+
+def both(fixtures: Effect | None, beyond: Effect | None) -> Effect | None:
+    """Return the effect that holds on these cases and beyond them; None where either cannot be told.
+
+    p is the larger one (an intersection-union test, Berger 1982, doi:10.1080/00401706.1982.10487790). The interval
+    spans both.
+    """
+    if fixtures is None or beyond is None or fixtures is beyond:
+        return None if fixtures is None else beyond
+    wider = max(fixtures, beyond, key=lambda effect: effect.error)
+    return Effect(
+        difference=beyond.difference,
+        ci95=(min(fixtures.ci95[0], beyond.ci95[0]), max(fixtures.ci95[1], beyond.ci95[1])),
+        p=max(fixtures.p, beyond.p),
+        n=beyond.n,
+        error=wider.error,
+        degrees=wider.degrees,
+        least_p=max(fixtures.least_p, beyond.least_p),
+        unseen=max(fixtures.unseen, beyond.unseen),
+    )
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
@@ -136,20 +171,26 @@ def unseen_share(n: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Within:
+class Within:
     """One arm: the mean over its cases, its answers, and the largest range of scores in a case (`widest`).
 
-    `counts` and `variances` have one entry a case: its replicates, and the variance of one of them.
+    `counts`, `means` and `variances` have one entry a case: its replicates, their mean, and the variance of one.
     """
 
     mean: float
     answers: int
     counts: Floats
+    means: Floats
     variances: Floats
     widest: float
 
+    @property
+    def explained(self) -> float:
+        """The variance of the mean over cases, if the replicates are independent draws."""
+        return float((self.variances / self.counts).sum()) / len(self.counts) ** 2
+
     @classmethod
-    def of(cls, arm: Arm) -> "_Within":
+    def of(cls, arm: Arm) -> "Within":
         """Summarise an arm. A case with one replicate takes the mean variance of the others."""
         sizes = np.fromiter(map(len, arm), int, len(arm))
         scores = np.fromiter(chain.from_iterable(arm), float, int(sizes.sum()))
@@ -164,14 +205,23 @@ class _Within:
             mean=float(means.mean()),
             answers=int(sizes.sum()),
             counts=sizes.astype(float),
+            means=means,
             variances=variances,
             widest=float(ranges.max()),
         )
 
 
-def _case_effect(differences: Floats, p: float) -> Effect:
+def _together(sampled: Extra, extra: Extra) -> tuple[float, float]:
+    """Return the standard error of two sources of noise, and its degrees of freedom (Satterthwaite 1946)."""
+    variance = sampled.variance + extra.variance
+    spread = sampled.variance**2 / sampled.degrees + extra.variance**2 / extra.degrees
+    return math.sqrt(variance), variance**2 / spread
+
+
+def _case_effect(differences: Floats, p: float, extra: Extra) -> Effect:
     n = len(differences)
     difference = centre = float(differences.mean())
+    degrees = float(n - 1)
     if _is_signed(differences) and bool(differences.any()):
         # a difference of paired rates, with half a pair added to each cell
         up, down = (differences > 0).sum() + 0.5, (differences < 0).sum() + 0.5
@@ -181,13 +231,17 @@ def _case_effect(differences: Floats, p: float) -> Effect:
         error = float(differences.std(ddof=1)) / math.sqrt(n)
         unseen = _unseen_variance(float(np.ptp(differences)), n)
         error = 0.0 if error < _SLACK else math.hypot(error, math.sqrt(unseen))
+    if extra.variance > 0.0 and error > 0.0:
+        error, degrees = _together(Extra(variance=error**2, degrees=degrees), extra)
+    elif extra.variance > 0.0:
+        error, degrees = math.sqrt(extra.variance), extra.degrees
     return Effect(
         difference=difference,
-        ci95=_interval(centre, error, n - 1, n),
+        ci95=_interval(centre, error, degrees, n),
         p=p,
         n=n,
         error=error,
-        degrees=n - 1,
+        degrees=degrees,
         least_p=least_flipping_p(n),
     )
 

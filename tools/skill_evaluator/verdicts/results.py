@@ -4,8 +4,9 @@ Frozen models without a decision in them; their JSON Schema is generated.
 """
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.library.config import Tier, VerdictName
+from skill_evaluator.library.config import Gate, Tier, VerdictName
 from skill_evaluator.records.record import Record
+from skill_evaluator.verdicts.missing import Missing
 
 
 class Scope(FrozenModel):
@@ -35,7 +36,10 @@ class Waived(FrozenModel):
 
 
 class MeasureResult(FrozenModel):
-    """One metric or field. The figures of the scope that gates stand here too, for readers of one number."""
+    """One metric or field. The figures of the scope that gates stand here too, for readers of one number.
+
+    `robust` joins both questions. `harmed`: the field lost more than `policy.harm` beyond chance.
+    """
 
     metric: str
     kind: str
@@ -52,9 +56,16 @@ class MeasureResult(FrozenModel):
     verdict: VerdictName
     fixtures: Scope
     generalises: Scope
+    robust: Scope
+    harmed: bool = False
+    missing: Missing | None = None
     waived: Waived | None = None
     profile_before: dict[str, int] | None = None
     profile_after: dict[str, int] | None = None
+
+    def by(self, gate: Gate) -> Scope:
+        """Return the answer to the question that a gate asks."""
+        return {"fixtures": self.fixtures, "generalises": self.generalises, "robust": self.robust}[gate]
 
     @property
     def is_waived(self) -> bool:
@@ -72,11 +83,46 @@ class CaseChange(FrozenModel):
 
 
 class Cases(FrozenModel):
-    """The cases that broke and those that were fixed, the largest change first; those left out, and why."""
+    """The cases that broke and those that were fixed beyond chance, the largest change first; those left out, and why.
+
+    A tenth of the named may have moved by chance. `within_noise` counts the others that moved beyond the tolerance;
+    `every_answer_worse` names those of them whose every answer scored less than any before.
+    """
 
     broke: list[CaseChange]
     fixed: list[CaseChange]
     left_out: dict[str, str]
+    within_noise: int = 0
+    every_answer_worse: list[str] = []
+
+
+class NoisePart(FrozenModel):
+    """One part of what moves the primary metric's difference by chance: its standard deviation, and what that is from.
+
+    `sd` is None where nothing tells it.
+    """
+
+    part: str
+    sd: float | None
+    source: str
+
+
+class Watch(FrozenModel):
+    """What became of the critical measures since the anchor; `metric` is the one that fell most surely.
+
+    `look` counts the runs that were held against the anchor. `level` is what p must not exceed at this look, so that
+    all looks together give no more than the accepted false alarms.
+    """
+
+    anchor_version: str
+    anchor_run_id: str
+    look: int
+    metric: str
+    difference: float
+    ci95: tuple[float, float]
+    p: float
+    level: float
+    verdict: VerdictName
 
 
 class RunSummary(FrozenModel):
@@ -117,12 +163,17 @@ class ModelVerdict(FrozenModel):
 
     model_id: str
     verdict: VerdictName
+    fixtures: VerdictName
     generalises: VerdictName
     stability: VerdictName
     coverage: float
     metrics: list[MeasureResult]
     fields: list[MeasureResult]
     cases: Cases
+    noise: list[NoisePart] = []
+    watch: Watch | None = None
+    baseline_runs: int = 1
+    candidate_runs: int = 1
     baseline: RunSummary | None
     candidate: RunSummary
     reasons: list[str]
@@ -136,6 +187,7 @@ class ComparisonResult(FrozenModel):
 
     skill: str
     verdict: VerdictName
+    fixtures: VerdictName
     generalises: VerdictName
     gate: str
     alpha: float

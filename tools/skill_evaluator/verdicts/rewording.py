@@ -6,7 +6,6 @@ than this is what another wording would have done as well.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, variance
 
@@ -14,25 +13,12 @@ from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.comparability import Scores, strict_scores
+from skill_evaluator.verdicts.comparability import Rewording, Scores, strict_scores
 
 AUDIT_RESULT = "report.json"
 _FEWEST = 2  # scenarios that can differ
 _MOST_ADDED = 9.0  # beyond, the estimate is so near to nothing that its root says little
 _PER_CENT = 100.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewording:
-    """The spread of a model's score between neutral wordings.
-
-    `sigma` is a standard deviation on the scale of the metric (0 to 1), `n` the number of scenarios behind it, and
-    `source` says in words where it comes from.
-    """
-
-    sigma: float
-    n: int
-    source: str
 
 
 def rewording_of(baseline: Record, archive: Archive, audits: Path) -> Rewording | None:

@@ -19,11 +19,13 @@ from skill_evaluator.library.config import ComponentPolicy, MetricPolicy, Policy
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.comparability import Measure
 from skill_evaluator.verdicts.missing import Missing, crosses
+from skill_evaluator.verdicts.results import CaseChange, Watch
 
 if TYPE_CHECKING:  # numpy is imported where an effect is measured
     from skill_evaluator.verdicts.effects import Effect
 
 ROUNDING = 1e-9  # two scores that differ by less are equal
+_FEWEST_LOST = 3
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
 
@@ -96,6 +98,11 @@ class VerdictRules:
             and measure.name == (waiver.field if measure.kind == "field" else waiver.metric)
         ]
         return max(waivers, key=lambda waiver: (waiver.expires, waiver.down_to or 0.0), default=None)
+
+    @property
+    def critical_cases(self) -> tuple[str, ...]:
+        """The cases whose loss alone is a regression."""
+        return self._component.critical_cases if self._component else ()
 
     @property
     def _component(self) -> ComponentPolicy | None:
@@ -203,6 +210,54 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
     if "incomparable" in critical:
         return "incomparable"
     return "improved" if "improved" in critical else "unchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """What a good mean may not hide.
+
+    `fields` lost more than `policy.harm`, and so did `cases`; `earlier_run` of the same version was a regression;
+    `watch` is what became of the critical measures since the anchor.
+    """
+
+    fields: tuple[str, ...] = ()
+    cases: tuple[CaseChange, ...] = ()
+    critical_cases: tuple[str, ...] = ()
+    earlier_run: str | None = None
+    watch: Watch | None = None
+
+    @property
+    def lost_critical_cases(self) -> list[str]:
+        """The cases that are critical and lost."""
+        return [case.case_id for case in self.cases if case.case_id in self.critical_cases]
+
+
+def is_harmed(measure: Measure, q: float | None, rules: VerdictRules) -> bool:
+    """Return whether a field fell by more than `policy.harm` over all cases, beyond chance.
+
+    A field that was right in every answer of at least three cases and now is in none needs no test: even if each case
+    were a coin toss, that is one chance in 64.
+    """
+    if sum(measure.differences) / len(measure.differences) >= -rules.policy.harm:
+        return False
+    was_right = all(score == 1.0 for scores in measure.before for score in scores)
+    is_lost = was_right and not any(score for scores in measure.after for score in scores)
+    return (is_lost and len(measure.case_ids) >= _FEWEST_LOST) or (q is not None and q <= rules.alpha)
+
+
+def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
+    """Return the verdict on a model with what its means hide.
+
+    A field that is lost, a critical case that is lost, and loss since the anchor are regressions whatever the means do.
+    After an earlier run of the same version that regressed, a later one that leaves the drop open does not pass.
+    A case that is lost withholds *improved*.
+    """
+    watched = losses.watch is not None and losses.watch.verdict == "regressed"
+    if losses.fields or losses.lost_critical_cases or watched:
+        return "regressed"
+    if losses.earlier_run is not None and verdict == "inconclusive":
+        return "regressed"
+    return "unchanged" if verdict == "improved" and losses.cases else verdict
 
 
 def component_verdict(models: Iterable[VerdictName]) -> VerdictName:

@@ -1,0 +1,172 @@
+"""Worlds in which verdicts are tried: made-up records of known truth, with the premises of a test kept or broken.
+
+An answer has fields that are right or wrong. A field of a case is right with a probability p: 60 % of them 1, 10 % 0,
+the others Beta(2, 1). A latent normal decides, correlated by 0.4 between the fields of an answer (Gaussian copula).
+`share` of its variance is common to the replicates of a case within a run (temperature 0, caches). `day` is the
+standard deviation of a shift that all answers of a run have in common. `reworded` is the share of fields whose common
+part is drawn again for the other version, as a neutral rewording does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from skill_evaluator.records.record import SCORED, CaseRecord, FieldCount, Latency, ModelSettings, Record, Tokens
+
+Floats = NDArray[np.float64]
+Answers = NDArray[np.bool_]
+CORRELATION = 0.4
+DIGESTS = {"prompt": "p", "schema": "s", "settings": "m", "datasets": "d"}
+LATENCY, TOKENS = Latency(p50=None, p95=None), Tokens(input=None, output=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The size of a run and what its answers have in common; `sampled`: the provider is known to sample each answer."""
+
+    cases: int = 20
+    replicates: int = 5
+    fields: int = 10
+    share: float = 0.0
+    day: float = 0.0
+    reworded: float | None = None
+    sampled: bool = False
+
+    @property
+    def size(self) -> str:
+        """The size as tables name it."""
+        return f"{self.cases} × {self.replicates}"
+
+
+def probabilities(world: World, rng: np.random.Generator) -> Floats:
+    """Return the probability that a field of a case is right, shape (cases, fields)."""
+    kind = rng.random((world.cases, world.fields))
+    return np.where(kind < 0.6, 1.0, np.where(kind < 0.7, 0.0, rng.beta(2, 1, kind.shape)))
+
+
+def spread(p: Floats, drop: float) -> Floats:
+    """Lower every probability in proportion, so that the mean falls by the drop."""
+    return p * (1 - drop / p.mean())
+
+
+def one_field(p: Floats, drop: float) -> Floats:
+    """Put all of a drop of the mean over fields into one field."""
+    lowered = p.copy()
+    lowered[:, 0] = np.clip(p[:, 0] - drop * p.shape[1], 0.0, 1.0)
+    return lowered
+
+
+def broken(p: Floats, count: int) -> Floats:
+    """Set some cases to 0."""
+    lowered = p.copy()
+    lowered[:count] = 0.0
+    return lowered
+
+
+def latent(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """Return normals with correlated fields (the last axis)."""
+    common = rng.standard_normal((*shape[:-1], 1))
+    return np.asarray(np.sqrt(CORRELATION) * common + np.sqrt(1 - CORRELATION) * rng.standard_normal(shape))
+
+
+def answer(
+    world: World, p: Floats, rng: np.random.Generator, common: Floats | None = None, day: float = 0.0
+) -> Answers:
+    """Return which fields are right in each answer of a run, shape (cases, replicates, fields)."""
+    normals = np.sqrt(1 - world.share) * latent(rng, (world.cases, world.replicates, world.fields))
+    if world.share:
+        shared = latent(rng, (world.cases, 1, world.fields)) if common is None else common
+        normals = normals + np.sqrt(world.share) * shared
+    return np.asarray(normals + day < ndtri(p)[:, None, :])
+
+
+def two_runs(world: World, before: Floats, after: Floats, rng: np.random.Generator) -> tuple[Answers, Answers]:
+    """Return one run of either version, each on its own day."""
+    days = world.day * rng.standard_normal(2)
+    common: list[Floats | None] = [None, None]
+    if world.reworded is not None:
+        first = latent(rng, (world.cases, 1, world.fields))
+        again = rng.random((world.cases, 1, world.fields)) < world.reworded
+        common = [first, np.where(again, latent(rng, first.shape), first)]
+    return answer(world, before, rng, common[0], days[0]), answer(world, after, rng, common[1], days[1])
+
+
+def another_run(world: World, p: Floats, rng: np.random.Generator) -> Answers:
+    """Return a further run of a version, on a day of its own."""
+    return answer(world, p, rng, day=world.day * rng.standard_normal())
+
+
+def record_of(world: World, answers: Answers, version: str, run: int = 0, model: str = "m", **keys: object) -> Record:
+    """Return the record of a run, without the checks that a file would pass."""
+    return Record.model_construct(
+        run_id=f"{version}-{run}-{model}",
+        timestamp=f"2026-01-01T00:00:{run:02}Z",
+        skill="s",
+        skill_version=version,
+        model_id=model,
+        served_model=model,
+        provider="openai",
+        replicates=world.replicates,
+        coverage=1.0,
+        n_cases=world.cases,
+        planned=world.cases * world.replicates,
+        scored=world.cases * world.replicates,
+        complete=True,
+        stopped=None,
+        failures={},
+        cost_usd=None,
+        latency_s=LATENCY,
+        tokens=TOKENS,
+        primary_metric="field_level_f1",
+        accuracy={"field_level_f1": None, "exact_match": None},
+        settings=ModelSettings.model_construct(profile="sampled" if world.sampled else "deterministic"),
+        digests=DIGESTS,
+        evaluator_version="1",
+        scorer_version=1,
+        per_case=[_case(at, own) for at, own in enumerate(answers)],
+        **keys,
+    )
+
+
+def _case(at: int, own: Answers) -> CaseRecord:
+    """Return one case; `own` has shape (replicates, fields)."""
+    right = own.sum(axis=0)
+    return CaseRecord.model_construct(
+        case_id=f"c{at:03}",
+        digest="d",
+        outcomes=[SCORED] * len(own),
+        replicates={
+            "field_level_f1": own.mean(axis=1).tolist(),
+            "exact_match": own.all(axis=1).astype(float).tolist(),
+        },
+        fields={
+            f"f{path}": FieldCount.model_construct(right=int(count), n=len(own)) for path, count in enumerate(right)
+        },
+        reproducibility={"pairwise_exact_match": _agreement(own), "pairwise_field_f1": _field_agreement(right, own)},
+        accuracy={"field_level_f1": None, "exact_match": None},
+        profile={},
+        failures={},
+    )
+
+
+def _agreement(own: Answers) -> float | None:
+    if len(own) < 2:
+        return None
+    _, counts = np.unique(own, axis=0, return_counts=True)
+    return float((counts * (counts - 1)).sum() / (len(own) * (len(own) - 1)))
+
+
+def _field_agreement(right: NDArray[np.int_], own: Answers) -> float | None:
+    count = len(own)
+    if count < 2:
+        return None
+    equal = right * (right - 1) + (count - right) * (count - right - 1)
+    return float(equal.mean() / (count * (count - 1)))
+
+
+def rate(hits: Sequence[bool] | Sequence[int], of: int) -> str:
+    """Write a rate in per cent with its standard error."""
+    share = sum(hits) / of
+    return f"{100 * share:.1f} ± {100 * np.sqrt(share * (1 - share) / of):.1f}"

@@ -1,0 +1,107 @@
+"""Loss that no single step shows: since the last accepted version, and over several runs of one version.
+
+A look is a run that is held against the anchor. All looks together give no more false alarms than are accepted, however
+many there are: the first may err in α ÷ 2 of the runs in which nothing fell, the k-th in α ÷ 2k(k − 1), and the sum
+over all k is α (alpha spending over an open end; by Bonferroni's inequality it holds however looks depend on each
+other, so that the intervals are a confidence sequence, Robbins 1970, doi:10.1214/aoms/1177696786).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.effects import Effect, adjusted
+from skill_evaluator.verdicts.measuring import Measured, measure_all
+from skill_evaluator.verdicts.results import Watch
+from skill_evaluator.verdicts.rules import VerdictRules, measure_verdict
+
+
+def spending(look: int) -> int:
+    """Return by how much less a look may err than the first one.
+
+    >>> [spending(look) for look in (1, 2, 3, 4)]
+    [1, 2, 6, 12]
+    """
+    return look * (look - 1) if look > 1 else 1
+
+
+def at_look(p: float, look: int) -> float:
+    """Return p as it counts at a look."""
+    return min(1.0, p * spending(look))
+
+
+def look_of(pair: Pair) -> int:
+    """Return the look that the comparison with the baseline is: 1 unless the baseline is the anchor."""
+    return pair.look if pair.baseline is not None and _is_anchor(pair) else 1
+
+
+def watch_anchors(pairs: Sequence[Pair], rules: VerdictRules) -> list[Watch | None]:
+    """Return what became of the critical measures of each model since its anchor.
+
+    None where there is no anchor, where the baseline is the anchor, and where the two are not comparable.
+    """
+    since = [
+        replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again, anchor=None)
+        for pair in pairs
+        if pair.anchor is not None and not _is_anchor(pair)
+    ]
+    tested = [
+        (compared.pair, measured, effect)
+        for compared in measure_all(since, rules.primary_metric)
+        for measured in compared.measured
+        if rules.tier(measured.measure) == "critical" and (effect := measured.effects[rules.policy.gate]) is not None
+    ]
+    q_values = adjusted([at_look(effect.p, pair.look) for pair, _, effect in tested])
+    watches: dict[str, Watch] = {}
+    for (pair, measured, effect), q in zip(tested, q_values, strict=True):
+        watch = _watch(pair, measured, effect, q, rules)
+        model_id = pair.candidate.model_id
+        if model_id not in watches or watch.difference < watches[model_id].difference:
+            watches[model_id] = watch
+    return [None if _is_anchor(pair) else watches.get(pair.candidate.model_id) for pair in pairs]
+
+
+def _watch(pair: Pair, measured: Measured, effect: Effect, q: float, rules: VerdictRules) -> Watch:
+    anchor, measure = pair.baseline, measured.measure
+    assert anchor is not None  # noqa: S101  (only pairs with an anchor are watched)
+    return Watch(
+        anchor_version=anchor.skill_version,
+        anchor_run_id=anchor.run_id,
+        look=pair.look,
+        metric=measure.name,
+        difference=round(effect.difference, 6),
+        ci95=(round(effect.ci95[0], 6), round(effect.ci95[1], 6)),
+        p=round(effect.p, 6),
+        level=rules.alpha / spending(pair.look),
+        verdict=measure_verdict(effect, q, rules.tolerance(measure), rules.alpha, covered=True),
+    )
+
+
+def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
+    """Return the id of an earlier run of the candidate's version that, with those before it, was a regression.
+
+    Trying again does not help: a version that fell beyond chance once needs runs that exclude the drop, a new version,
+    or somebody who accepts it. Only critical measures count, at a level shared by all `models`.
+    """
+    runs = (*pair.candidate_again, pair.candidate)
+    for after in range(1, len(runs)):
+        prefix = replace(
+            pair, candidate=runs[after - 1], candidate_again=runs[: after - 1], look=pair.look - len(runs) + after
+        )
+        (compared,) = measure_all([prefix], rules.primary_metric)
+        if any(_fell(prefix, measured, rules, models) for measured in compared.measured):
+            return runs[after - 1].run_id
+    return None
+
+
+def _fell(pair: Pair, measured: Measured, rules: VerdictRules, models: int) -> bool:
+    effect = measured.effects[rules.policy.gate]
+    if effect is None or rules.tier(measured.measure) != "critical":
+        return False
+    q = min(1.0, at_look(effect.p, look_of(pair)) * models)
+    tolerance = rules.tolerance(measured.measure)
+    return measure_verdict(effect, q, tolerance, rules.alpha, covered=True) == "regressed"
+
+
+def _is_anchor(pair: Pair) -> bool:
+    return pair.baseline is not None and pair.anchor is not None and pair.baseline.run_id == pair.anchor.run_id

@@ -85,6 +85,7 @@ class Archive:
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
         """Read the leaderboards of the work tree and of the refs; a commit that is not here is left out."""
         self._component = component
+        self.folder = component.folder.absolute()
         self._repository = repository
         self._blobs: dict[str, str] = {}
         self._read: dict[str, Record] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from skill_evaluator.library.config import Gate
 from skill_evaluator.verdicts.comparability import Common, Measure, Pair, arms_of, common_part, measures, pooled
 from skill_evaluator.verdicts.effects import Effect, both, case_effects, replicate_effect
-from skill_evaluator.verdicts.noise import ONE_RUN, Noise, RunEffect, Runs, noise_of, run_effect, samples
+from skill_evaluator.verdicts.noise import ONE_RUN, RunEffect, RunNoise, Runs, noise_of, run_effect, samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class Measured:
     """A measure with its noise, and its effect by each question; None where it cannot be told."""
 
     measure: Measure
-    noise: Noise
+    noise: RunNoise
     effects: dict[Gate, Effect | None]
 
 

@@ -8,7 +8,7 @@ from scipy.special import stdtr
 
 from skill_evaluator.verdicts.comparability import Measure
 from skill_evaluator.verdicts.effects import Within, adjusted
-from skill_evaluator.verdicts.noise import Noise
+from skill_evaluator.verdicts.noise import RunNoise
 from skill_evaluator.verdicts.randomisation import Floats
 
 FALSE_NAMES = 0.1  # the share of named cases that may have moved by chance
@@ -18,7 +18,7 @@ _KEPT_TO_VARIANCE = 2.71  # the variance of a normal variable, in the mean squar
 _LEAST_MOVED = 3
 
 
-def moved_beyond_chance(measure: Measure, noise: Noise) -> list[bool]:
+def moved_beyond_chance(measure: Measure, noise: RunNoise) -> list[bool]:
     """Return whether each case of a measure moved beyond chance."""
     before, after = Within.of(measure.before), Within.of(measure.after)
     differences = after.means - before.means
@@ -31,7 +31,7 @@ def moved_beyond_chance(measure: Measure, noise: Noise) -> list[bool]:
     return [q <= FALSE_NAMES for q in adjusted(p_values.tolist())]
 
 
-def _ps_by_replicates(before: Within, after: Within, differences: Floats, noise: Noise) -> Floats:
+def _ps_by_replicates(before: Within, after: Within, differences: Floats, noise: RunNoise) -> Floats:
     """Return p of each case, where the replicates of a case are draws: t with a moderated variance (empirical Bayes).
 
     A case's own variance is shrunk towards the mean of all, Smyth 2004 (doi:10.2202/1544-6115.1027), with a fixed

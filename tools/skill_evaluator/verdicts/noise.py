@@ -78,7 +78,7 @@ ONE_RUN = RunEffect(share=0.0, degrees=math.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
+class RunNoise:
     """What moves the difference of two versions by chance: variances of the difference of the means over cases.
 
     `replicate`: as if the replicates of a case were independent draws. `case_run`: what answers of a case have in
@@ -128,17 +128,17 @@ def run_effect(models: Sequence[Runs]) -> RunEffect:
     return RunEffect(share=math.sqrt(max(0.0, squares / weight)), degrees=weight, runs=repeated)
 
 
-def noise_of(runs: Runs, run: RunEffect, *, independent: bool) -> Noise:
+def noise_of(runs: Runs, run: RunEffect, *, independent: bool) -> RunNoise:
     """Return the noise of one measure. Without A/A runs, `independent` replicates leave no noise of case × run."""
     variance_of_run = runs.weight * (run.share * runs.unit) ** 2
-    return Noise(
+    return RunNoise(
         replicate=sum(arm.explained / len(arms) ** 2 for arms in (runs.before, runs.after) for arm in arms),
         case_run=_case_run(runs) if runs.repeats else Extra() if independent else None,
         run=Extra(variance=variance_of_run, degrees=run.degrees) if variance_of_run > _SLACK else Extra(),
     )
 
 
-def parts_of(noise: Noise, run: RunEffect, error: float) -> list[tuple[str, float | None, str]]:
+def parts_of(noise: RunNoise, run: RunEffect, error: float) -> list[tuple[str, float | None, str]]:
     """Return each part of the noise with its standard deviation and what that is from, for people.
 
     `error` is the standard error between cases: what is left of it is of case × run where nothing else tells that.

@@ -16,9 +16,11 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import asked_beside, last_accepted, next_lower, runs_alike, runs_below
 from skill_evaluator.verdicts.comparability import Pair, common_part
 from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.rewording import rewording_of
 from skill_evaluator.verdicts.rules import rules_for
 
 _PROMPT = "prompt"
+_AUDITS = "audits"  # beside the folder of components
 _SHARED = 0.5  # of the candidate's cases must be in a version that nobody accepted, for it to be the anchor
 
 
@@ -64,14 +66,16 @@ def pair_of(candidate: Record, baseline: RecordedRun | None, archive: Archive, p
     entry = entry_of(candidate)
     beside = baseline is not None and baseline.run_id == entry.beside
     anchor = _anchor_of(candidate, archive, policy)
+    before = None if baseline is None else archive.record(baseline)
     return Pair(
-        baseline=None if baseline is None else archive.record(baseline),
+        baseline=before,
         candidate=candidate,
         baseline_again=() if baseline is None or beside else _again(baseline, archive),
         candidate_again=() if beside else _again(entry, archive),
         anchor=None if anchor is None else archive.record(anchor),
         anchor_again=() if anchor is None else _again(anchor, archive),
         look=1 if anchor is None else _look(entry, anchor, archive),
+        rewording=None if before is None else rewording_of(before, archive, archive.folder.parents[1] / _AUDITS),
     )
 
 

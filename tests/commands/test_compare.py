@@ -11,7 +11,8 @@ from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.results import ComparisonResult
 
-from tests.support.library import ROOT, SKILL, Ended, Library
+from tests.support.chat_server import notice
+from tests.support.library import CASES, ROOT, SKILL, Ended, Library
 from tests.support.records import Score, a_run, keep
 
 GOOD: dict[str, list[Score]] = {f"case-{at:02d}": [0.9, 0.92, 0.88, 0.91, 0.9] for at in range(12)}
@@ -432,3 +433,21 @@ def test_a_waiver_of_the_one_critical_metric_leaves_nothing_that_decides(regress
     assert found.code == 0
     assert found.out.startswith(f"{SKILL}: inconclusive on these fixtures")
     assert "field_level_f1 fell from 0.902 to 0.404 (waived)" in found.out
+
+
+def test_documents_that_were_lost_and_cases_without_a_truth_are_named_with_what_they_could_do(library: Library) -> None:
+    cases = [*CASES, *(f"more-{at:02d}" for at in range(17))]
+    for case_id in cases[3:]:
+        library.case(case_id)
+    (library.root / f"fixtures/{SKILL}/cases/gamma/ground_truth.json").unlink()
+    prompt = library.component / "prompt.md"
+    answers = {(case_id, at): notice(case_id) for case_id in cases for at in range(2)}
+    library.record_answers(answers)
+    library.evaluate_here()
+    prompt.write_text(prompt.read_text().replace("1.0.0", "1.1.0"))
+    library.record_answers({key: text for key, text in answers.items() if key[0] not in ("alpha", "more-05")})
+    library.evaluate_here()
+    found = compare(library).out
+    assert "answers to 2 of 19 documents are missing" in found
+    assert "the difference is -0.105 to +0.000: a drop of 0.05 is not excluded (alpha: candidate 2 of 2" in found
+    assert "field_level_f1 says something about 19 of 20 documents (gamma: no ground truth)" in found

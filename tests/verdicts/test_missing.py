@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import PermutationMethod, chi2_contingency
-from skill_evaluator.records.record import CaseAccuracy, CaseRecord, FieldCount
-from skill_evaluator.verdicts.comparability import CasePairs, common_part, measures
+from skill_evaluator.records.record import CaseAccuracy, CaseRecord, FieldCount, Record
+from skill_evaluator.verdicts.comparability import CasePairs, Pair, common_part, measures
+from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.missing import Missing, bounds_of, informative_loss, missing_reasons
 from skill_evaluator.verdicts.rules import bounded_verdict
 
 from tests.support.records import Score, a_record
-from tests.verdicts.test_comparison import alike
+from tests.support.rules import some_rules
+from tests.verdicts.test_comparison import alike, shifted, varied
 
 METRIC = "field_level_f1"
 LOST = "provider_error"
@@ -278,3 +280,107 @@ def test_the_reasons_name_the_documents_and_how_far_they_could_move_it() -> None
         "f1 says something about 2 of 3 documents, fewer than the required 0.90 of those with a ground truth "
         "(c: the ground truth has no value of it)"
     ]
+
+
+# The specification, where answers are missing
+
+LIKE_ALWAYS = varied(20, 5)
+NAMED = "case-0003: candidate 5 of 5 (5 provider_error)"
+
+
+def lost_in(cases: Mapping[str, Sequence[Score]], *case_ids: str, answers: int = 5) -> dict[str, list[Score]]:
+    return {
+        name: [LOST] * answers + list(scores[answers:]) if name in case_ids else list(scores)
+        for name, scores in cases.items()
+    }
+
+
+def undefined_in(record: Record, *case_ids: str) -> Record:
+    """The record, with no value of the primary metric in any answer to some cases."""
+    cases = [
+        case.model_copy(update={"replicates": {METRIC: [None] * len(case.outcomes)}})
+        if case.case_id in case_ids
+        else case
+        for case in record.per_case
+    ]
+    return record.model_copy(update={"per_case": cases})
+
+
+HALF = tuple(LIKE_ALWAYS)[::2]
+WORSE = shifted(LIKE_ALWAYS, -0.3)
+
+
+@pytest.mark.parametrize("gate", ["fixtures", "generalises", "robust"])
+@pytest.mark.parametrize(
+    ("says", "before", "after", "expected", "reason"),
+    [
+        ("nothing is missing", a_record(LIKE_ALWAYS), a_record(shifted(LIKE_ALWAYS, 0.0)), "unchanged", ""),
+        (
+            "one answer in a hundred is missing",
+            a_record(LIKE_ALWAYS),
+            a_record(lost_in(shifted(LIKE_ALWAYS, 0.0), "case-0003", answers=1)),
+            "unchanged",
+            "case-0003: candidate 1 of 5 (1 provider_error)",
+        ),
+        (
+            "two of twenty documents fail in every replicate",
+            a_record(LIKE_ALWAYS),
+            a_record(lost_in(LIKE_ALWAYS, "case-0003", "case-0007")),
+            "inconclusive",
+            NAMED,
+        ),
+        (
+            "they do, on one side only",
+            a_record(LIKE_ALWAYS),
+            a_record(lost_in(LIKE_ALWAYS, "case-0003", "case-0007")),
+            "inconclusive",
+            "the two sides lost answers to different documents, beyond chance",
+        ),
+        (
+            "two of twenty documents failed in the baseline; even had they been perfect, the drop is tolerated",
+            a_record(lost_in(LIKE_ALWAYS, "case-0003", "case-0007")),
+            a_record(shifted(LIKE_ALWAYS, 0.0)),
+            "unchanged",
+            "case-0003: baseline 5 of 5 (5 provider_error)",
+        ),
+        (
+            "two of twenty documents fail, and the others rose",
+            a_record(LIKE_ALWAYS),
+            a_record(lost_in(shifted(LIKE_ALWAYS, 0.015), "case-0005", "case-0006")),
+            "inconclusive",
+            "case-0006: candidate 5 of 5 (5 provider_error)",
+        ),
+        (
+            "a regression, beside which one document is missing",
+            a_record(LIKE_ALWAYS),
+            a_record(lost_in(WORSE, "case-0003")),
+            "regressed",
+            NAMED,
+        ),
+        (
+            "the primary metric is undefined in half of the cases",
+            undefined_in(a_record(LIKE_ALWAYS), *HALF),
+            undefined_in(a_record(LIKE_ALWAYS), *HALF),
+            "inconclusive",
+            "answers to 10 of 20 documents are missing",
+        ),
+        (
+            "it is undefined in two cases of the candidate",
+            a_record(LIKE_ALWAYS),
+            undefined_in(a_record(LIKE_ALWAYS), "case-0003", "case-0007"),
+            "inconclusive",
+            "case-0003: candidate 5 of 5 (5 undefined)",
+        ),
+    ],
+)
+def test_the_specification_where_answers_are_missing(
+    says: str, before: Record, after: Record, expected: str, reason: str, gate: str
+) -> None:
+    known = {"provider": "openai", "beside": before.run_id}  # replicates are draws, and no day stands between the runs
+    pair = Pair(
+        baseline=before.model_copy(update={"provider": "openai"}),
+        candidate=after.model_copy(update={**known, "run_id": "20260102T000000Z-000000-m"}),
+    )
+    (found,) = compare_records("s", [pair], some_rules({"gate": gate})).models
+    assert found.verdict == expected, says
+    assert reason in "; ".join(found.reasons)

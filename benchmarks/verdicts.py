@@ -19,6 +19,7 @@ from scipy.stats import binom
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+import premises
 from populations import SHAPES, Floats, Setting, beyond, cases_of, on_fixtures
 from skill_evaluator.stats import unit_interval
 from skill_evaluator.verdicts import randomisation
@@ -225,6 +226,7 @@ PARTS: dict[str, tuple[Callable[[bool], Iterator[Job]], Sequence[str]]] = {
         ("question", "scores", "cases × replicates", "accuracy", "family", "printed", "simulated", "ratio", "power"),
     ),
     "Coverage of 95 % intervals, %": (coverage_jobs, ("interval of", "scores", "cases", *map(str, ACCURACIES))),
+    **premises.PARTS,
 }
 
 

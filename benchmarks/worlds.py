@@ -24,7 +24,10 @@ LATENCY, TOKENS = Latency(p50=None, p95=None), Tokens(input=None, output=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """The size of a run and what its answers have in common; `sampled`: the provider is known to sample each answer."""
+    """The size of a run and what its answers have in common; `sampled`: the provider is known to sample each answer.
+
+    `interleaved`: both versions are asked in one run, on one day.
+    """
 
     cases: int = 20
     replicates: int = 5
@@ -33,6 +36,7 @@ class World:
     day: float = 0.0
     reworded: float | None = None
     sampled: bool = False
+    interleaved: bool = False
 
     @property
     def size(self) -> str:
@@ -85,6 +89,8 @@ def answer(
 def two_runs(world: World, before: Floats, after: Floats, rng: np.random.Generator) -> tuple[Answers, Answers]:
     """Return one run of either version, each on its own day."""
     days = world.day * rng.standard_normal(2)
+    if world.interleaved:
+        days[1] = days[0]
     common: list[Floats | None] = [None, None]
     if world.reworded is not None:
         first = latent(rng, (world.cases, 1, world.fields))

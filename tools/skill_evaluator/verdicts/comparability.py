@@ -116,7 +116,7 @@ def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
                     right=sum(run[path].right for run in counts if path in run),
                     n=sum(run[path].n for run in counts if path in run),
                 )
-                for path in newest.fields
+                for path in dict.fromkeys(path for run in counts for path in run)
             },
             "reproducibility": {
                 name: mean_or_none([share for run in shares if (share := run.get(name)) is not None])

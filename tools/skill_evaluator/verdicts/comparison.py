@@ -14,7 +14,7 @@ from skill_evaluator.stats import rounded
 from skill_evaluator.verdicts.comparability import Pair, Scores, case_means
 from skill_evaluator.verdicts.effects import Effect, adjusted
 from skill_evaluator.verdicts.measuring import Compared, Measured, measure_all
-from skill_evaluator.verdicts.missing import Missing, bounds_of
+from skill_evaluator.verdicts.missing import bounds_of
 from skill_evaluator.verdicts.noise import parts_of
 from skill_evaluator.verdicts.reasons import named_cases, profile_of, reasons_of
 from skill_evaluator.verdicts.results import (
@@ -177,8 +177,14 @@ def _result(
     measure, pair = measured.measure, compared.pair
     tolerance = rules.tolerance(measure)
     missing = None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
-    scopes = {gate: _scope(tests[gate], pair, missing, rules, tolerance, covered=covered) for gate in GATES}
-    if rules.tier(measure) == "critical":
+    is_critical = rules.tier(measure) == "critical"
+    required = rules.required_coverage if is_critical else 0.0  # of the cases that the metric says something about
+    scopes = {}
+    for gate in GATES:
+        scope = _scope(tests[gate], pair, tolerance, rules.alpha, covered=covered)
+        verdict = bounded_verdict(scope.verdict, missing, tolerance, required)
+        scopes[gate] = scope.model_copy(update={"verdict": verdict})
+    if is_critical:
         scopes["robust"] = _above_floor(scopes["robust"], pair)
     gating = scopes[rules.policy.gate]
     is_field = measure.kind == "field"
@@ -219,22 +225,19 @@ def _result(
     )
 
 
-def _scope(
-    test: _Tested | None, pair: Pair, missing: Missing | None, rules: VerdictRules, tolerance: float, *, covered: bool
-) -> Scope:
+def _scope(test: _Tested | None, pair: Pair, tolerance: float, alpha: float, *, covered: bool) -> Scope:
     if test is None:
         return Scope(verdict="inconclusive")
     effect = test.effect
     low, high = effect.ci95
-    verdict = measure_verdict(effect, test.q, tolerance, rules.alpha, covered=covered)
     return Scope(
         difference=round(effect.difference, 6),
         ci95=(round(low, 6), round(high, 6)),
         p=round(effect.p, 6),
         q=round(test.q, 6),
         n=effect.n,
-        detectable_drop=rounded(effect.detectable(rules.alpha / test.family / spending(look_of(pair)))),
-        verdict=bounded_verdict(verdict, missing, tolerance, rules.required_coverage),
+        detectable_drop=rounded(effect.detectable(alpha / test.family / spending(look_of(pair)))),
+        verdict=measure_verdict(effect, test.q, tolerance, alpha, covered=covered),
     )
 
 

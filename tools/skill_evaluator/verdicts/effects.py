@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from scipy.special import betaincinv, stdtrit
+from scipy.special import betaincinv, stdtr, stdtrit
 
 from skill_evaluator.verdicts.randomisation import (
-    NO_EXTRA,
     Arm,
-    Extra,
     Floats,
     dealing_p,
     flipping_ps,
@@ -29,6 +27,17 @@ Interval = tuple[float, float]
 ALPHA = 0.05
 POWER = 0.8
 _SLACK = 1e-9  # a spread below this is rounding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """Noise that no dealing of scores shows: the variance it adds to the difference, and its degrees of freedom."""
+
+    variance: float = 0.0
+    degrees: float = math.inf
+
+
+NO_EXTRA = Extra()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +94,17 @@ def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0, extra: Extra 
     parts = [arm.variances / arm.counts / len(arm.counts) ** 2 for arm in arms]
     variance = float(sum(part.sum() for part in parts))
     if variance < _SLACK**2:
-        error, degrees = math.sqrt(extra.variance), max(1.0, extra.degrees)
+        error = sampled = math.sqrt(extra.variance)
+        degrees = max(1.0, extra.degrees)
     else:
         spread = sum((part**2 / np.maximum(1.0, arm.counts - 1)).sum() for part, arm in zip(parts, arms, strict=True))
         widest = max(arm.widest for arm in arms)
-        error, degrees = _together(Extra(variance=variance, degrees=variance**2 / float(spread)), extra)
-        error = math.sqrt(error**2 + sum(_unseen_variance(widest, arm.answers) for arm in arms))
+        sampled, degrees = _together(Extra(variance=variance, degrees=variance**2 / float(spread)), extra)
+        error = math.sqrt(sampled**2 + sum(_unseen_variance(widest, arm.answers) for arm in arms))
     return Effect(
         difference=difference,
         ci95=_interval(difference, error, degrees, n),
-        p=dealing_p(baseline, candidate, seed, extra),
+        p=_with_extra(dealing_p(baseline, candidate, seed), difference, sampled, degrees, extra),
         n=n,
         error=error,
         degrees=degrees,
@@ -113,17 +123,12 @@ def case_effects(
     exact test. Interval: Student's t; for differences of −1, 0 and 1 Agresti and Min 2005 (doi:10.1002/sim.1781).
     """
     added = [NO_EXTRA] * len(differences) if extras is None else extras
+    sampled = [(at, np.asarray(values, float)) for at, values in enumerate(differences) if len(values) > 1]
+    flipped = iter(flipping_ps([values for _, values in sampled if not _is_signed(values)], seed))
     effects: list[Effect | None] = [None] * len(differences)
-    flipped = []
-    for at, difference in enumerate(differences):
-        values = np.asarray(difference, float)
-        if _is_signed(values) and added[at].variance == 0.0 and len(values) > 1:
-            effects[at] = _case_effect(values, mcnemar_p(values), NO_EXTRA)
-        elif len(values) > 1:
-            flipped.append((at, values, added[at]))
-    p_values = flipping_ps([values for _, values, _ in flipped], seed, [extra for *_, extra in flipped])
-    for (at, values, extra), p in zip(flipped, p_values, strict=True):
-        effects[at] = _case_effect(values, p, extra)
+    for at, values in sampled:
+        p = mcnemar_p(values) if _is_signed(values) else next(flipped)
+        effects[at] = _case_effect(values, p, added[at])
     return effects
 
 
@@ -218,27 +223,33 @@ def _together(sampled: Extra, extra: Extra) -> tuple[float, float]:
     return math.sqrt(variance), variance**2 / spread
 
 
+def _with_extra(p: float, difference: float, error: float, degrees: float, extra: Extra) -> float:
+    """Return p of dealing, or that of Student's t with the noise that dealing does not show, if that is larger."""
+    if extra.variance == 0.0:
+        return p
+    return max(p, 2.0 * float(stdtr(degrees, -abs(difference) / error)))
+
+
 def _case_effect(differences: Floats, p: float, extra: Extra) -> Effect:
     n = len(differences)
     difference = centre = float(differences.mean())
-    degrees = float(n - 1)
+    deviation = float(differences.std(ddof=1)) / math.sqrt(n)
+    unseen = _unseen_variance(float(np.ptp(differences)), n)
     if _is_signed(differences) and bool(differences.any()):
         # a difference of paired rates, with half a pair added to each cell
         up, down = (differences > 0).sum() + 0.5, (differences < 0).sum() + 0.5
         centre = float((up - down) / (n + 2))
-        error = math.sqrt(max(0.0, (up + down) / (n + 2) - centre**2) / (n + 2))
+        deviation, unseen = math.sqrt(max(0.0, (up + down) / (n + 2) - centre**2) / (n + 2)), 0.0
+    if deviation < _SLACK:
+        sampled = error = math.sqrt(extra.variance)
+        degrees = extra.degrees if extra.variance else float(n - 1)
     else:
-        error = float(differences.std(ddof=1)) / math.sqrt(n)
-        unseen = _unseen_variance(float(np.ptp(differences)), n)
-        error = 0.0 if error < _SLACK else math.hypot(error, math.sqrt(unseen))
-    if extra.variance > 0.0 and error > 0.0:
-        error, degrees = _together(Extra(variance=error**2, degrees=degrees), extra)
-    elif extra.variance > 0.0:
-        error, degrees = math.sqrt(extra.variance), extra.degrees
+        sampled, degrees = _together(Extra(variance=deviation**2, degrees=float(n - 1)), extra)
+        error = math.sqrt(sampled**2 + unseen)
     return Effect(
         difference=difference,
         ci95=_interval(centre, error, degrees, n),
-        p=p,
+        p=_with_extra(p, difference, sampled, degrees, extra),
         n=n,
         error=error,
         degrees=degrees,

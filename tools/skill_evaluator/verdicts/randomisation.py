@@ -6,57 +6,28 @@ Monte Carlo, Phipson and Smyth 2010 (doi:10.2202/1544-6115.1585).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, stdtr
+from scipy.special import bdtr
 
 Floats = NDArray[np.float64]
 Arm = Sequence[Sequence[float]]
 """One sample: the scores of each case's replicates."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extra:
-    """Noise that dealing cannot show: the variance it adds to the difference, and the degrees of freedom of that."""
-
-    variance: float = 0.0
-    degrees: float = math.inf
-
-    def as_far(self, sums: Floats, observed: float, mass: Floats | None = None, *, mirrored: bool = False) -> float:
-        """Return how many drawn differences, with this noise added, are as far from 0 as the observed one.
-
-        Each counts with the probability that it is, and `mass` times; no fewer than without the noise, which splits
-        draws that equal the observed difference. `mirrored` draws are as frequent with the other sign.
-        """
-        counts = np.ones(len(sums)) if mass is None else mass
-        far = abs(observed)
-        alone = float(counts[np.abs(sums) >= far - _SLACK].sum())
-        if self.variance == 0.0:
-            return alone
-        degrees, deviation = min(self.degrees, _NORMAL_DEGREES), math.sqrt(self.variance)
-        tails = stdtr(degrees, (sums - far) / deviation)
-        tails += tails if mirrored else stdtr(degrees, (-sums - far) / deviation)
-        return max(alone, float((counts * tails).sum()))
-
-
-NO_EXTRA = Extra()
 DRAWS = 20_000
-_NORMAL_DEGREES = 1e6
 _EXACT_CASES = 14  # 2^14 patterns of signs are fewer than the draws
 _DEALINGS = 2_000  # ways of dealing a case's replicates that are told apart
 _BLOCK = 1_000  # draws held in memory at once
 _SLACK = 1e-9  # two sums of the same scores in another order differ by less
 
 
-def dealing_p(left: Arm, right: Arm, seed: int, extra: Extra = NO_EXTRA) -> float:
+def dealing_p(left: Arm, right: Arm, seed: int) -> float:
     """Return p of the mean over cases of the difference of case means, with the replicates of each case dealt anew.
 
-    Exact for scores of 0 and 1 when all cases have as many replicates, else Monte Carlo. `extra` is added to every
-    dealing.
+    Exact for scores of 0 and 1 when all cases have as many replicates, else Monte Carlo.
     """
     scores = np.fromiter(chain.from_iterable(chain(left, right)), float)
     sizes = {(len(before), len(after)) for before, after in zip(left, right, strict=True)}
@@ -67,9 +38,8 @@ def dealing_p(left: Arm, right: Arm, seed: int, extra: Extra = NO_EXTRA) -> floa
         for count in ones:
             mass = np.convolve(mass, _hypergeometric(count, before, after))
         expected = sum(ones) * after / (before + after)
-        unit = (1 / before + 1 / after) / len(ones)  # of the difference, for a one more on the right
-        sums = (np.arange(len(mass), dtype=np.float64) - expected) * unit
-        return min(1.0, extra.as_far(sums, (sum(map(sum, right)) - expected) * unit, mass))
+        far = np.abs(np.arange(len(mass)) - expected) >= abs(sum(map(sum, right)) - expected) - _SLACK
+        return min(1.0, float(mass[far].sum()))
     rng = np.random.default_rng(seed)
     observed, totals = 0.0, np.zeros(DRAWS)
     for before, after in sorted(sizes):
@@ -80,36 +50,31 @@ def dealing_p(left: Arm, right: Arm, seed: int, extra: Extra = NO_EXTRA) -> floa
         varied = pooled[np.ptp(pooled, axis=1) > 0.0]
         for means in varied @ _dealings(before, after).T:
             totals += means[rng.integers(0, len(means), DRAWS, dtype=np.uint16)]
-    return (extra.as_far(totals / len(left), observed / len(left)) + 1) / (DRAWS + 1)
+    return float(((np.abs(totals) >= abs(observed) - _SLACK).sum() + 1) / (DRAWS + 1))
 
 
-def flipping_ps(differences: Sequence[Floats], seed: int, extras: Sequence[Extra]) -> list[float]:
+def flipping_ps(differences: Sequence[Floats], seed: int) -> list[float]:
     """Return p of each measure's mean difference over cases, with the signs of the differences dealt anew.
 
-    Exact for up to 14 cases; else Monte Carlo, with the same signs for all measures. The `extras`, one a measure, are
-    added to every dealing.
+    Exact for up to 14 cases; else Monte Carlo, with the same signs for all measures.
     """
     many = [at for at, values in enumerate(differences) if len(values) > _EXACT_CASES]
     p_values = [1.0] * len(differences)
     for at, values in enumerate(differences):
         if len(values) <= _EXACT_CASES:
-            sums = _patterns(len(values)) @ values / len(values)
-            p_values[at] = extras[at].as_far(sums, float(values.mean()), mirrored=True) / len(sums)
+            far = np.abs(_patterns(len(values)) @ values) >= abs(float(values.sum())) - _SLACK
+            p_values[at] = float(far.mean())
     if many:
         table = np.zeros((max(len(differences[at]) for at in many), len(many)))  # cases × measures
         for column, at in enumerate(many):
             table[: len(differences[at]), column] = differences[at]
-        sizes = np.array([len(differences[at]) for at in many])
-        observed = table.sum(axis=0) / sizes
-        rng, sums = np.random.default_rng(seed), np.empty((DRAWS, len(many)))
-        for first in range(0, DRAWS, _BLOCK):
-            rows = sums[first : first + _BLOCK]
-            signs = rng.integers(0, 2, size=(len(rows), len(table)), dtype=np.int8) * 2.0 - 1.0
-            np.divide(signs @ table, sizes, out=rows)
+        extreme = np.abs(table.sum(axis=0)) - _SLACK
+        rng, as_far = np.random.default_rng(seed), np.zeros(len(many), int)
+        for _ in range(0, DRAWS, _BLOCK):
+            signs = rng.integers(0, 2, size=(_BLOCK, len(table)), dtype=np.int8) * 2.0 - 1.0
+            as_far += (np.abs(signs @ table) >= extreme).sum(axis=0)
         for column, at in enumerate(many):
-            p_values[at] = (extras[at].as_far(sums[:, column], float(observed[column]), mirrored=True) + 1) / (
-                DRAWS + 1
-            )
+            p_values[at] = float((as_far[column] + 1) / (DRAWS + 1))
     return p_values
 
 

@@ -9,11 +9,13 @@ other, so that the intervals are a confidence sequence, Robbins 1970, doi:10.121
 from collections.abc import Sequence
 from dataclasses import replace
 
+from skill_evaluator.library.config import VerdictName
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.effects import Effect, adjusted
-from skill_evaluator.verdicts.measuring import Measured, measure_all
+from skill_evaluator.verdicts.measuring import Compared, Measured, measure_all
+from skill_evaluator.verdicts.missing import bounds_of
 from skill_evaluator.verdicts.results import Watch
-from skill_evaluator.verdicts.rules import VerdictRules, measure_verdict
+from skill_evaluator.verdicts.rules import VerdictRules, bounded_verdict, measure_verdict
 
 
 def spending(look: int) -> int:
@@ -46,23 +48,24 @@ def watch_anchors(pairs: Sequence[Pair], rules: VerdictRules) -> list[Watch | No
         if pair.anchor is not None and not _is_anchor(pair)
     ]
     tested = [
-        (compared.pair, measured, effect)
+        (compared, measured, effect)
         for compared in measure_all(since, rules.primary_metric)
         for measured in compared.measured
         if rules.tier(measured.measure) == "critical" and (effect := measured.effects[rules.policy.gate]) is not None
     ]
-    q_values = adjusted([at_look(effect.p, pair.look) for pair, _, effect in tested])
+    q_values = adjusted([at_look(effect.p, compared.pair.look) for compared, _, effect in tested])
     watches: dict[str, Watch] = {}
-    for (pair, measured, effect), q in zip(tested, q_values, strict=True):
-        watch = _watch(pair, measured, effect, q, rules)
-        model_id = pair.candidate.model_id
+    for (compared, measured, effect), q in zip(tested, q_values, strict=True):
+        watch = _watch(compared, measured, effect, q, rules)
+        model_id = compared.pair.candidate.model_id
         if model_id not in watches or watch.difference < watches[model_id].difference:
             watches[model_id] = watch
     return [None if _is_anchor(pair) else watches.get(pair.candidate.model_id) for pair in pairs]
 
 
-def _watch(pair: Pair, measured: Measured, effect: Effect, q: float, rules: VerdictRules) -> Watch:
-    anchor, measure = pair.baseline, measured.measure
+def _watch(compared: Compared, measured: Measured, effect: Effect, q: float, rules: VerdictRules) -> Watch:
+    pair, measure = compared.pair, measured.measure
+    anchor = pair.baseline
     assert anchor is not None  # noqa: S101  (only pairs with an anchor are watched)
     return Watch(
         anchor_version=anchor.skill_version,
@@ -73,7 +76,7 @@ def _watch(pair: Pair, measured: Measured, effect: Effect, q: float, rules: Verd
         ci95=(round(effect.ci95[0], 6), round(effect.ci95[1], 6)),
         p=round(effect.p, 6),
         level=rules.alpha / spending(pair.look),
-        verdict=measure_verdict(effect, q, rules.tolerance(measure), rules.alpha, covered=True),
+        verdict=_verdict(compared, measured, q, rules),
     )
 
 
@@ -89,18 +92,22 @@ def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
             pair, candidate=runs[after - 1], candidate_again=runs[: after - 1], look=pair.look - len(runs) + after
         )
         (compared,) = measure_all([prefix], rules.primary_metric)
-        if any(_fell(prefix, measured, rules, models) for measured in compared.measured):
-            return runs[after - 1].run_id
+        for measured in compared.measured:
+            effect = measured.effects[rules.policy.gate]
+            if effect is None or rules.tier(measured.measure) != "critical":
+                continue
+            q = min(1.0, at_look(effect.p, look_of(prefix)) * models)
+            if _verdict(compared, measured, q, rules) == "regressed":
+                return runs[after - 1].run_id
     return None
 
 
-def _fell(pair: Pair, measured: Measured, rules: VerdictRules, models: int) -> bool:
-    effect = measured.effects[rules.policy.gate]
-    if effect is None or rules.tier(measured.measure) != "critical":
-        return False
-    q = min(1.0, at_look(effect.p, look_of(pair)) * models)
-    tolerance = rules.tolerance(measured.measure)
-    return measure_verdict(effect, q, tolerance, rules.alpha, covered=True) == "regressed"
+def _verdict(compared: Compared, measured: Measured, q: float, rules: VerdictRules) -> VerdictName:
+    """Return the verdict on a measure, whatever the missing answers would have been."""
+    measure, tolerance = measured.measure, rules.tolerance(measured.measure)
+    verdict = measure_verdict(measured.effects[rules.policy.gate], q, tolerance, rules.alpha, covered=True)
+    missing = None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
+    return bounded_verdict(verdict, missing, tolerance, rules.required_coverage)
 
 
 def _is_anchor(pair: Pair) -> bool:

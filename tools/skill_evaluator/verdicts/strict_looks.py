@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from skill_evaluator.verdicts.effects import ALPHA
-from skill_evaluator.verdicts.randomisation import Floats
+from skill_evaluator.verdicts.randomisation import Extra, Floats
 from skill_evaluator.verdicts.watched import Watched
 
 Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 NOTHING_SETTLED = ""
 VERDICTS = (NOTHING_SETTLED, "regressed", "improved", "unchanged")
 NEITHER, REGRESSED, IMPROVED, UNCHANGED = range(4)
 _SLACK = 1e-9  # a spread below this is rounding
+_NORMAL = 1e6  # so many degrees of freedom are as good as any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ def strict_verdicts(watched: Watched, runs: Floats, looks: Sequence[StrictLook])
     before = _Arm.of(np.moveaxis(watched.before[None], -1, 0))
     in_turn = np.ascontiguousarray(np.moveaxis(runs, -1, 0))  # sums over replicates are fastest over the first axis
     for at, look in enumerate(looks):
-        each = _strict(before, _Arm.of(in_turn[: look.after]), look, watched.tolerances)
+        each = _strict(_Sides.of(before, _Arm.of(in_turn[: look.after])), watched, look)
         calm = np.where((each == IMPROVED).any(axis=1), IMPROVED, UNCHANGED)
         settled = np.where((each == NEITHER).any(axis=1), NEITHER, calm)
         verdicts[:, at] = np.where((each == REGRESSED).any(axis=1), REGRESSED, settled)
@@ -70,7 +72,7 @@ class _Arm:
             ranges=np.where(counts > 0, spans, 0.0),
         )
 
-    def parts(self, there: NDArray[np.bool_]) -> Floats:
+    def parts(self, there: Bools) -> Floats:
         """Return what each case adds to the variance of the mean; a single replicate takes the others' variance."""
         repeated = there & (self.counts > 1)
         mean = np.where(repeated, self.variances, 0.0).sum(axis=-1) / np.maximum(1, repeated.sum(axis=-1))
@@ -79,47 +81,160 @@ class _Arm:
         return np.asarray(np.where(there, variances / np.maximum(1.0, self.counts), 0.0) / cases**2)
 
 
-def _dealing_p(before: _Arm, after: _Arm, there: NDArray[np.bool_], difference: Floats) -> Floats:
-    """Return about the p that dealing the replicates anew gives: Student's t of the variance that dealing has."""
-    pairs = np.where(there, before.counts + after.counts, 2.0)
-    apart = before.counts * after.counts / pairs * (before.means - after.means) ** 2
-    within = sum(np.maximum(0.0, arm.counts - 1.0) * arm.variances for arm in (before, after))
-    weight = sum(1.0 / np.maximum(1.0, arm.counts) for arm in (before, after))
-    cases = np.maximum(1, there.sum(axis=-1, keepdims=True))
-    parts = np.where(there, (within + apart) / (pairs - 1.0) * weight, 0.0) / cases**2
-    variance, spread = parts.sum(axis=-1), (parts**2 / (pairs - 1.0)).sum(axis=-1)
-    varied = variance >= _SLACK**2
-    degrees = np.where(varied, variance**2 / np.where(varied, spread, 1.0), 1.0)
-    t = np.abs(difference) / np.sqrt(np.where(varied, variance, 1.0))
-    return np.asarray(np.where(varied, 2.0 * stdtr(degrees, -t), 1.0))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sides:
+    """Both arms of runs by measure, on the cases that both have (`there`), and the differences of those."""
+
+    arms: tuple[_Arm, _Arm]
+    there: Bools
+    cases: Floats
+    moved: Floats
+    difference: Floats
+
+    @classmethod
+    def of(cls, before: _Arm, after: _Arm) -> "_Sides":
+        there = (before.counts > 0) & (after.counts > 0)
+        cases = np.maximum(1.0, there.sum(axis=-1))
+        moved = np.where(there, after.means - before.means, 0.0)
+        return cls(arms=(before, after), there=there, cases=cases, moved=moved, difference=moved.sum(axis=-1) / cases)
+
+    def counts(self) -> list[Floats]:
+        """Return the replicates of each case that both have, by arm."""
+        return [np.where(self.there, arm.counts, 0.0) for arm in self.arms]
 
 
-def _strict(before: _Arm, after: _Arm, look: StrictLook, tolerances: Floats) -> Integers:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answers:
+    """By run and measure: whether a question can be answered, the interval's lower end, p, and what may be unseen."""
+
+    told: Bools
+    low: Floats
+    p: Floats
+    unseen: Floats
+
+    def both(self, other: "_Answers") -> "_Answers":
+        """Return the answer that holds by both questions."""
+        return _Answers(
+            told=self.told & other.told,
+            low=np.minimum(self.low, other.low),
+            p=np.maximum(self.p, other.p),
+            unseen=np.maximum(self.unseen, other.unseen),
+        )
+
+    def where(self, chosen: Bools, other: "_Answers") -> "_Answers":
+        """Return this answer for the chosen measures, and the other for the rest."""
+        return _Answers(
+            told=np.where(chosen, self.told, other.told),
+            low=np.where(chosen, self.low, other.low),
+            p=np.where(chosen, self.p, other.p),
+            unseen=np.where(chosen, self.unseen, other.unseen),
+        )
+
+
+def _strict(sides: _Sides, watched: Watched, look: StrictLook) -> Integers:
     """Return the verdict on each measure of each run, much as `adaptive` draws it from the effect of a single one."""
-    there = (before.counts > 0) & (after.counts > 0)
-    cases = np.maximum(1, there.sum(axis=-1))
-    moved = np.where(there, after.means - before.means, 0.0)
-    difference = moved.sum(axis=-1) / cases
-    parts = [arm.parts(there) for arm in (before, after)]
-    variance = sum(part.sum(axis=-1) for part in parts)
+    answers = beyond = _beyond(sides, [noise.run for noise in watched.noises], look)
+    if watched.gate != "generalises":
+        draws = np.array([noise.unshown is not None for noise in watched.noises])
+        answers = _on_fixtures(sides, [noise.unshown or Extra() for noise in watched.noises], look).where(draws, beyond)
+    if watched.gate == "robust":
+        answers = answers.both(beyond)
+    certain, tolerances, difference = answers.p <= look.level, watched.tolerances, sides.difference
+    excluded = np.where(tolerances > 0.0, np.maximum(-1.0, answers.low) >= -tolerances, difference >= 0)
+    unchanged = (tolerances > 0.0) & (answers.unseen <= tolerances)
+    calm = np.where(certain & (difference > 0), IMPROVED, np.where(unchanged, UNCHANGED, NEITHER))
+    verdicts = np.where(excluded, calm, np.where(certain & (difference < 0), REGRESSED, NEITHER))
+    return np.asarray(np.where(answers.told, verdicts, NEITHER))
+
+
+def _on_fixtures(sides: _Sides, extras: Sequence[Extra], look: StrictLook) -> _Answers:
+    """Return what the replicates tell of these cases, with the noise that they do not show."""
+    counts = sides.counts()
+    parts = [arm.parts(sides.there) for arm in sides.arms]
+    variance = np.asarray(sum(part.sum(axis=-1) for part in parts))
     spread = sum(
-        (part**2 / np.maximum(1.0, arm.counts - 1.0)).sum(axis=-1)
-        for part, arm in zip(parts, (before, after), strict=True)
+        (part**2 / np.maximum(1.0, arm.counts - 1.0)).sum(axis=-1) for part, arm in zip(parts, sides.arms, strict=True)
     )
     varied = variance >= _SLACK**2
     degrees = np.where(varied, variance**2 / np.where(varied, spread, 1.0), 1.0)
-    answers = [np.where(there, arm.counts, 0.0).sum(axis=-1) for arm in (before, after)]
-    widest = np.maximum(*(np.where(there, arm.ranges, 0.0).max(axis=-1) for arm in (before, after)))
-    unseen_variance = sum((widest / 2 / np.maximum(1.0, count)) ** 2 for count in answers)
-    error = np.sqrt(np.where(varied, variance + unseen_variance, 1.0))
-    unseen = 1.0 - ALPHA ** (1.0 / np.maximum(1.0, np.minimum(*answers)))  # `unseen_share` of many
-    half = stdtrit(degrees, 1 - ALPHA * look.share / 2) * error
-    low = np.where(varied, difference - half, difference * (1 - unseen) - unseen)
-    certain = _dealing_p(before, after, there, difference) <= look.level
-    tolerated = tolerances > 0.0
-    excluded = np.where(tolerated, np.maximum(-1.0, low) >= -tolerances, difference >= 0)
-    unchanged = tolerated & (unseen <= tolerances)
-    calm = np.where(certain & (difference > 0), IMPROVED, np.where(unchanged, UNCHANGED, NEITHER))
-    verdicts = np.where(excluded, calm, np.where(certain & (difference < 0), REGRESSED, NEITHER))
-    measured = np.maximum(*(np.where(there, arm.counts, 0.0).max(axis=-1) for arm in (before, after))) > 1
-    return np.asarray(np.where(measured, verdicts, NEITHER))
+    answers = [np.maximum(1.0, count.sum(axis=-1)) for count in counts]
+    widest = np.maximum(*(np.where(sides.there, arm.ranges, 0.0).max(axis=-1) for arm in sides.arms))
+    unseen_variance = np.where(varied, sum((widest / 2 / count) ** 2 for count in answers), 0.0)
+    unseen = 1.0 - ALPHA ** (1.0 / np.minimum(*answers))  # `unseen_share` of many
+    return _Answers(
+        told=np.maximum(*(count.max(axis=-1) for count in counts)) > 1,
+        low=_low(sides.difference, np.where(varied, variance, 0.0), degrees, extras, unseen, look, unseen_variance),
+        p=_dealing_p(sides, extras),
+        unseen=unseen,
+    )
+
+
+def _beyond(sides: _Sides, extras: Sequence[Extra], look: StrictLook) -> _Answers:
+    """Return what the cases tell of others, with the noise that all of them share."""
+    there, cases, moved = sides.there, sides.cases, sides.moved
+    own = np.where(there, moved - sides.difference[..., None], 0.0)
+    variance = (own**2).sum(axis=-1) / np.maximum(1.0, cases - 1.0) / cases
+    span = np.where(there, moved, -np.inf).max(axis=-1) - np.where(there, moved, np.inf).min(axis=-1)
+    widest = np.where(np.isfinite(span), span, 0.0)
+    variance = np.where(variance >= _SLACK**2, variance + (widest / 2 / cases) ** 2, 0.0)
+    centre = sides.difference
+    signed = (~there | (moved == 0.0) | (np.abs(moved) == 1.0)).all(axis=-1) & (moved != 0.0).any(axis=-1)
+    up, down = (moved > 0).sum(axis=-1) + 0.5, (moved < 0).sum(axis=-1) + 0.5  # Agresti and Min, as for a single run
+    paired = (up - down) / (cases + 2)
+    variance = np.where(signed, np.maximum(0.0, (up + down) / (cases + 2) - paired**2) / (cases + 2), variance)
+    centre = np.where(signed, paired, centre)
+    degrees = np.maximum(1.0, cases - 1.0)
+    unseen = 1.0 - ALPHA ** (1.0 / cases)
+    flipped = (moved**2).sum(axis=-1) / cases**2
+    return _Answers(
+        told=there.sum(axis=-1) > 1,
+        low=_low(centre, variance, degrees, extras, unseen, look, np.zeros_like(variance)),
+        p=np.maximum(_p(sides.difference, flipped, cases, extras), np.exp2(1.0 - cases)),
+        unseen=np.zeros_like(unseen),
+    )
+
+
+def _low(
+    centre: Floats,
+    variance: Floats,
+    degrees: Floats,
+    extras: Sequence[Extra],
+    unseen: Floats,
+    look: StrictLook,
+    unseen_variance: Floats,
+) -> Floats:
+    """Return the lower ends of intervals that miss the truth in no more than the look's share of 5 %."""
+    total, together = _together(variance, degrees, extras)
+    varied = total > 0.0
+    half = stdtrit(together, 1 - ALPHA * look.share / 2) * np.sqrt(total + unseen_variance)
+    return np.asarray(np.where(varied, centre - half, centre * (1 - unseen) - unseen))
+
+
+def _dealing_p(sides: _Sides, extras: Sequence[Extra]) -> Floats:
+    """Return about the p that dealing the replicates anew gives: Student's t of the variance that dealing has."""
+    before, after = sides.arms
+    pairs = np.where(sides.there, before.counts + after.counts, 2.0)
+    apart = before.counts * after.counts / pairs * (before.means - after.means) ** 2
+    within = sum(np.maximum(0.0, arm.counts - 1.0) * arm.variances for arm in sides.arms)
+    weight = sum(1.0 / np.maximum(1.0, arm.counts) for arm in sides.arms)
+    parts = np.where(sides.there, (within + apart) / (pairs - 1.0) * weight, 0.0) / sides.cases[..., None] ** 2
+    variance, spread = parts.sum(axis=-1), (parts**2 / (pairs - 1.0)).sum(axis=-1)
+    varied = variance >= _SLACK**2
+    degrees = np.where(varied, variance**2 / np.where(varied, spread, 1.0), 1.0)
+    return _p(sides.difference, np.where(varied, variance, 0.0), degrees, extras)
+
+
+def _p(difference: Floats, variance: Floats, degrees: Floats, extras: Sequence[Extra]) -> Floats:
+    """Return two-sided p-values of Student's t; 1 where nothing varied."""
+    total, together = _together(variance, degrees, extras)
+    t = np.abs(difference) / np.sqrt(np.where(total > 0.0, total, 1.0))
+    return np.asarray(np.where(total > 0.0, 2.0 * stdtr(together, -t), 1.0))
+
+
+def _together(variance: Floats, degrees: Floats, extras: Sequence[Extra]) -> tuple[Floats, Floats]:
+    """Return the variance of both sources of noise, and its degrees of freedom (Satterthwaite 1946)."""
+    added = np.array([extra.variance for extra in extras])
+    own = np.array([min(extra.degrees, _NORMAL) for extra in extras])
+    total = variance + added
+    spread = variance**2 / degrees + added**2 / own
+    return total, np.where(total > 0.0, total**2 / np.where(spread > 0.0, spread, 1.0), 1.0)

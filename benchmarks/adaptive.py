@@ -25,7 +25,7 @@ from skill_evaluator.verdicts.effects import ALPHA, Effect, replicate_effect
 from skill_evaluator.verdicts.held_out import HELD_OUT, Corrected, corrected_means
 from skill_evaluator.verdicts.rules import measure_verdict
 from skill_evaluator.verdicts.strict_looks import NOTHING_SETTLED, VERDICTS, strict_verdicts
-from skill_evaluator.verdicts.watched import Arms, Watched
+from skill_evaluator.verdicts.watched import Arms, Unseen, Watched
 from verdicts import Job, Row, above, run, share
 
 TOLERANCE = 0.05
@@ -46,12 +46,16 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One run by the rule: its verdict, the replicates asked, and its mean as it is and corrected, less the truth."""
+    """One run by the rule: its verdict, the replicates asked, and its mean as it is and corrected, less the truth.
+
+    `full` is the mean of all replicates less the truth: what chance did to this run whether it was stopped or not.
+    """
 
     verdict: VerdictName
     replicates: int
     mean: float
     corrected: float
+    full: float
     held: bool
 
 
@@ -62,10 +66,21 @@ def judged(before: Floats, after: Floats, family: int) -> tuple[Effect | None, V
     return effect, measure_verdict(effect, q, TOLERANCE, ALPHA, covered=True)
 
 
+def watched_of(before: Floats, after: Floats) -> Watched:
+    """Both arms as looks see them: replicates are independent draws, and no noise stands between two runs."""
+    return Watched(
+        gate="fixtures",
+        before=before[None],
+        after=after[None],
+        tolerances=np.array([TOLERANCE]),
+        noises=(Unseen(),),
+    )
+
+
 def by_the_rule(before: Floats, after: Floats, truth: float, family: int) -> Asked:
     """Ask until a look settles the verdict, and once more, else to the end."""
     looks = [strict_look(look, ALPHA, family) for look in looks_of(after.shape[1])]
-    watched = Watched(before=before[None], after=after[None], tolerances=np.array([TOLERANCE]))
+    watched = watched_of(before, after)
     taken, reached, asked = looks, NOTHING_SETTLED, after.shape[1]
     for at, look in enumerate(looks):
         effect, ordinary = judged(before, after[:, : look.after], family)
@@ -75,15 +90,15 @@ def by_the_rule(before: Floats, after: Floats, truth: float, family: int) -> Ask
             taken, reached, asked = looks[: at + 1], verdict, look.after + HELD_OUT
             break
     own = after[:, :asked]
-    watched = Watched(before=before[None], after=own[None], tolerances=np.array([TOLERANCE]))
     corrected: Corrected
-    (corrected,) = corrected_means(watched, taken, reached, [Arms(before=before, after=own)])
+    (corrected,) = corrected_means(watched_of(before, own), taken, reached, [Arms(before=before, after=own)])
     low, high = corrected.ci95
     return Asked(
         verdict=judged(before, own, family)[1],
         replicates=asked,
         mean=float(own.mean()) - truth,
         corrected=corrected.mean - truth,
+        full=float(after.mean()) - truth,
         held=low - 1e-12 <= truth <= high + 1e-12,
     )
 
@@ -124,9 +139,12 @@ def _means(setting: Setting, adaptive: Sequence[Asked]) -> Row:
         if len(part) < 20:
             cells += ["–", "–", "–"]
             continue
-        corrected = np.array([one.corrected for one in part])
+        # over all runs the full mean is right on average, so that its chance can be taken off
+        chance = np.array([0.0 if part is stopped else one.full for one in part])
+        corrected = np.array([one.corrected for one in part]) - chance
+        plain = np.array([one.mean for one in part]) - chance
         error = corrected.std(ddof=1) / np.sqrt(len(part))
-        cells += [f"{np.mean([one.mean for one in part]):+.4f}", f"{corrected.mean():+.4f}", f"{error:.4f}"]
+        cells += [f"{plain.mean():+.4f}", f"{corrected.mean():+.4f}", f"{error:.4f}"]
     held = share(sum(one.held for one in stopped), len(stopped)) if stopped else "–"
     spreads = [np.std([one.mean for one in adaptive]), np.std([one.corrected for one in adaptive])]
     return [*cells, held, *(f"{spread:.4f}" for spread in spreads)]

@@ -11,6 +11,7 @@ from tests.support.library import CASES, SKILL, Library, comparable, journal, re
 
 PLANNED = 30
 REPLICATES = ("--replicates", str(PLANNED))
+ON_THESE_CASES = {"anchor": "previous", "gate": "fixtures"}
 
 
 def _answers(year: int) -> Callable[[Asked], Reply]:
@@ -24,7 +25,12 @@ def _version(library: Library, version: str, before: str = "1.0.0") -> None:
 
 @pytest.fixture
 def measured(served: Library, server: ChatServer) -> Library:
-    """1.0.0 is recorded and right throughout; what is asked next is 1.1.0."""
+    """1.0.0 is recorded and right throughout; what is asked next is 1.1.0.
+
+    Every answer is drawn anew, and the verdict is on these cases.
+    """
+    served.served_by(server.url, profile="sampled")
+    served.settings(policy=ON_THESE_CASES)
     server.reply = _answers(2024)
     assert served.evaluate_here(*REPLICATES).code == 0
     server.forget()
@@ -172,7 +178,6 @@ def test_the_record_has_the_looks_and_the_means_without_their_luck(measured: Lib
 
 
 def test_a_run_that_no_look_stopped_is_corrected_too_and_a_baseline(measured: Library, server: ChatServer) -> None:
-    measured.settings(policy={"anchor": "previous", "gate": "fixtures"})
     server.reply = lambda asked: Reply(text=notice(asked.case_id, 1999 if asked.seed % 13 == 0 else 2024))
     measured.evaluate_here("--replicates", "6", "--adaptive")
     row = _row(measured)
@@ -251,7 +256,6 @@ def test_a_top_up_asks_everything_that_is_left(with_it: tuple[str], measured: Li
 
 def test_a_stopped_run_is_no_baseline_until_it_is_topped_up(measured: Library, server: ChatServer) -> None:
     """1.0.0 is whole, 1.1.0 stopped early: 1.2.0 is compared with 1.0.0, and with 1.1.0 once that is whole, too."""
-    measured.settings(policy={"anchor": "previous", "gate": "fixtures"})
     measured.evaluate_here(*REPLICATES, "--adaptive")
     stopped = _row(measured)["run_id"]
     _version(measured, "1.2.0", "1.1.0")
@@ -286,7 +290,8 @@ def test_a_run_that_was_not_adaptive_does_not_become_so(measured: Library, serve
 
 def test_models_are_settled_each_by_itself(measured: Library, server: ChatServer) -> None:
     other = {"id": "other", "provider": "openai", "base_url": server.url}
-    measured.models({"id": "served", "provider": "openai", "base_url": server.url}, other)
+    served = {"id": "served", "provider": "openai", "base_url": server.url, "profile": "sampled"}
+    measured.models(served, other)
     ended = measured.evaluate_here(*REPLICATES, "--adaptive", "--format", "json")
     assert "other: --adaptive saves nothing" in ended.err
     assert {row["model_id"]: row["saved_calls"] for row in ended.json["runs"]} == {"served": 24, "other": 0}

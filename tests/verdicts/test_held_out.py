@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from itertools import product
+from statistics import fmean
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from skill_evaluator.library.config import Gate
 from skill_evaluator.verdicts import held_out
 from skill_evaluator.verdicts.adaptive import Gauge, settled
-from skill_evaluator.verdicts.effects import replicate_effect, unseen_share
+from skill_evaluator.verdicts.effects import both, case_effects, replicate_effect, unseen_share
 from skill_evaluator.verdicts.held_out import Corrected, corrected_means
-from skill_evaluator.verdicts.randomisation import Floats
+from skill_evaluator.verdicts.randomisation import NO_EXTRA, Extra, Floats
 from skill_evaluator.verdicts.strict_looks import (
     NEITHER,
     UNCHANGED,
@@ -20,7 +23,7 @@ from skill_evaluator.verdicts.strict_looks import (
     StrictLook,
     strict_verdicts,
 )
-from skill_evaluator.verdicts.watched import Arms, Watched
+from skill_evaluator.verdicts.watched import Arms, Unseen, Watched
 
 LOOK = StrictLook(after=2, share=0.2, level=0.001)
 CHANCES = (0.7, 0.4)  # of two cases to be right
@@ -28,7 +31,13 @@ TRUTH = sum(CHANCES) / 2
 
 
 def _watched(before: Floats, after: Floats, tolerance: float = 0.05) -> Watched:
-    return Watched(before=before[None], after=after[None], tolerances=np.array([tolerance]))
+    return Watched(
+        gate="fixtures",
+        before=before[None],
+        after=after[None],
+        tolerances=np.array([tolerance]),
+        noises=(Unseen(),),
+    )
 
 
 def _corrected(after: Floats, verdict: str, *looks: StrictLook, before: Floats | None = None) -> Corrected:
@@ -103,19 +112,40 @@ def test_an_interval_is_wider_the_more_the_look_has_chosen(of_good_starts: None)
 SCORES = st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=5, max_size=5), min_size=3, max_size=20)
 
 
-@settings(max_examples=60, deadline=None)
-@given(SCORES, SCORES, st.sampled_from([0.05, 0.2, 0.5]), st.sampled_from([0.05, 0.3]))
+EXTRAS = st.sampled_from([NO_EXTRA, Extra(variance=0.0004, degrees=10.0), Extra(variance=0.002, degrees=3.0)])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    *(SCORES, SCORES, st.sampled_from([0.05, 0.2, 0.5]), st.sampled_from([0.0, 0.05, 0.3])),
+    *(st.sampled_from(get_args(Gate)), st.none() | EXTRAS, EXTRAS),
+)
 def test_what_many_runs_are_tried_by_is_the_rule_of_one(
-    first: list[list[float]], second: list[list[float]], share: float, tolerance: float
+    first: list[list[float]],
+    second: list[list[float]],
+    share: float,
+    tolerance: float,
+    gate: Gate,
+    unshown: Extra | None,
+    run: Extra,
 ) -> None:
-    """Apart from changes, of which p is exact for one run and nearly so for many."""
+    """Apart from changes, of which p is drawn for one run and nearly so for many."""
     cases = min(len(first), len(second))
     before, after = first[:cases], second[:cases]
-    gauge = Gauge(effect=replicate_effect(before, after), tolerance=tolerance)
-    expected = settled([gauge], "unchanged", share, 1e-300, 1) or ""
-    look = StrictLook(after=5, share=share, level=0.0)
-    arm = np.array(after)
-    ((reached,),) = strict_verdicts(_watched(np.array(before), arm, tolerance), arm[None, None], [look])
+    moved = [fmean(new) - fmean(old) for old, new in zip(before, after, strict=True)]
+    (beyond,) = case_effects([moved], extras=[run])
+    fixtures = beyond if unshown is None else replicate_effect(before, after, extra=unshown)
+    effect = {"fixtures": fixtures, "generalises": beyond, "robust": both(fixtures, beyond)}[gate]
+    expected = settled([Gauge(effect=effect, tolerance=tolerance)], "unchanged", share, 1e-300, 1) or ""
+    arm, look = np.array(after), StrictLook(after=5, share=share, level=0.0)
+    watched = Watched(
+        gate=gate,
+        before=np.array([before]),
+        after=arm[None],
+        tolerances=np.array([tolerance]),
+        noises=(Unseen(unshown=unshown, run=run),),
+    )
+    ((reached,),) = strict_verdicts(watched, arm[None, None], [look])
     assert VERDICTS[reached] == expected
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from skill_evaluator.runner.journal import Looks, Manifest
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
-from skill_evaluator.verdicts.comparability import common_part
+from skill_evaluator.verdicts.comparability import Pair, common_part
 from skill_evaluator.verdicts.recorded import pair_of, usual_baseline
 from skill_evaluator.verdicts.rules import VerdictRules, rules_for
 
@@ -43,7 +43,7 @@ class Lookout:
         from skill_evaluator.verdicts.held_out import HELD_OUT
 
         candidate = _so_far(self.run, self.scorer, self.inputs, after)
-        pair = pair_of(candidate, self.baseline, self.archive, self.rules.policy)
+        pair = _own_run(pair_of(candidate, self.baseline, self.archive, self.rules.policy))
         (look,) = (look for look in self.looks if look.after == after)
         verdict = settled_between(pair, self.rules, look, self.models)
         return Looks(
@@ -100,9 +100,14 @@ def with_looks(record: Record, manifest: Manifest, component: Component, setting
     against = next((entry for entry in archive.entries if entry.run_id == looks.against), None)
     if against is not None and record.complete:
         rules = rules_for(settings, config, record)
-        means = corrected(archive.record(against), record, adaptive, rules, looks.models)
+        means = corrected(_own_run(pair_of(record, against, archive, rules.policy)), adaptive, rules, looks.models)
         adaptive = adaptive.model_copy(update={"corrected": means})
     return record.model_copy(update={"adaptive": adaptive})
+
+
+def _own_run(pair: Pair) -> Pair:
+    """Return a pair without earlier runs of the candidate's version: a look is at the run that is asked."""
+    return replace(pair, candidate_again=())
 
 
 def _find_obstacles(baseline: Record | None, candidate: Record, inputs: Inputs, absent: str) -> Iterator[str]:
@@ -110,7 +115,7 @@ def _find_obstacles(baseline: Record | None, candidate: Record, inputs: Inputs, 
     if baseline is None:
         yield absent
         return
-    if inputs.settings.policy.gate != "fixtures":
+    if inputs.settings.policy.gate == "generalises":
         yield "the policy asks what holds beyond the fixtures, which cases tell and replicates do not"
     common = common_part(baseline, candidate)
     yield from common.barriers

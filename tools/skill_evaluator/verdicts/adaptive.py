@@ -16,7 +16,7 @@ from skill_evaluator.library.config import VerdictName
 from skill_evaluator.verdicts import randomisation
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.effects import ALPHA, Effect, case_effects, replicate_effect
+from skill_evaluator.verdicts.effects import ALPHA, Effect
 from skill_evaluator.verdicts.held_out import HELD_OUT
 from skill_evaluator.verdicts.rules import VerdictRules, measure_verdict, model_verdict
 from skill_evaluator.verdicts.strict_looks import VERDICTS, StrictLook, strict_verdicts
@@ -38,7 +38,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
-    """The effect on a critical measure so far, on these fixtures, and the drop of it that is tolerated."""
+    """The effect on a critical measure so far, by the question that gates, and the drop of it that is tolerated."""
 
     effect: Effect | None
     tolerance: float
@@ -62,15 +62,12 @@ def settled_between(pair: Pair, rules: VerdictRules, look: Look, models: int) ->
     (result,) = compare_records(rules.skill, [pair], rules).models
     if result.verdict not in get_args(Settled):
         return None
-    gauges = []
-    for measure in critical_measures(pair.baseline, pair.candidate, rules):
-        if measure.kind == "reproducibility":  # agreement is one value a case, so there the cases are the sample
-            (effect,) = case_effects([measure.differences])
-        else:
-            effect = replicate_effect(measure.before, measure.after)
-        gauges.append(Gauge(effect=effect, tolerance=rules.tolerance(measure)))
+    gauges = [
+        Gauge(effect=own.effects[rules.policy.gate], tolerance=rules.tolerance(own.measure))
+        for own in critical_measures(pair, rules)
+    ]
     verdict = settled(gauges, result.verdict, look.share, rules.alpha, models)
-    watched = watch(pair.baseline, pair.candidate, rules)
+    watched = watch(pair, rules)
     if verdict is None or watched is None:
         return verdict
     # what other orders of the replicates are tried by must hold of the one that is

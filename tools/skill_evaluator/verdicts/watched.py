@@ -1,14 +1,16 @@
-"""Two records → the scores that the looks at an adaptive run see, as arrays in the order of its replicates."""
+"""A pair of records → what the looks at an adaptive run see, as arrays in the order of its replicates."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from skill_evaluator.records.record import CaseRecord, Record, strict_score
-from skill_evaluator.verdicts.comparability import Measure, common_part, field_scores, measures, strict_scores
-from skill_evaluator.verdicts.randomisation import Floats
+from skill_evaluator.library.config import Gate
+from skill_evaluator.records.record import CaseRecord, strict_score
+from skill_evaluator.verdicts.comparability import Measure, Pair, common_part, field_scores, pooled, strict_scores
+from skill_evaluator.verdicts.measuring import Measured, measure_all
+from skill_evaluator.verdicts.randomisation import NO_EXTRA, Extra, Floats
 from skill_evaluator.verdicts.rules import VerdictRules
 
 _MISSING = float("nan")
@@ -26,40 +28,60 @@ class Arms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """The critical measures, with the drop of each that is tolerated: arms of shape (measures, cases, replicates)."""
+class Unseen:
+    """The noise of a measure that no run shows by itself: what is `unshown` on these cases, and that of whole `run`s.
 
+    `unshown` is None where the replicates of a case count as one draw.
+    """
+
+    unshown: Extra | None = NO_EXTRA
+    run: Extra = NO_EXTRA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """The critical measures, arms of shape (measures, cases, replicates), and by which question they are judged.
+
+    `tolerances` and `noises` have an entry for each measure.
+    """
+
+    gate: Gate
     before: Floats
     after: Floats
     tolerances: Floats
+    noises: tuple[Unseen, ...]
 
 
-def critical_measures(baseline: Record, candidate: Record, rules: VerdictRules) -> Iterator[Measure]:
-    """Yield the measures that must give the verdict more strictly at a look."""
-    for measure in measures(common_part(baseline, candidate).cases, candidate.accuracy):
-        if rules.tier(measure) == "critical":
-            yield measure
+def critical_measures(pair: Pair, rules: VerdictRules) -> list[Measured]:
+    """Return the measures that must give the verdict more strictly at a look."""
+    (compared,) = measure_all([pair], rules.primary_metric)
+    return [own for own in compared.measured if rules.tier(own.measure) == "critical"]
 
 
-def watch(baseline: Record, candidate: Record, rules: VerdictRules) -> Watched | None:
+def watch(pair: Pair, rules: VerdictRules) -> Watched | None:
     """Return what looks see of the critical measures; None where no order of the replicates could change it.
 
     Agreement between replicates is one value a case, whatever their order.
     """
-    seen = [one for one in critical_measures(baseline, candidate, rules) if one.kind != "reproducibility"]
-    arms = [_arms(_reader(measure), baseline, candidate) for measure in seen]
+    seen = [own for own in critical_measures(pair, rules) if own.measure.kind != "reproducibility"]
+    arms = [_arms(_reader(own.measure), pair) for own in seen]
     if not arms:
         return None
+    noises = (own.noise for own in seen)
     return Watched(
+        gate=rules.policy.gate,
         before=np.array([arm.before for arm in arms]),
         after=np.array([arm.after for arm in arms]),
-        tolerances=np.array([rules.tolerance(measure) for measure in seen]),
+        tolerances=np.array([rules.tolerance(own.measure) for own in seen]),
+        noises=tuple(
+            Unseen(unshown=None if noise.case_run is None else noise.unshown, run=noise.run) for noise in noises
+        ),
     )
 
 
-def metric_arms(baseline: Record, candidate: Record) -> dict[str, Arms]:
+def metric_arms(pair: Pair) -> dict[str, Arms]:
     """Return the accuracy metrics that some answer of the candidate was measured by."""
-    arms = {name: _arms(partial(_in_order, metric=name), baseline, candidate) for name in candidate.accuracy}
+    arms = {name: _arms(partial(_in_order, metric=name), pair) for name in pair.candidate.accuracy}
     return {name: arm for name, arm in arms.items() if np.isfinite(arm.after).any()}
 
 
@@ -78,11 +100,15 @@ def _in_order(case: CaseRecord, metric: str) -> list[float]:
     return [_MISSING if score is None else score for score in strict]
 
 
-def _arms(read: Callable[[CaseRecord], list[float]], baseline: Record, candidate: Record) -> Arms:
-    before = {old.case_id: old for old, _ in common_part(baseline, candidate).cases}
+def _arms(read: Callable[[CaseRecord], list[float]], pair: Pair) -> Arms:
+    """Return the scores of the candidate's own run, and those of all runs of the baseline's version."""
+    candidate, before = pair.candidate, {}
+    if pair.baseline is not None:
+        baseline = pooled(pair.baseline, pair.baseline_again)
+        before = {old.case_id: old for old, _ in common_part(baseline, candidate).cases}
     old = [read(before[case.case_id]) if case.case_id in before else [] for case in candidate.per_case]
     new = [read(case) for case in candidate.per_case]
-    return Arms(before=_table(old, baseline.replicates), after=_table(new, candidate.replicates))
+    return Arms(before=_table(old, max(map(len, old), default=0)), after=_table(new, candidate.replicates))
 
 
 def _table(rows: list[list[float]], replicates: int) -> Floats:

@@ -1,5 +1,6 @@
 """`--adaptive`: no more is asked of a model whose verdict is settled, and the run is as good as any other."""
 
+import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,14 @@ def test_the_record_has_the_looks_and_the_means_without_their_luck(measured: Lib
         assert f"--top-up {row['run_id']} asks the rest" in page
         assert "corrected for the looks of --adaptive: 1.000" in page
     assert "stopped the candidate's run early, so its mean is too high or too low" in ended.out
+
+
+def test_a_history_names_what_was_stopped(measured: Library, server: ChatServer) -> None:
+    measured.evaluate_here(*REPLICATES, "--adaptive")
+    history = measured.call("history", SKILL)
+    assert "stopped early by --adaptive, at a mean too high or too low: 1.1.0" in history.out
+    rows = list(csv.DictReader(measured.call("history", SKILL, "--format", "csv").out.splitlines()))
+    assert {(row["version"], row["saved_calls"]) for row in rows} == {("1.0.0", "0"), ("1.1.0", "24")}
 
 
 def test_a_run_that_no_look_stopped_is_corrected_too_and_a_baseline(measured: Library, server: ChatServer) -> None:

@@ -108,6 +108,14 @@ def test_records_so_far(score: Score, replicates: int, expected: str | None) -> 
     assert settled_between(pair, some_rules({"gate": "fixtures"}), LOOK, models=3) == expected
 
 
+@pytest.mark.parametrize(("score", "expected"), [(0.0, "regressed"), (1.0, None), (0.5, "regressed")])
+def test_with_both_questions_as_the_gate_cases_settle_it_too(score: float, expected: str | None) -> None:
+    """That nothing changed is not settled: 12 cases that stay right leave 22 % of others unseen."""
+    pair = Pair(baseline=_record(1.0, 10), candidate=_record(score, 5))
+    assert settled_between(pair, some_rules({"gate": "robust"}), LOOK, models=1) == expected
+    assert settled_between(pair, some_rules({"gate": "robust"}), LOOK, models=3) is None  # 12 cases show no smaller p
+
+
 def test_a_supporting_metric_that_regressed_keeps_it_from_being_unchanged() -> None:
     pair = Pair(baseline=_record(1.0, 10), candidate=_record(1.0, 5, other=0.0))
     assert settled_between(pair, some_rules({"gate": "fixtures"}), LOOK, models=1) is None

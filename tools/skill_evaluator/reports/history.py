@@ -33,6 +33,7 @@ _COLUMNS = (
     "complete",
     "coverage",
     "replicates",
+    "saved_calls",
     "cases",
     "kind",
     "metric",
@@ -121,7 +122,7 @@ def print_csv(rows: Iterable[Row]) -> None:
         for kind, summaries in (("accuracy", row.accuracy), ("reproducibility", row.reproducibility)):
             for metric, summary in summaries.items():
                 run = (row.skill, row.skill_version, row.model_id, row.served_model, row.run_id, row.timestamp)
-                measured = (row.scenario, row.complete, row.coverage, row.replicates, row.n_cases)
+                measured = (row.scenario, row.complete, row.coverage, row.replicates, row.saved_calls, row.n_cases)
                 scores = (summary.strict_mean, *(summary.ci95 or (None, None)), summary.mean, summary.n)
                 sheet.writerow(map(_csv_cell, (*run, *measured, kind, metric, *scores)))
 

@@ -90,7 +90,7 @@ class Change(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """One model, the lowest version first. `remarks` name what was not searched for changes, and why."""
+    """One model, the lowest version first. `remarks` name runs stopped early, and what was not searched."""
 
     model_id: str
     points: list[Point]
@@ -138,11 +138,16 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Record]], rules: Verd
             model_id=model_id,
             points=[Point.of(record, steps.get(record.run_id), rules.primary_metric) for record in records],
             changes=changes[model_id],
-            remarks=list(stretches[model_id].remarks),
+            remarks=[*_stopped_early(records), *stretches[model_id].remarks],
         )
         for model_id, records in by_model.items()
     ]
     return History(skill=skill, metric=rules.primary_metric, gate=rules.policy.gate, alpha=rules.alpha, models=models)
+
+
+def _stopped_early(records: Sequence[Record]) -> list[str]:
+    versions = [record.skill_version for record in records if record.saved_calls]
+    return [f"stopped early by --adaptive, at a mean too high or too low: {', '.join(versions)}"] if versions else []
 
 
 def _comparable_stretch(records: Sequence[Record], rules: VerdictRules) -> _Stretch:

@@ -185,11 +185,11 @@ def _beyond(sides: _Sides, extras: Sequence[Extra], look: StrictLook) -> _Answer
     centre = np.where(signed, paired, centre)
     degrees = np.maximum(1.0, cases - 1.0)
     unseen = 1.0 - ALPHA ** (1.0 / cases)
-    flipped = (moved**2).sum(axis=-1) / cases**2
+    flipped = (moved**2).sum(axis=-1) / cases**2  # a sum of random signs is near to normal
     return _Answers(
         told=there.sum(axis=-1) > 1,
         low=_low(centre, variance, degrees, extras, unseen, look, np.zeros_like(variance)),
-        p=np.maximum(_p(sides.difference, flipped, cases, extras), np.exp2(1.0 - cases)),
+        p=np.maximum(_p(sides.difference, flipped, np.full_like(cases, _NORMAL), extras), np.exp2(1.0 - cases)),
         unseen=np.zeros_like(unseen),
     )
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from skill_evaluator.library.config import Gate
 from skill_evaluator.verdicts import held_out
 from skill_evaluator.verdicts.adaptive import Gauge, settled
-from skill_evaluator.verdicts.effects import both, case_effects, replicate_effect, unseen_share
+from skill_evaluator.verdicts.effects import NO_EXTRA, Extra, both, case_effects, replicate_effect, unseen_share
 from skill_evaluator.verdicts.held_out import Corrected, corrected_means
-from skill_evaluator.verdicts.randomisation import NO_EXTRA, Extra, Floats
+from skill_evaluator.verdicts.randomisation import Floats
 from skill_evaluator.verdicts.strict_looks import (
     NEITHER,
     UNCHANGED,

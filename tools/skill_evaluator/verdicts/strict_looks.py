@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import ndtr, stdtr, stdtrit
 
-from skill_evaluator.verdicts.effects import ALPHA
-from skill_evaluator.verdicts.randomisation import Extra, Floats
+from skill_evaluator.verdicts.effects import ALPHA, Extra
+from skill_evaluator.verdicts.randomisation import Floats
 from skill_evaluator.verdicts.watched import Watched
 
 Integers = NDArray[np.int64]
@@ -160,11 +160,12 @@ def _on_fixtures(sides: _Sides, extras: Sequence[Extra], look: StrictLook) -> _A
     answers = [np.maximum(1.0, count.sum(axis=-1)) for count in counts]
     widest = np.maximum(*(np.where(sides.there, arm.ranges, 0.0).max(axis=-1) for arm in sides.arms))
     unseen_variance = np.where(varied, sum((widest / 2 / count) ** 2 for count in answers), 0.0)
+    sampled = _Sampled.of(np.where(varied, variance, 0.0), degrees, extras)
     unseen = 1.0 - ALPHA ** (1.0 / np.minimum(*answers))  # `unseen_share` of many
     return _Answers(
         told=np.maximum(*(count.max(axis=-1) for count in counts)) > 1,
-        low=_low(sides.difference, np.where(varied, variance, 0.0), degrees, extras, unseen, look, unseen_variance),
-        p=_dealing_p(sides, extras),
+        low=sampled.low(sides.difference, unseen_variance, unseen, look),
+        p=sampled.p(sides.difference, _dealing_p(sides)),
         unseen=unseen,
     )
 
@@ -176,41 +177,53 @@ def _beyond(sides: _Sides, extras: Sequence[Extra], look: StrictLook) -> _Answer
     variance = (own**2).sum(axis=-1) / np.maximum(1.0, cases - 1.0) / cases
     span = np.where(there, moved, -np.inf).max(axis=-1) - np.where(there, moved, np.inf).min(axis=-1)
     widest = np.where(np.isfinite(span), span, 0.0)
-    variance = np.where(variance >= _SLACK**2, variance + (widest / 2 / cases) ** 2, 0.0)
-    centre = sides.difference
     signed = (~there | (moved == 0.0) | (np.abs(moved) == 1.0)).all(axis=-1) & (moved != 0.0).any(axis=-1)
     up, down = (moved > 0).sum(axis=-1) + 0.5, (moved < 0).sum(axis=-1) + 0.5  # Agresti and Min, as for a single run
     paired = (up - down) / (cases + 2)
     variance = np.where(signed, np.maximum(0.0, (up + down) / (cases + 2) - paired**2) / (cases + 2), variance)
-    centre = np.where(signed, paired, centre)
-    degrees = np.maximum(1.0, cases - 1.0)
-    unseen = 1.0 - ALPHA ** (1.0 / cases)
-    flipped = (moved**2).sum(axis=-1) / cases**2  # a sum of random signs is near to normal
+    varied = variance >= _SLACK**2
+    sampled = _Sampled.of(np.where(varied, variance, 0.0), np.maximum(1.0, cases - 1.0), extras)
+    flipped = np.sqrt((moved**2).sum(axis=-1)) / cases  # a sum of random signs is near to normal
+    z = np.abs(sides.difference) / np.where(flipped > 0.0, flipped, 1.0)
+    unseen_variance = np.where(varied & ~signed, (widest / 2 / cases) ** 2, 0.0)
     return _Answers(
         told=there.sum(axis=-1) > 1,
-        low=_low(centre, variance, degrees, extras, unseen, look, np.zeros_like(variance)),
-        p=np.maximum(_p(sides.difference, flipped, np.full_like(cases, _NORMAL), extras), np.exp2(1.0 - cases)),
-        unseen=np.zeros_like(unseen),
+        low=sampled.low(np.where(signed, paired, sides.difference), unseen_variance, 1 - ALPHA ** (1 / cases), look),
+        p=sampled.p(sides.difference, np.maximum(2.0 * ndtr(-z), np.exp2(1.0 - cases))),
+        unseen=np.zeros_like(cases),
     )
 
 
-def _low(
-    centre: Floats,
-    variance: Floats,
-    degrees: Floats,
-    extras: Sequence[Extra],
-    unseen: Floats,
-    look: StrictLook,
-    unseen_variance: Floats,
-) -> Floats:
-    """Return the lower ends of intervals that miss the truth in no more than the look's share of 5 %."""
-    total, together = _together(variance, degrees, extras)
-    varied = total > 0.0
-    half = stdtrit(together, 1 - ALPHA * look.share / 2) * np.sqrt(total + unseen_variance)
-    return np.asarray(np.where(varied, centre - half, centre * (1 - unseen) - unseen))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sampled:
+    """The variance of differences with the noise that no run shows, its degrees of freedom, and where there is such."""
+
+    variance: Floats
+    degrees: Floats
+    hidden: Bools
+
+    @classmethod
+    def of(cls, variance: Floats, degrees: Floats, extras: Sequence[Extra]) -> "_Sampled":
+        """Add the noise of each measure (Satterthwaite 1946)."""
+        added = np.array([extra.variance for extra in extras])
+        own = np.array([min(extra.degrees, _NORMAL) for extra in extras])
+        total = variance + added
+        spread = variance**2 / degrees + added**2 / own
+        together = np.where(total > 0.0, total**2 / np.where(spread > 0.0, spread, 1.0), 1.0)
+        return cls(variance=total, degrees=together, hidden=added > 0.0)
+
+    def low(self, centre: Floats, unseen_variance: Floats, unseen: Floats, look: StrictLook) -> Floats:
+        """Return the lower ends of intervals that miss the truth in no more than the look's share of 5 %."""
+        half = stdtrit(self.degrees, 1 - ALPHA * look.share / 2) * np.sqrt(self.variance + unseen_variance)
+        return np.asarray(np.where(self.variance > 0.0, centre - half, centre * (1 - unseen) - unseen))
+
+    def p(self, difference: Floats, drawn: Floats) -> Floats:
+        """Return p of drawing, or that of Student's t with the noise that drawing does not show, if that is larger."""
+        t = np.abs(difference) / np.sqrt(np.where(self.variance > 0.0, self.variance, 1.0))
+        return np.asarray(np.where(self.hidden, np.maximum(drawn, 2.0 * stdtr(self.degrees, -t)), drawn))
 
 
-def _dealing_p(sides: _Sides, extras: Sequence[Extra]) -> Floats:
+def _dealing_p(sides: _Sides) -> Floats:
     """Return about the p that dealing the replicates anew gives: Student's t of the variance that dealing has."""
     before, after = sides.arms
     pairs = np.where(sides.there, before.counts + after.counts, 2.0)
@@ -221,20 +234,5 @@ def _dealing_p(sides: _Sides, extras: Sequence[Extra]) -> Floats:
     variance, spread = parts.sum(axis=-1), (parts**2 / (pairs - 1.0)).sum(axis=-1)
     varied = variance >= _SLACK**2
     degrees = np.where(varied, variance**2 / np.where(varied, spread, 1.0), 1.0)
-    return _p(sides.difference, np.where(varied, variance, 0.0), degrees, extras)
-
-
-def _p(difference: Floats, variance: Floats, degrees: Floats, extras: Sequence[Extra]) -> Floats:
-    """Return two-sided p-values of Student's t; 1 where nothing varied."""
-    total, together = _together(variance, degrees, extras)
-    t = np.abs(difference) / np.sqrt(np.where(total > 0.0, total, 1.0))
-    return np.asarray(np.where(total > 0.0, 2.0 * stdtr(together, -t), 1.0))
-
-
-def _together(variance: Floats, degrees: Floats, extras: Sequence[Extra]) -> tuple[Floats, Floats]:
-    """Return the variance of both sources of noise, and its degrees of freedom (Satterthwaite 1946)."""
-    added = np.array([extra.variance for extra in extras])
-    own = np.array([min(extra.degrees, _NORMAL) for extra in extras])
-    total = variance + added
-    spread = variance**2 / degrees + added**2 / own
-    return total, np.where(total > 0.0, total**2 / np.where(spread > 0.0, spread, 1.0), 1.0)
+    t = np.abs(sides.difference) / np.sqrt(np.where(varied, variance, 1.0))
+    return np.asarray(np.where(varied, 2.0 * stdtr(degrees, -t), 1.0))

@@ -57,7 +57,7 @@ def a_record(cases: Mapping[str, Sequence[Score]], **changed: Any) -> Record:
             "structured_output": "json_schema",
             "max_output_tokens": 100,
             "sent": {},
-            "unavailable": [],
+            "unavailable": ["seed"],
             "params": {},
             "timeout_s": 20.0,
         },

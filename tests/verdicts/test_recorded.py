@@ -298,3 +298,17 @@ def test_runs_that_were_asked_side_by_side_are_pooled_with_no_others(library: Li
     assert in_short(pair_for(library, run("1.2.0", 6))) == of_next
     of_plain = {"baseline": [5], "baseline_again": [1, 2], **expected, "look": 1}
     assert in_short(pair_for(library, run("1.1.0", 3))) == of_plain
+
+
+@pytest.mark.parametrize(
+    ("provider", "unavailable", "seed", "pooled"),
+    [("openai", [], 0, 0), ("openai", [], 1, 1), ("anthropic", ["seed"], 0, 1), ("replay", ["seed"], 1, 0)],
+    ids=["of an equal seed", "of another seed", "of a provider without seeds", "of replayed answers"],
+)
+def test_a_run_that_may_be_a_copy_says_nothing_of_chance(
+    library: Library, provider: str, unavailable: list[str], seed: int, pooled: int
+) -> None:
+    settings = run("1.0.0", 1).settings.model_copy(update={"unavailable": unavailable}).model_dump()
+    again = run("1.0.0", 1, provider=provider, settings=settings, seed=seed)
+    keep(library, again, run("1.0.0", 2, provider=provider, settings=settings))
+    assert len(pair_for(library, run("1.1.0", 3)).baseline_again) == pooled

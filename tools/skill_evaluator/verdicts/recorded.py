@@ -67,24 +67,26 @@ def pair_of(candidate: Record, baseline: RecordedRun | None, archive: Archive, p
     beside = baseline is not None and baseline.run_id == entry.beside
     anchor = _anchor_of(candidate, archive, policy)
     before = None if baseline is None else archive.record(baseline)
+    since = None if anchor is None else archive.record(anchor)
     return Pair(
         baseline=before,
         candidate=candidate,
-        baseline_again=() if baseline is None or beside else _again(baseline, archive),
-        candidate_again=() if beside else _again(entry, archive),
-        anchor=None if anchor is None else archive.record(anchor),
-        anchor_again=() if anchor is None else _again(anchor, archive),
+        baseline_again=() if before is None or beside else _again(before, archive),
+        candidate_again=() if beside else _again(candidate, archive),
+        anchor=since,
+        anchor_again=() if since is None else _again(since, archive),
         look=1 if anchor is None else _look(entry, anchor, archive),
         rewording=None if before is None else rewording_of(before, archive, archive.folder.parents[1] / _AUDITS),
     )
 
 
-def _again(run: RecordedRun, archive: Archive) -> tuple[Record, ...]:
+def _again(record: Record, archive: Archive) -> tuple[Record, ...]:
     """Return the other complete runs of a version, oldest first: of equal prompt, scorer, schema and settings.
 
     Runs whose calls alternated with another's are left out: they share a day with those. So are runs that `--adaptive`
     stopped early: their scores are those that it stops at.
     """
+    run = entry_of(record)
     if run.scenario is not None:
         return ()
     others = [
@@ -97,7 +99,21 @@ def _again(run: RecordedRun, archive: Archive) -> tuple[Record, ...]:
         and other.is_comparable(run)
         and other.digests.get(_PROMPT) == run.digests.get(_PROMPT)
     ]
-    return tuple(archive.record(other) for other in sorted(others, key=lambda other: other.order))
+    drawn = [record]
+    for other in sorted(others, key=lambda other: other.order):
+        again = archive.record(other)
+        if not any(_may_be_copied(again, earlier) for earlier in drawn):
+            drawn.append(again)
+    return tuple(drawn[1:])
+
+
+def _may_be_copied(record: Record, other: Record) -> bool:
+    """Return whether two runs of a version can be alike without saying anything of chance.
+
+    Replayed answers are the same every time, and a provider that keeps to seeds repeats itself under an equal one.
+    """
+    keeps_to_seeds = "seed" not in record.settings.unavailable
+    return record.provider == "replay" or (keeps_to_seeds and record.seed == other.seed)
 
 
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:

@@ -1,14 +1,25 @@
 """The verdict where runs are made: `evaluate` says whether the new version is worse, and its exit code shows it."""
 
+import pytest
+
 from tests.support.chat_server import notice
 from tests.support.library import CASES, SKILL, Library
 
 REPLICATES = 6
+MORE = tuple(f"case-{at}" for at in range(5))
+"""Replayed answers of a case count as one draw, and three draws show nothing beyond chance; eight do."""
+
+
+@pytest.fixture(autouse=True)
+def _eight_cases(library: Library) -> None:
+    for case_id in MORE:
+        library.case(case_id)
 
 
 def _answers(library: Library, year: int) -> None:
     """Have the replayed model give this year in every answer (2024 is right)."""
-    library.record_answers({(case, index): notice(case, year) for case in CASES for index in range(REPLICATES)})
+    cases = (*CASES, *MORE)
+    library.record_answers({(case, index): notice(case, year) for case in cases for index in range(REPLICATES)})
 
 
 def _version(library: Library, version: str) -> None:
@@ -17,6 +28,7 @@ def _version(library: Library, version: str) -> None:
 
 
 def test_a_first_version_has_nothing_to_be_compared_with(library: Library) -> None:
+    _answers(library, 2024)
     ended = library.evaluate_here("--format", "json")
     assert (ended.code, ended.json["comparison"]) == (0, None)
 

@@ -118,7 +118,7 @@ def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
         "required_coverage": 0.9,
         "jobs": {"max_calls": 1000, "max_jobs": 256},
         "policy": {
-            "gate": "fixtures",
+            "gate": "robust",
             "tolerance": 0.05,
             "alpha": 0.05,
             "fail_on": ("regressed",),

@@ -3,7 +3,7 @@
 A decided `ComparisonResult` comes in; text, Markdown or JSON goes out. A terminal gets the columns that fit it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
@@ -15,7 +15,7 @@ from skill_evaluator.verdicts.rules import WORST_FIRST
 
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
-_MOST_CASES, _MOST_FIELDS, _MOST_FIELDS_OF_A_CASE, _MOST_NAMED = 10, 10, 4, 5
+_MOST_CASES, _MOST_FIELDS, _MOST_FIELDS_OF_A_CASE, _MOST_NAMED, _MOST_LOST = 10, 10, 4, 5, 3
 _STANDINGS = {
     "stable_right": "right",
     "stable_wrong": "wrong",
@@ -26,7 +26,8 @@ _STANDINGS = {
 _NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "q", "detects", "n"})
 _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
-    "scope: these fixtures, where n counts answers (or cases, if those of a case count as one); beyond: cases not seen",
+    "scope: fixtures (these cases), beyond (cases not seen), both (one answer for the two), together (robust)",
+    "n: answers; on a line for cases not seen, and where the answers of a case count as one draw, cases",
 )
 
 
@@ -41,11 +42,12 @@ def print_comparison(result: ComparisonResult, form: Format) -> None:
 
 
 def _text(result: ComparisonResult) -> Iterator[Sheet | Text]:
-    yield _headline(result.verdict, f"{result.skill}: {result.verdict} {_scope(result)}")
+    yield _headline(result.verdict, f"{result.skill}: {result.verdict} {_scope(result)}{_lost(*result.models)}")
     for model in _worst_first(result):
         versions = " → ".join(_versions(model))
         yield Text()
-        yield _headline(model.verdict, f"{MARKS[model.verdict]} {model.model_id}: {model.verdict} · {versions}")
+        words = f"{MARKS[model.verdict]} {model.model_id}: {model.verdict} · {versions}{_lost(model)}"
+        yield _headline(model.verdict, words)
         yield Text(visible(_other_verdicts(model, result.gate)))
         yield from (Text(visible(f"  {reason}")) for reason in (*model.reasons, *_notes(model)))
         for sheet, more in _sheets(model, narrow=True):
@@ -61,10 +63,12 @@ def _text(result: ComparisonResult) -> Iterator[Sheet | Text]:
 
 def comparison_markdown(result: ComparisonResult) -> str:
     """Return the page. Text from outside stands in code spans, so that none of it is taken for mark-up."""
-    lines = [f"## {code_span(result.skill)}: {result.verdict} {_scope(result)}", ""]
+    lost = _lost(*result.models, shown=code_span)
+    lines = [f"## {code_span(result.skill)}: {result.verdict} {_scope(result)}{lost}", ""]
     for model in _worst_first(result):
         versions = " → ".join(map(code_span, _versions(model)))
-        lines += [f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {model.verdict}", ""]
+        lost = _lost(model, shown=code_span)
+        lines += [f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {model.verdict}{lost}", ""]
         lines += [f"{versions} · {_other_verdicts(model, result.gate)}", ""]
         lines += [f"- {code_span(reason)}" for reason in (*model.reasons, *_notes(model))]
         folded = model.verdict != "regressed"  # a page of many models stays short
@@ -91,9 +95,23 @@ def _scope(result: ComparisonResult) -> str:
         return f"on these fixtures; beyond them {result.generalises}"
     if result.gate == "generalises":
         return "beyond these fixtures"
-    if result.fixtures == result.generalises:
+    if result.fixtures == result.generalises == result.verdict:
         return "on these fixtures and beyond them"
     return f"(on these fixtures {result.fixtures}, beyond them {result.generalises})"
+
+
+def _lost(*models: ModelVerdict, shown: Callable[[str], str] = str) -> str:
+    """Name the fields and cases that lost more than a good mean may hide; nothing where there are none."""
+    lost = {
+        "field": dict.fromkeys(path for model in models for path in model.lost_fields),
+        "case": dict.fromkeys(case_id for model in models for case_id in model.lost_cases),
+    }
+    words = [
+        f"{kind}{'s' * (len(names) > 1)} {_first([shown(name) for name in names], _MOST_LOST)}"
+        for kind, names in lost.items()
+        if names
+    ]
+    return f" · lost: {'; '.join(words)}" if words else ""
 
 
 def _versions(model: ModelVerdict) -> list[str]:
@@ -102,9 +120,9 @@ def _versions(model: ModelVerdict) -> list[str]:
 
 def _other_verdicts(model: ModelVerdict, gate: str) -> str:
     """Word the verdicts that do not decide, and how much was measured."""
-    words = [f"on these fixtures: {model.fixtures}"] if gate == "robust" else []
-    words += [f"beyond these fixtures: {model.generalises}"] if gate != "generalises" else []
-    words += [f"agreement between replicates: {model.stability}", f"coverage {model.coverage:.2f}"]
+    words = [f"these fixtures: {model.fixtures}"] if gate == "robust" else []
+    words += [f"beyond them: {model.generalises}"] if gate != "generalises" else []
+    words += [f"agreement of replicates: {model.stability}", f"coverage {model.coverage:.2f}"]
     if model.baseline is not None and model.baseline_runs + model.candidate_runs > 2:
         counts = zip((model.baseline, model.candidate), (model.baseline_runs, model.candidate_runs), strict=True)
         words.append("runs: " + ", ".join(f"{count} of {run.skill_version}" for run, count in counts))
@@ -115,18 +133,17 @@ def _notes(model: ModelVerdict) -> Iterator[str]:
     """Yield what stands below the reasons: waivers, the way since the anchor, and cases that moved within the noise."""
     yield from _waivers(model)
     watch = model.watch
-    if watch is not None:
+    if watch is not None and watch.verdict != "regressed":  # else it is a reason
         yield (
             f"since the anchor {watch.anchor_version}: {watch.metric} {signed(watch.difference)} "
-            f"({signed(watch.ci95[0])} to {signed(watch.ci95[1])}), run {watch.look} held against it: {watch.verdict}"
+            f"({signed(watch.ci95[0])} to {signed(watch.ci95[1])}), {watch.verdict} at look {watch.look}"
         )
     cases = model.cases
     if cases.within_noise:
-        yield f"cases that moved within the noise: {cases.within_noise}"
+        yield f"cases that moved within the noise of a single case: {cases.within_noise}"
     if cases.every_answer_worse:
-        named = ", ".join(cases.every_answer_worse[:_MOST_NAMED])
-        more = _more(len(cases.every_answer_worse) - _MOST_NAMED)
-        yield f"worse in every answer, which a second run of a version would tell from noise: {named} {more}".rstrip()
+        named = _first(cases.every_answer_worse, _MOST_NAMED)
+        yield f"of these, worse in every answer (evaluate --aa would tell them from noise): {named}"
 
 
 def _waivers(model: ModelVerdict) -> Iterator[str]:
@@ -165,14 +182,18 @@ def _sheets(model: ModelVerdict, *, narrow: bool) -> Iterator[tuple[Sheet, str]]
             rows = []
             for change in changes[:_MOST_CASES]:
                 counts = [f"{path} {count}" for path, count in change.fields.items()]
-                shown, more = ", ".join(counts[:_MOST_FIELDS_OF_A_CASE]), len(counts) - _MOST_FIELDS_OF_A_CASE
-                cell = Cell(shown + (f" and {more} more" if more > 0 else ""), code=True) if counts else Cell("–")
+                cell = Cell(_first(counts, _MOST_FIELDS_OF_A_CASE), code=True) if counts else Cell("–")
                 rows.append([Cell(change.case_id, code=True), Cell(arrow(change.before, change.after)), cell])
             first = f"{title}: {len(changes)}"
             columns = (first, "before → after", "right answers by field, before → after")
             sheet = Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({first}))
             yield sheet, _more(len(changes) - _MOST_CASES)
     yield _run_sheet(model), ""
+
+
+def _first(names: Sequence[str], most: int) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _more(count: int, of: str = "") -> str:
@@ -186,7 +207,7 @@ def _measure_sheet(metrics: Sequence[MeasureResult], *, narrow: bool) -> Sheet:
     for result in metrics:
         scopes = [("fixtures", result.fixtures), ("beyond", result.generalises)]
         if result.fixtures.ci95 == result.generalises.ci95 and result.fixtures.verdict == result.generalises.verdict:
-            scopes = [("both", result.robust)]
+            scopes = [("both", result.generalises)]
         elif result.robust.verdict not in (result.fixtures.verdict, result.generalises.verdict):
             scopes.append(("together", result.robust))
         mark = {"critical": " *", "supporting": "", "advisory": " (advisory)"}[result.tier]
@@ -194,7 +215,7 @@ def _measure_sheet(metrics: Sequence[MeasureResult], *, narrow: bool) -> Sheet:
         first = [Cell(result.metric + mark, code=True), *scores]
         for at, (name, scope) in enumerate(scopes):
             lead = [Cell(""), Cell(""), Cell("")] if at else first
-            verdict = _verdict_cell(scope.verdict, None if at else result)
+            verdict = _verdict_cell(result.verdict if name == "both" else scope.verdict, None if at else result)
             rows.append([*lead, Cell(name), *_scope_cells(scope, figures), verdict])
     columns = ("metric", "before → after", "change", "scope", *figures, "verdict")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}))

@@ -41,7 +41,7 @@ from skill_evaluator.verdicts.rules import (
 from skill_evaluator.verdicts.watching import at_look, failed_before, look_of, spending, watch_anchors
 
 GATES: tuple[Gate, ...] = get_args(Gate)
-FAMILY = "the measures of equal weight of all models (critical, supporting, advisory), Benjamini-Hochberg"
+FAMILY = "the measures of equal weight, of all models (Benjamini-Hochberg)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +143,8 @@ def _model(
         metrics=[result for result in results if result.kind != "field"],
         fields=[result for result in results if result.kind == "field"],
         cases=cases,
+        lost_fields=list(losses.fields),
+        lost_cases=[case.case_id for case in losses.cases],
         noise=_noise(compared, rules),
         watch=watch,
         baseline_runs=1 + len(pair.baseline_again),

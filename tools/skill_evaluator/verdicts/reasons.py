@@ -135,8 +135,8 @@ def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: 
     watch = losses.watch
     if watch is not None and watch.verdict == "regressed":
         yield (
-            f"{watch.metric}: {watch.difference:+.3f} since {watch.anchor_version}, the anchor "
-            f"(run {watch.look} held against it; p {watch.p:.2g}, at most {watch.level:.2g} at this look)"
+            f"{watch.metric}: {watch.difference:+.3f} ({watch.ci95[0]:+.3f} to {watch.ci95[1]:+.3f}) since the anchor "
+            f"{watch.anchor_version} (p {watch.p:.2g}; look {watch.look} allows {watch.level:.2g})"
         )
     if losses.earlier_run is not None:
         yield f"run {losses.earlier_run} of this version regressed, and the runs since do not exclude that drop"
@@ -178,15 +178,13 @@ def _not_excluded(result: MeasureResult) -> Iterator[str]:
     """Yield what keeps a measure open."""
     low, high = result.ci95 or (-1.0, 1.0)
     drop = result.detectable_drop
-    seen = "no drop, whatever its size" if drop is None else f"a drop of {drop:.3f}"
+    seen = "so little cannot show any drop" if drop is None else f"this run could have seen a drop of {drop:.3f}"
     if result.tolerance == 0.0:
         if (result.difference or 0.0) < 0.0:
             yield f"{_moved(result, 'fell')}, within chance, and no drop is tolerated"
     elif low < -result.tolerance:
-        yield (
-            f"{result.metric}: a drop of {result.tolerance:g} is not excluded (interval {low:+.3f} to {high:+.3f}); "
-            f"this run could have seen {seen}"
-        )
+        interval = f"interval {low:+.3f} to {high:+.3f}"
+        yield f"{result.metric}: a drop of {result.tolerance:g} is not excluded ({interval}); {seen}"
     elif result.missing is None:
         unseen = f"{unseen_share(result.fixtures.n):.3f}"
         yield f"{result.metric}: failures in {unseen} of all answers could go unseen in {result.fixtures.n}"

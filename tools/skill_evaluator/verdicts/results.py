@@ -159,7 +159,10 @@ class RunSummary(FrozenModel):
 
 
 class ModelVerdict(FrozenModel):
-    """One model: the verdicts on these fixtures, beyond them and on its agreement with itself, and the reasons."""
+    """One model: the verdicts on these fixtures, beyond them and on its agreement with itself, and the reasons.
+
+    `lost_fields` and `lost_cases` fell by more than `policy.harm`, beyond chance.
+    """
 
     model_id: str
     verdict: VerdictName
@@ -170,6 +173,8 @@ class ModelVerdict(FrozenModel):
     metrics: list[MeasureResult]
     fields: list[MeasureResult]
     cases: Cases
+    lost_fields: list[str] = []
+    lost_cases: list[str] = []
     noise: list[NoisePart] = []
     watch: Watch | None = None
     baseline_runs: int = 1

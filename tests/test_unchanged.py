@@ -63,7 +63,7 @@ SETTINGS: Mapping[str, Any] = {
     "concurrency": 2,
     "required_coverage": 0.7,
     "retry": {"attempts": 2, "first_wait_s": 0.001, "max_wait_s": 0.002},
-    "jobs": {"max_calls": 12},
+    "jobs": {"max_calls": 30},
     "policy": {
         "tolerance": 0.04,
         "fail_on": ["regressed", "inconclusive"],
@@ -121,7 +121,7 @@ DATASETS = {
     },
     "minutes": {"metrics": ["exact_match", "field_level_f1"], "primary_metric": "field_level_f1"},
 }
-ORDERS: Mapping[str, Any] = {
+ORDERS: dict[str, Any] = {
     "acme": {
         "number": "A-17",
         "placed": "2024-03-05",
@@ -154,6 +154,12 @@ ORDERS: Mapping[str, Any] = {
     },
     "dyer": None,  # a case without a ground truth
 }
+PLAIN = ("east", "fern", "gull", "hale", "iris", "jute", "kelp", "lark", "mint", "nave")
+"""More orders of the plainest kind: the answers of a case are one draw, and three draws show nothing beyond chance."""
+ORDERS |= {
+    name: {**ORDERS["bolt"], "number": f"P-{at}", "total": 30.5 + at, "lines": [{"sku": name, "count": 1}]}
+    for at, name in enumerate(PLAIN, 1)
+}
 QUESTIONS = (
     ("france", "Capital of France?", ("Lyon", "Nice", "Paris"), "C"),
     ("peru", "Capital of Peru?", ("Lima", "Cusco"), "A"),
@@ -167,16 +173,34 @@ MINUTES = {"monday": "The board met. It agreed on the budget.", "friday": "Nobod
 # What became of each replicate, a letter each: see `_order_answer`, `_quiz_answer` and `_minutes_answer`.
 ORDER_RUNS = {
     "1.0.0": {
-        "ash": {"acme": "rrfr", "bolt": "rrrr", "cork": "rorm", "dyer": "rrrx"},
-        "vendor/birch": {"acme": "wwwR", "bolt": "wwxe", "cork": "dwwd", "dyer": "rrww"},
+        "ash": {"acme": "rrfr", "bolt": "rrrr", "cork": "rorm", "dyer": "rrrx", **dict.fromkeys(PLAIN, "rrrr")},
+        "vendor/birch": {
+            "acme": "wwwR",
+            "bolt": "wwxe",
+            "cork": "dwwd",
+            "dyer": "rrww",
+            **dict.fromkeys(PLAIN, "wwww"),
+        },
     },
     "1.1.0": {
-        "ash": {"acme": "rrrr", "bolt": "rfrr", "cork": "rror", "dyer": "rrrr"},
-        "vendor/birch": {"acme": "rrrc", "bolt": "rrrr", "cork": "rprr", "dyer": "rrru"},
+        "ash": {"acme": "rrrr", "bolt": "rfrr", "cork": "rror", "dyer": "rrrr", **dict.fromkeys(PLAIN, "rrrr")},
+        "vendor/birch": {
+            "acme": "rrrc",
+            "bolt": "rrrr",
+            "cork": "rprr",
+            "dyer": "rrru",
+            **dict.fromkeys(PLAIN, "rrrr"),
+        },
     },
     "2.0.0": {
-        "ash": {"acme": "wwww", "bolt": "wwew", "cork": "wmww", "dyer": "wrdw"},
-        "vendor/birch": {"acme": "rrcr", "bolt": "wrrr", "cork": "mrrd", "dyer": "rRRr"},
+        "ash": {"acme": "wwww", "bolt": "wwew", "cork": "wmww", "dyer": "wrdw", **dict.fromkeys(PLAIN, "wwww")},
+        "vendor/birch": {
+            "acme": "rrcr",
+            "bolt": "wrrr",
+            "cork": "mrrd",
+            "dyer": "rRRr",
+            **dict.fromkeys(PLAIN, "rrrr"),
+        },
     },
 }
 QUIZ_RUNS = {

@@ -44,7 +44,7 @@ def test_creep_that_no_step_shows_is_a_regression_since_the_anchor() -> None:
     assert (step.verdict, watched.verdict) == ("inconclusive", "regressed")
     assert watched.watch is not None
     assert (watched.watch.anchor_run_id, watched.watch.look, watched.watch.level) == ("anchor", 5, 0.05 / 20)
-    assert "since 1.0.0, the anchor" in watched.reasons[0]
+    assert "since the anchor 1.0.0" in watched.reasons[0]
 
 
 def test_where_nothing_was_lost_the_watch_says_so_and_changes_nothing() -> None:

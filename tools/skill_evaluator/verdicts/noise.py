@@ -15,8 +15,8 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.effects import Extra, Within
 from skill_evaluator.verdicts.randomisation import Arm, Floats
 
-RUN_SHARE = 0.135  # standard deviation of a whole run, in those of one answer within its case: where nothing is known
-RUN_DEGREES = 2.0  # the degrees of freedom that this value counts with
+RUN_SHARE = 0.15  # standard deviation of a whole run, in those of one answer within its case: where nothing is known
+RUN_DEGREES = 3.0  # the degrees of freedom that this value counts with
 _SLACK = 1e-18
 
 

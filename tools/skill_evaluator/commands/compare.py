@@ -24,7 +24,7 @@ from skill_evaluator.commands.options import (
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Policy, load_settings
-from skill_evaluator.records.archive import Archive, entry_of, load_record, read_entries
+from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.selection import choose, choose_candidate, runs_of_models
 from skill_evaluator.reports.comparison import print_comparison
@@ -72,7 +72,7 @@ class CompareOptions:
         typer.Option(
             "--calibrate",
             metavar="RUN|VERSION|FILE",
-            help="Compare nothing: measure false alarms and power of this gate on random halves of a run's replicates.",
+            help="Compare nothing: measure false alarms and power of this gate on one version's answers, dealt anew.",
         ),
     ] = None
     components: Components = COMPONENTS
@@ -95,9 +95,9 @@ def compare(options: CompareOptions) -> int:
     """
     settings = load_settings(options.config)
     if options.calibrate is not None:  # how often the gate is right on random halves of the run's replicates
-        record = _find_record(options, options.calibrate)
-        rules = replace(rules_for(settings, options.config, record), waivers=[])
-        print_calibration(calibrate(record, rules, TIMES, settings.seed, _Progress()), options.format)
+        record, again = _find_runs(options, options.calibrate, settings.policy)
+        rules = rules_for(settings, options.config, record)
+        print_calibration(calibrate(record, rules, TIMES, settings.seed, _Progress(), again), options.format)
         return EXIT_OK
     fail_on = named_verdicts(options.fail_on)
     component = None if options.skill is None else load_component(options.components, options.skill)
@@ -147,15 +147,19 @@ def _read_file(named: str | None) -> Record | None:
     return read_record(Path(named))
 
 
-def _find_record(options: CompareOptions, run: str) -> Record:
-    """Find the record of one run by its file, id or version; raise LeaderboardError."""
+def _find_runs(options: CompareOptions, run: str, policy: Policy) -> tuple[Record, tuple[Record, ...]]:
+    """Find the record of one run by its file, id or version, and its A/A runs; raise LeaderboardError.
+
+    A file is taken as it is; of a recorded version, all runs count.
+    """
     record = _read_file(run)
     if record is not None:
-        return record
+        return record, ()
     if options.skill is None:
         raise LeaderboardError("name the component of the run to calibrate by, or the file of its record")
     component = load_component(options.components, options.skill)
-    recorded = read_entries(component.leaderboard_path)
+    archive = Archive(component)
+    recorded = archive.entries
     entries = [entry for entry in recorded if not options.models or entry.model_id in options.models]
     if not entries:
         of = f" of {', '.join(options.models)}" if recorded else ""
@@ -165,7 +169,8 @@ def _find_record(options: CompareOptions, run: str) -> Record:
     if len(models) > 1:
         raise LeaderboardError(f"version '{run}' was run on {', '.join(models)}; name one with --model")
     fitting = [entry for entry in entries if entry.model_id in models] or entries
-    return load_record(choose_candidate(fitting, run), component.records_dir)
+    chosen = archive.record(choose_candidate(fitting, run))
+    return chosen, pair_of(chosen, None, archive, policy).candidate_again
 
 
 class _Progress:

@@ -32,11 +32,11 @@ from skill_evaluator.errors import EXIT_OK, ConfigError, GitError, LeaderboardEr
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.library.config import Model, load_settings, select_models
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario
 from skill_evaluator.library.versions import Problem, read_versions
 from skill_evaluator.providers import Configuration, read_configuration
-from skill_evaluator.records.archive import load_record, read_entries
+from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.selection import newest_of_versions, runs_of_models
 from skill_evaluator.reports.ci import plan_markdown, print_plan
 from skill_evaluator.repository import Repository, within
@@ -269,20 +269,23 @@ def _read_wanted(
 
 
 def _size(options: PlanOptions, drop: float) -> int:
-    """Print how many cases and replicates would show a drop, by the newest complete record of each model."""
-    from skill_evaluator.reports.sensitivity import print_sizing  # both import scipy, which takes a second to load
-    from skill_evaluator.verdicts.sizing import SizingPlan, sizing_of
+    """Print how many cases and replicates would show a drop, by the newest version of each model."""
+    from skill_evaluator.reports.sensitivity import print_sizing  # these import scipy, which takes a second to load
+    from skill_evaluator.verdicts.recorded import pair_of
+    from skill_evaluator.verdicts.sizing import SizingPlan, sizings_of
 
     if not 0 < drop < 1:  # not a number compares false
         raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {drop:g}")
     if len(options.names) != 1:
         raise ConfigError("--detect takes one component: skill-evaluator plan --detect 0.05 <component>")
     component = load_component(options.components, options.names[0])
+    archive, policy = Archive(component), load_settings(options.config).policy
     where = component.leaderboard_path
-    entries = newest_of_versions(runs_of_models(read_entries(where), options.models, where))
+    entries = newest_of_versions(runs_of_models(archive.entries, options.models, where))
     if not entries:
         raise LeaderboardError(f"{where} holds no complete run to plan by; evaluate '{component.name}' first")
-    records = [load_record(versions[-1], component.records_dir) for _, versions in sorted(entries.items())]
-    models = [sizing_of(record, record.primary_metric, drop) for record in records]
+    records = [archive.record(versions[-1]) for _, versions in sorted(entries.items())]
+    runs = [(record, *pair_of(record, None, archive, policy).candidate_again) for record in records]
+    models = sizings_of(runs, drop, interleaved=policy.design == "interleaved")
     print_sizing(SizingPlan(skill=component.name, detect=drop, models=models), options.format)
     return EXIT_OK

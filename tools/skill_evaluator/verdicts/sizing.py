@@ -1,27 +1,43 @@
 """The variances of a record → how many cases and replicates would show a given drop, and what they would cost.
 
-Its own module because it looks ahead: nothing here is a verdict.
+Its own module because it looks ahead: nothing here is a verdict. What stands between two runs beside their answers is
+that of the comparison (`noise`), which depends on how they are made (`Premises`).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import fmean, variance
-
-from scipy.special import ndtri
+from statistics import fmean
+from typing import Literal
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import ANSWERED, Record
 from skill_evaluator.stats import mean_or_none, rounded
-from skill_evaluator.verdicts.comparability import strict_scores
-from skill_evaluator.verdicts.effects import ALPHA, POWER, Effect
-from skill_evaluator.verdicts.randomisation import least_dealing_p, least_flipping_p
+from skill_evaluator.verdicts.comparability import Scores, arms_of, common_part, measures, pooled
+from skill_evaluator.verdicts.drops import (
+    Premises,
+    Spread,
+    drop_beyond,
+    drop_on_fixtures,
+    drop_seen,
+    fewest,
+    spread_of,
+)
+from skill_evaluator.verdicts.effects import ALPHA, POWER
+from skill_evaluator.verdicts.noise import (
+    RUN_DEGREES,
+    RUN_SHARE,
+    RunEffect,
+    Runs,
+    noise_of,
+    run_effect,
+    samples,
+)
+from skill_evaluator.verdicts.randomisation import NO_EXTRA, Extra
 
+PlannedDesign = Literal["recorded", "recorded, A/A", "interleaved"]
 REPLICATES = (1, 2, 3, 5, 10, 20)
-_MOST = 1_000_000  # cases or replicates; more is no plan
-_ENOUGH = 20  # replicates that can be dealt in more ways than are ever drawn
-_SLACK = 1e-18  # a variance below is rounding
 _TOO_FEW_CASES = "its record has fewer than two cases with a score: nothing can be told from it"
 _ONE_REPLICATE = "its record has one replicate a case: evaluate with --replicates 2 or more to know how answers vary"
 
@@ -41,10 +57,29 @@ class Choice(FrozenModel):
     present_beyond: float | None
 
 
+class DesignChoice(FrozenModel):
+    """A way to make the two runs, and what it takes with the record's own replicates.
+
+    `runs` of the baseline's version are held against one of the candidate's. `hidden` is the smallest drop that is seen
+    however many cases and replicates there are: the effect of a run as a whole hides what is smaller.
+    `one_draw`: the answers of a case count as one draw, so that these cases and cases beyond them are one question.
+    """
+
+    design: PlannedDesign
+    runs: int
+    one_draw: bool
+    hidden: float | None
+    replicates_needed: int | None
+    cases: int | None
+    present_fixtures: float | None
+    present_beyond: float | None
+
+
 class Sizing(FrozenModel):
     """The choices for one model. With `replicates_needed` the present cases show the drop on themselves.
 
-    `between_cases` and `between_replicates` are standard deviations.
+    `between_cases` and `between_replicates` are standard deviations, and so is `between_runs`, of a whole run; of its
+    estimate `aa_runs` were used. `replicates_needed` and `choices` are of the `design` that the next run will have.
     """
 
     model_id: str
@@ -56,8 +91,12 @@ class Sizing(FrozenModel):
     replicates: int
     between_cases: float | None
     between_replicates: float | None
+    between_runs: float | None
+    aa_runs: int
     cost_per_call_usd: float | None
+    design: PlannedDesign
     replicates_needed: int | None
+    designs: list[DesignChoice]
     choices: list[Choice]
     remarks: list[str]
 
@@ -73,136 +112,116 @@ class SizingPlan(FrozenModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """The variance between cases (of their expected scores) and within each case (between its replicates).
+class _Recorded:
+    """A version's newest run of a model with its A/A runs: the primary metric of each case, in all and in each of them.
 
-    `widest` is the largest range of scores in a case.
+    `runs` holds them against the newest, as if that were another version; None where nothing was scored.
     """
 
-    between: float
-    within: tuple[float, ...]
-    widest: float = 0.0
+    newest: Record
+    scores: tuple[Scores, ...] = ()
+    runs: Runs | None = None
 
-    @property
-    def noise(self) -> float:
-        """The mean variance between replicates, over the cases."""
-        return fmean(self.within)
+    @classmethod
+    def of(cls, newest: Record, again: Sequence[Record]) -> "_Recorded":
+        """Read the scores."""
+        cases = common_part(pooled(newest, again), newest).cases
+        for figure in measures(cases, [newest.primary_metric]):
+            arms = arms_of(figure, (newest, *again), (newest,))
+            return cls(newest=newest, scores=figure.before, runs=Runs.of(*arms))
+        return cls(newest=newest)
+
+    def premises(self, run: RunEffect) -> dict[PlannedDesign, Premises]:
+        """Return what each design leaves between two runs.
+
+        Without A/A runs nothing tells what the answers of a case have in common, unless the provider samples them. A/A
+        runs that are yet to be made are taken to show that it is nothing.
+        """
+        assert self.runs is not None  # noqa: S101  (a spread has scores)
+        unit, count = self.runs.unit, len(self.scores)
+        unknown = NO_EXTRA if samples(self.newest) else None
+        stated = Extra(variance=(RUN_SHARE * unit) ** 2, degrees=RUN_DEGREES)
+        repeated = Premises(runs=2, run=stated)
+        if len(self.runs.before) > 1:
+            noise, weight = noise_of(self.runs, run, independent=samples(self.newest)), self.runs.weight
+            by_case = noise.case_run
+            repeated = Premises(
+                runs=len(self.runs.before),
+                run=Extra(variance=noise.run.variance / weight, degrees=noise.run.degrees),
+                case_run=by_case and Extra(variance=by_case.variance / weight * count, degrees=by_case.degrees),
+            )
+        return {
+            "recorded": Premises(run=stated, case_run=unknown),
+            "recorded, A/A": repeated,
+            "interleaved": Premises(case_run=unknown),
+        }
 
 
-def spread_of(cases: Sequence[Sequence[float]]) -> Spread | None:
-    """Return the variance components of scores per case and replicate; None if there are too few of either.
+def sizings_of(versions: Sequence[Sequence[Record]], detect: float, *, interleaved: bool = False) -> list[Sizing]:
+    """Return the choices for each model, from the runs of a version (the newest first).
 
-    Method of moments (one-way analysis of variance): the variance of case means holds a share of the noise,
-    σ_w² ÷ replicates, which is taken off. A case with one replicate takes the mean variance of the others.
-
-    >>> spread = spread_of([[0.0, 0.2], [0.8, 1.0]])
-    >>> round(spread.between, 3), round(spread.noise, 3)
-    (0.31, 0.02)
+    The effect of a run is learned from all models, as a comparison does. `interleaved`: both versions will be asked in
+    one run.
     """
-    variances = [variance(case) for case in cases if len(case) > 1]
-    if len(cases) < 2 or not variances:
-        return None
-    usual = fmean(variances)
-    within = tuple(variance(case) if len(case) > 1 else usual for case in cases)
-    noise = fmean(own / len(case) for own, case in zip(within, cases, strict=True))
-    between = max(0.0, variance([fmean(case) for case in cases]) - noise)
-    return Spread(between=between, within=within, widest=max(max(case) - min(case) for case in cases))
+    recorded = [_Recorded.of(newest, again) for newest, *again in versions]
+    run = run_effect([one.runs for one in recorded if one.runs is not None])
+    return [_sizing(one, run, detect, interleaved=interleaved) for one in recorded]
 
 
-def drop_beyond(spread: Spread, cases: int, replicates: int) -> float | None:
-    """Return the smallest drop that a comparison of this size shows beyond its cases with 80 % power; None for no drop.
-
-    (t₀.₉₇₅ + t₀.₈) · √((ω² + 2 σ_w² ÷ replicates) ÷ cases), Miller 2024 (arXiv:2411.00640, section 5). ω², how
-    differently a change strikes the cases, cannot be seen before the change is made. The variance between cases stands
-    in for it, which is right when the scores of a case before and after correlate by one half. Where `case_effects`
-    looks at the range of the differences, they are taken to be normal here.
-    """
-    if cases < 2:
-        return None
-    variance_of_differences = spread.between + 2 * spread.noise / replicates
-    tail = float(ndtri((cases - 0.375) / (cases + 0.25)))  # the expected largest of so many, Blom 1958
-    squared = variance_of_differences * (1 / cases + (tail / cases) ** 2)
-    return _drop(squared, cases - 1, cases, least_flipping_p(cases))
-
-
-def drop_on_fixtures(spread: Spread, replicates: int) -> float | None:
-    """Return the smallest drop that so many replicates show on the cases themselves; None for no drop.
-
-    The variance is that of `replicate_effect` when the candidate's answers vary as the baseline's do.
-    """
-    if replicates < 2:
-        return None
-    count, total = len(spread.within), sum(spread.within)
-    answers = count * replicates
-    dealt = min(replicates, _ENOUGH)
-    least = least_dealing_p([(dealt, dealt)] * count)
-    if total < _SLACK:
-        return _drop(0.0, 1, answers, least)
-    degrees = 2 * (replicates - 1) * total**2 / sum(own**2 for own in spread.within)
-    further = 2 * (spread.widest / 2 / answers) ** 2
-    return _drop(2 * total / replicates / count**2 + further, degrees, answers, least)
-
-
-def _drop(squared_error: float, degrees: float, n: int, least_p: float) -> float | None:
-    """Return the smallest drop that a comparison with such an error reports as detectable."""
-    error = 0.0 if squared_error < _SLACK else math.sqrt(squared_error)
-    return Effect(
-        difference=0.0, ci95=(-1.0, 1.0), p=1.0, n=n, error=error, degrees=degrees, least_p=least_p
-    ).detectable(ALPHA)
-
-
-def _fewest(detect: float, drop_of: Callable[[int], float | None]) -> int | None:
-    """Return the smallest number, from 2 to a million, whose smallest drop seen is no larger than `detect`.
-
-    More never shows less, so it is found by doubling and bisection.
-    """
-
-    def suffices(number: int) -> bool:
-        drop = drop_of(number)
-        return drop is not None and drop <= detect
-
-    low = high = 2
-    while not suffices(high):
-        high *= 2
-        if high > _MOST:
-            return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle + 1, high)
-    return low
-
-
-def sizing_of(record: Record, metric: str, detect: float) -> Sizing:
-    """Return the choices for one model, from its record."""
-    scores = [scores for case in record.per_case if (scores := strict_scores(case, metric))]
+def _sizing(recorded: _Recorded, run: RunEffect, detect: float, *, interleaved: bool) -> Sizing:
+    record, scores = recorded.newest, recorded.scores
     spread = spread_of(scores)
     answered = sum(outcome in ANSWERED for case in record.per_case for outcome in case.outcomes)
     per_call = None if record.cost_usd is None or not answered else record.cost_usd / answered
-    choices = []
+    premises = {} if spread is None else recorded.premises(run)
+    repeated = recorded.runs is not None and len(recorded.runs.before) > 1
+    design: PlannedDesign = "interleaved" if interleaved else "recorded, A/A" if repeated else "recorded"
+    designs, choices = [], []
     if spread is not None:
-        for replicates in REPLICATES:
-            cases = _fewest(detect, partial(drop_beyond, spread, replicates=replicates))
-            choice = Choice(
-                replicates=replicates,
-                cases=cases,
-                calls=None if cases is None else cases * replicates,
-                cost_usd=None if cases is None or per_call is None else round(cases * replicates * per_call, 6),
-                present_fixtures=rounded(drop_on_fixtures(spread, replicates)),
-                present_beyond=rounded(drop_beyond(spread, len(scores), replicates)),
-            )
-            choices.append(choice)
+        designs = [_design(name, one, spread, record.replicates, detect) for name, one in premises.items()]
+        choices = [_choice(replicates, premises[design], spread, per_call, detect) for replicates in REPLICATES]
+    needed = [one.replicates_needed for one in designs if one.design == design]
     return Sizing(
         model_id=record.model_id,
         run_id=record.run_id,
         skill_version=record.skill_version,
-        metric=metric,
+        metric=record.primary_metric,
         strict_mean=rounded(mean_or_none([fmean(case) for case in scores])),
         cases=len(scores),
         replicates=record.replicates,
         between_cases=None if spread is None else round(math.sqrt(spread.between), 6),
         between_replicates=None if spread is None else round(math.sqrt(spread.noise), 6),
+        between_runs=None if spread is None else round(math.sqrt(premises["recorded, A/A"].run.variance), 6),
+        aa_runs=run.runs,
         cost_per_call_usd=per_call,
-        replicates_needed=None if spread is None else _fewest(detect, partial(drop_on_fixtures, spread)),
+        design=design,
+        replicates_needed=needed[0] if needed else None,
+        designs=designs,
         choices=choices,
         remarks=[_TOO_FEW_CASES] if len(scores) < 2 else [_ONE_REPLICATE] if spread is None else [],
+    )
+
+
+def _design(design: PlannedDesign, premises: Premises, spread: Spread, replicates: int, detect: float) -> DesignChoice:
+    return DesignChoice(
+        design=design,
+        runs=premises.runs,
+        one_draw=premises.case_run is None,
+        hidden=rounded(drop_seen(premises.between_runs, 1, 0.0)) if premises.run.variance else 0.0,
+        replicates_needed=fewest(detect, partial(drop_on_fixtures, spread, premises=premises)),
+        cases=fewest(detect, partial(drop_beyond, spread, replicates=replicates, premises=premises)),
+        present_fixtures=rounded(drop_on_fixtures(spread, replicates, premises)),
+        present_beyond=rounded(drop_beyond(spread, len(spread.within), replicates, premises)),
+    )
+
+
+def _choice(replicates: int, premises: Premises, spread: Spread, per_call: float | None, detect: float) -> Choice:
+    cases = fewest(detect, partial(drop_beyond, spread, replicates=replicates, premises=premises))
+    return Choice(
+        replicates=replicates,
+        cases=cases,
+        calls=None if cases is None else cases * replicates,
+        cost_usd=None if cases is None or per_call is None else round(cases * replicates * per_call, 6),
+        present_fixtures=rounded(drop_on_fixtures(spread, replicates, premises)),
+        present_beyond=rounded(drop_beyond(spread, len(spread.within), replicates, premises)),
     )

@@ -10,7 +10,7 @@ from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import write_record
 
 from tests.support.library import SKILL, Library
-from tests.support.records import Score, a_record
+from tests.support.records import Score, a_record, keep
 
 SCORES: dict[str, list[Score]] = {"a": [0.9, 0.8, 0.9, 0.7], "b": [0.5, 0.6, 0.4, 0.5]}
 
@@ -78,3 +78,13 @@ def test_too_few_replicates_are_a_user_error_in_one_line(library: Library) -> No
     assert ended.code == 2
     assert "needs at least 4" in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_further_runs_of_the_version_are_dealt_too(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded(library, "m")
+    assert calibrated(capsys, options(library, "1.0.0"))["runs"] is None
+    keep(
+        library, a_record(SCORES, skill=SKILL, run_id="20260102T000000Z-0-m", timestamp="2026-01-02T00:00:00Z", seed=1)
+    )
+    for run in ("1.0.0", "20260101T000000Z-0-m"):
+        assert calibrated(capsys, options(library, run))["runs"]["aa_runs"] == 1

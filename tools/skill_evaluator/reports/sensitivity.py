@@ -19,9 +19,8 @@ from skill_evaluator.verdicts.sizing import DesignChoice, Sizing, SizingPlan
 _LEGEND = (
     "calls and cost: of one run; baseline and candidate have as many replicates each",
     "cases to generalise: if a change strikes cases as differently as their scores differ",
-    "recorded: runs of two days · A/A: and further runs of the baseline, `evaluate --aa` · "
-    "interleaved: both prompts in one run, `evaluate --with-baseline`",
-    "A/A × 2, where that is not recorded yet: if it shows that the answers of a case are independent",
+    "recorded: runs of two days · A/A: with further runs of the baseline (`evaluate --aa`); those yet to be made",
+    "are taken to show independent answers · interleaved: both prompts in one run (`--with-baseline`)",
 )
 
 
@@ -86,20 +85,20 @@ def _sizing_facts(model: Sizing, detect: float) -> Iterator[str]:
     yield f"{model.skill_version}, run {model.run_id}: {model.metric} {number(model.strict_mean)} on {size}"
     yield f"standard deviation {spread}; cost of a call {cost}"
     if model.between_runs is not None:
-        source = f"taken to be {RUN_SHARE:g} of that of one answer: `evaluate --aa` measures it"
+        source = f"taken to be {RUN_SHARE:g} of that of one answer"
         if model.aa_runs:
-            source = f"from {counted(model.aa_runs, 'A/A run')}, weighed with the value taken where there are none"
-        yield f"a whole run moves by {number(model.between_runs)} ({source})"
+            source = f"from {counted(model.aa_runs, 'A/A run')} and the value taken where there are none"
+        yield f"standard deviation of a whole run {number(model.between_runs)} ({source})"
     design = next((one for one in model.designs if one.design == model.design), None)
     if design is not None and design.hidden is not None and design.hidden > detect:
         yield (
-            f"the days of two runs hide {detect:g}: they show {number(design.hidden)} at best, with any number of "
-            "cases and replicates; `evaluate --with-baseline` asks both prompts in one run"
+            f"the days of two runs hide {detect:g}: no number of cases shows less than {number(design.hidden)}; "
+            "remedy: `evaluate --with-baseline`"
         )
     elif design is not None and design.one_draw:
         yield (
-            "the answers of a case count as one draw, as nothing tells what they have in common: more replicates help "
-            "little until `evaluate --aa` does"
+            "the answers of a case count as one draw, as nothing tells what they have in common; "
+            "`evaluate --aa` measures it"
         )
 
 
@@ -208,8 +207,8 @@ def _unknown(result: Calibration) -> str:
     if result.runs is not None:
         return (
             "what the answers of a case have in common within a run is in this; each dealt run was moved by a day of "
-            f"its own, of standard deviation {result.runs.day:.3f} (from {counted(result.runs.aa_runs, 'A/A run')}, "
-            "weighed with the value taken where there are none)"
+            f"its own, of standard deviation {result.runs.day:.3f} (from {counted(result.runs.aa_runs, 'A/A run')} and \"
+            \"the value taken where there are none)"
         )
     taken = "; the provider is taken to sample each anew" if result.sampled else ""
     return (

@@ -207,8 +207,8 @@ def _unknown(result: Calibration) -> str:
     if result.runs is not None:
         return (
             "what the answers of a case have in common within a run is in this; each dealt run was moved by a day of "
-            f"its own, of standard deviation {result.runs.day:.3f} (from {counted(result.runs.aa_runs, 'A/A run')} and \"
-            \"the value taken where there are none)"
+            f"its own, of standard deviation {result.runs.day:.3f} (from {counted(result.runs.aa_runs, 'A/A run')} and "
+            "the value taken where there are none)"
         )
     taken = "; the provider is taken to sample each anew" if result.sampled else ""
     return (

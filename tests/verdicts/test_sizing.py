@@ -11,8 +11,7 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.drops import Premises, Spread, drop_beyond, drop_on_fixtures, spread_of
-from skill_evaluator.verdicts.effects import case_effects, replicate_effect
-from skill_evaluator.verdicts.randomisation import Extra
+from skill_evaluator.verdicts.effects import Extra, case_effects, replicate_effect
 from skill_evaluator.verdicts.results import MeasureResult
 from skill_evaluator.verdicts.sizing import DesignChoice, Sizing, sizings_of
 
@@ -140,7 +139,7 @@ def test_a_drop_that_the_days_hide_is_shown_by_no_number_of_cases() -> None:
     wide = {f"c{at}": [0.0, 1.0, 0.0, 1.0] for at in range(10)}
     found = sized(a_record(wide), detect=0.05)
     alone = design(found, "recorded")
-    assert (alone.hidden or 0) > 0.05
+    assert (alone.hidden) > 0.05
     assert (alone.cases, alone.replicates_needed, found.replicates_needed) == (None, None, None)
     assert design(found, "interleaved").cases is not None
 

@@ -90,7 +90,7 @@ def _sizing_facts(model: Sizing, detect: float) -> Iterator[str]:
             source = f"from {counted(model.aa_runs, 'A/A run')} and the value taken where there are none"
         yield f"standard deviation of a whole run {number(model.between_runs)} ({source})"
     design = next((one for one in model.designs if one.design == model.design), None)
-    if design is not None and design.hidden is not None and design.hidden > detect:
+    if design is not None and design.hidden > detect:
         yield (
             f"the days of two runs hide {detect:g}: no number of cases shows less than {number(design.hidden)}; "
             "remedy: `evaluate --with-baseline`"

@@ -10,13 +10,15 @@ from statistics import fmean, variance
 
 from scipy.special import ndtri
 
-from skill_evaluator.verdicts.effects import ALPHA, Effect
+from skill_evaluator.verdicts.effects import ALPHA, NO_EXTRA, Effect, Extra
 from skill_evaluator.verdicts.noise import RunNoise
-from skill_evaluator.verdicts.randomisation import NO_EXTRA, Extra, least_dealing_p, least_flipping_p
+from skill_evaluator.verdicts.randomisation import least_dealing_p, least_flipping_p
 
 _MOST = 1_000_000  # cases or replicates; more is no plan
 _ENOUGH = 20  # replicates that can be dealt in more ways than are ever drawn
+_STEP = 8  # numbers are tried in steps of an eighth
 _SLACK = 1e-18  # a variance below is rounding
+_SAMPLED = [0.05 * step for step in range(200)]  # variances of what is sampled, in that of the runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +102,12 @@ def drop_beyond(spread: Spread, cases: int, replicates: int, premises: Premises 
         return None
     variance_of_differences = spread.between + premises.weight * spread.noise / replicates
     tail = float(ndtri((cases - 0.375) / (cases + 0.25)))  # the expected largest of so many, Blom 1958
-    squared = variance_of_differences * (1 / cases + (tail / cases) ** 2)
-    sampled = Extra(variance=squared if squared > _SLACK else 0.0, degrees=cases - 1)
-    return drop_seen(_sum(sampled, premises.between_runs), cases, least_flipping_p(cases))
+    if variance_of_differences < _SLACK:
+        return drop_seen(premises.between_runs, cases, least_flipping_p(cases))
+    sampled = Extra(variance=variance_of_differences / cases, degrees=cases - 1)
+    summed, further = _sum(sampled, premises.between_runs), variance_of_differences * (tail / cases) ** 2
+    noise = Extra(variance=summed.variance + further, degrees=summed.degrees)
+    return drop_seen(noise, cases, least_flipping_p(cases))
 
 
 def drop_on_fixtures(spread: Spread, replicates: int, premises: Premises = INDEPENDENT) -> float | None:
@@ -145,10 +150,18 @@ def drop_seen(noise: Extra, n: int, least_p: float) -> float | None:
     ).detectable(ALPHA)
 
 
+def least_drop(between_runs: Extra) -> float:
+    """Return the smallest drop that any number of cases and replicates shows, with this between the runs; 0 for any."""
+    own = between_runs.variance
+    noises = [_sum(Extra(variance=own * share), between_runs) for share in _SAMPLED]
+    return min(drop_seen(noise, 1, 0.0) or 1.0 for noise in noises) if own else 0.0
+
+
 def fewest(detect: float, drop_of: Callable[[int], float | None]) -> int | None:
     """Return the smallest number, from 2 to a million, whose smallest drop seen is no larger than `detect`.
 
-    More never shows less, so it is found by doubling and bisection.
+    It is found in small steps and by bisection. More may show less again: the less cases and replicates vary, the more
+    the few degrees of freedom of the effect of a run weigh.
     """
 
     def suffices(number: int) -> bool:
@@ -157,7 +170,7 @@ def fewest(detect: float, drop_of: Callable[[int], float | None]) -> int | None:
 
     low = high = 2
     while not suffices(high):
-        high *= 2
+        low, high = high + 1, high + 1 + high // _STEP
         if high > _MOST:
             return None
     while low < high:

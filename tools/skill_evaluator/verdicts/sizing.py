@@ -20,11 +20,11 @@ from skill_evaluator.verdicts.drops import (
     Spread,
     drop_beyond,
     drop_on_fixtures,
-    drop_seen,
     fewest,
+    least_drop,
     spread_of,
 )
-from skill_evaluator.verdicts.effects import ALPHA, POWER
+from skill_evaluator.verdicts.effects import ALPHA, NO_EXTRA, POWER, Extra
 from skill_evaluator.verdicts.noise import (
     RUN_DEGREES,
     RUN_SHARE,
@@ -34,7 +34,6 @@ from skill_evaluator.verdicts.noise import (
     run_effect,
     samples,
 )
-from skill_evaluator.verdicts.randomisation import NO_EXTRA, Extra
 
 PlannedDesign = Literal["recorded", "recorded, A/A", "interleaved"]
 REPLICATES = (1, 2, 3, 5, 10, 20)
@@ -68,7 +67,7 @@ class DesignChoice(FrozenModel):
     design: PlannedDesign
     runs: int
     one_draw: bool
-    hidden: float | None
+    hidden: float
     replicates_needed: int | None
     cases: int | None
     present_fixtures: float | None
@@ -207,7 +206,7 @@ def _design(design: PlannedDesign, premises: Premises, spread: Spread, replicate
         design=design,
         runs=premises.runs,
         one_draw=premises.case_run is None,
-        hidden=rounded(drop_seen(premises.between_runs, 1, 0.0)) if premises.run.variance else 0.0,
+        hidden=round(least_drop(premises.between_runs), 6),
         replicates_needed=fewest(detect, partial(drop_on_fixtures, spread, premises=premises)),
         cases=fewest(detect, partial(drop_beyond, spread, replicates=replicates, premises=premises)),
         present_fixtures=rounded(drop_on_fixtures(spread, replicates, premises)),

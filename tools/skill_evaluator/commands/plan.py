@@ -44,6 +44,7 @@ from skill_evaluator.runner.execute import refuse_amounts
 from skill_evaluator.runner.prices import input_sizes
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.text import nearest
+from skill_evaluator.verdicts.recorded import pair_of
 
 EXAMPLES = (
     "skill-evaluator plan --base origin/main",
@@ -271,7 +272,6 @@ def _read_wanted(
 def _size(options: PlanOptions, drop: float) -> int:
     """Print how many cases and replicates would show a drop, by the newest version of each model."""
     from skill_evaluator.reports.sensitivity import print_sizing  # these import scipy, which takes a second to load
-    from skill_evaluator.verdicts.recorded import pair_of
     from skill_evaluator.verdicts.sizing import SizingPlan, sizings_of
 
     if not 0 < drop < 1:  # not a number compares false

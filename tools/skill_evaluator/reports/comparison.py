@@ -26,7 +26,7 @@ _STANDINGS = {
 _NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "q", "detects", "n"})
 _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
-    "scope: fixtures (these cases), beyond (cases not seen), both (the same figures for either), together (both at once)",
+    "scope: fixtures (these cases), beyond (cases not seen), both (the same figures), together (both at once)",
     "n: answers on a line of fixtures, else cases",
 )
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from skill_evaluator.display import number, probability
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
-from skill_evaluator.verdicts.results import ComparisonResult, MeasureResult, ModelVerdict, Scope
+from skill_evaluator.verdicts.results import ComparisonResult, MeasureResult, ModelVerdict, Scope, Watch
 from skill_evaluator.verdicts.rules import WORST_FIRST
 
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
@@ -129,15 +129,19 @@ def _other_verdicts(model: ModelVerdict, gate: str) -> str:
     return " · ".join(words)
 
 
+def since_anchor(watch: Watch) -> str:
+    """Return in words what became of a model since the anchor."""
+    return (
+        f"since the anchor {watch.anchor_version}: {watch.metric} {signed(watch.difference)} "
+        f"({signed(watch.ci95[0])} to {signed(watch.ci95[1])}), {watch.verdict} at look {watch.look}"
+    )
+
+
 def _notes(model: ModelVerdict) -> Iterator[str]:
     """Yield what stands below the reasons: waivers, the way since the anchor, and cases that moved within the noise."""
     yield from _waivers(model)
-    watch = model.watch
-    if watch is not None and watch.verdict != "regressed":  # else it is a reason
-        yield (
-            f"since the anchor {watch.anchor_version}: {watch.metric} {signed(watch.difference)} "
-            f"({signed(watch.ci95[0])} to {signed(watch.ci95[1])}), {watch.verdict} at look {watch.look}"
-        )
+    if model.watch is not None and model.watch.verdict != "regressed":  # else it is a reason
+        yield since_anchor(model.watch)
     cases = model.cases
     if cases.within_noise:
         yield f"cases that moved within the noise of a single case: {cases.within_noise}"

@@ -18,7 +18,7 @@ from skill_evaluator.display import number, probability
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result, write
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.comparison import MARKS, STYLES, arrow
+from skill_evaluator.reports.comparison import MARKS, STYLES, arrow, since_anchor
 from skill_evaluator.verdicts.history import History
 
 _LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
@@ -43,6 +43,11 @@ _COLUMNS = (
     "mean",
     "n",
 )
+_WHERE = {
+    "fixtures": "on these fixtures",
+    "generalises": "beyond these fixtures",
+    "robust": "on these fixtures and beyond them",
+}
 _FORMULA = ("=", "+", "-", "@")
 _JUNIT_COUNTS = ("tests", "failures", "errors", "skipped")  # nothing here is an error
 
@@ -52,8 +57,10 @@ def print_history(history: History, form: Format) -> None:
     findings = list(_findings(history))
     no_change = [] if any(model.changes for model in history.models) else ["no change beyond chance"]
     title = "by version, each against the one before"
-    where = "on these fixtures" if history.gate == "fixtures" else "beyond these fixtures"
-    explanation = f"strict means, verdicts {where}; changes: best split of a model's versions, α {history.alpha:g}"
+    explanation = (
+        f"strict means, verdicts {_WHERE[history.gate]}; changes: best split of a model's versions beyond what runs "
+        f"do, α {history.alpha:g}"
+    )
     names = [model.model_id for model in history.models]
     print_result(
         form,
@@ -83,7 +90,7 @@ def print_history(history: History, form: Format) -> None:
 
 
 def _findings(history: History) -> Iterator[tuple[str, str, str]]:
-    """Yield each change and remark: its model, its words, and its style on a terminal."""
+    """Yield each change, the way since the anchor, and each remark: its model, its words, its style on a terminal."""
     for model in history.models:
         for change in model.changes:
             verdict = "regressed" if change.direction == "worse" else "improved"
@@ -91,6 +98,9 @@ def _findings(history: History) -> Iterator[tuple[str, str, str]]:
             scores = f"{change.direction} from {change.version} on: {arrow(change.before, change.after)}"
             certainty = f"(q {probability(change.q)}, {change.n_cases} cases)"
             yield model.model_id, f"{MARKS[verdict]} {scores} {certainty}{also}", STYLES[verdict]
+        highest = model.points[-1].step
+        if highest is not None and highest.watch is not None:
+            yield model.model_id, since_anchor(highest.watch), STYLES.get(highest.watch.verdict, "")
         yield from ((model.model_id, remark, "yellow") for remark in model.remarks)
 
 

@@ -1,18 +1,20 @@
-"""Scores of every case, version and replicate → the versions from which on the score is another.
+"""Scores of every case, version and answer → the versions from which on the score is another.
 
 Its own module because it knows nothing of records: any list of numbers has change points.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skill_evaluator.library.config import Gate
+
 Floats = NDArray[np.float64]
 Sequences = Sequence[Sequence[Sequence[float]]]
-"""The scores of the replicates, by case and version. Every case has at least one score of every version."""
+"""The scores of the answers, by case and version. Every case has at least one score of every version."""
 
 _DRAWS = 2_000
 _SLACK = 1e-9
@@ -33,72 +35,117 @@ class Split:
     p: float
 
 
-def find_splits(sequences: Sequences, alpha: float, seed: int = 0) -> list[Split]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chance:
+    """What moves the scores though no version is another.
+
+    `gate` is the question: on these cases, beyond them, or both. `independent`: the answers of a case are independent
+    draws; else those of a version are one draw. `runs` holds the standard deviation of each version's runs as a whole,
+    which all cases share (none: 0), and `degrees` the degrees of freedom of these. `remarks` are for people.
+    """
+
+    gate: Gate
+    independent: bool = False
+    runs: tuple[float, ...] = ()
+    degrees: float = math.inf
+    remarks: tuple[str, ...] = ()
+
+    def draw_runs(self, first: int, end: int, rng: np.random.Generator) -> Floats:
+        """Draw what the runs of the versions in [`first`, `end`) add to the means of all cases."""
+        drawn = rng.standard_normal((_DRAWS, end - first)) * np.asarray(self.runs[first:end] or 0.0)
+        if math.isfinite(self.degrees):
+            drawn *= np.sqrt(self.degrees / rng.chisquare(self.degrees, (_DRAWS, 1)))
+        return np.asarray(drawn, float)
+
+
+def find_splits(sequences: Sequences, alpha: float, chance: Chance, seed: int = 0) -> list[Split]:
     """Return every split that was tested, that of the whole sequence first: binary segmentation (Scott and Knott 1974).
 
     The statistic of a split before version k of V is CUSUM, √(k(V − k) / V) · |mean after − mean before|, on the means
-    over cases. The maximum over all k is tested, so that looking at every k needs no further correction: within each
-    case its replicates are dealt anew to the versions, p = (b + 1) / (m + 1). Where p ≤ α, either side is split in the
-    same way.
+    over cases. The maximum over all k is tested, so that looking at every k needs no further correction. It is compared
+    with the maxima of sequences in which no version is another, p = (b + 1) / (m + 1). On these cases the answers of
+    each case, or its means, are dealt anew to the versions. Beyond them the signs of each case's deviations from its
+    own mean are (Fisher 1935), so that versions may take after the ones before. For both questions the larger p counts.
+    The runs of each version are drawn on top. Where p ≤ α, either side is split in the same way.
     """
     if not sequences:
         return []
     rng = np.random.default_rng(seed)
-    return _split_stretch(sequences, 0, len(sequences[0]), alpha, rng)
+    return _split_stretch(sequences, 0, len(sequences[0]), alpha, chance, rng)
 
 
-def _split_stretch(sequences: Sequences, first: int, end: int, alpha: float, rng: np.random.Generator) -> list[Split]:
+def _split_stretch(
+    sequences: Sequences, first: int, end: int, alpha: float, chance: Chance, rng: np.random.Generator
+) -> list[Split]:
     if end - first < 2:
         return []
-    split = _best_split(sequences, first, end, rng)
+    split = _best_split(sequences, first, end, chance, rng)
     if split.p > alpha:
         return [split]
     return [
         split,
-        *_split_stretch(sequences, first, split.at, alpha, rng),
-        *_split_stretch(sequences, split.at, end, alpha, rng),
+        *_split_stretch(sequences, first, split.at, alpha, chance, rng),
+        *_split_stretch(sequences, split.at, end, alpha, chance, rng),
     ]
 
 
-def _best_split(sequences: Sequences, first: int, end: int, rng: np.random.Generator) -> Split:
-    observed = np.zeros((1, end - first))
-    dealt = np.zeros((_DRAWS, end - first))
-    for case in sequences:
-        arms = [np.asarray(arm, float) for arm in case[first:end]]
-        observed += [arm.mean() for arm in arms]
-        pooled = np.concatenate(arms)  # dealt anew to the versions in every draw
-        if (pooled == pooled[0]).all():
-            dealt += pooled[0]
-            continue
-        sizes = np.array([len(arm) for arm in arms])
-        starts = np.concatenate(([0], sizes.cumsum()[:-1]))
-        drawn = rng.permuted(np.tile(pooled, (_DRAWS, 1)), axis=1)
-        dealt += np.add.reduceat(drawn, starts, axis=1) / sizes
-    means = observed[0] / len(sequences)
-    statistic = _cusum(observed)[0]
+def _best_split(sequences: Sequences, first: int, end: int, chance: Chance, rng: np.random.Generator) -> Split:
+    stretch = [case[first:end] for case in sequences]
+    by_case = means_by_case(stretch)
+    means = by_case.mean(axis=0)
+    statistic = cusum(means)
     at = int(statistic.argmax()) + 1
-    extreme = (_cusum(dealt).max(axis=1) >= statistic.max() - _SLACK).sum()
+    draws: list[Callable[[], Floats]] = []
+    if chance.gate != "generalises":
+        arms = stretch if chance.independent else [[[mean] for mean in case] for case in by_case.tolist()]
+        draws.append(lambda: _deal(arms, rng))
+    if chance.gate != "fixtures":
+        draws.append(lambda: _flip(by_case, rng))
+    largest = [cusum(draw() + chance.draw_runs(first, end, rng)).max(axis=1) for draw in draws]
+    extreme = max(int((drawn >= statistic.max() - _SLACK).sum()) for drawn in largest)
     return Split(
         first=first,
         at=first + at,
         end=end,
         before=float(means[:at].mean()),
         after=float(means[at:].mean()),
-        p=float((extreme + 1) / (_DRAWS + 1)),
+        p=(extreme + 1) / (_DRAWS + 1),
     )
 
 
-def _cusum(totals: Floats) -> Floats:
-    """Return the statistic of each split, shape (rows, versions − 1), from rows of totals over cases."""
-    count = totals.shape[1]
-    sums = totals.cumsum(axis=1)
+def _deal(sequences: Sequences, rng: np.random.Generator) -> Floats:
+    """Deal the scores of each case anew to the versions; return the means over cases, shape (draws, versions)."""
+    totals = np.zeros((_DRAWS, len(sequences[0])))
+    for case in sequences:
+        pooled = np.concatenate([np.asarray(arm, float) for arm in case])
+        if (pooled == pooled[0]).all():
+            totals += pooled[0]
+            continue
+        sizes = np.array([len(arm) for arm in case])
+        starts = np.concatenate(([0], sizes.cumsum()[:-1]))
+        drawn = rng.permuted(np.tile(pooled, (_DRAWS, 1)), axis=1)
+        totals += np.add.reduceat(drawn, starts, axis=1) / sizes
+    return totals / len(sequences)
+
+
+def _flip(by_case: Floats, rng: np.random.Generator) -> Floats:
+    """Give the deviations of each case a sign of their own; return the means over cases, shape (draws, versions)."""
+    signs = rng.integers(0, 2, (_DRAWS, len(by_case)), dtype=np.int8) * 2.0 - 1.0
+    deviations = by_case - by_case.mean(axis=1, keepdims=True)
+    return np.asarray(signs @ deviations / len(by_case), float)
+
+
+def means_by_case(sequences: Sequences) -> Floats:
+    """Return the mean of each case (rows) and version (columns)."""
+    return np.array([[math.fsum(arm) / len(arm) for arm in case] for case in sequences])
+
+
+def cusum(means: Floats) -> Floats:
+    """Return the statistic of each split along the last axis, from the means of the versions."""
+    count = means.shape[-1]
+    sums = means.cumsum(axis=-1)
     places = np.arange(1, count)
-    before = sums[:, :-1] / places
-    after = (sums[:, -1:] - sums[:, :-1]) / (count - places)
+    before = sums[..., :-1] / places
+    after = (sums[..., -1:] - sums[..., :-1]) / (count - places)
     weights = np.sqrt(places * (count - places) / count)
     return np.asarray(np.abs(after - before) * weights, float)
-
-
-def as_sequences_of_means(sequences: Sequences) -> list[list[list[float]]]:
-    """Reduce the replicates of a case and version to their mean, so that the cases are the sample."""
-    return [[[math.fsum(arm) / len(arm)] for arm in case] for case in sequences]

@@ -1,28 +1,32 @@
 """The history of a component: each recorded version compared with the one before, and the versions that changed it.
 
-Records and the rules come in, frozen models go out: programs read them, too.
+Pairs of records and the rules come in, frozen models go out: programs read them, too.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from statistics import fmean
 from typing import Literal
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.records.record import Record
 from skill_evaluator.stats import mean_or_none, rounded
-from skill_evaluator.verdicts.change_points import Split, as_sequences_of_means, find_splits
-from skill_evaluator.verdicts.comparability import Pair, common_part, strict_scores
+from skill_evaluator.verdicts.change_points import Chance, Split, find_splits, means_by_case
+from skill_evaluator.verdicts.comparability import Pair, common_part, pooled, strict_scores
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.effects import adjusted
-from skill_evaluator.verdicts.results import ModelVerdict
+from skill_evaluator.verdicts.noise import RunEffect
+from skill_evaluator.verdicts.results import ModelVerdict, Watch
 from skill_evaluator.verdicts.rules import VerdictRules
+from skill_evaluator.verdicts.stretches import Stretch, chance_of, comparable_stretch, effect_of_runs
 
 
 class Step(FrozenModel):
-    """A version's verdict against the recorded version before it, as `compare` draws it."""
+    """A version's verdict against the recorded version before it, as `compare` draws it.
+
+    `watch` is what became of it since the anchor: of the highest version alone, and no verdict of another knows it.
+    """
 
     before: str
     verdict: VerdictName
@@ -31,6 +35,7 @@ class Step(FrozenModel):
     ci95: tuple[float, float] | None
     q: float | None
     reasons: list[str]
+    watch: Watch | None = None
 
     @classmethod
     def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
@@ -44,11 +49,15 @@ class Step(FrozenModel):
             ci95=primary.ci95 if primary else None,
             q=primary.q if primary else None,
             reasons=model.reasons,
+            watch=model.watch,
         )
 
 
 class Point(FrozenModel):
-    """A version's newest complete run: the strict mean of the primary metric, and the step that led there."""
+    """A version: the strict mean of the primary metric over all its runs, and the step that led there.
+
+    `run_id` and `timestamp` are those of its newest complete run, and `runs` counts the runs that are pooled.
+    """
 
     version: str
     run_id: str
@@ -56,19 +65,22 @@ class Point(FrozenModel):
     strict_mean: float | None
     n_cases: int
     step: Step | None = None
+    runs: int = 1
 
     @classmethod
-    def of(cls, record: Record, step: Step | None, primary_metric: str) -> "Point":
-        """Return the point of a recorded run."""
-        scores = [strict_scores(case, primary_metric) for case in record.per_case]
+    def of(cls, pair: Pair, step: Step | None, primary_metric: str) -> "Point":
+        """Return the point of a version, the candidate of a pair."""
+        newest = pair.candidate
+        scores = [strict_scores(case, primary_metric) for case in pooled(newest, pair.candidate_again).per_case]
         means = [fmean(case) for case in scores if case]
         return cls(
-            version=record.skill_version,
-            run_id=record.run_id,
-            timestamp=record.timestamp,
+            version=newest.skill_version,
+            run_id=newest.run_id,
+            timestamp=newest.timestamp,
             strict_mean=rounded(mean_or_none(means)),
             n_cases=len(means),
             step=step,
+            runs=1 + len(pair.candidate_again),
         )
 
 
@@ -90,118 +102,124 @@ class Change(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """One model, the lowest version first. `remarks` name runs stopped early, and what was not searched."""
+    """One model, the lowest version first.
+
+    `remarks` name what was not searched for changes and why, and what hides them. `run_sd` is the standard deviation
+    of a whole run that changes are held against, the largest of any version.
+    """
 
     model_id: str
     points: list[Point]
     changes: list[Change]
     remarks: list[str]
+    run_sd: float | None = None
 
 
 class History(FrozenModel):
-    """The history of a component; `gate` names the question that the verdicts answer."""
+    """The history of a component; `gate` names the question that the verdicts answer.
+
+    `aa_runs` counts the further runs of a version that tell what a run as a whole does.
+    """
 
     skill: str
     metric: str
     gate: str
     alpha: float
     models: list[ModelHistory]
+    aa_runs: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stretch:
-    """The latest versions of a model that are comparable, and the scores of the cases that all of them have.
+def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules) -> History:
+    """Return the history of a component.
 
-    `cases` holds the scores of the primary metric by case, version and replicate.
+    Each version of a model is the candidate of a pair, lowest first, and the baseline is the version that it is judged
+    against: None for the lowest.
     """
-
-    records: Sequence[Record]
-    cases: Sequence[Sequence[Sequence[float]]]
-    remarks: tuple[str, ...]
-
-
-def history_of(skill: str, by_model: Mapping[str, Sequence[Record]], rules: VerdictRules) -> History:
-    """Return the history of a component from one record for each model and version, the lowest version first."""
     families: dict[str, list[Pair]] = {}  # the models of a version are one family, as they are in `compare`
-    for records in by_model.values():
-        for before, after in pairwise(records):
-            families.setdefault(after.skill_version, []).append(Pair(baseline=before, candidate=after))
+    for pair in chain.from_iterable(by_model.values()):
+        if pair.baseline is not None:
+            families.setdefault(pair.candidate.skill_version, []).append(pair)
     steps = {
         model.candidate.run_id: Step.of(model, rules.primary_metric)
         for pairs in families.values()
         for model in compare_records(skill, pairs, rules).models
     }
-    stretches = {model_id: _comparable_stretch(records, rules) for model_id, records in by_model.items()}
-    changes = _changes(stretches, rules)
+    run = effect_of_runs(chain.from_iterable(by_model.values()), rules.primary_metric)
+    searched = search_changes(by_model, run, rules)
     models = [
         ModelHistory(
             model_id=model_id,
-            points=[Point.of(record, steps.get(record.run_id), rules.primary_metric) for record in records],
-            changes=changes[model_id],
-            remarks=[*_stopped_early(records), *stretches[model_id].remarks],
+            points=[Point.of(pair, steps.get(pair.candidate.run_id), rules.primary_metric) for pair in versions],
+            changes=searched[model_id].changes,
+            remarks=searched[model_id].remarks,
+            run_sd=rounded(max(searched[model_id].chance.runs, default=None)),
         )
-        for model_id, records in by_model.items()
+        for model_id, versions in by_model.items()
     ]
-    return History(skill=skill, metric=rules.primary_metric, gate=rules.policy.gate, alpha=rules.alpha, models=models)
+    return History(
+        skill=skill,
+        metric=rules.primary_metric,
+        gate=rules.policy.gate,
+        alpha=rules.alpha,
+        models=models,
+        aa_runs=run.runs,
+    )
 
 
-def _stopped_early(records: Sequence[Record]) -> list[str]:
-    versions = [record.skill_version for record in records if record.saved_calls]
-    return [f"stopped early by --adaptive, at a mean too high or too low: {', '.join(versions)}"] if versions else []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """The versions of a model that were searched, what moves them by chance, and their changes beyond that."""
+
+    stretch: Stretch
+    chance: Chance
+    changes: list[Change]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What was not searched and why, and what hides changes."""
+        return [*self.stretch.remarks, *self.chance.remarks]
 
 
-def _comparable_stretch(records: Sequence[Record], rules: VerdictRules) -> _Stretch:
-    start, remarks = 0, []
-    for place, (before, after) in enumerate(pairwise(records), 1):
-        barriers = common_part(before, after).barriers
-        if barriers:
-            start, remarks = place, [f"changes are looked for from {after.skill_version} on: {'; '.join(barriers)}"]
-    kept = records[start:]
-    # the cases with the same document and truth in every record
-    by_digest = [{(case.case_id, case.digest): case for case in record.per_case} for record in kept]
-    shared = [key for key in by_digest[0] if all(key in cases for cases in by_digest)] if by_digest else []
-    scores = [[strict_scores(cases[key], rules.primary_metric) for cases in by_digest] for key in shared]
-    measured = [sequence for sequence in scores if all(sequence)]
-    most = max((len(record.per_case) for record in kept), default=0)
-    if len(kept) > 1 and len(measured) < most:
-        remarks.append(
-            f"changes are looked for on {len(measured)} of {most} cases: those that all versions have unchanged"
-        )
-    return _Stretch(records=kept, cases=measured, remarks=tuple(remarks))
-
-
-def _changes(stretches: Mapping[str, _Stretch], rules: VerdictRules) -> dict[str, list[Change]]:
-    """Return the changes of each model: its splits beyond chance, with q over the splits tested in any model."""
-    alpha, beyond = rules.alpha, rules.policy.gate == "generalises"
+def search_changes(by_model: Mapping[str, Sequence[Pair]], run: RunEffect, rules: VerdictRules) -> dict[str, Searched]:
+    """Search the versions of each model: a change is a split beyond chance, with q over the splits of all models."""
+    stretches, chances = {}, {}
     tested: list[tuple[str, Split]] = []
-    for model_id, stretch in stretches.items():
-        cases = as_sequences_of_means(stretch.cases) if beyond else stretch.cases
-        tested += [(model_id, split) for split in find_splits(cases, alpha)]
-    certain: dict[str, list[tuple[Split, float]]] = {model_id: [] for model_id in stretches}
+    for model_id, versions in by_model.items():
+        stretches[model_id] = comparable_stretch(versions, rules.primary_metric)
+        chances[model_id] = chance_of(stretches[model_id], run, rules.policy.gate)
+        splits = find_splits(stretches[model_id].cases, rules.alpha, chances[model_id])
+        tested += [(model_id, split) for split in splits]
+    certain: dict[str, list[tuple[Split, float]]] = {model_id: [] for model_id in by_model}
     for (model_id, split), q in zip(tested, adjusted([split.p for _, split in tested]), strict=True):
-        if q <= alpha:
+        if q <= rules.alpha:
             certain[model_id].append((split, q))
-    return {model_id: _changes_of_level(stretches[model_id], splits) for model_id, splits in certain.items()}
+    return {
+        model_id: Searched(
+            stretch=stretch, chance=chances[model_id], changes=_changes_of_level(stretch, certain[model_id])
+        )
+        for model_id, stretch in stretches.items()
+    }
 
 
-def _changes_of_level(stretch: _Stretch, splits: Sequence[tuple[Split, float]]) -> list[Change]:
+def _changes_of_level(stretch: Stretch, splits: Sequence[tuple[Split, float]]) -> list[Change]:
     """Return the changes in the order of versions, with the mean level of the versions between two of them."""
     if not splits:
         return []
     ordered = sorted(splits, key=lambda split: split[0].at)
-    edges = [0, *(split.at for split, _ in ordered), len(stretch.records)]
-    means = [fmean(fmean(case[place]) for case in stretch.cases) for place in range(len(stretch.records))]
-    levels = [fmean(means[start:end]) for start, end in pairwise(edges)]
+    newest = [runs[0] for runs in stretch.versions]
+    edges = [0, *(split.at for split, _ in ordered), len(newest)]
+    means = means_by_case(stretch.cases).mean(axis=0)
+    levels = [float(means[start:end].mean()) for start, end in pairwise(edges)]
     return [
         Change(
-            version=stretch.records[split.at].skill_version,
+            version=newest[split.at].skill_version,
             direction="worse" if after < before else "better",
             before=round(before, 6),
             after=round(after, 6),
             p=round(split.p, 6),
             q=round(q, 6),
             n_cases=len(stretch.cases),
-            remarks=list(common_part(stretch.records[split.at - 1], stretch.records[split.at]).remarks),
+            remarks=list(common_part(newest[split.at - 1], newest[split.at]).remarks),
         )
         for (split, q), (before, after) in zip(ordered, pairwise(levels), strict=True)
     ]

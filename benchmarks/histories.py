@@ -1,0 +1,152 @@
+"""How far the changes of `history` can be trusted, by simulation: `python benchmarks/histories.py [--quick]`.
+
+A history of made-up records goes through the very search. False alarms: the share of histories in which nothing was
+made worse or better, and a change is reported. Power: a fall at one version, found there within one version.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing import Pool
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+from skill_evaluator.library.config import Policy
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.history import Change, search_changes
+from skill_evaluator.verdicts.rules import VerdictRules
+from skill_evaluator.verdicts.stretches import effect_of_runs
+from worlds import Floats, World, answer, latent, probabilities, rate, record_of, spread
+
+WORLDS = {
+    "independent": World(),
+    "independent, known to be sampled": World(sampled=True),
+    "share 60 %": World(share=0.6),
+    "share 90 %": World(share=0.9),
+    "14 × 10, each version rewords 20 % of the one before": World(cases=14, replicates=10, share=0.95, reworded=0.2),
+    "14 × 10, each version is reworded altogether": World(cases=14, replicates=10, share=0.95, reworded=1.0),
+    "day 0.2": World(day=0.2),
+    "day 0.3": World(day=0.3),
+}
+COLUMNS = ("world", "gate", "versions", "runs of each", "fall", "histories", "any change, %", "found, %", "others, %")
+MODEL = "m"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A history to make up, so many times: `fall` is the drop at seven twelfths of the versions."""
+
+    world: str
+    gate: str = "robust"
+    versions: int = 12
+    runs: int = 1
+    fall: float = 0.0
+    times: int = 200
+
+    @property
+    def at(self) -> int:
+        """The place of the first version that fell."""
+        return self.versions * 7 // 12
+
+
+def some_history(setting: Setting, rng: np.random.Generator) -> list[Pair]:
+    """Return the versions of one model, each the candidate of a pair."""
+    world = WORLDS[setting.world]
+    p = probabilities(world, rng)
+    fallen = spread(p, setting.fall)
+    wording: Floats | None = None
+    versions = []
+    for at in range(setting.versions):
+        if world.reworded is not None:
+            drawn = latent(rng, (world.cases, 1, world.fields))
+            again = rng.random(drawn.shape) < world.reworded
+            wording = drawn if wording is None else np.where(again, drawn, wording)
+        records = [
+            record_of(
+                world,
+                answer(world, p if at < setting.at else fallen, rng, wording, world.day * rng.standard_normal()),
+                f"1.{at}.0",
+                run,
+                MODEL,
+                saved_calls=0,
+            )
+            for run in range(setting.runs)
+        ]
+        versions.append(Pair(baseline=None, candidate=records[-1], candidate_again=tuple(records[:-1])))
+    return versions
+
+
+def changes_in(setting: Setting, rng: np.random.Generator) -> list[Change]:
+    """Return the changes that are reported of one history."""
+    metric = "field_level_f1"
+    rules = VerdictRules(
+        policy=Policy.model_validate({"gate": setting.gate}),
+        skill="s",
+        primary_metric=metric,
+        required_coverage=0.9,
+        waivers=(),
+        today=None,  # type: ignore[arg-type]  # no waiver is looked at
+    )
+    versions = some_history(setting, rng)
+    return search_changes({MODEL: versions}, effect_of_runs(versions, metric), rules)[MODEL].changes
+
+
+def row(numbered: tuple[int, Setting]) -> list[str]:
+    """Make up the histories of a setting and count."""
+    number, setting = numbered
+    rng = np.random.default_rng([20_261, number])
+    named = [[change.version for change in changes_in(setting, rng)] for _ in range(setting.times)]
+    near = {f"1.{at}.0" for at in range(setting.at - 1, setting.at + 2)} if setting.fall else set()
+    found = [any(version in near for version in versions) for versions in named]
+    others = [any(version not in near for version in versions) for versions in named]
+    return [
+        setting.world,
+        setting.gate,
+        str(setting.versions),
+        str(setting.runs),
+        f"{setting.fall:g}",
+        str(setting.times),
+        rate([bool(versions) for versions in named], setting.times),
+        rate(found, setting.times) if setting.fall else "",
+        rate(others, setting.times),
+    ]
+
+
+def settings(quick: bool) -> Iterator[Setting]:
+    """Yield the null histories, then the falls."""
+    times = 40 if quick else 400
+    for world in WORLDS:
+        usual = Setting(world=world, times=times)
+        lengths = (12,) if quick else (5, 12, 20)
+        yield from (replace(usual, versions=versions) for versions in lengths)
+        if not quick:
+            yield replace(usual, runs=2)
+            yield from (replace(usual, gate=gate) for gate in ("fixtures", "generalises"))
+    for world in WORLDS:
+        yield from (Setting(world=world, fall=fall, times=times // 2) for fall in ((0.1,) if quick else (0.05, 0.1)))
+
+
+def history_rows(quick: bool) -> Iterator[Sequence[str]]:
+    """Yield the rows of the table; two processes."""
+    with Pool(2) as pool:
+        yield from pool.imap(row, enumerate(settings(quick)))
+
+
+def main(quick: bool) -> None:
+    """Print the table."""
+    begun = time.perf_counter()
+    print(f"\n## Changes in histories\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
+    for cells in history_rows(quick):
+        print(f"| {' | '.join(cells)} |", flush=True)
+    print(f"\n{time.perf_counter() - begun:.0f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few histories of few settings")
+    main(parser.parse_args().quick)

@@ -34,12 +34,14 @@ def test_the_text_says_first_what_made_it_worse(recorded: Library) -> None:
     assert found.code == 0, found.err
     lines = [" ".join(line.split()) for line in found.out.splitlines()]
     assert lines[1].startswith("m: ▼ worse from 1.10.0 on: 0.815 → 0.515 (q 0.001, 12 cases)")
-    assert lines[2].startswith("n: ▲ better from 2.0.0 on: 0.715 → 0.915")
+    assert lines[2].startswith("m: since the anchor 1.0.0: field_level_f1 -0.300 (")
+    assert lines[2].endswith("), run 3 held against it: regressed")
+    assert lines[3].startswith("n: ▲ better from 2.0.0 on: 0.715 → 0.915")
     assert [line for line in lines if line[:2] in ("1.", "2.")] == [
         "1.0.0 0.815 0.715",
         "1.1.0 0.815 = 0.715 =",
         "1.10.0 0.515 ▼ 0.715 =",
-        "2.0.0 0.515 = 0.915 ▲",
+        "2.0.0 0.515 ▼ 0.915 ▲",
     ]
 
 
@@ -69,13 +71,17 @@ def test_csv_has_every_run_the_unfinished_too(recorded: Library) -> None:
 def test_junit_has_a_test_case_a_model_and_step(recorded: Library) -> None:
     keep(recorded, a_run("3.0.0", 25, {name: scores[:1] for name, scores in cases(0.5).items()}))
     keep(recorded, a_run("3.0.0", 25, {f"new-{name}": scores for name, scores in cases(0.5).items()}, model_id="n"))
+    few = {"case-00": [0.5], "case-01": [0.5]}
+    keep(recorded, a_run("2.0.0", 25, few, model_id="o"), a_run("3.0.0", 26, {**few, "case-01": [0.4]}, model_id="o"))
     found = history(recorded, "--format", "junit")
     root = ElementTree.fromstring(found.out.encode())
-    assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["8", "1", "0", "2"]
+    assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["9", "2", "0", "2"]
     tests = {(test.get("classname"), test.get("name")): test for test in root.iter("testcase")}
-    assert len(tests) == 8
-    failed = [key for key, test in tests.items() if test.find("failure") is not None]
-    assert failed == [(f"{SKILL}.m", "1.1.0 → 1.10.0")]
+    assert len(tests) == 9
+    failed = {name: failure for name, test in tests.items() if (failure := test.find("failure")) is not None}
+    assert list(failed) == [(f"{SKILL}.m", "1.1.0 → 1.10.0"), (f"{SKILL}.m", "2.0.0 → 3.0.0")]
+    since_anchor = failed[f"{SKILL}.m", "2.0.0 → 3.0.0"]
+    assert "since 1.0.0, the anchor" in str(since_anchor.get("message"))
     assert {str(skipped.get("message")).partition(":")[0] for skipped in root.iter("skipped")} == {
         "inconclusive",
         "incomparable",
@@ -100,10 +106,10 @@ def test_nothing_recorded_is_said(library: Library) -> None:
     ("arguments", "code"),
     [
         ((), 0),
-        (("--fail-on", "regressed"), 0),
-        (("--fail-on", "improved"), 4),
-        (("--fail-on", "regressed,unchanged", "--model", "m"), 4),
+        (("--fail-on", "regressed", "--model", "n"), 0),
+        (("--fail-on", "improved", "--model", "n"), 4),
         (("--fail-on", "unchanged", "--model", "n"), 0),
+        (("--fail-on", "regressed"), 3),
     ],
 )
 def test_it_fails_on_what_is_named_of_the_highest_version(
@@ -118,6 +124,27 @@ def test_a_regression_of_the_highest_version_fails_in_every_form(recorded: Libra
     plain = history(recorded, "--format", form)
     failing = history(recorded, "--format", form, "--fail-on", "regressed")
     assert (plain.code, failing.code, failing.out) == (0, 3, plain.out)
+
+
+def test_small_losses_that_add_up_fail_though_no_step_does(library: Library) -> None:
+    for at in range(5):
+        keep(library, a_run(f"1.{at}.0", at + 1, cases(0.8 - 0.03 * at)))
+    found = history(library, "--fail-on", "regressed", "--format", "json")
+    steps = [point["step"] for point in found.json["models"][0]["points"]]
+    assert [step and step["verdict"] for step in steps] == [None, "unchanged", "unchanged", "unchanged", "regressed"]
+    assert [step and step["watch"] and step["watch"]["look"] for step in steps] == [None, None, None, None, 4]
+    assert found.code == 3
+    accept = library.call("accept", SKILL, "1.3.0", "--why", "shorter", "--by", "A Reader <reader@example.org>")
+    assert accept.code == 0, accept.err
+    after = history(library, "--fail-on", "regressed")
+    assert after.code == 0
+    assert "since the anchor" not in after.out  # it is the version before
+
+
+def test_the_runs_of_a_version_are_pooled(library: Library) -> None:
+    keep(library, a_run("1.0.0", 1, cases(0.8)), a_run("1.0.0", 2, cases(0.7)), a_run("1.1.0", 3, cases(0.75)))
+    model = history(library, "--format", "json").json["models"][0]
+    assert [(point["strict_mean"], point["runs"]) for point in model["points"]] == [(0.765, 2), (0.765, 1)]
 
 
 def test_a_first_version_has_no_verdict(library: Library) -> None:

@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 
 import pytest
 from skill_evaluator.display import probability
-from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import comparison_markdown, print_comparison, signed
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
 from skill_evaluator.verdicts.comparability import Pair
@@ -76,10 +75,10 @@ def test_no_control_character_reaches_a_terminal(form: str, capsys: pytest.Captu
     assert "[red]" in out
 
 
-def _sequence() -> list[Record]:
+def _sequence() -> list[Pair]:
     pair = hostile_pair()
     assert pair.baseline is not None
-    return [pair.baseline, pair.candidate]
+    return [Pair(baseline=None, candidate=pair.baseline), pair]
 
 
 def test_history_is_no_mark_up_either(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """A component's history: each step as compare judges it, and changes only where all versions measure the same."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from skill_evaluator.records.record import Record
@@ -25,8 +26,14 @@ def run(version: str, level: float, **changed: Any) -> Record:
     return a_record(scores, **{"skill_version": version, "run_id": f"{version}-{model_id}", **changed})
 
 
+def versions(*records: Record) -> list[Pair]:
+    """The versions of a model, of one run each, beside the one before."""
+    later = [Pair(baseline=before, candidate=after) for before, after in pairwise(records)]
+    return [Pair(baseline=None, candidate=records[0]), *later]
+
+
 def history(*records: Record, **policy: Any) -> ModelHistory:
-    (model,) = history_of("s", {"m": records}, some_rules(policy)).models
+    (model,) = history_of("s", {"m": versions(*records)}, some_rules(policy)).models
     return model
 
 
@@ -99,8 +106,8 @@ def test_what_changed_at_the_same_time_is_said() -> None:
 def test_beyond_the_fixtures_the_cases_are_the_sample() -> None:
     """Two cases with many replicates fell for sure on themselves, and say nothing of others."""
     few = [run(f"1.{at}.0", 0, cases=cases(level, 2, 20)) for at, level in enumerate((0.8, 0.8, 0.5))]
-    assert said(history(*few)) == [("1.2.0", "worse")]
-    assert history(*few, gate="generalises").changes == []
+    assert said(history(*few, gate="fixtures")) == [("1.2.0", "worse")]
+    assert history(*few, gate="generalises").changes == history(*few).changes == []
 
 
 def test_a_step_is_judged_in_one_family_with_the_models_that_came_to_the_same_version() -> None:
@@ -108,10 +115,52 @@ def test_a_step_is_judged_in_one_family_with_the_models_that_came_to_the_same_ve
         "m": [run("1.0.0", 0.8), run("1.1.0", 0.75)],
         "n": [run("0.9.0", 0.8, model_id="n"), run("1.1.0", 0.8, model_id="n")],
     }
-    found = history_of("s", by_model, some_rules())
+    found = history_of("s", {model_id: versions(*records) for model_id, records in by_model.items()}, some_rules())
     pairs = [Pair(baseline=before, candidate=after) for before, after in by_model.values()]
     expected = compare_records("s", pairs, some_rules())
     steps = [model.points[-1].step for model in found.models]
     assert [step and (step.verdict, step.q) for step in steps] == [
         (model.verdict, model.metrics[0].q) for model in expected.models
     ]
+
+
+def test_the_runs_of_a_version_are_pooled() -> None:
+    low, high = run("1.1.0", 0.70, run_id="low"), run("1.1.0", 0.80, run_id="high")
+    second = Pair(baseline=run("1.0.0", 0.8), candidate=high, candidate_again=(low,))
+    found = history_of("s", {"m": [Pair(baseline=None, candidate=run("1.0.0", 0.8)), second]}, some_rules())
+    first, last = found.models[0].points
+    assert (last.run_id, last.runs, first.runs, found.aa_runs) == ("high", 2, 1, 1)
+    assert round((first.strict_mean or 0) - (last.strict_mean or 0), 3) == 0.05
+
+
+def test_a_run_that_was_stopped_early_is_not_searched() -> None:
+    stopped = run("1.2.0", 0.4, saved_calls=5)
+    model = history(run("1.0.0", 0.8), run("1.1.0", 0.8), stopped, run("1.3.0", 0.8), run("1.4.0", 0.8))
+    assert model.changes == []
+    assert model.remarks == ["changes are looked for without 1.2.0, stopped early by --adaptive"]
+
+
+def shaken(amount: float, fall: float = 0.0) -> list[Record]:
+    """Twelve versions of a model whose runs have days of their own."""
+    days = [0.3, -1.1, 0.8, -0.2, 1.3, -0.9, 0.1, 1.0, -1.2, 0.6, -0.4, 0.9]
+    return [run(f"1.{at}.0", 0.6 + amount * day - fall * (at >= 7)) for at, day in enumerate(days)]
+
+
+def test_versions_that_go_up_and_down_are_no_changes_and_that_is_said() -> None:
+    model = history(*shaken(0.05))
+    assert model.changes == []
+    assert [remark.partition(" by ")[0] for remark in model.remarks] == ["versions go up and down"]
+    assert 0.03 < (model.run_sd or 0) < 0.08
+    assert said(history(*shaken(0.0, fall=0.2))) == said(history(*shaken(0.02, fall=0.2))) == [("1.7.0", "worse")]
+
+
+def test_where_runs_of_one_version_are_alike_smaller_changes_are_seen() -> None:
+    """The value that stands where nothing is known is corrected by runs of the same version."""
+    fallen = shaken(0.0, fall=0.002)
+    alone = history_of("s", {"m": versions(*fallen)}, some_rules()).models[0]
+    repeated = [
+        Pair(baseline=None, candidate=record, candidate_again=(record, record, record, record)) for record in fallen
+    ]
+    together = history_of("s", {"m": repeated}, some_rules()).models[0]
+    assert (together.run_sd or 0) < (alone.run_sd or 0) / 2
+    assert [len(model.changes) for model in (alone, together)] == [0, 1]

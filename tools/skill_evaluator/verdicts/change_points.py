@@ -24,12 +24,14 @@ _SLACK = 1e-9
 class Split:
     """The best split of the versions in [`first`, `end`): it lies before version `at`. All three are places.
 
-    `before` and `after` are the means of the versions on either side. `p` is that of no split at all.
+    `depth` counts the splits that [`first`, `end`) came from. `before` and `after` are the means of the versions on
+    either side. `p` is that of no split at all.
     """
 
     first: int
     at: int
     end: int
+    depth: int
     before: float
     after: float
     p: float
@@ -59,7 +61,7 @@ class Chance:
 
 
 def find_splits(sequences: Sequences, alpha: float, chance: Chance, seed: int = 0) -> list[Split]:
-    """Return every split that was tested, that of the whole sequence first: binary segmentation (Scott and Knott 1974).
+    """Return every split that was tested, the least deep first: binary segmentation (Scott and Knott 1974).
 
     The statistic of a split before version k of V is CUSUM, √(k(V − k) / V) · |mean after − mean before|, on the means
     over cases. The maximum over all k is tested, so that looking at every k needs no further correction. It is compared
@@ -71,25 +73,20 @@ def find_splits(sequences: Sequences, alpha: float, chance: Chance, seed: int = 
     if not sequences:
         return []
     rng = np.random.default_rng(seed)
-    return _split_stretch(sequences, 0, len(sequences[0]), alpha, chance, rng)
+    splits, stretches = [], [(0, len(sequences[0]), 0)]
+    while stretches:
+        first, end, depth = stretches.pop(0)
+        if end - first > 1:
+            split = _best_split(sequences, first, end, depth, chance, rng)
+            splits.append(split)
+            if split.p <= alpha:
+                stretches += [(first, split.at, depth + 1), (split.at, end, depth + 1)]
+    return splits
 
 
-def _split_stretch(
-    sequences: Sequences, first: int, end: int, alpha: float, chance: Chance, rng: np.random.Generator
-) -> list[Split]:
-    if end - first < 2:
-        return []
-    split = _best_split(sequences, first, end, chance, rng)
-    if split.p > alpha:
-        return [split]
-    return [
-        split,
-        *_split_stretch(sequences, first, split.at, alpha, chance, rng),
-        *_split_stretch(sequences, split.at, end, alpha, chance, rng),
-    ]
-
-
-def _best_split(sequences: Sequences, first: int, end: int, chance: Chance, rng: np.random.Generator) -> Split:
+def _best_split(
+    sequences: Sequences, first: int, end: int, depth: int, chance: Chance, rng: np.random.Generator
+) -> Split:
     stretch = [case[first:end] for case in sequences]
     by_case = means_by_case(stretch)
     means = by_case.mean(axis=0)
@@ -107,6 +104,7 @@ def _best_split(sequences: Sequences, first: int, end: int, chance: Chance, rng:
         first=first,
         at=first + at,
         end=end,
+        depth=depth,
         before=float(means[:at].mean()),
         after=float(means[at:].mean()),
         p=(extreme + 1) / (_DRAWS + 1),

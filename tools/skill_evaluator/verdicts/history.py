@@ -85,7 +85,7 @@ class Point(FrozenModel):
 
 
 class Change(FrozenModel):
-    """A version from which on the primary metric has another level; `q` is adjusted over all splits that were tested.
+    """A version from which on the primary metric has another level; `q` is adjusted over its family of splits.
 
     `before` and `after` are the mean levels up to this change and from it to the next. `remarks` name what else changed
     with the version.
@@ -181,24 +181,50 @@ class Searched:
 
 
 def search_changes(by_model: Mapping[str, Sequence[Pair]], run: RunEffect, rules: VerdictRules) -> dict[str, Searched]:
-    """Search the versions of each model: a change is a split beyond chance, with q over the splits of all models."""
-    stretches, chances = {}, {}
-    tested: list[tuple[str, Split]] = []
-    for model_id, versions in by_model.items():
-        stretches[model_id] = comparable_stretch(versions, rules.primary_metric)
-        chances[model_id] = chance_of(stretches[model_id], run, rules.policy.gate)
-        splits = find_splits(stretches[model_id].cases, rules.alpha, chances[model_id])
-        tested += [(model_id, split) for split in splits]
-    certain: dict[str, list[tuple[Split, float]]] = {model_id: [] for model_id in by_model}
-    for (model_id, split), q in zip(tested, adjusted([split.p for _, split in tested]), strict=True):
-        if q <= rules.alpha:
-            certain[model_id].append((split, q))
+    """Search the versions of each model: a change is a split beyond chance."""
+    stretches = {
+        model_id: comparable_stretch(versions, rules.primary_metric) for model_id, versions in by_model.items()
+    }
+    chances = {model_id: chance_of(stretch, run, rules.policy.gate) for model_id, stretch in stretches.items()}
+    tested = [
+        (model_id, split)
+        for model_id, stretch in stretches.items()
+        for split in find_splits(stretch.cases, rules.alpha, chances[model_id])
+    ]
+    certain = _beyond_chance(tested, rules.alpha)
     return {
         model_id: Searched(
-            stretch=stretch, chance=chances[model_id], changes=_changes_of_level(stretch, certain[model_id])
+            stretch=stretch,
+            chance=chances[model_id],
+            changes=_changes_of_level(stretch, [(split, q) for other, split, q in certain if other == model_id]),
         )
         for model_id, stretch in stretches.items()
     }
+
+
+def _beyond_chance(tested: Sequence[tuple[str, Split]], alpha: float) -> list[tuple[str, Split, float]]:
+    """Return the splits with q ≤ α, each with its q.
+
+    The splits of a depth are a family, over all models; a side is tested only where the split that made it is certain
+    (Yekutieli 2008, doi:10.1198/016214507000001373).
+    """
+    certain: list[tuple[str, Split, float]] = []
+    for depth in range(1 + max((split.depth for _, split in tested), default=-1)):
+        family = [
+            (model_id, split)
+            for model_id, split in tested
+            if split.depth == depth
+            and (
+                depth == 0
+                or any(
+                    other == model_id and above.depth == depth - 1 and split.at in range(above.first, above.end)
+                    for other, above, _ in certain
+                )
+            )
+        ]
+        q_values = adjusted([split.p for _, split in family])
+        certain += [(*own, q) for own, q in zip(family, q_values, strict=True) if q <= alpha]
+    return certain
 
 
 def _changes_of_level(stretch: Stretch, splits: Sequence[tuple[Split, float]]) -> list[Change]:

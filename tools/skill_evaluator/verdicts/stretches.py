@@ -10,6 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 import numpy as np
+from scipy.special import ndtri
 
 from skill_evaluator.library.config import Gate
 from skill_evaluator.records.record import Record
@@ -19,7 +20,7 @@ from skill_evaluator.verdicts.effects import Within
 from skill_evaluator.verdicts.noise import RunEffect, Runs, run_effect, samples
 
 _ENOUGH_STEPS = 8  # between versions, to tell how much they scatter
-_OF_NORMAL = 0.6745  # the median absolute deviation of a normal variable of variance 1
+_KEPT = 0.75  # of the steps: the larger ones may be changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,14 +111,21 @@ def chance_of(stretch: Stretch, run: RunEffect, gate: Gate) -> Chance:
 def scatter_of(by_case: Floats) -> float:
     """Return the standard deviation of versions as a whole, less what cases explain; 0 for fewer than nine versions.
 
-    It is read off the differences between successive versions: their median absolute deviation, which a few changes and
-    a steady slope leave as it is.
+    It is read off the smaller three quarters of the differences between successive versions, as if these were normal,
+    so that a few changes and a steady slope leave it as it is.
     """
     differences = np.diff(by_case, axis=1)
     cases, steps = differences.shape
     if steps < _ENOUGH_STEPS or cases < 2:
         return 0.0
     means = differences.mean(axis=0)
-    spread = float(np.median(np.abs(means - np.median(means)))) / _OF_NORMAL
+    sizes = np.sort(np.abs(means - np.median(means)))[: math.ceil(_KEPT * steps)]
+    spread = float((sizes**2).mean()) / _variance_of_smaller(len(sizes) / steps)
     explained = float((differences.var(axis=0, ddof=1) / cases).mean())
-    return math.sqrt(max(0.0, spread**2 - explained) / 2)
+    return math.sqrt(max(0.0, spread - explained) / 2)
+
+
+def _variance_of_smaller(share: float) -> float:
+    """Return the variance of a standard normal variable, of that share of its values that is nearest to 0."""
+    edge = float(ndtri((1 + share) / 2))
+    return 1 - 2 * edge * math.exp(-(edge**2) / 2) / math.sqrt(2 * math.pi) / share

@@ -137,7 +137,7 @@ def test_a_run_that_was_stopped_early_is_not_searched() -> None:
     stopped = run("1.2.0", 0.4, saved_calls=5)
     model = history(run("1.0.0", 0.8), run("1.1.0", 0.8), stopped, run("1.3.0", 0.8), run("1.4.0", 0.8))
     assert model.changes == []
-    assert model.remarks == ["changes are looked for without 1.2.0, stopped early by --adaptive"]
+    assert model.remarks == ["stopped early by --adaptive, at a mean too high or too low: 1.2.0"]
 
 
 def shaken(amount: float, fall: float = 0.0) -> list[Record]:

@@ -14,7 +14,7 @@ from skill_evaluator.verdicts.change_points import Chance, cusum, find_splits, m
 REPLICATES = Chance(gate="fixtures", independent=True)
 VERSIONS = Chance(gate="fixtures")
 CASES = Chance(gate="generalises")
-BOTH = Chance(gate="robust")
+BOTH = Chance(gate="robust", independent=True)
 
 
 def planted(
@@ -53,18 +53,18 @@ def test_answers_that_count_as_one_draw_need_more_cases() -> None:
     sequences = planted([0.8, 0.8, 0.6], cases=12, replicates=4, seed=5)
     assert certain(sequences, VERSIONS) == [2]
     assert certain(sequences[:3], REPLICATES) == [2]
-    assert certain(sequences[:3], VERSIONS) == []  # three cases in three versions: 1 ÷ 12 at best
+    assert certain(sequences[:3], VERSIONS) == []  # three signs: 1 ÷ 4 at best
 
 
 def test_beyond_these_cases_two_of_them_say_nothing() -> None:
     sequences = planted([0.8, 0.8, 0.8, 0.3, 0.3], cases=2, replicates=20, seed=5)
-    assert certain(sequences, VERSIONS) == [3]
+    assert certain(sequences, REPLICATES) == [3]
     assert certain(sequences, CASES) == certain(sequences, BOTH) == []
 
 
 def test_for_both_questions_the_larger_p_counts() -> None:
     sequences = planted([0.8, 0.8, 0.78, 0.77], cases=8, replicates=3, seed=6)
-    on_these, beyond, both = (find_splits(sequences, 0.0, chance)[0].p for chance in (VERSIONS, CASES, BOTH))
+    on_these, beyond, both = (find_splits(sequences, 0.0, chance)[0].p for chance in (REPLICATES, CASES, BOTH))
     assert both == pytest.approx(max(on_these, beyond), abs=0.03)
 
 
@@ -104,7 +104,7 @@ def test_versions_that_take_after_the_one_before_are_no_change_beyond_these_case
     for seed in range(60):
         steps = np.random.default_rng(seed).normal(0, 0.1, (20, 12)).cumsum(axis=1)
         sequences = [[[score] for score in case] for case in steps.tolist()]
-        alarms["fixtures"] += bool(certain(sequences, VERSIONS))
+        alarms["fixtures"] += bool(certain(sequences, REPLICATES))
         alarms["generalises"] += bool(certain(sequences, CASES))
     assert alarms["fixtures"] > 12
     assert alarms["generalises"] <= 9  # 3 expected at 5 %

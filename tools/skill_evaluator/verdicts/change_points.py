@@ -4,7 +4,7 @@ Its own module because it knows nothing of records: any list of numbers has chan
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,8 +42,9 @@ class Chance:
     """What moves the scores though no version is another.
 
     `gate` is the question: on these cases, beyond them, or both. `independent`: the answers of a case are independent
-    draws; else those of a version are one draw. `runs` holds the standard deviation of each version's runs as a whole,
-    which all cases share (none: 0), and `degrees` the degrees of freedom of these. `remarks` are for people.
+    draws; else those of a version are one draw, and the cases are the sample for either question, as in `compare`.
+    `runs` holds the standard deviation of each version's runs as a whole, which all cases share (none: 0), and
+    `degrees` the degrees of freedom of these. `remarks` are for people.
     """
 
     gate: Gate
@@ -66,9 +67,9 @@ def find_splits(sequences: Sequences, alpha: float, chance: Chance, seed: int = 
     The statistic of a split before version k of V is CUSUM, √(k(V − k) / V) · |mean after − mean before|, on the means
     over cases. The maximum over all k is tested, so that looking at every k needs no further correction. It is compared
     with the maxima of sequences in which no version is another, p = (b + 1) / (m + 1). On these cases the answers of
-    each case, or its means, are dealt anew to the versions. Beyond them the signs of each case's deviations from its
-    own mean are (Fisher 1935), so that versions may take after the ones before. For both questions the larger p counts.
-    The runs of each version are drawn on top. Where p ≤ α, either side is split in the same way.
+    each case are dealt anew to the versions. Beyond them the deviations of each case from its own mean get a sign at
+    random (Fisher 1935), so that versions may take after the ones before. For both questions the larger p counts. The
+    runs of each version are drawn on top. Where p ≤ α, either side is split in the same way.
     """
     if not sequences:
         return []
@@ -92,14 +93,13 @@ def _best_split(
     means = by_case.mean(axis=0)
     statistic = cusum(means)
     at = int(statistic.argmax()) + 1
-    draws: list[Callable[[], Floats]] = []
-    if chance.gate != "generalises":
-        arms = stretch if chance.independent else [[[mean] for mean in case] for case in by_case.tolist()]
-        draws.append(lambda: _deal(arms, rng))
-    if chance.gate != "fixtures":
-        draws.append(lambda: _flip(by_case, rng))
-    largest = [cusum(draw() + chance.draw_runs(first, end, rng)).max(axis=1) for draw in draws]
-    extreme = max(int((drawn >= statistic.max() - _SLACK).sum()) for drawn in largest)
+    drawn = []
+    if chance.independent and chance.gate != "generalises":
+        drawn.append(_deal(stretch, rng))
+    if not chance.independent or chance.gate != "fixtures":
+        drawn.append(_flip(by_case, rng))
+    largest = [cusum(means_drawn + chance.draw_runs(first, end, rng)).max(axis=1) for means_drawn in drawn]
+    extreme = max(int((maxima >= statistic.max() - _SLACK).sum()) for maxima in largest)
     return Split(
         first=first,
         at=first + at,

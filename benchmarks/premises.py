@@ -173,22 +173,22 @@ def null_jobs(quick: bool) -> Iterator[Job]:
     for again in (0,) if quick else (0, 2):
         for name, world, models in NULL_WORLDS:
             trial = Trial(name=name, world=world, models=models, again=again)
-            yield partial(nothing_worse, trial, 20 if quick else 120 if models > 1 else 400)
+            yield partial(nothing_worse, trial, 20 if quick else 100 if models > 1 else 300)
     if quick:
         return
     for name, world in (("a day of sd 0.3", World(day=0.3)), ("a day of sd 0.2, 40 fields", World(day=0.2, fields=40))):
-        yield partial(nothing_worse, Trial(name=name, world=world), 300)
+        yield partial(nothing_worse, Trial(name=name, world=world), 200)
     interleaved = Trial(name="a day of sd 0.3, interleaved", world=World(day=0.3, interleaved=True))
-    yield partial(nothing_worse, interleaved, 300)
+    yield partial(nothing_worse, interleaved, 200)
     gates: tuple[Gate, ...] = ("fixtures", "generalises")
     for gate in gates:
         for name, world, models in NULL_WORLDS[1:3]:
-            yield partial(nothing_worse, Trial(name=name, world=world, models=models, gate=gate), 300)
+            yield partial(nothing_worse, Trial(name=name, world=world, models=models, gate=gate), 200)
 
 
 def power_jobs(quick: bool) -> Iterator[Job]:
     """A drop of 0.10 in every world and by every gate; 0.07 in one of 8 models; a lost field; interleaving."""
-    runs = 20 if quick else 300
+    runs = 20 if quick else 250
     gates: tuple[Gate, ...] = ("robust", "fixtures", "generalises")
     tenth = partial(spread, drop=0.1)
     for gate in gates[:1] if quick else gates:
@@ -217,7 +217,7 @@ def power_jobs(quick: bool) -> Iterator[Job]:
                 again=again,
                 change=partial(spread, drop=0.07),
             )
-            yield partial(made_worse, eight, 5 if quick else 120)
+            yield partial(made_worse, eight, 5 if quick else 150 if again else 60)
 
 
 def _lose_a_field(p: Floats) -> Floats:
@@ -230,7 +230,7 @@ def _lose_a_field(p: Floats) -> Floats:
 
 def case_jobs(quick: bool) -> Iterator[Job]:
     """Two and three broken cases of forty, and none."""
-    runs = 20 if quick else 300
+    runs = 20 if quick else 150
     for name, world in (
         ("each answer sampled", World(cases=40, sampled=True)),
         ("share 60 %", World(cases=40, share=0.6)),
@@ -243,15 +243,15 @@ def case_jobs(quick: bool) -> Iterator[Job]:
 
 def creep_jobs(quick: bool) -> Iterator[Job]:
     """Creep of 0.02 a version within 6, and none in 30."""
-    runs = 10 if quick else 200
+    runs = 10 if quick else 120
     for name, world in (("each answer sampled", World(sampled=True)), ("nothing known", World())):
         yield partial(creep, Trial(name=name, world=world), 0.02, 6, runs)
-        yield partial(creep, Trial(name=name, world=world), 0.0, 30, 5 if quick else 150)
+        yield partial(creep, Trial(name=name, world=world), 0.0, 30, 5 if quick else 80)
 
 
 def try_jobs(quick: bool) -> Iterator[Job]:
     """Three tries of a version that fell by 0.07."""
-    runs = 20 if quick else 300
+    runs = 20 if quick else 200
     gates: tuple[Gate, ...] = ("robust", "fixtures")
     for gate in gates:
         trial = Trial(name="each answer sampled", world=World(sampled=True), gate=gate)

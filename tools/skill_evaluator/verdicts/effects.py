@@ -93,7 +93,8 @@ def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0, extra: Extra 
     difference = arms[1].mean - arms[0].mean
     parts = [arm.variances / arm.counts / len(arm.counts) ** 2 for arm in arms]
     variance = float(sum(part.sum() for part in parts))
-    if variance < _SLACK**2:
+    varied = variance >= _SLACK**2
+    if not varied:
         error = sampled = math.sqrt(extra.variance)
         degrees = max(1.0, extra.degrees)
     else:
@@ -103,7 +104,7 @@ def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0, extra: Extra 
         error = math.sqrt(sampled**2 + sum(_unseen_variance(widest, arm.answers) for arm in arms))
     return Effect(
         difference=difference,
-        ci95=_interval(difference, error, degrees, n),
+        ci95=_interval(difference, error, degrees, n, varied=varied),
         p=_with_extra(dealing_p(baseline, candidate, seed), difference, sampled, degrees, extra),
         n=n,
         error=error,
@@ -240,7 +241,8 @@ def _case_effect(differences: Floats, p: float, extra: Extra) -> Effect:
         up, down = (differences > 0).sum() + 0.5, (differences < 0).sum() + 0.5
         centre = float((up - down) / (n + 2))
         deviation, unseen = math.sqrt(max(0.0, (up + down) / (n + 2) - centre**2) / (n + 2)), 0.0
-    if deviation < _SLACK:
+    varied = deviation >= _SLACK
+    if not varied:
         sampled = error = math.sqrt(extra.variance)
         degrees = extra.degrees if extra.variance else float(n - 1)
     else:
@@ -248,7 +250,7 @@ def _case_effect(differences: Floats, p: float, extra: Extra) -> Effect:
         error = math.sqrt(sampled**2 + unseen)
     return Effect(
         difference=difference,
-        ci95=_interval(centre, error, degrees, n),
+        ci95=_interval(centre, error, degrees, n, varied=varied),
         p=_with_extra(p, difference, sampled, degrees, extra),
         n=n,
         error=error,
@@ -270,10 +272,14 @@ def _unseen_variance(widest: float, n: int) -> float:
     return (widest / 2 / n) ** 2
 
 
-def _interval(centre: float, error: float, degrees: float, n: int) -> Interval:
-    """Return the 95 % interval; where nothing varied, it allows for the share of answers that may have gone unseen."""
-    if error == 0.0:
+def _interval(centre: float, error: float, degrees: float, n: int, *, varied: bool) -> Interval:
+    """Return the 95 % interval; where nothing varied, it allows for the share of answers that may have gone unseen.
+
+    Noise that all cases share does not make that share smaller.
+    """
+    half = float(stdtrit(degrees, 1 - ALPHA / 2)) * error if error else 0.0
+    low, high = centre - half, centre + half
+    if not varied:
         unseen = unseen_share(n)
-        return max(-1.0, centre * (1 - unseen) - unseen), min(1.0, centre * (1 - unseen) + unseen)
-    half = float(stdtrit(degrees, 1 - ALPHA / 2)) * error
-    return max(-1.0, centre - half), min(1.0, centre + half)
+        low, high = min(low, centre * (1 - unseen) - unseen), max(high, centre * (1 - unseen) + unseen)
+    return max(-1.0, low), min(1.0, high)

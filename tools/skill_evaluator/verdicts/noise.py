@@ -122,7 +122,7 @@ def run_effect(models: Sequence[Runs]) -> RunEffect:
             explained = _interaction(means) / means.shape[1] / unit**2
             between = float(means.mean(axis=1).var(ddof=1)) / unit**2
             counts = (len(means) - 1) * (RUN_SHARE**2 / (RUN_SHARE**2 + explained)) ** 2
-            squares += counts * (between - explained)
+            squares += counts * max(0.0, between - explained)
             weight += counts
             repeated += len(means) - 1
     return RunEffect(share=math.sqrt(max(0.0, squares / weight)), degrees=weight, runs=repeated)

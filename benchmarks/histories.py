@@ -9,7 +9,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import Pool
 from pathlib import Path
 
@@ -18,12 +18,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from skill_evaluator.library.config import Policy
+from skill_evaluator.records.record import SCORED, CaseRecord, Record
 from skill_evaluator.verdicts import change_points
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.history import Change, search_changes
 from skill_evaluator.verdicts.rules import VerdictRules
 from skill_evaluator.verdicts.stretches import effect_of_runs
-from worlds import Floats, World, answer, latent, probabilities, rate, record_of, spread
+from worlds import Answers, Floats, World, answer, latent, probabilities, rate, record_of, spread
 
 WORLDS = {
     "independent": World(),
@@ -36,7 +37,7 @@ WORLDS = {
     "day 0.3": World(day=0.3),
 }
 COLUMNS = ("world", "gate", "versions", "runs of each", "fall", "histories", "any change, %", "found, %", "others, %")
-MODEL = "m"
+MODEL, METRIC = "m", "field_level_f1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +57,29 @@ class Setting:
         return self.versions * 7 // 12
 
 
+def record_of_run(template: Record, answers: Answers, at: int) -> Record:
+    """Return the record of a run with what a search reads of its cases."""
+    cases = [
+        CaseRecord.model_construct(
+            case_id=f"c{place:03}",
+            digest="d",
+            outcomes=[SCORED] * len(own),
+            replicates={METRIC: own.mean(axis=1).tolist()},
+            fields={},
+            reproducibility={},
+        )
+        for place, own in enumerate(answers)
+    ]
+    return template.model_copy(update={"skill_version": f"1.{at}.0", "per_case": cases})
+
+
 def some_history(setting: Setting, rng: np.random.Generator) -> list[Pair]:
     """Return the versions of one model, each the candidate of a pair."""
     world = WORLDS[setting.world]
     p = probabilities(world, rng)
     fallen = spread(p, setting.fall)
     wording: Floats | None = None
+    template = record_of(replace(world, cases=0), np.zeros((0, 1, 1), dtype=bool), "1.0.0", model=MODEL, saved_calls=0)
     versions = []
     for at in range(setting.versions):
         if world.reworded is not None:
@@ -69,15 +87,8 @@ def some_history(setting: Setting, rng: np.random.Generator) -> list[Pair]:
             again = rng.random(drawn.shape) < world.reworded
             wording = drawn if wording is None else np.where(again, drawn, wording)
         records = [
-            record_of(
-                world,
-                answer(world, p if at < setting.at else fallen, rng, wording, world.day * rng.standard_normal()),
-                f"1.{at}.0",
-                run,
-                MODEL,
-                saved_calls=0,
-            )
-            for run in range(setting.runs)
+            record_of_run(template, answer(world, p if at < setting.at else fallen, rng, wording, day), at)
+            for day in world.day * rng.standard_normal(setting.runs)
         ]
         versions.append(Pair(baseline=None, candidate=records[-1], candidate_again=tuple(records[:-1])))
     return versions
@@ -85,17 +96,16 @@ def some_history(setting: Setting, rng: np.random.Generator) -> list[Pair]:
 
 def changes_in(setting: Setting, rng: np.random.Generator) -> list[Change]:
     """Return the changes that are reported of one history."""
-    metric = "field_level_f1"
     rules = VerdictRules(
         policy=Policy.model_validate({"gate": setting.gate}),
         skill="s",
-        primary_metric=metric,
+        primary_metric=METRIC,
         required_coverage=0.9,
         waivers=(),
         today=None,  # type: ignore[arg-type]  # no waiver is looked at
     )
     versions = some_history(setting, rng)
-    return search_changes({MODEL: versions}, effect_of_runs(versions, metric), rules)[MODEL].changes
+    return search_changes({MODEL: versions}, effect_of_runs(versions, METRIC), rules)[MODEL].changes
 
 
 def row(numbered: tuple[int, Setting]) -> list[str]:
@@ -122,7 +132,7 @@ def row(numbered: tuple[int, Setting]) -> list[str]:
 
 def settings(quick: bool) -> Iterator[Setting]:
     """Yield the null histories, then the falls."""
-    times = 40 if quick else 200
+    times = 40 if quick else 400
     for versions in (12,) if quick else (12, 20, 5):
         yield from (Setting(world=world, versions=versions, times=times) for world in WORLDS)
     for fall in (0.1,) if quick else (0.1, 0.05):

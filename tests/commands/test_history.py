@@ -12,15 +12,19 @@ from tests.support.library import ROOT, SKILL, Ended, Library
 from tests.support.records import Score, a_run, keep
 
 
-def cases(level: float) -> dict[str, list[Score]]:
-    return {f"case-{at:02d}": [level + 0.01 * ((at + 2 * one) % 4) for one in range(5)] for at in range(12)}
+def cases(level: float, version: int = 0) -> dict[str, list[Score]]:
+    """Scores around a level; each case is a little up in one version and down in another, and all stay as they are."""
+    return {
+        f"case-{at:02d}": [level + 0.01 * ((at + version) % 3 - 1 + (at + 2 * one) % 4) for one in range(5)]
+        for at in range(12)
+    }
 
 
 @pytest.fixture
 def recorded(library: Library) -> Library:
     levels = {"1.0.0": (0.8, 0.7), "1.1.0": (0.8, 0.7), "1.10.0": (0.5, 0.7), "2.0.0": (0.5, 0.9)}
     for day, (version, (m, n)) in enumerate(levels.items(), 1):
-        keep(library, a_run(version, day, cases(m)), a_run(version, day, cases(n), model_id="n"))
+        keep(library, a_run(version, day, cases(m, day)), a_run(version, day, cases(n, day), model_id="n"))
     keep(library, a_run("1.0.0", 20, cases(0.81), complete=False), a_run("1.0.0", 21, cases(0.1), scenario="cautious"))
     return library
 
@@ -120,7 +124,7 @@ def test_it_fails_on_what_is_named_of_the_highest_version(
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "csv", "junit"])
 def test_a_regression_of_the_highest_version_fails_in_every_form(recorded: Library, form: str) -> None:
-    keep(recorded, a_run("2.1.0", 25, cases(0.2)))
+    keep(recorded, a_run("2.1.0", 25, cases(0.2, 1)))
     plain = history(recorded, "--format", form)
     failing = history(recorded, "--format", form, "--fail-on", "regressed")
     assert (plain.code, failing.code, failing.out) == (0, 3, plain.out)
@@ -128,7 +132,7 @@ def test_a_regression_of_the_highest_version_fails_in_every_form(recorded: Libra
 
 def test_small_losses_that_add_up_fail_though_no_step_does(library: Library) -> None:
     for at in range(5):
-        keep(library, a_run(f"1.{at}.0", at + 1, cases(0.8 - 0.03 * at)))
+        keep(library, a_run(f"1.{at}.0", at + 1, cases(0.8 - 0.03 * at, at)))
     found = history(library, "--fail-on", "regressed", "--format", "json")
     steps = [point["step"] for point in found.json["models"][0]["points"]]
     assert [step and step["verdict"] for step in steps] == [None, "unchanged", "unchanged", "unchanged", "regressed"]

@@ -13,15 +13,18 @@ from tests.support.records import Score, a_record
 from tests.support.rules import some_rules
 
 
-def cases(level: float, count: int = 12, replicates: int = 5) -> dict[str, list[Score]]:
+def cases(level: float, count: int = 12, replicates: int = 5, version: int = 0) -> dict[str, list[Score]]:
+    """Scores around a level; each case is a little up in one version and down in another, and all stay as they are."""
     return {
-        f"case-{at:02d}": [level + 0.01 * (at % 5) + 0.01 * ((at + 2 * one) % 3) for one in range(replicates)]
+        f"case-{at:02d}": [
+            level + 0.01 * (at % 5 + (at + version) % 3 - 1 + (at + 2 * one) % 3) for one in range(replicates)
+        ]
         for at in range(count)
     }
 
 
 def run(version: str, level: float, **changed: Any) -> Record:
-    scores = changed.pop("cases", None) or cases(level)
+    scores = changed.pop("cases", None) or cases(level, version=int(version.split(".")[1]))
     model_id = changed.get("model_id", "m")
     return a_record(scores, **{"skill_version": version, "run_id": f"{version}-{model_id}", **changed})
 
@@ -156,7 +159,7 @@ def test_versions_that_go_up_and_down_are_no_changes_and_that_is_said() -> None:
 
 def test_where_runs_of_one_version_are_alike_smaller_changes_are_seen() -> None:
     """The value that stands where nothing is known is corrected by runs of the same version."""
-    fallen = shaken(0.0, fall=0.002)
+    fallen = [run(f"1.{at}.0", 0, cases=cases(0.6 - 0.002 * (at >= 7))) for at in range(12)]
     alone = history_of("s", {"m": versions(*fallen)}, some_rules()).models[0]
     repeated = [
         Pair(baseline=None, candidate=record, candidate_again=(record, record, record, record)) for record in fallen

@@ -112,7 +112,8 @@ def compared(skill: str, *scores: float) -> tuple[list[RunOutcome], ComparisonRe
     fallen = {path: dict.fromkeys(names, (0, 2)) for path in fields}
     pairs, runs = [], []
     for at, score in enumerate(scores):
-        before, after = ({name: [one, one - 0.01] for name in names} for one in (0.9, score))
+        before = {name: [0.9, 0.89] for name in names}
+        after = {name: [score - 0.005 + 0.01 * (place % 3 - 1)] * 2 for place, name in enumerate(names)}
         of_model = {"skill": skill, "model_id": f"vendor/model-{at}"}
         pairs.append(
             Pair(

@@ -136,6 +136,7 @@ def test_without_a_baseline_or_of_another_schema_nothing_is_settled() -> None:
     )
 
 
+@pytest.mark.simulation
 def test_by_simulation_nothing_false_is_settled_often() -> None:
     """400 runs of 12 cases × 10 replicates, right or wrong: where nothing changed, and at the tolerated drop."""
     rng = np.random.default_rng(7)

@@ -115,6 +115,7 @@ SCORES = st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=5, max_siz
 EXTRAS = st.sampled_from([NO_EXTRA, Extra(variance=0.0004, degrees=10.0), Extra(variance=0.002, degrees=3.0)])
 
 
+@pytest.mark.simulation
 @settings(max_examples=150, deadline=None)
 @given(
     *(SCORES, SCORES, st.sampled_from([0.05, 0.2, 0.5]), st.sampled_from([0.0, 0.05, 0.3])),

@@ -46,6 +46,7 @@ def test_what_replicates_explain_is_no_rewording() -> None:
     assert rewording.sigma == 0.0
 
 
+@pytest.mark.simulation
 def test_on_average_it_is_the_true_spread_whatever_the_replicates_do() -> None:
     """Over 60 draws of 6 scenarios, where 3 replicates of 20 cases have an error of 0.039 beside a spread of 0.05."""
     generator = random.Random(12)

@@ -27,6 +27,7 @@ def scores_and_truth(seed: int, models: int, noise: float, breaks: bool):
     return 60 + truth + noise * random.normal(size=truth.shape), truth.std(axis=1, ddof=1)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("noise", "breaks"), [(1.5, False), (1.5, True), (4.0, False)])
 def test_of_these_scenarios_the_interval_holds_and_odds_come_true(noise, breaks) -> None:
     held, expected, came = [], [], []
@@ -58,6 +59,7 @@ def test_a_scenario_that_breaks_a_model_is_no_uncertainty_about_these_ones_but_a
     assert beyond[0] < 2  # perhaps it was the one scenario in a thousand
 
 
+@pytest.mark.simulation
 def test_heavy_tails_and_scenarios_that_break_are_told_where_there_are_enough() -> None:
     random = np.random.default_rng(0)
     normal = random.normal(size=(10, 24))
@@ -69,6 +71,7 @@ def test_heavy_tails_and_scenarios_that_break_are_told_where_there_are_enough() 
     assert (plain.breaking, round(breaking.breaking, 1)) == (0, 0.1)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("resampled", ["scenarios", "cases", "both"])
 def test_intervals_hold_the_truth_nearly_as_often_as_they_say(resampled) -> None:
     spread = np.full(40, 3.0)

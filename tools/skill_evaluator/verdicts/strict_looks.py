@@ -164,7 +164,7 @@ def _on_fixtures(sides: _Sides, extras: Sequence[Extra], look: StrictLook) -> _A
     unseen = 1.0 - ALPHA ** (1.0 / np.minimum(*answers))  # `unseen_share` of many
     return _Answers(
         told=np.maximum(*(count.max(axis=-1) for count in counts)) > 1,
-        low=sampled.low(sides.difference, unseen_variance, unseen, look),
+        low=sampled.low(sides.difference, unseen_variance, unseen, look, varied),
         p=sampled.p(sides.difference, _dealing_p(sides)),
         unseen=unseen,
     )
@@ -188,7 +188,9 @@ def _beyond(sides: _Sides, extras: Sequence[Extra], look: StrictLook) -> _Answer
     unseen_variance = np.where(varied & ~signed, (widest / 2 / cases) ** 2, 0.0)
     return _Answers(
         told=there.sum(axis=-1) > 1,
-        low=sampled.low(np.where(signed, paired, sides.difference), unseen_variance, 1 - ALPHA ** (1 / cases), look),
+        low=sampled.low(
+            np.where(signed, paired, sides.difference), unseen_variance, 1 - ALPHA ** (1 / cases), look, varied
+        ),
         p=sampled.p(sides.difference, np.maximum(2.0 * ndtr(-z), np.exp2(1.0 - cases))),
         unseen=np.zeros_like(cases),
     )
@@ -212,10 +214,13 @@ class _Sampled:
         together = np.where(total > 0.0, total**2 / np.where(spread > 0.0, spread, 1.0), 1.0)
         return cls(variance=total, degrees=together, hidden=added > 0.0)
 
-    def low(self, centre: Floats, unseen_variance: Floats, unseen: Floats, look: StrictLook) -> Floats:
+    def low(self, centre: Floats, unseen_variance: Floats, unseen: Floats, look: StrictLook, varied: Bools) -> Floats:
         """Return the lower ends of intervals that miss the truth in no more than the look's share of 5 %."""
-        half = stdtrit(self.degrees, 1 - ALPHA * look.share / 2) * np.sqrt(self.variance + unseen_variance)
-        return np.asarray(np.where(self.variance > 0.0, centre - half, centre * (1 - unseen) - unseen))
+        error = np.sqrt(self.variance + unseen_variance)
+        half = stdtrit(self.degrees, 1 - ALPHA * look.share / 2) * error
+        usual = stdtrit(self.degrees, 1 - ALPHA / 2) * error
+        still = np.minimum(centre - usual, centre * (1 - unseen) - unseen) - (half - usual)
+        return np.asarray(np.where(varied, centre - half, still))
 
     def p(self, difference: Floats, drawn: Floats) -> Floats:
         """Return p of drawing, or that of Student's t with the noise that drawing does not show, if that is larger."""

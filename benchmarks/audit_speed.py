@@ -1,44 +1,45 @@
 """Time and memory of `audit report`, whole processes: CreditAudit's table, and a cube of 7.5 million answers.
 
-`audit_speed.py [RUNS]`; the cube is drawn to a temporary file of 300 MB first.
+The cube is drawn to a temporary file of 300 MB first; a quick run leaves it out.
 """
 
-import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
-from measure import measure, spread
 from skill_evaluator.audit.cube.cube import Outcomes, cube_of_outcomes
 from skill_evaluator.audit.cube.tables import write_cube
 
-ROOT = Path(__file__).parents[1]
+from benchmarks.measure import ROOT, Measured, measure
+
 MODELS, SCENARIOS, BENCHMARKS, QUESTIONS, REPLICATES = 50, 20, 5, 500, 3
 
 
-def main(runs: int) -> None:
-    """Print the figures."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools")}
+def rows(quick: bool) -> Iterator[Measured]:
     report = [sys.executable, "-m", "skill_evaluator", "audit", "report", "--format", "json", "--cube"]
     table = str(ROOT / "tests" / "data" / "creditaudit_table2.csv")
+    runs = 2 if quick else 5
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         answers = MODELS * SCENARIOS * BENCHMARKS * QUESTIONS * REPLICATES
-        drawn(folder)
-        cases = (
+        large = str(folder / "outcomes.csv")
+        cases = [
             ("CreditAudit's table", [*report, table], runs, 3),
             ("CreditAudit's table, with page and charts", [*report, table, "--out", str(folder / "a")], runs, 3),
-            (f"{answers:,} answers", [*report, str(folder / "outcomes.csv")], 1, 60),
-            (f"{answers:,} answers, page, charts, cube", [*report, str(folder / "outcomes.csv"), "--out", name], 1, 60),
-        )
+        ]
+        if not quick:
+            drawn(folder)
+            cases += [
+                (f"{answers:,} answers", [*report, large], 1, 60),
+                (f"{answers:,} answers, page, charts, cube", [*report, large, "--out", name], 1, 60),
+            ]
         for title, command, times, bound in cases:
-            figures = [measure(command, folder, environment) for _ in range(times)]
-            wall, cpu = spread([one.wall_s for one in figures]), spread([one.cpu_s for one in figures])
-            memory = max(one.peak_mib for one in figures)
-            print(f"{title}: {wall} s, at most {bound}; processor {cpu} s; memory {memory:.0f} MiB")
+            figures = [measure(command, folder) for _ in range(times)]
+            memory = f"{max(one.peak_mib for one in figures):.0f} MiB"
+            values = tuple(one.wall_s for one in figures)
+            yield Measured(name=f"`audit report` of {title}", values=values, most=bound, unit="s", note=memory)
 
 
 def drawn(folder: Path) -> None:
@@ -54,7 +55,3 @@ def drawn(folder: Path) -> None:
         )
     names = [f"model-{m}" for m in range(MODELS)], [f"scenario-{t}" for t in range(SCENARIOS)]
     write_cube(cube_of_outcomes(*names, outcomes, weights={}), folder)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)

@@ -6,7 +6,6 @@ processes, seeded; permutations are drawn 1,000 times.
 """
 
 import argparse
-import datetime
 import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,14 +17,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from skill_evaluator.library.config import Policy
+from premises import Trial
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts import randomisation
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.dealing import HalvesDealer, RunsDealer
-from skill_evaluator.verdicts.rules import VerdictRules
-from worlds import World, another_run, probabilities, record_of, two_runs
+from worlds import World, another_run, probabilities, record_of, rules_of
 
 WORLDS = {
     "independent": World(),
@@ -49,30 +47,6 @@ class Job:
     again: int
     gate: str
     times: int
-
-
-def rules_of(gate: str) -> VerdictRules:
-    """Return the defaults with this gate."""
-    return VerdictRules(
-        policy=Policy.model_validate({"gate": gate}),
-        skill="s",
-        primary_metric="field_level_f1",
-        required_coverage=0.9,
-        waivers=(),
-        today=datetime.date(2026, 1, 1),
-    )
-
-
-def true_pair(world: World, again: int, rng: np.random.Generator) -> Pair:
-    """Return two versions of equal truth; the baseline has A/A runs."""
-    p = probabilities(world, rng)
-    before, after = two_runs(world, p, p, rng)
-    further = [record_of(world, another_run(world, p, rng), "1.0.0", run) for run in range(1, again + 1)]
-    return Pair(
-        baseline=record_of(world, before, "1.0.0"),
-        baseline_again=tuple(further),
-        candidate=record_of(world, after, "1.1.0"),
-    )
 
 
 def runs_of(world: World, count: int, rng: np.random.Generator) -> list[Record]:
@@ -102,7 +76,8 @@ def rows_of(numbered: tuple[int, Job]) -> list[list[str]]:
     randomisation.DRAWS = 1_000
     rng = np.random.default_rng([20_261, number])
     world = WORLDS[job.world]
-    truth = verdicts((true_pair(world, job.again, rng) for _ in range(job.times)), job.gate)
+    trial = Trial(name=job.world, world=world, again=job.again)
+    truth = verdicts((trial.pairs(rng)[0] for _ in range(job.times)), job.gate)
     said = verdicts(dealt(job, rng), job.gate)
     copies = [] if job.again or world.sampled else verdicts(dealt(job, rng, copies=True), job.gate)
     rows = []

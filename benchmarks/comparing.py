@@ -1,22 +1,18 @@
-"""Time of `compare`: whole processes on two large record files; and a long leaderboard: `comparing.py [RUNS]`."""
+"""Time of `compare`: whole processes on two large record files; and of reading a long leaderboard."""
 
 import json
-import os
 import random
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-sys.path.insert(0, str(Path(__file__).parent))
-from measure import measure, spread
-from skill_evaluator.files import json_text
 from skill_evaluator.records.record import Record, write_record
+from skill_evaluator.records.rows import laid_out
 
+from benchmarks.measure import ROOT, Measured, measure, spread
 from tests.support.records import a_record
 
-ROOT = Path(__file__).parents[1]
 CASES, REPLICATES, FIELDS, METRICS, ROWS = 200, 10, 40, 6, 10_000
 LOAD = """
 import sys
@@ -26,27 +22,26 @@ assert len(read_entries(Path(sys.argv[1]))) == int(sys.argv[2])
 """
 
 
-def main(runs: int) -> None:
-    """Print the figures."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools")}
+def rows(quick: bool) -> Iterator[Measured]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = [folder / "baseline.json", folder / "candidate.json"]
         for seed, file in enumerate(files):
             write_record(file, large_record(seed))
         board = folder / "leaderboard.json"
-        board.write_text(json_text(long_leaderboard()))
+        board.write_text("".join(laid_out({"skill": "receipt-extraction"}, long_leaderboard())))
         compare = [sys.executable, "-m", "skill_evaluator", "compare", "--format", "json"]
         compare += ["--baseline", str(files[0]), "--candidate", str(files[1])]
         for title, command, bound in (
-            (f"compare {CASES} cases × {REPLICATES} + {REPLICATES} × {FIELDS} fields, {METRICS} metrics", compare, 2),
-            (f"load {ROWS:,} rows", [sys.executable, "-c", LOAD, str(board), str(ROWS)], 1),
+            (f"`compare` of {CASES} cases × {REPLICATES}, {FIELDS} fields, {METRICS} metrics", compare, 2),
+            (f"reading a leaderboard of {ROWS:,} rows", [sys.executable, "-c", LOAD, str(board), str(ROWS)], 1),
         ):
-            measure(command, folder, environment)  # warms caches, not counted
-            figures = [measure(command, folder, environment) for _ in range(runs)]
-            wall, cpu = spread([one.wall_s for one in figures]), spread([one.cpu_s for one in figures])
-            print(f"{title}: {wall} s, at most {bound}; processor {cpu} s")
-        print(f"files: {files[0].stat().st_size / 2**20:.1f} and {board.stat().st_size / 2**20:.1f} MiB")
+            measure(command, folder)  # warms caches, not counted
+            figures = [measure(command, folder) for _ in range(3 if quick else 9)]
+            processor = f"processor {spread([one.cpu_s for one in figures])} s"
+            yield Measured(
+                name=title, values=tuple(one.wall_s for one in figures), most=bound, unit="s", note=processor
+            )
 
 
 def large_record(seed: int) -> Record:
@@ -73,7 +68,7 @@ def large_record(seed: int) -> Record:
     )
 
 
-def long_leaderboard() -> dict[str, object]:
+def long_leaderboard() -> list[dict[str, object]]:
     """The shipped leaderboard's row ten thousand times: a hundred versions of a component of 14 cases, five models."""
     board = json.loads((ROOT / "components" / "receipt-extraction" / "leaderboard.json").read_text())
     row = board["runs"][0]
@@ -81,8 +76,4 @@ def long_leaderboard() -> dict[str, object]:
         {**row, "run_id": f"20260101T{at:06}Z-000000-m", "skill_version": f"1.{at // 100}.0", "model_id": f"m-{at % 5}"}
         for at in range(ROWS)
     ]
-    return {**board, "runs": rows[::-1]}
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    return rows[::-1]

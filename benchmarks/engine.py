@@ -1,62 +1,136 @@
-"""The engine against a bare SDK script: 12 cases × 100 replicates, 100 ms a call, 50 in flight; memory at ten times it.
+"""The engine against bare clients: 12 cases × 100 replicates, 100 ms a call, 50 in flight; memory at ten times it.
 
-`python benchmarks/engine.py [RUNS]`. Ours journals, scores, records; the peer throws its answers away.
+Ours is the whole command, which journals, scores and records; the peers throw their answers away. The ideal has nothing
+but the server's delay. All in turn against one loopback server.
 """
 
-import os
+import json
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parent))
-from library import write_library
-from measure import in_turn, measure, spread
+from benchmarks.library import write_library
+from benchmarks.measure import ROOT, Figures, Measured, measure, spread
 
 HERE = Path(__file__).parent
-SCRIPT = HERE.parent / "tools" / "evaluate_skill.py"
 CALLS, CONCURRENCY, DELAY_S = 1200, 50, 0.1
 IDEAL_S = CALLS / CONCURRENCY * DELAY_S
 
 
-def _free_port() -> int:
+def rows(quick: bool) -> Iterator[Measured]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        port = int(probe.getsockname()[1])
+    url = f"http://127.0.0.1:{port}/v1"
+    command = [sys.executable, str(HERE / "chat_server.py"), str(port), str(DELAY_S)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as server, tempfile.TemporaryDirectory() as name:
+        try:
+            assert server.stdout is not None
+            server.stdout.readline()
+            write_library(Path(name), url)
+            yield from _rows(Path(name), url, 2 if quick else 7)
+        finally:
+            server.kill()
+
+
+def _rows(root: Path, url: str, runs: int) -> Iterator[Measured]:
+    rest = [url, str(root), str(CALLS), str(CONCURRENCY)]
+    commands = {
+        "ours": _evaluate(CALLS // 12),
+        "openai": [sys.executable, str(HERE / "bare_client.py"), *rest],
+        "pydantic_evals": [sys.executable, str(HERE / "bare_client.py"), *rest, "pydantic_evals"],
+        "promptfoo": ["promptfoo", "eval", "--no-cache", "--no-table", "-j", str(CONCURRENCY), "-c", "promptfoo.json"],
+    }
+    _write_promptfoo(root, url)
+    missing = {
+        "pydantic_evals": "" if find_spec("pydantic_evals") else "pip install pydantic-evals",
+        "promptfoo": _why_not(commands["promptfoo"], root) if shutil.which("promptfoo") else "npm install -g promptfoo",
+    }
+    commands = {name: command for name, command in commands.items() if not missing.get(name)}
+    turns = _in_turn(commands, root, runs)
+    ours = turns["ours"]
+    wall = f"{spread([one.wall_s for one in ours])} s"
+    yield Measured(
+        name=f"{CALLS:,} calls of 100 ms, {CONCURRENCY} in flight ÷ ideal ({IDEAL_S:g} s)",
+        values=tuple(one.wall_s / IDEAL_S for one in ours),
+        most=1.3,
+        note=wall,
+    )
+    yield _ratio("the same ÷ bare `openai` SDK, processor time", ours, turns["openai"], lambda one: one.cpu_s, most=0.6)
+    for peer, title in (
+        ("openai", "bare `openai` SDK"),
+        ("pydantic_evals", "pydantic-evals"),
+        ("promptfoo", "promptfoo"),
+    ):
+        if missing.get(peer):
+            yield Measured(name=f"the same ÷ {title}, wall", values=(), note=missing[peer])
+        else:
+            yield _ratio(f"the same ÷ {title}, wall", ours, turns[peer], lambda one: one.wall_s, most=1.0)
+    yield Measured(
+        name="median latency in the journal ÷ the server's delay",
+        values=tuple(median(latencies) / DELAY_S for latencies in _latencies(root)),
+        most=1.2,
+    )
+    small = max(one.peak_mib for one in ours)
+    growth = measure(_evaluate(CALLS // 12 * 10), root).peak_mib - small
+    yield Measured(
+        name=f"growth of peak memory to {CALLS * 10:,} calls",
+        values=(growth,),
+        most=30,
+        unit="MiB",
+        note=f"{small:.0f} MiB before",
+    )
+
+
+def _why_not(command: Sequence[str], folder: Path) -> str:
+    """Why a peer that is installed cannot be measured; nothing if it can."""
+    try:
+        measure(command, folder)
+    except SystemExit as problem:
+        return f"it fails here: {str(problem).partition(': ')[2].splitlines()[0]}"
+    return ""
 
 
 def _evaluate(replicates: int) -> list[str]:
     options = ["--replicates", str(replicates), "--concurrency", str(CONCURRENCY), "--no-leaderboard"]
-    return [sys.executable, str(SCRIPT), "bench", *options]
+    return [sys.executable, str(ROOT / "tools" / "evaluate_skill.py"), "bench", *options]
 
 
-def main(runs: int) -> None:
-    """Print the ratios."""
-    port = _free_port()
-    url = f"http://127.0.0.1:{port}/v1"
-    command = [sys.executable, str(HERE / "chat_server.py"), str(port), str(DELAY_S)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as server, tempfile.TemporaryDirectory() as name:
-        server.stdout.readline()
-        root = Path(name)
-        write_library(root, url)
-        peer = [sys.executable, str(HERE / "bare_client.py"), url, str(root), str(CALLS), str(CONCURRENCY)]
-        pairs = in_turn(_evaluate(CALLS // 12), peer, root, os.environ, runs)
-        large = measure(_evaluate(CALLS // 12 * 10), root, os.environ)
-        server.kill()
-    print(
-        f"{CALLS} calls, {CONCURRENCY} in flight, {DELAY_S:g} s each: ideal {IDEAL_S:g} s; "
-        f"median (min to max) of {runs}"
-    )
-    print(f"ours, wall          {spread([ours.wall_s for ours, _ in pairs])} s")
-    print(f"bare SDK, wall      {spread([bare.wall_s for _, bare in pairs])} s")
-    print(f"ours / ideal        {spread([ours.wall_s / IDEAL_S for ours, _ in pairs])}   at most 1.5")
-    print(f"ours / bare, wall   {spread([ours.wall_s / bare.wall_s for ours, bare in pairs])}   at most 1.1")
-    print(f"ours / bare, cpu    {spread([ours.cpu_s / bare.cpu_s for ours, bare in pairs])}   at most 1.3")
-    small = max(ours.peak_mib for ours, _ in pairs)
-    print(f"peak memory         {small:.0f} MiB; {CALLS * 10} calls {large.peak_mib:.0f} MiB")
-    print(f"growth              {large.peak_mib - small:.1f} MiB   at most 30")
+def _in_turn(commands: Mapping[str, Sequence[str]], folder: Path, runs: int) -> dict[str, list[Figures]]:
+    """Figures of each command, one after the other in every round; the first round warms caches and is not counted."""
+    rounds = [{name: measure(command, folder) for name, command in commands.items()} for _ in range(runs + 1)]
+    return {name: [one[name] for one in rounds[1:]] for name in commands}
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+def _ratio(
+    name: str, ours: Sequence[Figures], peer: Sequence[Figures], of: Callable[[Figures], float], most: float
+) -> Measured:
+    values = tuple(of(one) / of(other) for one, other in zip(ours, peer, strict=True))
+    return Measured(name=name, values=values, most=most, note=f"the peer {spread([of(one) for one in peer])} s")
+
+
+def _latencies(root: Path) -> Iterator[list[float]]:
+    for journal in root.glob("components/bench/evals/results/*/replicates.jsonl"):
+        yield [json.loads(line)["latency_s"] for line in journal.read_text().splitlines()]
+
+
+def _write_promptfoo(root: Path, url: str) -> None:
+    """The same calls as promptfoo's configuration; each is asked by a test of its own."""
+    prompt = (root / "components/bench/prompt.md").read_text().split("---\n", 2)[2].strip()
+    schema = json.loads((root / "components/bench/schema.json").read_text())
+    documents = [path.read_text() for path in sorted((root / "fixtures/bench/cases").glob("*/document.md"))]
+    form = {"type": "json_schema", "json_schema": {"name": "bench", "schema": schema, "strict": True}}
+    config = {"apiBaseUrl": url, "apiKey": "none", "max_tokens": 1024, "temperature": 0, "response_format": form}
+    messages = json.dumps([{"role": "system", "content": prompt}, {"role": "user", "content": "{{document}}"}])
+    content = {
+        "prompts": [messages],
+        "providers": [{"id": "openai:chat:m", "config": config}],
+        "tests": [{"vars": {"document": f"{at} {documents[at % len(documents)]}"}} for at in range(CALLS)],
+    }
+    (root / "promptfoo.json").write_text(json.dumps(content))

@@ -17,14 +17,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from skill_evaluator.library.config import Policy
 from skill_evaluator.records.record import SCORED, CaseRecord, Record
 from skill_evaluator.verdicts import change_points
 from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.history import Change, search_changes
-from skill_evaluator.verdicts.rules import VerdictRules
+from skill_evaluator.verdicts.history import search_changes
+from skill_evaluator.verdicts.history_results import Change
 from skill_evaluator.verdicts.stretches import effect_of_runs
-from worlds import Answers, Floats, World, answer, latent, probabilities, rate, record_of, spread
+from worlds import Answers, Floats, World, answer, latent, probabilities, rate, record_of, rules_of, spread
 
 WORLDS = {
     "independent": World(),
@@ -96,16 +95,8 @@ def some_history(setting: Setting, rng: np.random.Generator) -> list[Pair]:
 
 def changes_in(setting: Setting, rng: np.random.Generator) -> list[Change]:
     """Return the changes that are reported of one history."""
-    rules = VerdictRules(
-        policy=Policy.model_validate({"gate": setting.gate}),
-        skill="s",
-        primary_metric=METRIC,
-        required_coverage=0.9,
-        waivers=(),
-        today=None,  # type: ignore[arg-type]  # no waiver is looked at
-    )
     versions = some_history(setting, rng)
-    return search_changes({MODEL: versions}, effect_of_runs(versions, METRIC), rules)[MODEL].changes
+    return search_changes({MODEL: versions}, effect_of_runs(versions, METRIC), rules_of(setting.gate))[MODEL].changes
 
 
 def row(numbered: tuple[int, Setting]) -> list[str]:

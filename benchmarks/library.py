@@ -1,11 +1,9 @@
 """Writes the small prompt library of the engine benchmark: 12 cases of a component with a 1 KB answer."""
 
 import json
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-from chat_server import answer
+from benchmarks.chat_server import answer
 
 _SCHEMA = {
     "type": "object",
@@ -53,7 +51,3 @@ def write_library(root: Path, base_url: str) -> None:
         "params": {"max_output_tokens": 1024},
     }
     (config / "models.yaml").write_text(json.dumps({"models": [model]}))
-
-
-if __name__ == "__main__":
-    write_library(Path(sys.argv[1]), sys.argv[2])

@@ -1,76 +1,87 @@
-"""Tokens per second of the local provider against the engine called bare: `python benchmarks/local_model.py [RUNS]`.
+"""The calls of README's main job on the local model against the same with nothing reused, in turns, in one process.
 
-Same weights, settings and requests, in turn, in one process: one slot, no prompt cache, two threads.
+The model is loaded anew in each round, and its loading is counted. The older way is what it does where no state can be
+restored: it evaluates every prompt in one piece.
 """
 
 import asyncio
-import sys
 import time
-from statistics import median
+from collections import Counter
+from collections.abc import Iterator
 
-import xllamacpp
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.cases import load_cases
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import Settings, load_models, select_models
 from skill_evaluator.providers.base import Request
-from skill_evaluator.providers.local import open_provider, smollm2_weights
+from skill_evaluator.providers.local import LocalProvider, open_provider
+from skill_evaluator.runner.prompting import build_request
 
-SYSTEM = "Repeat the list of the user as JSON."
-USER = "\n".join(f"item {number}: {number * 7}" for number in range(60))
-SCHEMA = {"type": "object", "properties": {"items": {"type": "array", "items": {"type": "string"}}}}
-TOKENS = 128
+from benchmarks.measure import ROOT, Measured, spread
 
-
-def _bare_engine() -> xllamacpp.Server:
-    params = xllamacpp.CommonParams()
-    params.model.path = str(smollm2_weights())
-    params.n_ctx = 8192
-    params.n_parallel = 1
-    params.cache_prompt = False
-    params.cache_ram_mib = 0
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2
-    params.cpuparams.poll = params.cpuparams_batch.poll = 0
-    params.ui = False
-    params.warmup = False
-    params.verbosity = 0
-    return xllamacpp.Server(params)
+COMPONENT, MODEL, REPLICATES = "receipt-extraction", "smollm2-135m-instruct", 2
+WAYS = ("ours", "older")
 
 
-def _ask_bare(engine: xllamacpp.Server, seed: int) -> int:
-    answer = engine.handle_chat_completions(
-        {
-            "messages": [{"role": "system", "content": SYSTEM}, {"role": "user", "content": USER}],
-            "max_tokens": TOKENS,
-            "temperature": 0.0,
-            "seed": seed,
-            "cache_prompt": False,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "output", "schema": SCHEMA, "strict": True},
-            },
-        }
+class Job:
+    """One round: what both ways took, and what they answered."""
+
+    def __init__(self, requests: list[Request], threads: int = 2) -> None:
+        """Load both, then ask both for every request; the first to be asked changes from call to call."""
+        self.wall_s, self.cpu_s = Counter[str](), Counter[str]()
+        self.texts: dict[str, list[str]] = {way: [] for way in WAYS}
+        self._threads = threads
+        providers = {way: self._timed(way, lambda way=way: self._open(way)) for way in WAYS}
+        for number, request in enumerate(requests):
+            for way in WAYS if number % 2 else reversed(WAYS):
+                ask = providers[way].complete
+                answer = self._timed(way, lambda ask=ask, request=request: asyncio.run(ask(request)))
+                self.texts[way].append(answer.text)
+        for provider in providers.values():
+            asyncio.run(provider.close())
+
+    @property
+    def equal(self) -> float:
+        """The share of the answers that both ways gave alike."""
+        return sum(ours == older for ours, older in zip(*self.texts.values(), strict=True)) / len(self.texts["ours"])
+
+    def _open(self, way: str) -> LocalProvider:
+        (model,) = select_models(load_models(ROOT / ".evaluator"), (MODEL,))
+        params = model.params.model_copy(update={"threads": self._threads})
+        provider = open_provider(model.model_copy(update={"params": params}), None, Settings())
+        if way == "older":
+            provider.states.enter = lambda system, user: False
+        return provider
+
+    def _timed(self, way: str, do):
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = do()
+        self.wall_s[way] += time.perf_counter() - wall
+        self.cpu_s[way] += time.process_time() - cpu
+        return result
+
+
+def requests_of(cases: int) -> list[Request]:
+    """As the command makes them: replicate by replicate through the first `cases` cases."""
+    component = load_component(ROOT / "components", COMPONENT)
+    documents = load_cases(component, ROOT / "fixtures")[:cases]
+    return [
+        build_request(component, case, replicate=replicate, seed=0, max_output_tokens=256)
+        for replicate in range(REPLICATES)
+        for case in documents
+    ]
+
+
+def rows(quick: bool) -> Iterator[Measured]:
+    requests = requests_of(4 if quick else 14)
+    jobs = [Job(requests) for _ in range(1 if quick else 3)]
+    name = f"{len(requests)} calls of README's main job on the local model"
+    yield Measured(
+        name=f"{name} ÷ the same with every prompt evaluated in one piece",
+        values=tuple(job.wall_s["ours"] / job.wall_s["older"] for job in jobs),
+        most=0.6 if quick else 0.5,  # with few cases the system prompt is a larger share
+        note=f"{spread([job.wall_s['ours'] for job in jobs], '.0f')} s",
     )
-    return int(answer["usage"]["total_tokens"])
-
-
-def main(runs: int) -> None:
-    """Print both rates and their ratio."""
-    bare = _bare_engine()
-    provider = open_provider(Model(id="m", provider="local"), None, 60)
-    rates: list[tuple[float, float]] = []
-    for run in range(runs + 1):
-        begun = time.perf_counter()
-        request = Request(
-            case_id="c", replicate=run, system=SYSTEM, user=USER, max_output_tokens=TOKENS, seed=run, schema=SCHEMA
-        )
-        usage = asyncio.run(provider.complete(request)).usage
-        ours = ((usage.input_tokens or 0) + (usage.output_tokens or 0)) / (time.perf_counter() - begun)
-        begun = time.perf_counter()
-        rates.append((ours, _ask_bare(bare, run) / (time.perf_counter() - begun)))
-    counted = rates[1:]  # the first of each is a warm-up
-    print(
-        f"local provider {median(ours for ours, _ in counted):.0f} tokens/s, bare {median(b for _, b in counted):.0f}"
+    yield Measured(
+        name="the same, processor time", values=tuple(job.cpu_s["ours"] / job.cpu_s["older"] for job in jobs)
     )
-    print(f"ratio {median(ours / peer for ours, peer in counted):.3f}   at least 0.95")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 7)
+    yield Measured(name="share of those answers that are equal", values=tuple(job.equal for job in jobs))

@@ -1,4 +1,4 @@
-"""A plan over 500 components × 8 models, and git alone: `python benchmarks/planning.py [RUNS]`.
+"""A plan over 500 components × 8 models beside git alone, and lint of them.
 
 What git itself takes is measured by running the very commands of the plan again, one after the other, with their input.
 """
@@ -10,13 +10,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-from measure import measure, spread
+from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.record import write_record
 
-ROOT = Path(__file__).parents[1]
+from benchmarks.measure import ROOT, Measured, measure, spread
+from tests.support.records import a_record
+
 EXAMPLE = ROOT / "components" / "receipt-extraction"
 MODELS = (
     ("anthropic", "claude-sonnet-4-5"),
@@ -40,23 +43,54 @@ exec "{git}" "$@" < "$kept/input"
 """
 
 
-def main(runs: int) -> None:
-    """Print the figures."""
+def rows(quick: bool) -> Iterator[Measured]:
+    runs = 2 if quick else 5
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "library")
         write_library(root)
         commands = _commands(root, Path(folder))
-        ours, gits = [], []
+        beyond, gits = [], []
         for _ in range(runs):
-            ours.append(measure(_plan(root), root, _environment()).wall_s)
+            whole = measure(_plan(root), root).wall_s
             gits.append(sum(_seconds(command, root) for command in commands))
-        plan = json.loads((root / "plan.json").read_bytes())
-    size = len(json.dumps(plan))
-    print(f"{COMPONENTS} components × {len(MODELS)} models: {len(plan['entries'])} jobs, {size:,} characters of plan")
-    print(f"  plan             {spread(ours)} s")
-    print(f"  git alone        {spread(gits)} s, {len(commands)} commands")
-    beyond = [whole - git for whole, git in zip(ours, gits, strict=True)]
-    print(f"  beyond git       {spread(beyond)} s   at most 2")
+            beyond.append(whole - gits[-1])
+        entries = len(json.loads((root / "plan.json").read_bytes())["entries"])
+        yield Measured(
+            name=f"`plan` of {COMPONENTS} components × {len(MODELS)} models ({entries} jobs) − git's own commands",
+            values=tuple(beyond),
+            most=2,
+            unit="s",
+            note=f"git {spread(gits)} s",
+        )
+        _record_all(root)
+        lint = [sys.executable, "-m", "skill_evaluator", "lint", "--format", "json"]
+        measure(lint, root)  # warms caches, not counted
+        figures = [measure(lint, root) for _ in range(runs)]
+        yield Measured(
+            name=f"`lint` of {COMPONENTS} components with {len(MODELS)} records each",
+            values=tuple(one.wall_s for one in figures),
+            most=3,
+            unit="s",
+            note=f"processor {spread([one.cpu_s for one in figures])} s",
+        )
+
+
+def _record_all(root: Path) -> None:
+    """Put in place of every leaderboard one that agrees with records."""
+    for component in (root / "components").iterdir():
+        (component / "leaderboard.json").unlink()
+        records = [
+            a_record(
+                {f"case-{case}": [0.9, 1.0, 0.8] for case in range(CASES)},
+                skill=component.name,
+                model_id=model_id,
+                run_id=f"20260101T00000{at}Z-aaaaaa-{model_id}",
+            )
+            for at, (_, model_id) in enumerate(MODELS)
+        ]
+        for record in records:
+            write_record(component / "evals" / "records" / f"{record.run_id}.json", record)
+        append_rows(component / "leaderboard.json", component.name, [record.row() for record in records])
 
 
 def write_library(root: Path) -> None:
@@ -98,10 +132,6 @@ def _plan(root: Path) -> list[str]:
     return [sys.executable, "-m", "skill_evaluator", "plan", *arguments, "--out", str(root / "plan.json")]
 
 
-def _environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT / "tools"), **more}
-
-
 def _commands(root: Path, folder: Path) -> list[Path]:
     """One plan with a recorder in git's place; the folders of its commands in their order."""
     git = shutil.which("git")
@@ -111,7 +141,7 @@ def _commands(root: Path, folder: Path) -> list[Path]:
     recorder.write_text(_RECORDER.format(git=git))
     recorder.chmod(0o755)
     path = f"{recorder.parent}{os.pathsep}{os.environ['PATH']}"
-    measure(_plan(root), root, _environment(PATH=path, KEPT=str(kept)))
+    measure(_plan(root), root, {**os.environ, "PATH": path, "KEPT": str(kept)})
     return sorted(kept.iterdir())
 
 
@@ -130,7 +160,3 @@ def _commit(root: Path) -> None:
 
 def _git(root: Path, *arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=root, check=True)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)

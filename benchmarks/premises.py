@@ -3,19 +3,17 @@
 `benchmarks/verdicts.py` runs these with its other tables. Every row is a rate in per cent ± its standard error.
 """
 
-import datetime
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from skill_evaluator.library.config import Gate, Policy
+from skill_evaluator.library.config import Gate
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.results import ComparisonResult
-from skill_evaluator.verdicts.rules import VerdictRules
-from worlds import Floats, World, another_run, broken, probabilities, rate, record_of, spread, two_runs
+from worlds import Floats, World, another_run, broken, probabilities, rate, record_of, rules_of, spread, two_runs
 
 Row = list[str]
 Job = Callable[[np.random.Generator], Row]
@@ -54,19 +52,7 @@ class Trial:
 
     def compared(self, rng: np.random.Generator) -> ComparisonResult:
         """Return the verdict on one draw of the world."""
-        return compare_records("s", self.pairs(rng), rules(self.gate))
-
-
-def rules(gate: Gate) -> VerdictRules:
-    """Return the default policy with a gate."""
-    return VerdictRules(
-        policy=Policy(gate=gate),
-        skill="s",
-        primary_metric="field_level_f1",
-        required_coverage=0.9,
-        waivers=(),
-        today=datetime.date(2026, 1, 1),
-    )
+        return compare_records("s", self.pairs(rng), rules_of(self.gate))
 
 
 def nothing_worse(trial: Trial, runs: int, rng: np.random.Generator) -> Row:
@@ -121,7 +107,7 @@ def _falls(trial: Trial, p: Floats, drop: float, anchor: Record, look: int, rng:
     run = another_run(trial.world, spread(p, drop), rng)
     candidate = record_of(trial.world, run, f"1.{look}.0", look)
     pair = Pair(baseline=anchor, candidate=candidate, anchor=anchor, look=look)
-    return compare_records("s", [pair], rules(trial.gate)).verdict == "regressed"
+    return compare_records("s", [pair], rules_of(trial.gate)).verdict == "regressed"
 
 
 def tries(trial: Trial, drop: float, attempts: int, runs: int, rng: np.random.Generator) -> Row:
@@ -140,7 +126,7 @@ def tries(trial: Trial, drop: float, attempts: int, runs: int, rng: np.random.Ge
                 anchor=anchor,
                 look=look,
             )
-            passed.append(compare_records("s", [pair], rules(trial.gate)).verdict != "regressed")
+            passed.append(compare_records("s", [pair], rules_of(trial.gate)).verdict != "regressed")
         first.append(passed[0])
         ever.append(any(passed))
     ratio = f"{sum(ever) / max(1, sum(first)):.2f}"

@@ -1,6 +1,7 @@
-"""A seeded record such as an award notice is read into, and its mutants: 14.6 KB, 250 leaves, arrays of 30, 6 and 8.
+"""Seeded records such as documents are read into, and their mutants: what the scoring benchmarks share.
 
-What the scoring benchmarks share, so that every figure is of the same pairs.
+An award notice (`record`: 14.6 KB, 250 leaves, arrays of 30, 6 and 8), one in whose arrays several items have one key
+(`with_repeated_keys`), and a form (`wide_record`: 300 fields and no array).
 """
 
 import copy
@@ -117,6 +118,28 @@ def record(seed: int = 0) -> dict[str, Any]:
         "personnel": [_person(dice) for _ in range(6)],
         "conditions": [_condition(dice, index) for index in range(8)],
     }
+
+
+def with_repeated_keys(seed: int = 0) -> dict[str, Any]:
+    """The record, but that three items of each array share a key: lines of one number, rooms of one person."""
+    repeated = record(seed)
+    for path, (key,) in KEYS.items():
+        for index, item in enumerate(repeated[path]):
+            item[key] = repeated[path][index - index % 3][key]
+    return repeated
+
+
+WIDE_SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    **_object(**{f"field_{index:03}": (_TEXT, _NUMBER, _FLAG, _DAY)[index % 4] for index in range(300)}),
+}
+
+
+def wide_record(seed: int = 0) -> dict[str, Any]:
+    """A form of 300 fields, all at the top."""
+    dice = random.Random(seed)
+    kinds = (lambda: _phrase(dice, 5), lambda: _amount(dice), lambda: dice.random() < 0.5, lambda: _day(dice))
+    return {name: kinds[index % 4]() for index, name in enumerate(WIDE_SCHEMA["properties"])}
 
 
 def mutant(truth: dict[str, Any], seed: int, share: float = 0.05) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The scoring engine against the fastest known parts and against peers: `python benchmarks/scoring.py [ROUNDS]`.
+"""The scoring engine against the fastest known parts and against peers, on three records; agreement; whole runs.
 
-Processor time, all in one process and in turn on the same pairs (`records`): what counts are the ratios. Needs orjson,
-deepdiff and stickler-eval beside the development dependencies.
+Processor time, all in one process and in turn on the same pairs (`records`). One answer is scored as other programs do
+it, by `score_text`.
 """
 
 import gc
@@ -13,32 +13,90 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as in a worker process
+
 import jsonschema_rs
-import orjson
-from deepdiff import DeepDiff
+from skill_evaluator import score_text
 from skill_evaluator.comparing.field_plan import FieldPlan
-from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.metrics.base import CaseAnswers, Comparison, truth_side
-from skill_evaluator.metrics.diagnosis.per_field import per_field
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.metrics import REPRODUCIBILITY
+from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.text import canonical_json
-from stickler import ComparableField, StructuredModel
-from stickler.comparators import ExactComparator
 
-sys.path.insert(0, str(Path(__file__).parent))
-from measure import as_installed
-from records import SCHEMA, assigned_plan, keyed_plan, leaves, mutant, record, text_of
-from whole_run import wall_seconds, write_run
+from benchmarks.measure import Measured, as_installed
+from benchmarks.records import (
+    KEYS,
+    SCHEMA,
+    WIDE_SCHEMA,
+    keyed_plan,
+    mutant,
+    record,
+    text_of,
+    wide_record,
+    with_repeated_keys,
+)
+from benchmarks.whole_run import wall_seconds, write_run
 
-TRUTH = record()
-TEXTS = [text_of(mutant(TRUTH, seed)) for seed in range(20)]
-METRICS_TIMED = [METRICS[name] for name in ("schema_valid", "exact_match", "field_level_f1", "jaccard")]
-is_valid = jsonschema_rs.validator_for(SCHEMA, validate_formats=True).is_valid
+METRICS_TIMED = ("schema_valid", "exact_match", "field_level_f1", "jaccard")
+BY_KEY = {path: {"align": "key", "key": list(key)} for path, key in KEYS.items()}
+MUTANTS = 20
+PEERS = "pip install deepdiff orjson stickler-eval"
 Work = Callable[[str], Any]
+
+
+def rows(quick: bool) -> Iterator[Measured]:
+    rounds = 5 if quick else 15
+    yield from _pairs("record", record(), SCHEMA, {"by key": (BY_KEY, 5), "by assignment": (None, 12)}, rounds)
+    # what a key does not tell apart is assigned
+    repeated = {"by key": (BY_KEY, 12), "by assignment": (None, 12)}
+    yield from _pairs("record of repeated keys", with_repeated_keys(), SCHEMA, repeated, rounds)
+    yield from _pairs("wide record", wide_record(), WIDE_SCHEMA, {"no array": (None, 5)}, rounds)
+    yield from _agreement("by key", record(), (50, 1000))
+    yield from _agreement("by repeated keys", with_repeated_keys(), (200, 600))
+    yield _import()
+    yield from _whole_runs(quick)
+
+
+def _pairs(
+    what: str,
+    truth: dict[str, Any],
+    schema: dict[str, Any],
+    ours: dict[str, tuple[dict[str, Any] | None, float]],
+    rounds: int,
+) -> Iterator[Measured]:
+    """One answer against the truth: the public call ÷ floor, peers ÷ the last of ours. `ours`: fields and bound."""
+    try:
+        peers = {"deepdiff, no order": by_deepdiff(truth), "stickler, exact": by_stickler(truth)}
+        works = {"floor": floor(truth, schema)}
+    except ImportError:
+        yield Measured(name=f"one answer, {what}", values=(), note=PEERS)
+        return
+    texts = [text_of(mutant(truth, seed)) for seed in range(MUTANTS)]
+    works |= {name: public_call(truth, schema, fields) for name, (fields, _) in ours.items()}
+    fast = in_turn(works, texts, rounds)
+    slow = in_turn(peers, texts, 2)
+    for name, (_, bound) in ours.items():
+        yield Measured(
+            name=f"`score_text`, {what}, {name} ÷ floor",
+            values=_ratios(fast[name], fast["floor"]),
+            most=bound,
+            note=f"{median(fast[name]) * 1e3:.2f} ms",
+        )
+        for peer, least in (("deepdiff, no order", 10), ("stickler, exact", 40)):
+            yield Measured(
+                name=f"{peer} ÷ `score_text`, {what}, {name}",
+                values=_ratios(slow[peer], fast[name]),
+                least=least if name != "no array" else None,  # there a peer takes hardly more than the floor
+                note=f"{median(slow[peer]) * 1e3:.1f} ms",
+            )
+
+
+def _ratios(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, ...]:
+    return tuple(one / other for one, other in zip(ours, theirs, strict=True))
 
 
 def leaves_in(value: Any, path: str, found: list[tuple[str, Any]]) -> None:
@@ -59,38 +117,45 @@ def flattened(value: Any) -> list[tuple[str, Any]]:
     return found
 
 
-OF_TRUTH = flattened(TRUTH)
-SET_OF_TRUTH = frozenset(OF_TRUTH)
-
-
-def floor(text: str) -> float:
+def floor(truth: dict[str, Any], schema: dict[str, Any]) -> Work:
     """Parse, validity, equality and the F1 of unaligned leaves, with the fastest known parts."""
-    value = orjson.loads(text)
-    is_valid(value)
-    assert value != TRUTH
-    found = flattened(value)
-    return 2 * len(SET_OF_TRUTH.intersection(found)) / (len(OF_TRUTH) + len(found))
+    import orjson
 
+    is_valid = jsonschema_rs.validator_for(schema, validate_formats=True).is_valid
+    of_truth = flattened(truth)
+    set_of_truth = frozenset(of_truth)
 
-def ours(plan: FieldPlan) -> Work:
-    truth = truth_side(TRUTH, plan)
-
-    def score(text: str) -> None:
-        parsed = parse_output(text, "json")
-        comparison = Comparison(TRUTH, parsed.value, plan, is_valid, truth)
-        for metric in METRICS_TIMED:
-            metric.score(comparison)
-        per_field(comparison.rows)
+    def score(text: str) -> float:
+        value = orjson.loads(text)
+        is_valid(value)
+        assert value != truth
+        found = flattened(value)
+        return 2 * len(set_of_truth.intersection(found)) / (len(of_truth) + len(found))
 
     return score
 
 
-def by_deepdiff(text: str) -> None:
-    DeepDiff(TRUTH, json.loads(text), ignore_order=True, get_deep_distance=True).to_dict()
+def public_call(truth: dict[str, Any], schema: dict[str, Any], fields: dict[str, Any] | None) -> Work:
+    return lambda text: score_text(truth, text, schema, fields, METRICS_TIMED).mistakes
 
 
-def model_of(name: str, example: dict[str, Any]) -> type[StructuredModel]:
+def by_deepdiff(truth: dict[str, Any]) -> Work:
+    from deepdiff import DeepDiff
+
+    return lambda text: DeepDiff(truth, json.loads(text), ignore_order=True, get_deep_distance=True).to_dict()
+
+
+def by_stickler(truth: dict[str, Any]) -> Work:
+    model = model_of("Award", truth)
+    model_of_truth = model(**truth)
+    return lambda text: model_of_truth.compare_with(model(**json.loads(text)))
+
+
+def model_of(name: str, example: dict[str, Any]) -> Any:
     """A stickler model of a record, every leaf compared exactly, arrays of objects by the optimal assignment."""
+    from stickler import ComparableField, StructuredModel
+    from stickler.comparators import ExactComparator
+
     kinds: dict[str, Any] = {}
     members: dict[str, Any] = {"__annotations__": kinds, "__module__": __name__}
     for key, value in example.items():
@@ -106,22 +171,14 @@ def model_of(name: str, example: dict[str, Any]) -> type[StructuredModel]:
     return type(name, (StructuredModel,), members)
 
 
-MODEL = model_of("Award", TRUTH)
-MODEL_OF_TRUTH = MODEL(**TRUTH)
-
-
-def by_stickler(text: str) -> None:
-    MODEL_OF_TRUTH.compare_with(MODEL(**json.loads(text)))
-
-
-def in_turn(works: dict[str, Work], rounds: int) -> dict[str, float]:
-    """Median over texts of the least processor time per work, in µs; works one after the other on each text."""
-    times: dict[str, list[list[float]]] = {name: [[] for _ in TEXTS] for name in works}
+def in_turn(works: dict[str, Work], texts: Sequence[str], rounds: int) -> dict[str, list[float]]:
+    """For every work and text the least processor time of the rounds; works one after the other on each text."""
+    times = {name: [math.inf] * len(texts) for name in works}
     for _ in range(rounds):
-        for at, text in enumerate(TEXTS):
+        for at, text in enumerate(texts):
             for name, work in works.items():
-                times[name][at].append(timed(lambda work=work, text=text: work(text)))
-    return {name: median(min(of_text) for of_text in of_work) * 1e6 for name, of_work in times.items()}
+                times[name][at] = min(times[name][at], timed(lambda work=work, text=text: work(text)))
+    return times
 
 
 def timed(work: Callable[[], Any]) -> float:
@@ -130,83 +187,47 @@ def timed(work: Callable[[], Any]) -> float:
     return time.process_time() - begun
 
 
-def pairs(rounds: int) -> None:
-    print(f"One answer against the truth ({len(TEXTS[0])} characters, {leaves(TRUTH)} leaves, arrays of 30, 6 and 8)")
-    works: dict[str, Work] = {"floor": floor, "keyed": ours(keyed_plan()), "assigned": ours(assigned_plan())}
-    fast = in_turn(works, rounds)
-    slow = in_turn({"deepdiff": by_deepdiff, "stickler, exact": by_stickler}, 2)
-    for name, microseconds in (fast | slow).items():
-        print(f"  {name:16} {microseconds:9.0f} µs   {microseconds / fast['floor']:7.1f} × floor")
-    print(
-        f"  keyed ≤ 5 × floor, assigned ≤ 12 ×; deepdiff ÷ assigned {slow['deepdiff'] / fast['assigned']:.0f} (≥ 10), "
+def _agreement(what: str, truth: dict[str, Any], sizes: tuple[int, int]) -> Iterator[Measured]:
+    """All reproducibility metrics of few and of many answers, in turn: how the time grows."""
+    few, many = ([canonical_json(mutant(truth, seed)) for seed in range(size)] for size in sizes)
+    turns = [(seconds_of_agreement(keyed_plan(), few), seconds_of_agreement(keyed_plan(), many)) for _ in range(3)]
+    yield Measured(
+        name=f"all agreement metrics, {what}: growth exponent from {sizes[0]} to {sizes[1]:,} answers",
+        values=tuple(math.log(more / less) / math.log(sizes[1] / sizes[0]) for less, more in turns),
+        most=1.2,
+        note=f"{median(less for less, _ in turns) * 1e3:.0f} ms, {median(more for _, more in turns) * 1e3:.0f} ms",
     )
-    print(f"  stickler ÷ assigned {slow['stickler, exact'] / fast['assigned']:.0f} (≥ 40)")
 
 
-def given(plan: FieldPlan, texts: Sequence[str]) -> CaseAnswers:
+def seconds_of_agreement(plan: FieldPlan, texts: Sequence[str]) -> float:
     answers = CaseAnswers(plan)
     for text in texts:
         answers.add(text, text)
-    return answers
+    gc.collect()
+    return timed(lambda: [metric.score(answers) for metric in REPRODUCIBILITY.values()])
 
 
-def agreement(plan: FieldPlan, texts: Sequence[str], repeats: int = 3) -> float:
-    """All reproducibility metrics of these answers, in seconds."""
-
-    def once() -> float:
-        answers = given(plan, texts)
-        gc.collect()
-        return timed(lambda: [metric(answers) for metric in REPRODUCIBILITY.values()])
-
-    return min(once() for _ in range(repeats))
+def _import() -> Measured:
+    ours, peer = "from skill_evaluator import score_output", "import pydantic, orjson"
+    name = f"`{ours}` ÷ `{peer}`"
+    if find_spec("orjson") is None:
+        return Measured(name=name, values=(), note=PEERS)
+    turns = [(processor_seconds(ours), processor_seconds(peer)) for _ in range(8)][1:]  # the first one warms caches
+    return Measured(name=name, values=tuple(one / other for one, other in turns), most=2)
 
 
-def reproducibility() -> None:
-    print("All reproducibility metrics of N answers")
-    seconds: dict[int, float] = {}
-    for n in (50, 200, 1000):
-        texts = [canonical_json(mutant(TRUTH, seed)) for seed in range(n)]
-        values = [json.loads(text) for text in texts]
-        alone = min(timed(lambda values=values: [frozenset(flattened(value)) for value in values]) for _ in range(3))
-        del values
-        seconds[n] = agreement(keyed_plan(), texts)
-        print(f"  keyed, N = {n:4}  {seconds[n] * 1e3:7.0f} ms   {seconds[n] / alone:5.1f} × flattening alone (≤ 3)")
-    growth = math.log(seconds[1000] / seconds[50]) / math.log(1000 / 50)
-    print(f"  growth exponent from 50 to 1,000 {growth:.2f} (≤ 1.2)")
-    texts = [canonical_json(mutant(TRUTH, seed)) for seed in range(200)]
-    print(f"  assigned, N = 200 {agreement(assigned_plan(), texts, 1):.2f} s (≤ 2)")
-
-
-def processor_seconds(program: str, runs: int = 7) -> Iterator[float]:
+def processor_seconds(program: str) -> float:
     after = "import resource as r; u = r.getrusage(r.RUSAGE_SELF); print(u.ru_utime + u.ru_stime)"
     command = [sys.executable, "-c", f"{program}; {after}"]
-    for run in range(runs + 1):
-        found = subprocess.run(command, capture_output=True, text=True, check=True, env=as_installed(os.environ))
-        if run:  # the first one warms caches
-            yield float(found.stdout)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=as_installed(os.environ))
+    return float(done.stdout)
 
 
-def imports() -> None:
-    print("Importing the scorer")
-    scoring = "from skill_evaluator import score_output"
-    peer = median(processor_seconds("import pydantic, orjson"))
-    scorer = median(processor_seconds(scoring))
-    print(f"  import pydantic, orjson {peer * 1e3:.0f} ms, scorer {scorer * 1e3:.0f} ms: {scorer / peer:.1f} × (≤ 2)")
-    heavy = f"{scoring}; import sys; assert not {{'numpy', 'scipy'}} & set(sys.modules)"
-    list(processor_seconds(heavy, 1))
-
-
-def whole_runs() -> None:
-    print("All metrics of 12 cases × 10 replicates: a process from its start to the record, imports included")
-    for name, keyed in (("keyed", True), ("assigned", False)):
+def _whole_runs(quick: bool) -> Iterator[Measured]:
+    for what, keyed in (("by key", True), ("by assignment", False)):
         with tempfile.TemporaryDirectory() as folder:
             write_run(Path(folder), keyed)
-            seconds = wall_seconds(Path(folder))
-        print(f"  {name:9} {seconds:5.2f} s (≤ 1: {'holds' if seconds <= 1 else 'does not hold'})")
-
-
-if __name__ == "__main__":
-    pairs(int(sys.argv[1]) if len(sys.argv) > 1 else 15)
-    reproducibility()
-    imports()
-    whole_runs()
+            seconds = wall_seconds(Path(folder), 3 if quick else 7)
+        yield Measured(
+            name=f"12 cases × 10 answers scored, the whole process, {what}", values=tuple(seconds), most=1, unit="s"
+        )

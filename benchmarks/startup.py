@@ -1,25 +1,35 @@
-"""Start-up of `--help` and `--dry-run` against importing what they need: `python benchmarks/startup.py [RUNS]`."""
+"""Start-up: `--help` and a dry run beside importing what they need; lint, compare, history beside a dry run."""
 
-import os
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-from measure import in_turn, spread
+from benchmarks.measure import ROOT, Measured, in_turn, measure, spread
 
-ROOT = Path(__file__).parents[1]
 PEER = [sys.executable, "-c", "import pydantic, yaml, jsonschema, typer"]
 
 
-def main(runs: int) -> None:
-    """Print the ratios."""
+def rows(quick: bool) -> Iterator[Measured]:
     for arguments in (["--help"], ["receipt-extraction", "--dry-run"]):
-        pairs = in_turn([sys.executable, "tools/evaluate_skill.py", *arguments], PEER, ROOT, os.environ, runs)
-        print(" ".join(arguments))
-        print(f"  ours   {spread([ours.wall_s for ours, _ in pairs], '.3f')} s")
-        print(f"  peer   {spread([peer.wall_s for _, peer in pairs], '.3f')} s")
-        print(f"  ratio  {spread([ours.wall_s / peer.wall_s for ours, peer in pairs])}   at most 2")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 15)
+        command = [sys.executable, "tools/evaluate_skill.py", *arguments]
+        pairs = in_turn(command, PEER, ROOT, runs=5 if quick else 21)
+        yield Measured(
+            name=f"`{' '.join(arguments)}` ÷ `import pydantic, yaml, jsonschema, typer`",
+            values=tuple(ours.wall_s / peer.wall_s for ours, peer in pairs),
+            most=2,
+            note=f"{spread([ours.wall_s for ours, _ in pairs])} s",
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        demo = Path(folder, "demo")
+        evaluator = [sys.executable, "-m", "skill_evaluator"]
+        measure([*evaluator, "demo", str(demo)], ROOT)
+        dry_run = [*evaluator, "evaluate", "receipts", "--dry-run"]
+        for name in ("lint", "compare", "history"):
+            pairs = in_turn([*evaluator, name, "receipts"], dry_run, demo, runs=5 if quick else 21)
+            yield Measured(
+                name=f"`{name}` of the demo ÷ its dry run",
+                values=tuple(ours.wall_s / peer.wall_s for ours, peer in pairs),
+                most=2,
+                note=f"{spread([ours.wall_s for ours, _ in pairs])} s",
+            )

@@ -1,14 +1,12 @@
-"""`tree_similarity` against `apted`, on the same pairs, in turn: `python benchmarks/tree_similarity.py [PAIRS]`.
+"""`tree_similarity` against `apted`, on the same pairs, in turn.
 
 Ours is timed from the JSON values on, apted from trees already made of them. Both must find the same distance.
 """
 
 import copy
 import random
-import sys
 import time
 from collections.abc import Callable, Hashable, Iterator
-from pathlib import Path
 from typing import Any
 
 import apted
@@ -16,9 +14,8 @@ from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
 from skill_evaluator.metrics.base import Comparison
 
-sys.path.insert(0, str(Path(__file__).parent))
-from measure import spread
-from records import KEYS, leaves, mutant, record, text_of
+from benchmarks.measure import Measured, spread
+from benchmarks.records import KEYS, mutant, record
 
 Nested = tuple[Hashable, list["Nested"]]
 Pair = tuple[Any, Any]
@@ -99,24 +96,20 @@ def compare(truth: Any, output: Any) -> tuple[float, float]:
     return ours_s, apted_s
 
 
-def main(pairs: int) -> None:
-    """Print times and ratios."""
-    print(f"record: {len(text_of(record()))} bytes, {leaves(record())} leaves, {size(nested(record()))} nodes")
-    print(f"median (min to max) of {pairs} pairs each")
+def rows(quick: bool) -> Iterator[Measured]:
+    pairs = 3 if quick else 10
     sets: dict[str, tuple[int, Callable[[int], Pair]]] = {
-        "mutated, an item of each array moved": (10, lambda seed: (record(seed), slightly_wrong(record(seed), seed))),
-        "mutated, all reordered": (10, lambda seed: (record(seed), mutant(record(seed), seed))),
+        "records, an item of each array moved": (10, lambda seed: (record(seed), slightly_wrong(record(seed), seed))),
+        "records, all reordered": (10, lambda seed: (record(seed), mutant(record(seed), seed))),
         "unrelated records": (1, lambda seed: (record(seed), record(seed + 1000))),
         "unrelated random trees": (1, lambda seed: (random_tree(seed), random_tree(seed + 1000))),
     }
     for name, (least, pair) in sets.items():
         compare(*pair(pairs))  # warms caches, not counted
         times = [compare(*pair(seed)) for seed in range(pairs)]
-        print(name)
-        print(f"  ours   {spread([ours * 1000 for ours, _ in times], '.1f')} ms")
-        print(f"  apted  {spread([peer * 1000 for _, peer in times], '.1f')} ms")
-        print(f"  ratio  {spread([peer / ours for ours, peer in times], '.1f')} × as fast   at least {least}")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+        yield Measured(
+            name=f"apted ÷ tree distance, {name}",
+            values=tuple(peer / ours for ours, peer in times),
+            least=least,
+            note=f"{spread([ours * 1000 for ours, _ in times], '.1f')} ms",
+        )

@@ -1,6 +1,7 @@
 """A saved run of the record, scored by a process of its own: 12 cases × 10 replicates, all metrics, imports included.
 
-`python benchmarks/whole_run.py FOLDER` is that process: a component and fixtures there, and the answers as a file.
+`python benchmarks/whole_run.py FOLDER` is that process: a component and fixtures there, and the answers as a file. It
+scores as every command does, in workers.
 Its own module because what is timed is everything from the start of the interpreter to the finished record.
 """
 
@@ -9,17 +10,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from statistics import median
 
-HERE = Path(__file__).parent
 NAME, CASES, REPLICATES = "award", 12, 10
 ANSWERS = "answers.json"
 
 
-def write_run(root: Path, keyed: bool) -> None:
+def write_run(root: Path, keyed: bool, cases: int = CASES) -> None:
     """A component whose arrays align by key or by the best assignment, its cases, and an answer to every call."""
-    sys.path.insert(0, str(HERE))
-    from records import KEYS, SCHEMA, mutant, record, text_of
+    from benchmarks.records import KEYS, SCHEMA, mutant, record, text_of
 
     component = root / "components" / NAME
     (component / "evals").mkdir(parents=True)
@@ -29,9 +27,9 @@ def write_run(root: Path, keyed: bool) -> None:
     datasets = {"datasets": [{"id": NAME, "fields": fields}]}
     (component / "evals" / "datasets.json").write_text(json.dumps(datasets))
     answers: dict[str, list[str]] = {}
-    for number in range(CASES):
+    for number in range(cases):
         truth = record(number)
-        case = root / "fixtures" / NAME / "cases" / f"case-{number:02}"
+        case = root / "fixtures" / NAME / "cases" / f"case-{number:03}"
         case.mkdir(parents=True)
         (case / "document.md").write_text(f"Notice {number}.")
         (case / "ground_truth.json").write_text(json.dumps(truth))
@@ -48,15 +46,18 @@ def score_run(root: Path) -> None:
     from skill_evaluator.providers.base import Completion
     from skill_evaluator.runner.journal import Manifest
     from skill_evaluator.runner.schedule import Call, Replicate
+    from skill_evaluator.scoring.parallel import open_scores
     from skill_evaluator.scoring.recording import Recorder
     from skill_evaluator.scoring.scorer import Scorer
 
     component = load_component(root / "components", NAME)
     cases = load_cases(component, root / "fixtures")
-    scorer = Scorer(component, cases, REPLICATES)
-    for case_id, texts in json.loads((root / ANSWERS).read_text()).items():
-        for index, text in enumerate(texts):
-            scorer.add(Replicate(call=Call(case_id, index), completion=Completion(text=text)))
+    with open_scores(component, cases, len(cases)) as scores:
+        scorer = Scorer(component, cases, REPLICATES, scores)
+        for case_id, texts in json.loads((root / ANSWERS).read_text()).items():
+            for index, text in enumerate(texts):
+                scorer.add(Replicate(call=Call(case_id, index), completion=Completion(text=text)))
+        scorecard = scorer.scorecard()
     manifest = Manifest(
         run_id="20240101T000000Z-abc123-m",
         created="2024-01-01T00:00:00Z",
@@ -71,20 +72,19 @@ def score_run(root: Path) -> None:
         evaluator_version="0",
     )
     recorder = Recorder(component=component, settings=Settings(), kinds=PROVIDERS)
-    record = recorder.record(Model(id="m", provider="replay"), manifest, scorer.scorecard())
+    record = recorder.record(Model(id="m", provider="replay"), manifest, scorecard)
     (root / "record.json").write_text(record.model_dump_json())
 
 
-def wall_seconds(root: Path, runs: int = 5) -> float:
-    """Median wall time of the process, from its start to its end."""
-
-    def once() -> float:
+def wall_seconds(root: Path, runs: int) -> list[float]:
+    """Wall times of the process, from its start to its end; the first one warms caches, and is not counted."""
+    command = [sys.executable, __file__, str(root)]
+    times = []
+    for _ in range(runs + 1):
         begun = time.perf_counter()
-        subprocess.run([sys.executable, __file__, str(root)], check=True)
-        return time.perf_counter() - begun
-
-    once()  # warms caches, not counted
-    return median(once() for _ in range(runs))
+        subprocess.run(command, check=True)
+        times.append(time.perf_counter() - begun)
+    return times[1:]
 
 
 if __name__ == "__main__":

@@ -7,13 +7,16 @@ standard deviation of a shift that all answers of a run have in common. `reworde
 part is drawn again for the other version, as a neutral rewording does.
 """
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from skill_evaluator.library.config import Policy
 from skill_evaluator.records.record import SCORED, CaseRecord, FieldCount, Latency, ModelSettings, Record, Tokens
+from skill_evaluator.verdicts.rules import VerdictRules
 
 Floats = NDArray[np.float64]
 Answers = NDArray[np.bool_]
@@ -170,6 +173,18 @@ def _field_agreement(right: NDArray[np.int_], own: Answers) -> float | None:
         return None
     equal = right * (right - 1) + (count - right) * (count - right - 1)
     return float(equal.mean() / (count * (count - 1)))
+
+
+def rules_of(gate: str) -> VerdictRules:
+    """Return the rules of the default policy with a gate."""
+    return VerdictRules(
+        policy=Policy.model_validate({"gate": gate}),
+        skill="s",
+        primary_metric="field_level_f1",
+        required_coverage=0.9,
+        waivers=(),
+        today=datetime.date(2026, 1, 1),
+    )
 
 
 def rate(hits: Sequence[bool] | Sequence[int], of: int) -> str:

@@ -1,5 +1,7 @@
 """The command line itself: both ways in, help, versions, wrong options, `--resume` with and without a value."""
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ from skill_evaluator.cli import COMMANDS, _with_resume_value, load_command
 
 from tests.support.library import SCRIPT, SKILL, Ended, Library
 
+HEAVY = {"numpy", "scipy", "openai", "anthropic", "google.genai", "xllamacpp", "git"}
 _LISTING_IMPORTS = """
 import sys
 from skill_evaluator.cli import main
@@ -54,10 +57,28 @@ def test_help_names_every_option_and_the_exit_codes(library: Library) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_and_an_example(command: str, library: Library) -> None:
-    shown = library.call(*command.split(), "-h", env={"COLUMNS": "200"})
+def test_every_command_has_help_with_its_exit_codes_and_an_example(command: str, library: Library) -> None:
+    shown = library.call(*command.split(), "-h", env={"COLUMNS": "400"})
     assert shown.code == 0
-    assert f"skill-evaluator {command}" in shown.out.partition("Example")[2]
+    codes, _, examples = shown.out.partition("Exit codes: ")[2].partition("Example")
+    assert {code for code, _ in re.findall(r"(?:^|· )(\d) (\w+)", codes)} == _codes_of(command)
+    assert f"skill-evaluator {command}" in examples
+
+
+def _codes_of(command: str) -> set[str]:
+    """The exit codes of a command: 3 where it judges, 4 where it asks, waits for what is asked, or misses it."""
+    judged = {"evaluate", "try", "compare", "history", "report", "judge regression"}
+    asks = {
+        "collect",
+        "doctor",
+        "audit run",
+        "audit report",
+        "judge score",
+        "judge pairwise",
+        "judge rubric",
+        "judge calibrate",
+    }
+    return {*"012", *("34" if command in judged else "4" if command in asks else "")}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -71,6 +92,48 @@ def test_a_command_that_is_not_named_lists_those_there_are(command: tuple[str, .
     listed = [name.split()[-1] for name in COMMANDS if name.split()[:-1] == list(command)]
     assert shown.code == 2
     assert all(f" {name} " in shown.out for name in listed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("lin", ["lint"]),
+        ("evaluate no", [SKILL]),
+        ("lint ", [SKILL]),
+        ("evaluate notice-extraction --model ", ["recorded"]),
+        ("evaluate notice-extraction --resume 2026", ["20260101T000000Z-abcdef-recorded"]),
+        ("explain 2026", ["20260101T000000Z-abcdef-recorded"]),
+        ("judge pair", ["pairwise"]),
+        ("compare --mod", ["--model"]),
+    ],
+)
+def test_bash_completes_commands_options_components_models_and_runs(
+    typed: str, offered: list[str], library: Library
+) -> None:
+    (library.results / "20260101T000000Z-abcdef-recorded").mkdir(parents=True)
+    script = """
+        source <(_SKILL_EVALUATOR_COMPLETE=source_bash skill-evaluator)
+        COMP_WORDS=(skill-evaluator $1 ${2-}) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _skill_evaluator_completion skill-evaluator
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    *words, last = typed.split(" ")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", " ".join(words), last or "''"],
+        cwd=library.root,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == offered
+
+
+def test_a_configuration_that_cannot_be_read_completes_to_nothing(library: Library) -> None:
+    library.write(".evaluator/models.yaml", "models: [")
+    words = {"_SKILL_EVALUATOR_COMPLETE": "complete_bash", "COMP_WORDS": "skill-evaluator plan -m ", "COMP_CWORD": "3"}
+    assert library.call(env=words) == Ended(code=0, out="\n", err="")
 
 
 def test_an_unknown_command_is_refused(library: Library) -> None:
@@ -104,7 +167,11 @@ def test_schemas_are_written_for_every_file_format(library: Library) -> None:
 
 @pytest.mark.parametrize(
     ("command", "modules"),
-    [((), set()), (("evaluate",), {"evaluate"}), (("audit", "run"), {"audit_run"}), (("plan",), {"plan"})],
+    [
+        ((), set()),
+        *(((name,), {name}) for name in ("evaluate", "plan", "lint", "compare", "history")),
+        (("audit", "run"), {"audit_run"}),
+    ],
 )
 def test_help_imports_its_own_command_and_nothing_heavy(
     command: tuple[str, ...], modules: set[str], library: Library
@@ -114,4 +181,13 @@ def test_help_imports_its_own_command_and_nothing_heavy(
     imported = set(out.split("imported:")[1].split())
     of_commands = {f"skill_evaluator.commands.{name.replace(' ', '_')}" for name in COMMANDS}
     assert imported & of_commands == {f"skill_evaluator.commands.{module}" for module in modules}
-    assert not imported & {"numpy", "scipy", "openai", "anthropic", "google.genai", "xllamacpp", "git"}
+    assert not imported & HEAVY
+    assert modules or "pydantic" not in imported  # it looks for plugins before `main` tells it not to
+
+
+@pytest.mark.parametrize("command", [("lint",), ("compare", SKILL), ("history", SKILL)])
+def test_what_compares_nothing_imports_nothing_heavy(command: tuple[str, ...], library: Library) -> None:
+    """A library whose component was never run: it is checked, and there is nothing to judge."""
+    with library.command("-c", _LISTING_IMPORTS, *command, env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
+        out, _ = process.communicate(timeout=60)
+    assert not set(out.split("imported:")[1].split()) & HEAVY

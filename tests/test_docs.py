@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")] + sorted(
     (ROOT / "docs").glob("*.md")
 )
 WORKFLOWS = re.findall(r"```yaml\n(name: .*?)```", (ROOT / "docs" / "github.md").read_text(), flags=re.DOTALL)

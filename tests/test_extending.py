@@ -83,13 +83,15 @@ def read_record(library: Library, row: Mapping[str, Any]) -> str:
     return (library.component / "evals" / "records" / f"{row['run_id']}.json").read_text()
 
 
-def test_a_leaderboard_column_is_one_line_in_each_of_two_files(tmp_path: Path, copy: Path) -> None:
+def test_a_leaderboard_column_is_a_line_for_record_and_row_and_one_where_it_comes_from(
+    tmp_path: Path, copy: Path
+) -> None:
     library = Library(tmp_path / "library")
     assert library.evaluate_here().code == 0
     (old,) = library.rows()
 
     changes = read_changes(read_section("A leaderboard column"))
-    assert [len(change.added) for change in changes] == [1, 1]
+    assert [len(change.added) for change in changes] == [1, 1, 1]
     assert len({change.path for change in changes}) == 2
     for change in changes:
         change.apply(copy)

@@ -1,6 +1,7 @@
 """Files in and out: what is refused with which place, and what stays whole whatever happens."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +13,19 @@ from hypothesis import given
 from pydantic import BaseModel
 from skill_evaluator import files
 from skill_evaluator.errors import ConfigError, FixtureError, StorageError
-from skill_evaluator.files import LinesWriter, json_text, locked, read_json, read_lines, read_text, read_yaml
+from skill_evaluator.files import (
+    LinesWriter,
+    SizeLimit,
+    json_text,
+    locked,
+    read_bytes,
+    read_json,
+    read_lines,
+    read_text,
+)
+from skill_evaluator.library.yaml_files import read_yaml
 
+from tests.support.hostile_files import deep_json, deep_objects
 from tests.support.json_values import json_values, quick
 
 TOOLS = Path(files.__file__).parents[1]
@@ -33,7 +45,7 @@ def written(folder: Path, content: str | bytes, name: str = "file") -> Path:
         ("a:\n\t- b\n", "{path}:2:1: broken YAML: found character that cannot start any token"),
         ("- !!python/object:os.x {}", "{path}:1:3: broken YAML: could not determine a constructor for the tag"),
         ("--- a\n--- b\n", "{path}:2:1: broken YAML: but found another document"),
-        ("a: \x00", "{path}: broken YAML:"),
+        ("a: \x00", "{path} is no text: character 4 is a NUL"),
         ("a: 2024-02-30", "{path}: broken YAML: day"),
         ("a: !!int x", "{path}: broken YAML: invalid literal"),
         ("a: !!timestamp x", "{path}: broken YAML:"),
@@ -304,3 +316,85 @@ def test_a_lock_that_is_held_is_waited_for_and_then_said(tmp_path: Path) -> None
         pass
     with locked(path, 0.05):
         pass
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+def test_what_is_no_file_is_not_read(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    if kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    for read in (read_text, read_bytes, read_json, lambda path: list(read_lines(path, torn_lines=True))):
+        with pytest.raises(
+            ConfigError, match=r"cannot read .*file: it is a device, a pipe or a socket; put a file there"
+        ):
+            read(path)
+
+
+def test_a_file_over_its_limit_is_refused_with_its_size_and_the_setting(tmp_path: Path) -> None:
+    path, limit = written(tmp_path, "é" * 600), SizeLimit(most=1199, setting="limits.document_bytes")
+    with pytest.raises(FixtureError) as caught:
+        read_text(path, FixtureError, limit)
+    says = "has 1,200 bytes; at most 1,199 are read (limits.document_bytes in settings.yaml)"
+    assert str(caught.value) == f"{path} {says}"
+    assert len(read_text(path, FixtureError, SizeLimit(most=1200))) == 600
+
+
+def test_a_huge_file_costs_no_more_memory_than_its_limit(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with path.open("wb") as handle:
+        handle.truncate(10**11)  # it has holes
+    for read in (read_text, read_json, lambda path: list(read_lines(path))):
+        with pytest.raises(ConfigError, match=r"at most 64,000,000 are read"):
+            read(path)
+
+
+def test_a_nul_is_no_text(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"is no text: character 3 is a NUL; save it as UTF-8"):
+        read_text(written(tmp_path, "ab\0c"))
+
+
+def test_line_ends_of_every_kind_are_one(tmp_path: Path) -> None:
+    assert read_text(written(tmp_path, "a\r\nb\rc\n\r\n")) == "a\nb\nc\n\n"
+
+
+def test_json_of_too_many_values_is_refused_before_they_fill_the_memory(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"not JSON: it has more than 4,000,000 values"):
+        read_json(written(tmp_path, f"[{'[],' * 4_000_001}[]]"))
+
+
+@pytest.mark.parametrize("text", [deep_json(), deep_json(201), deep_objects(), f'[1, "{{", {deep_objects(200)}]'])
+def test_json_of_too_many_levels_is_refused(text: str, tmp_path: Path) -> None:
+    path = written(tmp_path, text)
+    for read in (read_json, lambda path: list(read_lines(path))):
+        with pytest.raises(ConfigError, match=r"not JSON: it is nested more than 200 levels deep$"):
+            read(path)
+    assert list(read_lines(path, torn_lines=True)) == []
+    assert read_json(written(tmp_path, deep_json(200))) is not None
+    assert read_json(written(tmp_path, json.dumps(["[" * 500]))) == ["[" * 500]
+
+
+def test_a_line_over_the_limit_is_refused_by_its_number(tmp_path: Path) -> None:
+    path = written(tmp_path, f'{{"a": 1}}\n["{"x" * 100}"]\n')
+    limit = SizeLimit(most=50, setting="limits.document_bytes")
+    for torn in (False, True):
+        with pytest.raises(FixtureError, match=r"file:2: the line has more than 50 bytes; .*\(limits\.document_bytes"):
+            list(read_lines(path, FixtureError, torn_lines=torn, limit=limit))
+
+
+@pytest.mark.parametrize("line", ["[NaN]", "[1e999]", "\ufeff\ufeff{}", "{}\0", '["\ud800"]'])
+def test_a_line_that_is_no_json_is_refused_by_its_number(line: str, tmp_path: Path) -> None:
+    path = written(tmp_path, b"1\n" + line.encode("utf-8", "surrogatepass") + b"\n2\n")
+    with pytest.raises(ConfigError, match=r"file:2: not JSON: "):
+        list(read_lines(path))
+    if "N" not in line and "e999" not in line:  # these are not torn: whoever reads them says what is wrong
+        assert list(read_lines(path, torn_lines=True)) == [(1, 1), (3, 2)]
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    for name in ("a\0b", "\ud800"):
+        with pytest.raises(ConfigError, match=r"no file can have that name|does not exist"):
+            read_text(tmp_path / name)
+    with pytest.raises(ConfigError, match=r"File name too long"):
+        read_text(tmp_path / ("a" * 300))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from skill_evaluator.text import (
     canonical_json,
     digest,
+    fingerprint,
     frozen,
     key_path,
     nearest,
@@ -125,6 +126,7 @@ def test_frozen_forms_and_same_json_say_what_canonical_texts_say(value: Any, oth
         assert same_json(left, right) is same_json(right, left) is same
         assert (frozen(left) == frozen(right)) is same
         assert hash(frozen(left)) == hash(frozen(right)) or not same
+        assert (fingerprint(frozen(left)) == fingerprint(frozen(right))) is same
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What arrived of a plan's jobs: shards become one run, and what the plan did not ask for is not believed."""
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from skill_evaluator import __version__
 from skill_evaluator.ci.collecting import GatheredRun, gather
-from skill_evaluator.ci.plan import Entry, Plan
+from skill_evaluator.ci.plan import Entry, Plan, planned_runs
 from skill_evaluator.files import json_text
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import Call
@@ -34,7 +36,7 @@ def arrive(artifacts: Path, entry: Entry, answers: str | list[tuple[str, int, st
         shard=entry.shard,
         cases=entry.cases,
         digests=entry.digests,
-        evaluator_version="0.1.0",
+        evaluator_version=__version__,
     ).model_copy(update=changed)
     folder = artifacts / entry.id / manifest.run_id
     folder.mkdir(parents=True, exist_ok=True)
@@ -91,22 +93,69 @@ def test_artifacts_may_lie_at_any_depth(tmp_path: Path, folders: tuple[str, ...]
 
 
 @pytest.mark.parametrize(
-    "changed",
+    ("changed", "words"),
     [
-        {"cases": {**FIRST.cases, "one": "sha256:other"}},
-        {"cases": {**FIRST.cases, "four": "sha256:4"}},
-        {"digests": {"prompt": "sha256:other"}},
-        {"replicates": 2},
-        {"seed": 8},
-        {"shard": None},
-        {"model_id": "another"},
+        ({"cases": {**FIRST.cases, "one": "sha256:other"}}, "cases: one not as the plan says"),
+        ({"cases": {**FIRST.cases, "four": "sha256:4"}}, "cases: four not as the plan says"),
+        ({"cases": {"one": "sha256:1"}}, "cases: two not as the plan says"),
+        ({"digests": {"prompt": "sha256:other"}}, "digests: prompt not as the plan says"),
+        ({"digests": {**FIRST.digests, "more": "sha256:5"}}, "digests: more not as the plan says"),
+        ({"replicates": 2}, "replicates is 2, the plan says 3"),
+        ({"seed": 8}, "seed is 8, the plan says 7"),
+        ({"shard": None}, "shard is none, the plan says 1/2"),
+        ({"model_id": "another"}, "model_id is another, the plan says vendor/m"),
+        ({"skill": "b"}, "skill is b, the plan says a"),
+        ({"skill_version": "99.0.0"}, "skill_version is 99.0.0, the plan says 1.1.0"),
+        ({"provider": "replay"}, "provider is replay, the plan says openai"),
+        ({"scenario": "bare"}, "scenario is bare, the plan says none"),
+        ({"selection": ("one",)}, "selection is ('one',), the plan says none"),
+        ({"beside": "r"}, "beside is r, the plan says none"),
+        ({"role": "baseline"}, "role is baseline, the plan says none"),
+        ({"prompt_commit": "c" * 40}, f"prompt_commit is {'c' * 40}, the plan says none"),
+        ({"audit": "a"}, "audit is a, the plan says none"),
+        ({"adaptive": True}, "adaptive is True, the plan says False"),
+        ({"settled_after": 1}, "settled_after is 1, the plan says none"),
+        ({"draft": True}, "draft is True, the plan says False"),
+        ({"judging": "j"}, "judging is j, the plan says none"),
+        ({"tops_up": "r"}, "tops_up is r, the plan says none"),
+        ({"evaluator_version": "9.9.9"}, f"evaluator_version is 9.9.9, the plan says {__version__}"),
+        ({"created": "9999-01-01T00:00:00Z"}, "created is 9999-01-01T00:00:00Z, the plan was made at"),
+        ({"created": "2023-12-30T23:59:59Z"}, "created is 2023-12-30T23:59:59Z, the plan was made at"),
     ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_a_run_on_other_inputs_is_left_out_and_that_is_said(tmp_path: Path, changed: dict[str, Any]) -> None:
-    arrive(tmp_path, FIRST, every(FIRST), **changed)
+def test_a_run_that_differs_from_the_plan_in_any_field_is_left_out_by_name(
+    tmp_path: Path, changed: dict[str, Any], words: str
+) -> None:
+    folder = arrive(tmp_path, FIRST, every(FIRST), **changed)
+    arrive(tmp_path, SECOND, every(SECOND))
     found = only(tmp_path)
+    assert {call.case_id for call in found.answers} == {"three"}
+    (remark,) = (remark for remark in found.remarks if "left out" in remark)
+    assert remark.startswith(f"{FIRST.id}/{folder.name} is left out: {words}")
+
+
+def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
+    """A field that is new must be fixed by the plan, or the test above and this one must say why it is not."""
+    planned = next(planned_runs(PLAN)).manifest
+    assert set(Manifest.model_fields) == {
+        *("run_id", "created", "skill", "skill_version", "model_id", "provider", "replicates", "seed", "shard"),
+        *("selection", "scenario", "beside", "role", "prompt_commit", "audit", "cases", "digests"),
+        *("evaluator_version", "adaptive", "settled_after", "looks", "tops_up", "draft", "judging"),
+    }
+    assert (planned.looks, planned.settled_after, planned.tops_up, planned.adaptive) == (None, None, None, False)
+
+
+def test_an_artifact_speaks_for_its_own_job_only(tmp_path: Path) -> None:
+    """A job that is taken over must not answer for another one."""
+    forged = arrive(tmp_path / "elsewhere", SECOND, every(SECOND, "forged"))
+    target = tmp_path / "all" / FIRST.id
+    target.mkdir(parents=True)
+    forged.rename(target / forged.name)
+    found = only(tmp_path / "all")
     assert found.manifest is None
-    assert any("run on other inputs than were planned" in remark for remark in found.remarks)
+    (tmp_path / "all" / FIRST.id / f"{SECOND.id}.skipped").write_text("I say so\n")
+    assert "I say so" not in only(tmp_path / "all").remarks
 
 
 def test_a_run_of_another_plan_is_left_out(tmp_path: Path) -> None:
@@ -116,8 +165,11 @@ def test_a_run_of_another_plan_is_left_out(tmp_path: Path) -> None:
 
 def test_answers_that_nobody_asked_for_are_left_out(tmp_path: Path) -> None:
     beyond: list[tuple[str, int, str | None]] = [("one", 3, "t"), ("one", -1, "t"), ("three", 0, "t"), ("x", 0, "t")]
-    arrive(tmp_path, FIRST, [*every(FIRST), *beyond])
-    assert only(tmp_path).answers.keys() == {Call(case, index) for case, index, _ in every(FIRST)}
+    folder = arrive(tmp_path, FIRST, [*every(FIRST), *beyond])
+    found = only(tmp_path)
+    assert found.answers.keys() == {Call(case, index) for case, index, _ in every(FIRST)}
+    left_out = f"{FIRST.id}/{folder.name}: 3 answers left out, of calls that were not planned"
+    assert left_out in found.remarks  # a replicate below 0 is no journal line at all
 
 
 def test_a_call_that_two_attempts_made_keeps_its_first_answer(tmp_path: Path) -> None:
@@ -143,13 +195,16 @@ def test_a_journal_that_is_none_costs_its_own_job_only(tmp_path: Path, line: str
     found = only(tmp_path)
     assert {call.case_id for call in found.answers} == {"three"}
     assert any("not a journal line" in remark for remark in found.remarks)
+    assert not any(str(tmp_path) in remark for remark in found.remarks)
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]"])
-def test_a_folder_whose_manifest_cannot_be_read_did_not_arrive(tmp_path: Path, text: str) -> None:
+def test_a_folder_whose_manifest_cannot_be_read_is_left_out_with_the_reason(tmp_path: Path, text: str) -> None:
     folder = arrive(tmp_path, FIRST, every(FIRST))
     (folder / "manifest.json").write_text(text)
-    assert "nothing arrived of a@m@1of2" in only(tmp_path).remarks
+    found = only(tmp_path)
+    assert found.manifest is None
+    assert any(remark.startswith(f"{FIRST.id}/{folder.name} is left out: ") for remark in found.remarks)
 
 
 def test_why_a_job_was_skipped_is_passed_on(tmp_path: Path) -> None:
@@ -157,6 +212,67 @@ def test_why_a_job_was_skipped_is_passed_on(tmp_path: Path) -> None:
         (tmp_path / f"{entry.id}.skipped").write_text("no secret\n::error::more\n")
     found = only(tmp_path)
     assert (found.manifest, found.skipped, found.remarks) == (None, True, ("no secret",))
+
+
+def test_a_job_whose_run_is_left_out_was_not_skipped(tmp_path: Path) -> None:
+    for entry in PLAN.entries:
+        (tmp_path / f"{entry.id}.skipped").write_text("no secret\n")
+    arrive(tmp_path, FIRST, every(FIRST), seed=8)
+    assert not only(tmp_path).skipped
+
+
+@pytest.mark.parametrize("what", ["folder", "link", "pipe", "huge", "bytes", "unknown"])
+def test_a_skip_note_is_one_short_line_whatever_bears_its_name(tmp_path: Path, what: str) -> None:
+    note = tmp_path / f"{FIRST.id}.skipped"
+    secret = tmp_path.parent / f"{tmp_path.name}-secret"
+    secret.write_text("a secret\n")
+    if what == "folder":
+        note.mkdir()
+    elif what == "link":
+        note.symlink_to(secret)
+    elif what == "pipe":
+        os.mkfifo(note)
+    elif what == "unknown":
+        note.with_name("nobody@m.skipped").write_text("nothing to say\n")
+    else:
+        note.write_bytes({"huge": b"x" * 3_000_000, "bytes": b"\xff\x00\x1b[31m::error::\n"}[what])
+    arrive(tmp_path, SECOND, every(SECOND))
+    found = only(tmp_path)
+    assert len(found.answers) == 3
+    assert "a secret" not in found.remarks
+    assert all(remark.isprintable() and len(remark) <= 1000 for remark in found.remarks)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "replicates.jsonl", "record.json"])
+@pytest.mark.parametrize("what", ["link", "pipe", "folder"])
+def test_what_is_no_file_of_the_artifact_is_not_read(tmp_path: Path, name: str, what: str) -> None:
+    folder = arrive(tmp_path, FIRST, every(FIRST))
+    arrive(tmp_path, SECOND, every(SECOND))
+    path, elsewhere = folder / name, tmp_path.parent / f"{tmp_path.name}-{name}"
+    if path.exists():
+        path.rename(elsewhere)
+    else:
+        elsewhere.write_text("{}")
+    if what == "link":
+        path.symlink_to(elsewhere)
+    elif what == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    assert {call.case_id for call in only(tmp_path).answers} == {"three"}
+
+
+def test_a_folder_that_is_a_link_is_not_entered(tmp_path: Path) -> None:
+    folder = arrive(tmp_path / "elsewhere", FIRST, every(FIRST))
+    (tmp_path / "artifacts" / FIRST.id).mkdir(parents=True)
+    (tmp_path / "artifacts" / FIRST.id / folder.name).symlink_to(folder)
+    assert only(tmp_path / "artifacts").manifest is None
+
+
+def test_a_name_that_is_not_utf_8_is_shown_as_an_escape(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"\xff\xfe")
+    arrive(odd, FIRST, every(FIRST), seed=8)
+    assert any(remark.startswith("\\udcff\\udcfe/") for remark in only(tmp_path).remarks)
 
 
 def test_a_job_that_ran_after_it_was_skipped_is_not_called_skipped(tmp_path: Path) -> None:

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.ci.matrix import Wanted, capped, entries_of, environment_of, matrix
-from skill_evaluator.ci.plan import Entry, PlannedBaseline
+from skill_evaluator.ci.plan import Entry, PlannedBaseline, planned_runs
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Jobs, Model
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.prices import InputSize
 
+from tests.ci.test_plan import PLAN
 from tests.support.components import component
 
 SIZE = InputSize(likely=500, most=1000)
@@ -56,13 +57,13 @@ def test_a_baseline_beside_it_doubles_calls_and_cost_and_makes_two_runs(skill: C
     (entry,) = entries_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs())
     (single,) = entries_of([alone], Jobs())
     assert (entry.calls, entry.cost_upper_usd) == (80, pytest.approx(2 * (single.cost_upper_usd or 0.0)))
-    new, baseline = entry.runs
-    assert [run.run_id("20240101T000000Z-abc123").removeprefix("20240101T000000Z-abc123-") for run in entry.runs] == [
-        "m",
-        "m@baseline",
-    ]
+    new, baseline = planned_runs(PLAN.model_copy(update={"entries": [entry]}))
     assert (new.calls, baseline.calls) == (40, 40)
-    assert (new.skill_version, baseline.skill_version, baseline.digests) == ("1.2.0", "1.1.0", {"prompt": "old"})
+    assert [run.manifest.run_id.removeprefix(f"{PLAN.invocation}-") for run in (new, baseline)] == ["m", "m@baseline"]
+    assert (new.manifest.beside, baseline.manifest.beside) == (baseline.manifest.run_id, new.manifest.run_id)
+    assert (new.manifest.skill_version, baseline.manifest.skill_version) == ("1.2.0", "1.1.0")
+    assert (baseline.manifest.digests, baseline.manifest.prompt_commit) == ({"prompt": "old"}, "c" * 40)
+    assert (new.manifest.role, baseline.manifest.role) == (None, "baseline")
     assert matrix([entry])["include"][0]["baseline"] == "c" * 40
     assert len(entries_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs(max_calls=40))) == 2
 

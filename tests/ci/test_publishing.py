@@ -89,10 +89,10 @@ def test_what_is_published_is_what_was_collected(origin: Origin, tmp_path: Path)
     made = origin.made("r1")
     write_collected(tmp_path / "collected", made)
     path = tmp_path / "collected" / "records" / "receipts" / "r1.json"
-    assert read_records(tmp_path / "collected") == [made]
+    assert read_records(tmp_path / "collected") == ([made], [])
     origin.publish(made)
     assert file_at(origin.bare, "main", "components/receipts/evals/records/r1.json") == path.read_text().strip()
-    assert json.loads(file_at(origin.bare, "main", BOARD))["runs"] == [made.row().model_dump(mode="json")]
+    assert json.loads(file_at(origin.bare, "main", BOARD))["runs"] == [made.row().as_json()]
 
 
 def test_publishing_again_changes_nothing(origin: Origin) -> None:
@@ -258,6 +258,21 @@ def test_records_are_read_in_the_order_of_their_ids_and_only_those_of_the_last_o
 ) -> None:
     write_collected(tmp_path, origin.made("c-partial1", run=PART))
     write_collected(tmp_path, *(origin.made(run_id) for run_id in ("c", "a", "b")))
-    assert [one.run_id for one in read_records(tmp_path)] == ["a", "b", "c"]
+    assert [one.run_id for one in read_records(tmp_path)[0]] == ["a", "b", "c"]
     with pytest.raises(PlanError, match=r"outcome\.json does not exist"):
         read_records(tmp_path / "records")
+
+
+def test_a_record_under_review_that_cannot_be_read_is_said_and_the_others_land(origin: Origin) -> None:
+    origin.publish(origin.made("waiting", 1), to=REVIEW)
+    origin.commit("review", {"components/receipts/evals/records/broken.json": '{"run_id": "../x"}'})
+    origin.commit("main", {"README.md": "read me"})
+    with pytest.raises(LeaderboardError, match=r"broken\.json"):
+        origin.publish(origin.made("new", 3), to=REVIEW)
+    assert origin.rows("review") == ["new", "waiting"]
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../x", "/x", "a//x", ".git/config", "a/.GIT/x", "a/./x", "a\0b"])
+def test_no_file_is_written_outside_of_the_repository_and_none_left_out_in_silence(origin: Origin, path: str) -> None:
+    with pytest.raises(GitError, match="cannot be the path of a file in a repository"):
+        origin.repository.add([origin.tip()], {path: b"x"}, "Record")

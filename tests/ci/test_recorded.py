@@ -16,6 +16,7 @@ from tests.support.git import GitRepository
 def row(version: str, model: str = "m", complete: bool = True) -> Mapping[str, Any]:
     return {
         "run_id": f"{version}-{model}-{complete}",
+        "timestamp": "2026-01-01T00:00:00Z",
         "model_id": model,
         "skill_version": version,
         "complete": complete,

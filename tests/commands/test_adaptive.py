@@ -39,20 +39,20 @@ def measured(served: Library, server: ChatServer) -> Library:
     return served
 
 
-def _row(library: Library) -> dict[str, Any]:
-    (row,) = (row for row in library.rows() if row["skill_version"] == "1.1.0")
-    return row
+def _record(library: Library) -> dict[str, Any]:
+    (record,) = (record for record in library.records() if record["skill_version"] == "1.1.0")
+    return record
 
 
 def _folder(library: Library) -> Path:
-    return library.results / str(_row(library)["run_id"])
+    return library.results / str(_record(library)["run_id"])
 
 
 def test_a_version_that_is_plainly_worse_is_not_asked_to_the_end(measured: Library, server: ChatServer) -> None:
     server.reply = _answers(1999)
     ended = measured.evaluate_here(*REPLICATES, "--adaptive")
     assert ended.code == 3
-    row = _row(measured)
+    row = _record(measured)
     assert server.requests < len(CASES) * PLANNED / 2
     assert (row["planned"], row["scored"], row["complete"]) == (server.requests, server.requests, True)
     assert row["replicates"] * len(CASES) == server.requests
@@ -67,14 +67,14 @@ def test_one_that_is_as_good_is_asked_until_a_failure_would_have_shown(measured:
         "unchanged"
     )
     assert server.requests == 66  # a look after 63 is the first that has seen 59; it does not see the three that follow
-    assert _row(measured)["saved_calls"] == 24
+    assert _record(measured)["saved_calls"] == 24
 
 
 def test_without_it_everything_is_asked(measured: Library, server: ChatServer) -> None:
     server.reply = _answers(1999)
     assert measured.evaluate_here(*REPLICATES).code == 3
     assert server.requests == len(CASES) * PLANNED
-    assert _row(measured)["saved_calls"] == 0
+    assert _record(measured)["saved_calls"] == 0
 
 
 def test_what_is_in_doubt_is_asked_in_full(measured: Library, server: ChatServer) -> None:
@@ -87,7 +87,7 @@ def test_without_a_lower_version_it_says_so_and_asks_everything(served: Library,
     ended = served.evaluate_here("--replicates", "4", "--adaptive")
     assert ended.code == 0
     assert "--adaptive saves nothing, all replicates are asked: there is no complete record" in ended.err
-    assert (server.requests, served.rows()[0]["saved_calls"]) == (12, 0)
+    assert (server.requests, served.records()[0]["saved_calls"]) == (12, 0)
 
 
 def test_of_another_schema_it_says_so(measured: Library, server: ChatServer) -> None:
@@ -120,7 +120,7 @@ def test_interrupted_anywhere_and_resumed_it_ends_the_same(calls: int, measured:
     (folder,) = (path for path in measured.results.iterdir() if path.is_dir() and path.name != baseline)
     assert measured.evaluate_here("--resume", folder.name).code == 0
     assert (server.requests, server.repeated) == (66, [])
-    assert (_row(measured)["replicates"], _row(measured)["saved_calls"]) == (22, 24)
+    assert (_record(measured)["replicates"], _record(measured)["saved_calls"]) == (22, 24)
 
 
 def test_a_crash_after_the_last_answer_but_before_the_look_costs_no_call(measured: Library, server: ChatServer) -> None:
@@ -158,7 +158,7 @@ def test_a_settled_run_scored_again_has_the_same_record(measured: Library, serve
 def test_the_record_has_the_looks_and_the_means_without_their_luck(measured: Library, server: ChatServer) -> None:
     (baseline,) = (row["run_id"] for row in measured.rows())
     ended = measured.evaluate_here(*REPLICATES, "--adaptive")
-    row = _row(measured)
+    row = _record(measured)
     adaptive = dict(row["adaptive"])
     corrected = adaptive.pop("corrected")
     assert adaptive == {
@@ -189,7 +189,7 @@ def test_a_history_names_what_was_stopped(measured: Library, server: ChatServer)
 def test_a_run_that_no_look_stopped_is_corrected_too_and_a_baseline(measured: Library, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(text=notice(asked.case_id, 1999 if asked.seed % 13 == 0 else 2024))
     measured.evaluate_here("--replicates", "6", "--adaptive")
-    row = _row(measured)
+    row = _record(measured)
     assert (row["saved_calls"], row["adaptive"]["looks"], row["adaptive"]["verdict"]) == (0, [2, 3, 4], None)
     assert row["adaptive"]["corrected"].keys() == _measured(row)
     _version(measured, "1.2.0", "1.1.0")
@@ -213,8 +213,8 @@ def _measured(row: dict[str, Any]) -> set[str]:
 
 
 def _topped_up(library: Library) -> dict[str, Any]:
-    (row,) = (row for row in library.rows() if row["tops_up"])
-    return row
+    (record,) = (record for record in library.records() if record["tops_up"])
+    return record
 
 
 def test_topped_up_it_is_what_a_run_without_it_would_have_been(measured: Library, server: ChatServer) -> None:
@@ -227,8 +227,8 @@ def test_topped_up_it_is_what_a_run_without_it_would_have_been(measured: Library
     assert (whole["tops_up"], whole["saved_calls"], whole["adaptive"]) == (stopped["run_id"], 0, None)
     assert (whole["replicates"], whole["planned"]) == (PLANNED, len(CASES) * PLANNED)
     assert whole["run_id"] != stopped["run_id"] in [row["run_id"] for row in measured.rows()]  # no record is edited
-    measured.evaluate_here(*REPLICATES)
-    plain = measured.rows()[0]
+    (run,) = measured.evaluate_here(*REPLICATES, "--format", "json").json["runs"]
+    (plain,) = (record for record in measured.records() if record["run_id"] == run["run_id"])
     assert comparable(whole, ("tops_up",)) == comparable(plain, ("tops_up",))
     assert ended.code == 3
 
@@ -266,7 +266,7 @@ def test_a_top_up_asks_everything_that_is_left(with_it: tuple[str], measured: Li
 def test_a_stopped_run_is_no_baseline_until_it_is_topped_up(measured: Library, server: ChatServer) -> None:
     """1.0.0 is whole, 1.1.0 stopped early: 1.2.0 is compared with 1.0.0, and with 1.1.0 once that is whole, too."""
     measured.evaluate_here(*REPLICATES, "--adaptive")
-    stopped = _row(measured)["run_id"]
+    stopped = _record(measured)["run_id"]
     _version(measured, "1.2.0", "1.1.0")
     assert _against(measured.evaluate_here(*REPLICATES, "--format", "json").json) == "1.0.0"
     named = measured.call("compare", SKILL, "--baseline", "1.1.0", "--format", "json")

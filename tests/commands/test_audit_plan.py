@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.audits import BENCHMARKS, CELLS, SECOND, AuditLibrary
 from tests.support.chat_server import ChatServer
+from tests.support.hostile_files import deep_yaml
 from tests.support.library import SKILL, Ended, read
 
 PRICED = {"provider": "openai", "price": {"input": 1, "output": 2}, "params": {"max_output_tokens": 100}}
@@ -142,3 +143,17 @@ def test_a_cap_needs_a_price_and_choice_components_are_the_default(priced: Audit
     assert (refused.code, "no price is known for 'unpriced'" in refused.err) == (2, True)
     assert priced.call("audit", "plan", "--benchmark", SKILL).code == 0
     assert "unknown" in priced.call("audit", "plan", "--benchmark", SKILL).out
+
+
+def test_a_component_that_cannot_be_read_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    library = AuditLibrary(tmp_path)
+    for name, rest in (("good", ""), ("broken", deep_yaml())):
+        library.write(f"components/{name}/prompt.md", f"---\nversion: 1.0.0\noutput: choice\n{rest}---\nAnswer.\n")
+    line = '{"id": "a", "question": "Which?", "options": ["x", "y"], "answer": "A"}\n'
+    for name in ("good", "broken"):
+        library.write(f"fixtures/{name}/questions.jsonl", line)
+    planned = library.call("audit", "plan")
+    assert planned.code == 0, planned
+    assert [one["name"] for one in read(tmp_path / "audit-plan.json")["audit"]["benchmarks"]] == ["good"]
+    (warning,) = [line for line in planned.err.splitlines() if "left out of the audit" in line]
+    assert warning.startswith("warning: left out of the audit: components/broken/prompt.md:4:53: broken YAML: nested")

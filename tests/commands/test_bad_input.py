@@ -76,14 +76,18 @@ TABLE = [
         spoil=_writes(f"{_COMPONENT}/prompt.md", "---\nversion: 1.0.0\n---\nPrüfe.\n".encode("latin-1")),
     ),
     # schema and declarations
-    Bad("no schema", (f"{_COMPONENT}/schema.json",), spoil=_removes(f"{_COMPONENT}/schema.json")),
+    Bad(
+        "a schema that asks nothing",
+        (f"{_COMPONENT}/schema.json", '"schema": "schema.json#/$defs/notice"'),
+        spoil=_writes(f"{_COMPONENT}/schema.json", {"$defs": {"notice": {"type": "object"}}}),
+    ),
     Bad(
         "a schema that is not JSON", (f"{_COMPONENT}/schema.json:1:",), spoil=_writes(f"{_COMPONENT}/schema.json", "{,")
     ),
     Bad("an invalid schema", (f"{_COMPONENT}/schema.json", "/type"), spoil=_schema(type="objekt")),
     Bad(
         "a remote reference",
-        (f"{_COMPONENT}/schema.json", "https://example.org/year.json", "local"),
+        (f"{_COMPONENT}/schema.json", "https://example.org/year.json", "of this repository"),
         spoil=_schema(properties={"title": {"type": "string"}, "year": {"$ref": "https://example.org/year.json"}}),
     ),
     Bad(
@@ -93,7 +97,7 @@ TABLE = [
     ),
     # fixtures
     Bad("no fixtures", (f"fixtures/{SKILL}/cases", "--fixtures"), spoil=_renames("fixtures")),
-    Bad("no such fixtures folder", (f"nowhere/{SKILL}/cases", "--fixtures"), ("--fixtures", "nowhere")),
+    Bad("no such fixtures folder", ("nowhere is not a folder", "--fixtures"), ("--fixtures", "nowhere")),
     Bad("a case without a document", ("'beta'", "document.md"), spoil=_removes(f"{_CASES}/beta/document.md")),
     Bad(
         "a truth that is not JSON",
@@ -127,8 +131,14 @@ TABLE = [
         spoil=_models({"id": "recorded", "provider": "replay"}),
     ),
     Bad("a wrong setting", ("replicates", "settings.yaml"), spoil=_writes(".evaluator/settings.yaml", "replicates: 0")),
+    Bad(
+        "a setting beyond all memory",
+        ("replicates", "10000"),
+        spoil=_writes(".evaluator/settings.yaml", "replicates: 1000000000"),
+    ),
     # options
     Bad("no replicates", ("--replicates", "0"), ("--replicates", "0")),
+    Bad("more replicates than memory", ("--replicates", "at most 10,000"), ("--replicates", "1000000000")),
     Bad("no concurrency", ("--concurrency", "0"), ("--concurrency", "0")),
     Bad("fewer than no calls", ("--max-calls", "-1"), ("--max-calls", "-1")),
     Bad("less than no money", ("--max-cost", "-1"), ("--max-cost", "-1")),
@@ -203,7 +213,7 @@ def test_a_recording_that_cannot_be_read_is_refused_before_a_run_begins(
 def test_what_does_not_print_in_a_name_is_escaped(library: Library) -> None:
     refused = library.call("evaluate", SKILL, "--fixtures", "none\x1b[31m\n\u202e")
     assert (refused.code, refused.out) == (2, "")
-    assert refused.err.startswith("error: no fixtures for 'notice-extraction': none\\u001b[31m \\u202e/")
+    assert refused.err.startswith("error: no fixtures for 'notice-extraction': none\\u001b[31m \\u202e is not")
 
 
 def test_a_wrong_option_is_refused_with_the_way_to_help(library: Library) -> None:

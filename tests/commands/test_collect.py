@@ -1,15 +1,19 @@
 """From the jobs' artifacts to records: shards become the run they are parts of, and what is missing is said."""
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from skill_evaluator.ci.plan import read_plan
+from skill_evaluator.records.record import short_digests
 
 from tests.support.git import git
 from tests.support.library import CASES, SKILL, comparable, read
 from tests.support.pipeline import Pipeline
+from tests.support.records import a_record, keep_in
 
 RECORDED, OTHER = "recorded", "vendor/other"
 SHARDS = (f"{SKILL}@{RECORDED}@1of2", f"{SKILL}@{RECORDED}@2of2")
@@ -139,21 +143,92 @@ def test_a_job_that_goes_on_where_it_was_stopped_completes_the_run(pipeline: Pip
     assert pipeline.outcome()[RECORDED]["status"] == "complete"
 
 
-def test_collected_at_another_commit_it_is_refused_and_nothing_is_written(pipeline: Pipeline) -> None:
-    document = pipeline.checkout / "fixtures" / SKILL / "cases" / CASES[0] / "document.md"
-    document.write_text("Another document.\n")
-    done = pipeline.collect()
-    assert (done.code, done.out) == (2, "")
-    assert "is not as it was planned; check out the plan's commit" in done.err
-    assert not (pipeline.collected / "outcome.json").exists()
+@pytest.mark.parametrize("path", ["document.md", "prompt.md"])
+def test_collected_at_another_commit_no_run_is_taken_and_each_says_why(pipeline: Pipeline, path: str) -> None:
+    if path == "prompt.md":
+        changed, name = pipeline.checkout / "components" / SKILL / path, "prompt"
+    else:
+        changed, name = pipeline.checkout / "fixtures" / SKILL / "cases" / CASES[0] / path, f"case '{CASES[0]}'"
+    changed.write_text(changed.read_text() + "Another line.\n")
+    assert pipeline.collect().code == 4
+    for run in pipeline.outcome().values():
+        assert run["status"] == "missing"
+        assert run["reason"] == (
+            f"not collected: {name} of '{SKILL}' is not as it was planned; check out the plan's commit"
+        )
+    assert pipeline.publish().out == "no record to publish\n"
 
 
-def test_without_a_model_of_the_plan_it_is_refused(pipeline: Pipeline) -> None:
+def test_a_model_that_is_gone_is_its_own_loss(pipeline: Pipeline) -> None:
     models = pipeline.checkout / ".evaluator" / "models.yaml"
     models.write_text(models.read_text().replace(OTHER, "vendor/renamed"))
-    done = pipeline.collect()
-    assert done.code == 2
-    assert f"model '{OTHER}' is not in models.yaml any more" in done.err
+    assert pipeline.collect().code == 4
+    assert f"model '{OTHER}' is not in models.yaml any more" in pipeline.outcome()[OTHER]["reason"]
+    assert pipeline.outcome()[RECORDED]["status"] == "complete"
+
+
+def test_a_leaderboard_that_cannot_be_read_costs_the_verdict_and_no_record(pipeline: Pipeline) -> None:
+    (pipeline.checkout / "components" / SKILL / "leaderboard.json").write_text("<<<<<<< HEAD\n")
+    assert pipeline.collect().code == 0
+    assert all("no verdict: " in run["reason"] for run in pipeline.outcome().values())
+    assert len(pipeline.records()) == 2
+
+
+def _manifest(folder: Path, **changed: object) -> None:
+    (folder / "manifest.json").write_text(json.dumps({**read(folder / "manifest.json"), **changed}))
+
+
+def _line(folder: Path, **changed: object) -> None:
+    path = folder / "replicates.jsonl"
+    first, *others = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps({**json.loads(first), **changed}), *others]) + "\n")
+
+
+HOSTILE: dict[str, Callable[[Path], None]] = {
+    "version": lambda folder: _manifest(folder, skill_version="99.0.0"),
+    "time": lambda folder: _manifest(folder, created="9999-12-31T23:59:59Z"),
+    "no time": lambda folder: _manifest(folder, created="2026-02-30T00:00:00Z"),
+    "settled": lambda folder: _manifest(folder, settled_after=1),
+    "provider": lambda folder: _manifest(folder, provider="openai"),
+    "scenario": lambda folder: _manifest(folder, scenario="../../../secret"),
+    "skill": lambda folder: _manifest(folder, skill="../../.github"),
+    "types": lambda folder: _manifest(folder, cases=[], digests="x", replicates="2"),
+    "case id": lambda folder: _line(folder, case_id=[]),
+    "text": lambda folder: _line(folder, text=5),
+    "latency": lambda folder: _line(folder, latency_s="x"),
+    "negative": lambda folder: _line(folder, usage={"input_tokens": -300, "output_tokens": -300}, attempts=-1),
+    "not a number": lambda folder: _line(folder, latency_s=float("nan")),
+    "surrogate": lambda folder: _line(folder, case_id="\udcff", served_model="\ud800", error=7),
+    "skip folder": lambda folder: (folder / "x.skipped").mkdir(),
+    "skip of the job": lambda folder: (folder.parent / f"{SHARDS[0]}.skipped").mkdir(),
+    "link": lambda folder: (folder / "record.json").unlink() or (folder / "record.json").symlink_to("/etc/passwd"),
+    "bytes": lambda folder: (folder / "manifest.json").write_bytes(b"\xff\x00"),
+    "name": lambda folder: folder.parent.rename(folder.parent.with_name(os.fsdecode(b"\xff"))) and None,
+}
+
+
+@pytest.mark.parametrize("done", HOSTILE)
+def test_a_hostile_artifact_is_its_own_loss_and_all_others_land(pipeline: Pipeline, done: str) -> None:
+    (folder,) = (pipeline.artifacts / SHARDS[0]).iterdir()
+    HOSTILE[done](folder)
+    collected = pipeline.collect()
+    assert (collected.code in (0, 4), collected.err) == (True, "")
+    assert pipeline.outcome()[OTHER]["status"] == "complete"
+    for record in pipeline.records().values():
+        assert (record["skill"], record["skill_version"], record["provider"]) == (SKILL, "1.0.0", "replay")
+        assert (record["scenario"], record["timestamp"][:4] < "9999") == (None, True)
+    assert pipeline.outcome()[RECORDED]["reason"].isprintable()
+    published = pipeline.publish()
+    assert (published.code, published.err) == (0, "")
+    assert OTHER in {row["model_id"] for row in pipeline.rows()}
+
+
+def test_the_reason_names_the_folder_the_field_and_both_values(pipeline: Pipeline) -> None:
+    (folder,) = (pipeline.artifacts / SHARDS[0]).iterdir()
+    _manifest(folder, skill_version="99.0.0")
+    pipeline.collect()
+    reason = pipeline.outcome()[RECORDED]["reason"]
+    assert f"{SHARDS[0]}/{folder.name} is left out: skill_version is 99.0.0, the plan says 1.0.0" in reason
 
 
 def test_a_new_version_is_compared_with_the_recorded_one(pipeline: Pipeline) -> None:
@@ -238,7 +313,8 @@ def test_a_policy_has_the_baseline_asked_beside_the_new_version(interleaved: Pip
     assert (new["skill_version"], new["beside"]) == ("1.1.0", baseline["run_id"])
     assert (baseline["skill_version"], baseline["beside"], baseline["shard"]) == ("1.0.0", new["run_id"], None)
     assert (baseline["prompt_commit"], new["scored"], baseline["scored"]) == (first, 6, 6)
-    assert baseline["digests"] == next(row["digests"] for row in interleaved.rows() if row["model_id"] == RECORDED)
+    (row,) = (row for row in interleaved.rows() if row["model_id"] == RECORDED)
+    assert short_digests(baseline["digests"]) == row["digests"]
     outcome = read(interleaved.collected / "outcome.json")
     assert [(run["planned"], run["is_baseline"]) for run in outcome["runs"]] == [(6, False), (6, True)]
     ((model,),) = [verdict["models"] for verdict in outcome["verdicts"]]
@@ -267,3 +343,23 @@ def test_where_the_baseline_cannot_be_asked_the_new_version_is_asked_alone(inter
     done = interleaved.run("plan", SKILL, "--model", RECORDED, "--out", str(interleaved.plan_file))
     assert f"warning: {SKILL} on {RECORDED} is asked without its baseline: " in done.err
     assert [entry.baseline for entry in read_plan(interleaved.plan_file).entries] == [None]
+
+
+def test_a_version_that_another_prompt_has_taken_meanwhile_is_refused_by_name(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """Its jobs ran while another push was recorded; the next to publish is told before it tries."""
+    first = a_record({"alpha": [1.0]}, skill=SKILL, skill_version="1.0.0", run_id="20251231T000000Z-abcdef-m")
+    keep_in(pipeline.checkout / "components" / SKILL, first)
+    summary = tmp_path / "summary.md"
+    summary.touch()
+    done = pipeline.collect("--platform=github", GITHUB_STEP_SUMMARY=str(summary))
+    assert done.code == 4
+    for run in pipeline.outcome().values():
+        assert (run["status"], run["run_id"], run["figures"], run["scored"]) == ("refused", None, None, 6)
+        assert run["reason"].startswith(f"1.0.0 was recorded with another prompt by run {first.run_id}; raise the ver")
+    assert pipeline.records() == {}
+    page = summary.read_text()
+    assert "- ✕ **refused**, the version was recorded with another prompt; raise the version: " in page
+    assert f"REFUSED; 1.0.0 was recorded with another prompt by run {first.run_id}" in page
+    assert (pipeline.publish().code, pipeline.publish().out) == (0, "no record to publish\n")

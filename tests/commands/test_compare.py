@@ -139,7 +139,7 @@ def test_all_runs_of_a_version_count_and_a_named_run_counts_by_itself(
         compared.extend(pairs)
         return compare_records(skill, pairs, *arguments, **options)
 
-    monkeypatch.setattr("skill_evaluator.commands.compare.compare_records", remember)
+    monkeypatch.setattr("skill_evaluator.verdicts.comparison.compare_records", remember)
     file = f"components/{SKILL}/evals/records/{the_id(1)}.json"
     named = (("--baseline", "1.0.0"), ("--candidate", "1.1.0"), ("--baseline", the_id(1)), ("--candidate", file))
     for arguments in ((), *named):
@@ -244,7 +244,7 @@ def test_a_missing_record_file_is_named(regressed: Library) -> None:
                     }
                 ]
             },
-            "cannot be the name of a record",
+            "cannot be the name of a file",
         ),
     ],
 )

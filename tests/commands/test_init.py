@@ -7,12 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
-from skill_evaluator import __version__
 from skill_evaluator.ci.matrix import environment_of
 from skill_evaluator.library.config import load_models, load_settings
-from skill_evaluator.library.scaffolding import EXAMPLE, requirement
+from skill_evaluator.library.scaffolding import EXAMPLE
 from skill_evaluator.providers import PROVIDERS, key_variables
 
 from tests.support.library import ROOT, SCRIPT, Ended, read
@@ -51,6 +51,19 @@ def root(tmp_path: Path) -> Path:
     folder.mkdir()
     git(folder, "init", "-qb", "main")
     return folder
+
+
+def test_every_file_that_people_write_names_its_schema_for_their_editor_and_keeps_to_it(root: Path) -> None:
+    assert skill_evaluator(root, "init").code == 0
+    written = [*root.glob(".evaluator/**/*.yaml"), *root.glob("components/*/evals/*.json")]
+    assert len(written) > 5
+    for path in written:
+        text = path.read_text()
+        place = re.search(r"\$schema(?:=|\": \")([^\"\s]+)", text)
+        assert place is not None, path
+        schema = read(path.parent / place[1])
+        jsonschema.Draft202012Validator.check_schema(schema)
+        jsonschema.validate(yaml.safe_load(text), schema)
 
 
 def test_what_is_laid_out_lints_plans_and_evaluates(root: Path) -> None:
@@ -99,9 +112,13 @@ def test_the_workflows_are_this_projects_own(name: str) -> None:
 def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
     skill_evaluator(root, "init")
     assert (root / "tools" / "evaluate_skill.py").read_bytes() == SCRIPT.read_bytes()
+    lock = Path(".evaluator") / "requirements-lock.txt"
+    assert (root / lock).read_bytes() == (ROOT / lock).read_bytes()
     assert load_settings(root / ".evaluator") == load_settings(ROOT / ".evaluator")
-    for own in (ROOT / ".evaluator" / "scenarios").iterdir():
-        assert (root / ".evaluator" / "scenarios" / own.name).read_bytes() == own.read_bytes()
+    for folder in ("scenarios", "rubrics"):
+        for own in (ROOT / ".evaluator" / folder).iterdir():
+            assert (root / ".evaluator" / folder / own.name).read_bytes() == own.read_bytes()
+    assert skill_evaluator(root, "judge", "lint").code == 0
     for name in ("evaluate.yml", "check.yml", "audit.yml"):
         laid_out = root / ".github" / "workflows" / name
         assert laid_out.read_bytes() == (ROOT / ".github" / "workflows" / name).read_bytes()
@@ -244,14 +261,3 @@ def test_the_branch_is_the_main_one_of_the_repository(tmp_path: Path) -> None:
     git(clone, "checkout", "-qb", "feature")
     skill_evaluator(clone, "init")
     assert branches(clone) == ["trunk"]
-
-
-def test_the_workflows_install_the_commit_that_laid_them_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = tmp_path / "skill_evaluator-9.9.9.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: skill-evaluator\nVersion: 9.9.9\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert requirement() == f"skill-evaluator[charts,github,local]=={__version__}"
-    source = {"url": "https://example.com/tools.git", "vcs_info": {"vcs": "git", "commit_id": "a" * 40}}
-    (installed / "direct_url.json").write_text(json.dumps(source))
-    assert requirement() == f"skill-evaluator[charts,github,local] @ git+https://example.com/tools.git@{'a' * 40}"

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, varied
-from tests.support.library import SCRIPT, Ended, Library, ended, only_journal, read, wait_until
+from tests.support.library import SCRIPT, SKILL, Ended, Library, ended, only_journal, read, wait_until
+from tests.support.terminal import typed_on_terminal
 
 pytestmark = pytest.mark.faults
 
@@ -37,6 +38,23 @@ def _resume_words(stopped: Ended) -> list[str]:
 def _run(library: Library, words: list[str]) -> Ended:
     with library.command(str(SCRIPT), *words) as process:
         return ended(process)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_on_a_terminal_progress_is_drawn_over_itself_and_cuts_no_word(
+    columns: int, served: Library, server: ChatServer
+) -> None:
+    """The terminal writes `^C` where the cursor is: behind a full line it would move all that is drawn after it."""
+    server.reply = _slow
+    models = ("served", "one-with-a-longer-name")
+    served.models(*({"id": name, "provider": "openai", "base_url": server.url} for name in models))
+    shown = typed_on_terminal(served.root, columns, "evaluate", SKILL, interrupted_when=lambda: server.requests >= 8)
+    progress = shown[: next(place for place, line in enumerate(shown) if line.startswith(f"{SKILL} 1.0.0"))]
+    text = " ".join(" ".join(progress).split())
+    for name in models:
+        assert text.count(f"{name} ") == 1, shown
+        assert "failed, 0 retried," in text
+    assert text.endswith("stopping: waiting for the calls in flight (paid for already); once more to abandon them")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

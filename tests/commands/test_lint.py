@@ -1,5 +1,6 @@
 """`lint`: every field with how it is compared and why, every problem of every component, and what looks mistaken."""
 
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -151,7 +152,7 @@ def test_every_bad_case_is_named_with_file_and_place(library: Library) -> None:
             ["notice-extracting"],
             "unknown component 'notice-extracting' in components (did you mean '",
         ),
-        (["--fixtures", "nowhere"], "no fixtures for 'notice-extraction': nowhere/notice-extraction/cases missing"),
+        (["--fixtures", "nowhere"], "no fixtures for 'notice-extraction': nowhere is not a folder"),
     ],
 )
 def test_what_is_not_there_is_a_problem(arguments: list[str], problem: str, library: Library) -> None:
@@ -231,6 +232,22 @@ def test_a_waiver_without_a_floor_is_hinted(library: Library) -> None:
     assert linted(library)["hints"] == others
 
 
+def test_a_broken_waiver_is_an_error_and_hides_neither_the_components_nor_the_other_waivers(library: Library) -> None:
+    describe(library, {})
+    waiver = {"component": SKILL, "metric": "exact_match", "reason": "known", "expires": "9999-12-31"}
+    library.write(".evaluator/waivers/a.yaml", "component: [")
+    library.write(".evaluator/waivers/b.yaml", waiver)
+    done = library.call("lint", "--platform", "github")
+    mark, error = done.err.splitlines()
+    assert (done.code, error.partition(":")[0]) == (2, "error")
+    assert mark.startswith("::error file=.evaluator/waivers/a.yaml,line=1::.evaluator/waivers/a.yaml")
+    library.write("components/broken/prompt.md", "no front matter")
+    done = library.call("lint", "--format", "json")
+    assert done.err.startswith("error: 1 problem in 1 of 2 components; .evaluator/waivers/a.yaml")
+    described = next(one for one in done.json["components"] if not one["problems"])
+    assert any("the waiver of 'exact_match'" in hint for hint in described["hints"])
+
+
 def test_the_shipped_components_are_in_order_and_draw_no_hint(library: Library) -> None:
     arguments = [f"--{folder}={ROOT / folder}" for folder in ("components", "fixtures")]
     ended = library.call("lint", "--format", "json", *arguments)
@@ -270,3 +287,17 @@ def test_the_page_of_the_commands_shows_what_it_prints(library: Library) -> None
     arguments = [f"--{folder}={ROOT / folder}" for folder in ("components", "fixtures")]
     printed = library.call("lint", "document-classification", *arguments).out
     assert printed.strip() in (ROOT / "docs" / "commands.md").read_text(), printed
+
+
+def test_many_components_are_checked_side_by_side_as_each_alone_in_the_order_they_are_named(library: Library) -> None:
+    names = [f"part-{number:02}" for number in range(20, 0, -1)]
+    for number, name in enumerate(names):
+        shutil.copytree(library.component, library.root / "components" / name)
+        prompt = library.root / "components" / name / "prompt.md"
+        prompt.write_text(prompt.read_text().replace(SKILL, name if number % 3 else "another"))
+    together = library.call("lint", *names, "--fixtures", "fixtures", "--format", "json")
+    alone = [library.call("lint", name, "--fixtures", "fixtures", "--format", "json").json for name in names[:4]]
+    assert together.code == 2
+    assert [component["component"] for component in together.json["components"]] == names
+    assert together.json["components"][:4] == [of_one["components"][0] for of_one in alone]
+    assert together.json["components"][0]["problems"] != together.json["components"][1]["problems"]

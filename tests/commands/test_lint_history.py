@@ -13,6 +13,7 @@ import pytest
 from skill_evaluator.commands.lint import LintOptions, lint
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import read_record
+from skill_evaluator.text import canonical_json, digest
 
 from tests.support.library import SCRIPT, SKILL, Library, read
 
@@ -101,6 +102,22 @@ def edit_row_and_record() -> None:
     path.write_text(json.dumps(record))
 
 
+def edit_row_and_record_and_make_them_agree() -> None:
+    edit_row_and_record()
+    value = board()
+    path = Path(FOLDER, "evals", "records", value["runs"][0]["run_id"] + ".json")
+    value["runs"][0]["digest"] = digest(canonical_json(read(path)))
+    write_board(value)
+
+
+def edit_a_replicate() -> None:
+    """Only the record has the scores of replicates."""
+    path = record_files()[0]
+    record = read(path)
+    record["per_case"][0]["replicates"]["exact_match"][0] = 0.0
+    path.write_text(json.dumps(record))
+
+
 def remove_a_row() -> None:
     value = board()
     del value["runs"][0]
@@ -136,7 +153,7 @@ def rename_a_record() -> None:
 
 def edit_a_record() -> None:
     path = record_files()[0]
-    path.write_text(path.read_text().replace('"retries": 0', '"retries": 1'))
+    path.write_text(path.read_text().replace('"cost_usd": 0.0', '"cost_usd": 1.0'))
 
 
 def break_the_leaderboard() -> None:
@@ -145,7 +162,9 @@ def break_the_leaderboard() -> None:
 
 TAMPERING: list[tuple[Callable[[], None], tuple[str, ...], bool]] = [  # what it says; whether a base is needed for it
     (edit_a_figure, ("was edited; rows are only added", "says otherwise than its record of scored"), False),
-    (edit_row_and_record, ("was edited; rows are only added", "this record was edited"), True),
+    (edit_row_and_record, ("was edited; rows are only added", "its digest is not the one in row"), False),
+    (edit_row_and_record_and_make_them_agree, ("was edited; rows are only added", "this record was edited"), True),
+    (edit_a_replicate, ("this record was edited; records are only added", "its digest is not the one in row"), False),
     (remove_a_row, ("was removed; rows are only added", "has no row of this record"), False),
     (Path(BOARD).unlink, ("was removed; rows are only added", "has no row of this record"), False),
     (turn_the_rows_round, ("is newer than the one above; newest come first",), False),
@@ -153,7 +172,7 @@ TAMPERING: list[tuple[Callable[[], None], tuple[str, ...], bool]] = [  # what it
     (add_a_row_without_record, ("row '29990101T000000Z-aaaaaa-made-up' has no record",), False),
     (add_a_record_without_row, ("29990101T000000Z-aaaaaa-made-up.json:1: " + BOARD + " has no row",), False),
     (rename_a_record, ("this record was removed", "other.json holds run", "has no record"), False),
-    (edit_a_record, ("this record was edited", "says otherwise than its record of retries"), False),
+    (edit_a_record, ("this record was edited", "says otherwise than its record of cost_usd"), False),
     (break_the_leaderboard, (f"{BOARD}:2:10: not JSON",), False),
 ]
 
@@ -178,6 +197,55 @@ def test_records_changed_by_hand_are_refused(
         if git(root, "status", "--porcelain"):
             commit(root)
     assert linted(capsys, base=None)[0] == (0 if needs_base else 2)
+
+
+def test_the_record_that_was_edited_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit_a_replicate()
+    edited, other = record_files()
+    (problem,) = linted(capsys, base=None)[1]
+    assert problem.startswith(f"{edited}:1: this record was edited: its digest is not the one in row '{edited.stem}'")
+    assert other.stem not in problem
+
+
+def test_rows_and_records_from_before_they_had_digests_are_accepted(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = board()
+    for row in value["runs"]:
+        path = Path(FOLDER, "evals", "records", row["run_id"] + ".json")
+        record = read(path)
+        del row["digest"], record["digests"]["answers"]
+        path.write_text(json.dumps(record))
+    write_board(value)
+    commit(root)
+    assert linted(capsys) == (0, [], "")
+    evaluate(root, "3")
+    assert linted(capsys) == (0, [], "")
+    assert ["digest" in row for row in board()["runs"]] == [True, False, False]
+
+
+def test_a_row_that_a_later_evaluator_added_for_an_older_record_is_accepted(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A crash came between the two, and an upgrade before the run was resumed."""
+    value = board()
+    path = Path(FOLDER, "evals", "records", value["runs"][0]["run_id"] + ".json")
+    older = {key: part for key, part in read(path).items() if key not in ("draft", "pass_hat_k")}
+    path.write_text(json.dumps({**older, "pass_hat_k": {}}))
+    del value["runs"][0]
+    write_board(value)
+    append_rows(Path(BOARD), SKILL, [read_record(path).row()])
+    assert linted(capsys, base=None) == (0, [], "")
+
+
+def test_a_draft_needs_no_row_and_may_be_removed_again(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [sys.executable, str(SCRIPT), SKILL, "--draft"]
+    subprocess.run(command, cwd=root, check=True, capture_output=True, timeout=60)
+    (draft,) = (path for path in record_files() if read(path)["draft"])
+    commit(root)
+    assert linted(capsys) == (0, [], "")
+    draft.unlink()
+    assert linted(capsys) == (0, [], "")
 
 
 def test_rows_that_came_with_their_records_are_accepted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -272,7 +340,7 @@ def test_an_honest_version_is_accepted(
 def test_an_unknown_base_is_said_and_the_rest_is_checked(
     base: str, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    edit_row_and_record()
+    edit_row_and_record_and_make_them_agree()
     assert linted(capsys, base) == (0, [], f"warning: no commit '{base}' here; what changed is not checked\n")
     edit_a_figure()
     assert linted(capsys, base)[0] == 2
@@ -313,7 +381,7 @@ def test_components_may_be_at_the_root_of_their_repository(
     git(Path.cwd(), "init", "-qb", "main")
     commit(Path.cwd())
     path = Path(SKILL, "leaderboard.json")
-    path.write_text(path.read_text().replace('"retries": 0', '"retries": 1'))
+    path.write_text(path.read_text().replace('"cost_usd": 0.0', '"cost_usd": 1.0'))
     _, problems, _ = linted(capsys, components=Path(), fixtures=root / "fixtures")
     assert sum(problem.startswith(f"{SKILL}/leaderboard.json:") for problem in problems) == len(problems) == 4
 

@@ -1,5 +1,8 @@
 """Which models are run: those that have a key, or those named; what is wrong with the others is said."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.support.library import REPLAY, Library
@@ -55,3 +58,14 @@ def test_only_the_models_named_run_in_the_order_named(library: Library) -> None:
     library.models(*({**REPLAY, "id": model_id} for model_id in ("one", "two", "three")))
     runs = library.evaluate_here("--model", "three", "-m", "one", "-m", "three", "--format", "json").json["runs"]
     assert [run["model_id"] for run in runs] == ["three", "one"]
+
+
+def test_without_the_engine_one_line_says_what_to_install_and_no_weights_are_fetched(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    library.models({"id": "small", "provider": "local"})
+    cache = tmp_path / "cache"
+    ended = library.evaluate_here(env={"XDG_CACHE_HOME": str(cache)})
+    assert (ended.code, ended.err) == (2, "error: the local model needs its engine: pip install xllamacpp\n")
+    assert not cache.exists()

@@ -3,9 +3,10 @@
 import shutil
 
 import pytest
+from skill_evaluator.errors import NotEvaluatedError
 
 from tests.support.library import SCHEMA
-from tests.support.pushed import PushedLibrary, faults, jobs
+from tests.support.pushed import PushedLibrary, faults, jobs, reasons
 
 ALL = ["m", "n"]
 
@@ -44,7 +45,7 @@ def test_a_schema_changes_with_a_major_version_only(pushed: PushedLibrary) -> No
     assert [file for file, _ in faults(plan)] == ["components/a/schema.json:1", "components/c/schema.json:1"]
 
 
-def test_a_component_without_cases_is_an_error_and_hides_no_other(pushed: PushedLibrary) -> None:
+def test_a_component_without_cases_is_skipped_with_the_reason_and_hides_no_other(pushed: PushedLibrary) -> None:
     base = pushed.git("rev-parse", "HEAD")
     pushed.component("a", "1.1.0")
     pushed.component("b", "1.1.0")
@@ -52,7 +53,11 @@ def test_a_component_without_cases_is_an_error_and_hides_no_other(pushed: Pushed
     pushed.commit()
     plan = pushed.plan(base)
     assert jobs(plan) == {"b": ALL}
-    assert "no fixtures for 'a'" in faults(plan)[0][1]
+    assert faults(plan) == []
+    assert reasons(plan)["a"].startswith("'a' is not evaluated yet: it has no cases: ")
+    assert [skipped.models for skipped in plan.skipped] == [ALL]
+    with pytest.raises(NotEvaluatedError):
+        pushed.plan(None, names=("a",))
 
 
 def test_a_broken_leaderboard_stops_its_component_only(pushed: PushedLibrary) -> None:
@@ -79,6 +84,6 @@ def test_a_name_that_no_component_may_have_is_an_error_and_hides_no_other(pushed
     assert "cannot be a component's name" in said
 
 
-@pytest.mark.parametrize("name", ["A.b_c-9", "0", "x" * 200])
+@pytest.mark.parametrize("name", ["A.b_c-9", "0", "x" * 100])
 def test_a_name_that_a_component_may_have_is_planned(pushed: PushedLibrary, name: str) -> None:
     assert jobs(pushed.push(**{name: "1.0.0"})) == {name: ALL}

@@ -11,7 +11,7 @@ from skill_evaluator.errors import ConfigError, PlanError, SkillEvaluatorError
 
 from tests.support.git import IDENTITY
 from tests.support.library import SCRIPT, Ended
-from tests.support.pushed import PushedLibrary, jobs
+from tests.support.pushed import PushedLibrary, faults, jobs
 
 ALL = ["m", "n"]
 
@@ -29,6 +29,23 @@ def test_a_push_may_be_narrowed(pushed: PushedLibrary) -> None:
     base = pushed.git("rev-parse", "HEAD")
     pushed.push(a="1.1.0", b="1.1.0")
     assert jobs(pushed.plan(base, names=("a",), models=("n",))) == {"a": ["n"]}
+
+
+def test_an_edited_prompt_of_a_recorded_version_is_started_by_nobody(pushed: PushedLibrary) -> None:
+    board = pushed.root / "components" / "a" / "leaderboard.json"
+    board.write_text(board.read_text().replace('"digests": {}', '"digests": {"prompt": "sha256:0"}'))
+    pushed.commit()
+    why = "'a' 1.0.0 was recorded with another prompt by run 1.0.0-m; raise the version, or measure this prompt as a "
+    by_hand = pushed.plan(None)
+    assert jobs(by_hand) == {"b": ALL, "c": ALL}
+    assert [(file, message.startswith(why)) for file, message in faults(by_hand)] == [
+        ("components/a/prompt.md:1", True)
+    ]
+    pushed.models("new")
+    assert jobs(pushed.plan("0" * 40)) == {"b": ["new"], "c": ["new"]}  # to a model of which nothing is recorded
+    with pytest.raises(PlanError, match=why):
+        pushed.plan(None, names=("a",))
+    assert jobs(pushed.push(a="1.1.0")) == {"a": ["new"]}
 
 
 @pytest.mark.parametrize(

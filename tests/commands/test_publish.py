@@ -3,13 +3,18 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from skill_evaluator.ci.plan import read_plan
+from skill_evaluator.files import json_text
+from skill_evaluator.records.record import Record
+from skill_evaluator.text import canonical_json, digest
 
 from tests.support.git import file_at, git
-from tests.support.library import SKILL, comparable
+from tests.support.library import SKILL, comparable, read
 from tests.support.pipeline import BOARD, Pipeline
+from tests.support.records import a_record, keep_in
 
 RECORDS = f"components/{SKILL}/evals/records"
 SHARD = f"{SKILL}@recorded@2of2"
@@ -43,6 +48,17 @@ def bump(pipeline: Pipeline, version: str) -> str:
     return base
 
 
+def test_a_record_reaches_the_branch_byte_for_byte_as_it_was_collected(pipeline: Pipeline) -> None:
+    """The workflow attests the collected files; the committed ones have the digests that were attested."""
+    collected = sorted(pipeline.collected.glob("records/*/*.json"))
+    pipeline.publish()
+    for path in collected:
+        committed = git(pipeline.origin, "rev-parse", f"main:{RECORDS}/{path.name}")
+        assert committed == git(pipeline.origin, "hash-object", str(path))
+    rows = {row["run_id"]: row["digest"] for row in pipeline.rows()}
+    assert rows == {path.stem: digest(canonical_json(read(path))) for path in collected}
+
+
 def test_rows_and_records_land_on_the_branch_in_one_commit(pipeline: Pipeline) -> None:
     before = pipeline.tip()
     done = pipeline.publish()
@@ -52,7 +68,7 @@ def test_rows_and_records_land_on_the_branch_in_one_commit(pipeline: Pipeline) -
     assert ids.keys() == pipeline.records().keys()
     for run_id, record in pipeline.records().items():
         assert json.loads(file_at(pipeline.origin, "main", f"{RECORDS}/{run_id}.json")) == record
-        assert ids[run_id]["accuracy"] == record["accuracy"]
+        assert ids[run_id] == Record.model_validate(record).row().as_json()
         assert (record["shard"], record["planned"], record["prompt_commit"]) == (None, 6, before)
     message = git(pipeline.origin, "log", "-1", "--format=%B", "main").splitlines()
     assert message[0] == f"Record 2 evaluations: {SKILL} 1.0.0"
@@ -188,3 +204,100 @@ def test_a_component_s_own_evaluation_and_a_published_one_are_rows_alike(pipelin
     board = json.loads((pipeline.checkout / BOARD).read_text())
     mine, *published = [row for row in board["runs"] if row["model_id"] == "recorded"]
     assert comparable(mine) == comparable(published[0])
+
+
+def test_a_version_that_another_prompt_has_taken_meanwhile_is_refused_and_the_others_land(pipeline: Pipeline) -> None:
+    """The jobs of two pushes run at once; the record that is published second is of a prompt that came too late."""
+    records = {record["model_id"]: record for record in pipeline.records().values()}
+    late, other = records["recorded"], records["vendor/other"]
+    first = a_record({"alpha": [1.0]}, skill=SKILL, skill_version="1.0.0", run_id="20251231T000000Z-abcdef-m")
+    git(pipeline.checkout, "pull", "-q", "origin", "main")
+    keep_in(pipeline.checkout / "components" / SKILL, first)
+    pipeline.commit()
+    git(pipeline.checkout, "push", "-q", "origin", "main")
+    path = pipeline.collected / "records" / SKILL / f"{other['run_id']}.json"
+    path.write_text(json_text({**other, "digests": {**other["digests"], "prompt": first.digests["prompt"]}}))
+    done = pipeline.publish()
+    said = f"error: run '{late['run_id']}' is not added to {BOARD}: 1.0.0 was recorded with another prompt by run "
+    assert (done.code, done.err.startswith(f"{said}{first.run_id}; raise the version")) == (2, True)
+    assert {row["run_id"] for row in pipeline.rows()} == {other["run_id"], first.run_id}
+    assert pipeline.run("lint", "--base", "HEAD", folder=pipeline.checkout).code == 0
+
+
+def test_of_two_prompts_of_a_version_that_come_at_once_the_older_run_is_taken(pipeline: Pipeline) -> None:
+    records = sorted(pipeline.records().values(), key=lambda record: record["run_id"])
+    path = pipeline.collected / "records" / SKILL / f"{records[1]['run_id']}.json"
+    path.write_text(json_text({**records[1], "digests": {**records[1]["digests"], "prompt": "sha256:0"}}))
+    done = pipeline.publish()
+    assert (done.code, f"1.0.0 was recorded with another prompt by run {records[0]['run_id']}" in done.err) == (2, True)
+    assert [row["run_id"] for row in pipeline.rows()] == [records[0]["run_id"]]
+
+
+FORGED = "1.0.0\n\nCo-authored-by: Somebody <somebody@example.com>"
+HOSTILE: tuple[tuple[str, str, Any], ...] = (
+    ("outcome", "skill", ".."),
+    ("outcome", "skill", "../../.github"),
+    ("outcome", "skill", f"{SKILL}\x00"),
+    ("outcome", "run_id", "../../../../prompt"),
+    ("outcome", "run_id", "r\nSigned-off-by: x"),
+    ("record", "skill", ".."),
+    ("record", "skill", "another"),
+    ("record", "skill_version", FORGED),
+    ("record", "skill_version", "1.0.0\x00"),
+    ("record", "skill_version", "\udcff"),
+    ("record", "run_id", "x\r\nCo-authored-by: x"),
+    ("record", "timestamp", "9999-12-31T23:59:59Z"),
+    ("record", "timestamp", "yesterday"),
+    ("record", "scored", -1),
+    ("record", "digests", {"prompt": "a\nb"}),
+)
+
+
+@pytest.mark.parametrize(("where", "key", "value"), HOSTILE)
+def test_a_hostile_record_is_one_line_of_error_and_the_others_land(
+    pipeline: Pipeline, where: str, key: str, value: Any
+) -> None:
+    run = pipeline.outcome()["recorded"]
+    if where == "outcome":
+        path = pipeline.collected / "outcome.json"
+        outcome = json.loads(path.read_text())
+        next(one for one in outcome["runs"] if one["model_id"] == "recorded")[key] = value
+        path.write_text(json.dumps(outcome))
+    else:
+        path = pipeline.collected / "records" / SKILL / f"{run['run_id']}.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    before = pipeline.tip()
+    done = pipeline.publish()
+    assert (done.code, done.err.count("\n"), "Traceback" in done.err) == (2, 1, False)
+    assert [row["model_id"] for row in pipeline.rows()] == ["vendor/other"]
+    changed = git(pipeline.origin, "diff", "--name-only", before, "main").splitlines()
+    assert all(name.startswith(f"components/{SKILL}/") for name in changed)
+    assert len(changed) == 2
+    assert git(pipeline.origin, "log", "-1", "--format=%(trailers)", "main") == ""
+    assert "Somebody" not in git(pipeline.origin, "log", "-1", "--format=%B", "main")
+    assert pipeline.publish().code == 2  # what is missing is still said when the others are there
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--to=-x",),
+        ("--to=main\nmain",),
+        ("--to=a..b",),
+        ("--to=",),
+        ("--mode=branch", "--branch=--force"),
+        ("--mode=branch", "--branch=x\x1b[31m"),
+        ("--mode=branch", "--branch=a b"),
+        ("--remote=--upload-pack=touch pwned;",),
+        ("--remote=",),
+    ],
+)
+def test_a_name_that_git_would_take_for_something_else_is_refused(
+    pipeline: Pipeline, arguments: tuple[str, ...]
+) -> None:
+    refs = git(pipeline.origin, "for-each-ref")
+    done = pipeline.publish(*arguments)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "cannot be the name of a " in done.err
+    assert git(pipeline.origin, "for-each-ref") == refs
+    assert not list(pipeline.root.rglob("pwned*"))

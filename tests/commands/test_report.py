@@ -12,7 +12,7 @@ from skill_evaluator.files import json_text
 from tests.ci.test_plan import PLAN
 from tests.support.components import case, component, record, write_collected
 from tests.support.github_api import NAME, TOKEN, GitHubApi, github_api
-from tests.support.library import SCRIPT, Ended
+from tests.support.library import SCRIPT, Ended, Library
 
 COMMIT = "c0ffee"
 RIGHT = '{"shop": "A", "total": 9}'
@@ -52,6 +52,20 @@ def report(folder: Path, *arguments: str, api: GitHubApi | None = None) -> Ended
         check=False,
     )
     return Ended(code=done.returncode, out=done.stdout, err=done.stderr)
+
+
+def test_without_the_library_of_github_one_line_says_what_to_install_before_anything_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "github", None)
+    library = Library(folder)
+    env = {"GITHUB_STEP_SUMMARY": str(folder / "summary"), "GITHUB_REPOSITORY": NAME, "GITHUB_TOKEN": TOKEN}
+    for asked in (("--commit", COMMIT), ("--open", "records")):
+        done = library.call("report", "collected", "--platform", "github", *asked, env=env)
+        assert (done.code, done.out) == (2, "")
+        assert done.err == "error: GitHub's API needs a library that is not installed: pip install PyGithub\n"
+    assert not (folder / "summary").exists()
+    assert library.call("report", "collected", "--platform", "github", env=env).code == 0  # asks no API
 
 
 def test_the_page_goes_to_stdout_the_summary_and_one_comment(folder: Path, api: GitHubApi) -> None:

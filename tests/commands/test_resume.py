@@ -105,7 +105,7 @@ def test_max_calls_stops_there_and_resume_does_the_rest(served: Library, server:
     assert "--resume" in stopped.err
     assert served.evaluate_here("--resume").code == 0  # the newest that is unfinished
     assert (server.requests, server.repeated) == (6, [])
-    assert (served.rows()[0]["scored"], served.rows()[0]["stopped"]) == (6, None)
+    assert (served.records()[0]["scored"], served.records()[0]["stopped"]) == (6, None)
 
 
 def test_a_resumed_run_may_be_stopped_again(served: Library, server: ChatServer) -> None:
@@ -171,8 +171,8 @@ def test_calls_that_failed_are_asked_again_and_replace_their_failure(served: Lib
     server.reply = varied
     assert served.evaluate_here("--resume", served.run_folder().name).code == 0
     assert {case_id for case_id, _ in server.times} == {"beta"}
-    (row,) = served.rows()
-    assert (row["scored"], row["failures"], row["retries"]) == (6, {}, 0)
+    (record,) = served.records()
+    assert (record["scored"], record["failures"], record["retries"]) == (6, {}, 0)
 
 
 def _new_prompt(library: Library) -> None:
@@ -257,3 +257,22 @@ def test_resume_without_an_unfinished_run_says_so(library: Library) -> None:
     refused = library.evaluate_here("--resume")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert "no unfinished run" in refused.err
+
+
+def test_a_line_of_the_journal_that_is_wrong_is_asked_again_and_stays(library: Library) -> None:
+    library.models(REPLAY)
+    assert library.evaluate_here("--replicates", "2", "--no-leaderboard").code == 0
+    (library.run_folder() / "record.json").unlink()
+    path = library.run_folder() / "replicates.jsonl"
+    first, *others = path.read_text().splitlines()
+    wrong = json.dumps({**json.loads(first), "text": 5})
+    path.write_text("\n".join([wrong, *others]) + "\n")
+    resumed = library.evaluate_here("--resume", str(library.run_folder()), "--no-leaderboard")
+    assert resumed.code == 0
+    assert "replicates.jsonl:1 is left out, it is not a journal line: " in resumed.err
+    lines = path.read_text().splitlines()
+    assert (lines[0], len(lines)) == (wrong, 1 + len(CASES) * 2)
+    assert (json.loads(lines[-1])["case_id"], json.loads(lines[-1])["text"]) == (
+        json.loads(first)["case_id"],
+        json.loads(first)["text"],
+    )

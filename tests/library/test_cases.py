@@ -1,13 +1,15 @@
 """Cases: the file names that are read, and for everything wrong one line that names file and place."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from skill_evaluator.errors import FixtureError
-from skill_evaluator.library.cases import Case, find_cases, load_cases
+from skill_evaluator.errors import FixtureError, NotEvaluatedError
+from skill_evaluator.library.cases import Case, cases_without_document, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import SafetyLimits
 
 from tests.support.components import component
 
@@ -102,7 +104,7 @@ def test_the_truth_of_a_text_component(tmp_path: Path, name: str) -> None:
         ),
         (
             {**GOOD, "ground_truth.json": '{"total": ' + "[" * 400 + "]" * 400 + "}"},
-            "<case>/ground_truth.json is nested too deeply to be compared with an answer",
+            "<case>/ground_truth.json: not JSON: it is nested more than 200 levels deep",
         ),
         (
             {**GOOD, "ground_truth.json": '{"shop": "A"}'},
@@ -165,22 +167,54 @@ def test_a_pattern_that_matches_nothing_is_named_with_the_nearest(skill: Compone
 
 
 def test_missing_fixtures_are_named_with_what_to_do(skill: Component, tmp_path: Path) -> None:
-    with pytest.raises(
-        FixtureError, match=r"no fixtures for 'receipts': .*none/receipts/cases missing; see --fixtures"
-    ):
+    with pytest.raises(FixtureError, match=r"no fixtures for 'receipts': .*none is not a folder; see --fixtures"):
         load_cases(skill, tmp_path / "none")
-    (tmp_path / "f" / "receipts" / "cases").mkdir(parents=True)
-    with pytest.raises(
-        FixtureError, match=r"receipts/cases holds no case; add <case-id>/document\.md and ground_truth"
-    ):
+    shared = component(tmp_path, datasets={"fixtures": "shared"})
+    (tmp_path / "f").mkdir()
+    with pytest.raises(FixtureError, match=r"no fixtures for 'receipts': .*f/shared/cases missing; see --fixtures"):
+        load_cases(shared, tmp_path / "f")
+
+
+SOURCE = {"input-source.md": "From the archive.", "expected.json": TRUTH}
+
+
+@pytest.mark.parametrize(
+    ("cases", "why"),
+    [
+        (None, "it has no cases: .*f/receipts/cases missing"),
+        ({}, r".*cases holds no case; add <case-id>/document\.md and ground_truth\.json"),
+        ({"a": SOURCE, "b": SOURCE}, r"case 'a' has input-source\.md and no document\.md"),
+    ],
+)
+def test_a_component_without_documents_is_not_evaluated_yet_and_one_that_lost_them_is_wrong(
+    skill: Component, tmp_path: Path, cases: Mapping[str, Mapping[str, str]] | None, why: str
+) -> None:
+    (tmp_path / "f").mkdir()
+    for case_id, files in (cases or {}).items():
+        write_case(tmp_path / "f" / "receipts" / "cases" / case_id, files)
+    if cases is not None:
+        (tmp_path / "f" / "receipts" / "cases").mkdir(parents=True, exist_ok=True)
+    with pytest.raises(NotEvaluatedError, match=f"'receipts' is not evaluated yet: {why}"):
         load_cases(skill, tmp_path / "f")
+    (skill.records_dir).mkdir()
+    (skill.records_dir / "20260101T000000Z-abcdef-m.json").write_text("{}")
+    with pytest.raises(FixtureError, match=f"no fixtures for 'receipts', which has records: {why}"):
+        load_cases(skill, tmp_path / "f")
+
+
+def test_a_case_that_waits_for_its_document_is_left_out(skill: Component, tmp_path: Path) -> None:
+    assert [case.id for case in load(skill, tmp_path / "f", {"a": GOOD, "b": SOURCE})] == ["a"]
+    place = tmp_path / "f" / "receipts" / "cases"
+    assert cases_without_document(place) == ["b"]
+    with pytest.raises(NotEvaluatedError, match=r"case 'b' has input-source\.md and no document\.md"):
+        load_cases(skill, tmp_path / "f", ["b"])
+    (place / "b" / "input.json").write_text('{"raw": 9}')
+    assert [case.document for case in load_cases(skill, tmp_path / "f", ["b"])] == ['{"raw": 9}']
 
 
 def test_cases_may_sit_in_the_component(skill: Component, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(
-        FixtureError, match=r"no fixtures .* fixtures/receipts/cases and .*receipts/evals/cases missing"
-    ):
+    with pytest.raises(NotEvaluatedError, match=r": fixtures/receipts/cases and .*receipts/evals/cases missing"):
         find_cases(skill, None)
     write_case(skill.folder / "evals" / "cases" / "inside", GOOD)
     assert [case.id for case in load_cases(skill, None)] == ["inside"]
@@ -216,3 +250,38 @@ def test_the_readme_of_the_shipped_fixtures_names_every_case() -> None:
         readme = (ROOT / "fixtures" / name / "README.md").read_text()
         for folder in (ROOT / "fixtures" / name / "cases").iterdir():
             assert folder.name in readme, f"{folder.name} is not in the README of {name}"
+
+
+def test_a_truth_of_more_values_than_are_scored_is_an_error_of_its_case(tmp_path: Path) -> None:
+    skill = component(tmp_path, limits=SafetyLimits(answer_leaves=4))
+    few = {**GOOD, "ground_truth.json": '{"shop": "A", "total": 9, "items": ["a", "b"]}'}
+    many = {**GOOD, "ground_truth.json": '{"shop": "A", "total": 9, "items": ["a", "b", "c"]}'}
+    assert len(load(skill, tmp_path / "f", {"a": few})) == 1
+    with pytest.raises(FixtureError) as caught:
+        load(skill, tmp_path / "g", {"a": many})
+    path = tmp_path / "g" / "receipts" / "cases" / "a" / "ground_truth.json"
+    says = "holds 5 values, and none of more than 4 is scored; make it smaller, or raise limits.answer_leaves in"
+    assert str(caught.value) == f"{path} {says} settings.yaml"
+
+
+def test_a_schema_error_is_a_line_that_can_be_read(skill: Component, tmp_path: Path) -> None:
+    with pytest.raises(FixtureError, match=r"ground_truth\.json fails ") as caught:
+        load(skill, tmp_path / "f", {"a": {**GOOD, "ground_truth.json": json.dumps(["x" * 100_000])}})
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("name", ["document.md", "ground_truth.json", "meta.json", "metadata.yaml"])
+def test_a_file_of_a_case_over_its_limit_is_refused(name: str, tmp_path: Path) -> None:
+    skill = component(tmp_path, limits=SafetyLimits(document_bytes=30))
+    files = {"document.md": "A 9", "ground_truth.json": TRUTH, name: " " * 31}
+    with pytest.raises(FixtureError, match=rf"{name} has 31 bytes; at most 30 are read \(limits\.document_bytes in"):
+        load(skill, tmp_path / "f", {"a": files})
+
+
+def test_a_folder_whose_name_is_no_text_is_no_case(skill: Component, tmp_path: Path) -> None:
+    good = load(skill, tmp_path / "f", {"a": GOOD})
+    folder = tmp_path / "f" / "receipts" / "cases"
+    (folder / "a").rename(folder / os.fsdecode(b"\xff"))
+    with pytest.raises(FixtureError, match="is not UTF-8; rename the folder"):
+        load(skill, tmp_path / "f", {"b": GOOD})
+    assert len(load(skill, tmp_path / "f", {}, "b")) == len(good)

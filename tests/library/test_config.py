@@ -57,7 +57,10 @@ models:
         ("models:", "a list is expected at models in {path}"),
         ("models: []", "at least one entry is expected at models in {path}"),
         ("models: [{id: a}]", "a required key is missing at models[0].provider in {path}"),
-        ("models: [{id: '', provider: openai}]", "String should have at least 1 character at models[0].id in {path}"),
+        (
+            "models: [{id: '', provider: openai}]",
+            "String should match pattern '^[A-Za-z0-9][A-Za-z0-9._:@/-]*$' at models[0].id in",
+        ),
         ("models: [{id: a b, provider: openai}]", "String should match pattern"),
         (
             "models: [{id: a, providr: openai, provider: x}]",
@@ -127,8 +130,30 @@ def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
             "design": "recorded",
             "metrics": {},
             "components": {},
+            "judge": {
+                "one_low": "review_required",
+                "blocking": (),
+                "panel": {"scores": "mean", "weights": {}, "same_family": "refuse"},
+                "cascade": {"judges": None, "alpha": 0.1, "delta": 0.1, "audit": 0.05},
+                "alert_above": None,
+                "calibration": None,
+            },
         },
         "audit": {"benchmarks": {}, "scenarios": (), "questions": None, "replicates": 2},
+        "limits": {
+            "response_bytes": 32_000_000,
+            "answer_bytes": 2_000_000,
+            "answer_leaves": 50_000,
+            "score_seconds": 20.0,
+            "score_megabytes": 1_000,
+            "schema_errors": 100,
+            "document_bytes": 4_000_000,
+            "prompt_bytes": 1_000_000,
+            "schema_bytes": 1_000_000,
+            "yaml_depth": 50,
+            "follow_links": False,
+        },
+        "fixtures": None,
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.checking.hints import key_balance
-from skill_evaluator.errors import ComponentError, FixtureError
+from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError
 from skill_evaluator.library.cases import Case, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.runner.prompting import build_request
@@ -101,8 +101,8 @@ def test_a_file_without_questions_is_refused(tmp_path: Path) -> None:
 def test_questions_may_sit_in_the_component(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     skill = choice(tmp_path)
-    expected = r"no fixtures .* fixtures/receipts/questions\.jsonl and .*evals/questions\.jsonl missing"
-    with pytest.raises(FixtureError, match=expected):
+    expected = r"not evaluated yet: .* fixtures/receipts/questions\.jsonl and .*evals/questions\.jsonl missing"
+    with pytest.raises(NotEvaluatedError, match=expected):
         find_cases(skill, None)
     path = write(skill.folder / "evals", QUESTION)
     assert find_cases(skill, None) == path

@@ -350,7 +350,7 @@ def test_long_answers_of_a_model_in_a_loop_are_read_quickly(piece: str) -> None:
     text = "answer" + piece * (200_000 // len(piece))
     started = time.process_time()
     parse_output(text, "choice", (*CITIES, "5", "6"))
-    assert time.process_time() - started < 0.5  # measured: below 0.05
+    assert time.process_time() - started < 5  # measured: below 0.05; a full garbage collection can add a second
 
 
 def test_of_a_very_long_answer_both_ends_are_read() -> None:

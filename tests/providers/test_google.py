@@ -106,12 +106,6 @@ def test_a_wrong_key_comes_as_400(message: str, details: Any, server: VendorServ
     assert str(problem) == message
 
 
-def test_an_error_page_in_another_encoding_is_malformed(server: VendorServer) -> None:
-    server.enqueue(Status(502, body="<html>passerelle erronée</html>".encode("latin-1")))
-    problem = ask_and_fail(entry("google", server.url))
-    assert (problem.reason, problem.retryable) == ("malformed_body", True)
-
-
 @pytest.mark.parametrize(
     ("suffix", "path"),
     [

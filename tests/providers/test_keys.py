@@ -1,51 +1,36 @@
-"""Keys are read from the environment, and struck out of what comes back."""
+"""Keys are taken out of the environment."""
+
+import os
 
 import pytest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.providers import Redactor, read_key
+from skill_evaluator.library.config import Model
+from skill_evaluator.providers import PROVIDERS, read_key, take_keys
 
-FIRST, SECOND = "sk-first-0123456789", "sk-first-0123456789-and-more"
+FIRST, SECOND = "sk-first-0123456789", "sk-second-0123456789"
 
 
-def test_the_first_variable_that_holds_something_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BLANK_KEY", "  ")
-    monkeypatch.setenv("FULL_KEY", f" {FIRST}\n")
-    monkeypatch.delenv("ABSENT_KEY", raising=False)
-    assert read_key(("ABSENT_KEY", "BLANK_KEY", "FULL_KEY")) == FIRST
-    assert read_key(("ABSENT_KEY", "BLANK_KEY")) is None
-    assert read_key(()) is None
+def test_the_first_variable_that_holds_something_counts() -> None:
+    keys = {"BLANK_KEY": "  ", "FULL_KEY": f" {FIRST}\n"}
+    assert read_key(("ABSENT_KEY", "BLANK_KEY", "FULL_KEY"), keys) == FIRST
+    assert read_key(("ABSENT_KEY", "BLANK_KEY"), keys) is None
+    assert read_key((), keys) is None
 
 
 @pytest.mark.parametrize("value", ["sk-two\nlines-0123", "sk-clé-0123456789", "sk-tab\t0123456789"])
-def test_what_no_header_can_carry_is_refused_by_name(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_KEY", value)
+def test_what_no_header_can_carry_is_refused_by_name(value: str) -> None:
     with pytest.raises(ConfigError, match=r"^SOME_KEY holds") as caught:
-        read_key(("SOME_KEY",))
+        read_key(("SOME_KEY",), {"SOME_KEY": value})
     assert value not in str(caught.value)
 
 
-def test_every_known_key_is_struck_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FIRST_KEY", FIRST)
-    monkeypatch.setenv("OTHER_KEY", "xoxb-9876543210")
-    redactor = Redactor(("FIRST_KEY", "OTHER_KEY", "ABSENT_KEY"))
-    assert redactor(f"wrong key {FIRST}, {FIRST} or xoxb-9876543210.") == (
-        "wrong key [redacted], [redacted] or [redacted]."
-    )
-
-
-def test_a_key_inside_a_longer_key_leaves_no_tail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SHORT_KEY", FIRST)
-    monkeypatch.setenv("LONG_KEY", SECOND)
-    assert Redactor(("SHORT_KEY", "LONG_KEY"))(f"<{SECOND}>") == "<[redacted]>"
-
-
-def test_a_key_with_space_around_it_is_found_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FIRST_KEY", f" {FIRST}\n")
-    assert Redactor(("FIRST_KEY",))(f"<{FIRST}>") == "<[redacted]>"
-
-
-@pytest.mark.parametrize("placeholder", ["", "x", "none", "no-key"])
-def test_a_placeholder_damages_no_text(placeholder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCAL_KEY", placeholder)
-    text = "none of the boxes has no-key written on it, x"
-    assert Redactor(("LOCAL_KEY",))(text) == text
+def test_the_keys_of_all_providers_leave_the_environment_and_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = {"LAB_KEY": FIRST, "ANTHROPIC_API_KEY": SECOND, "GEMINI_API_KEY": "one", "GOOGLE_API_KEY": "other"}
+    monkeypatch.setenv("GITHUB_TOKEN", "of-the-job")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for variable, value in taken.items():
+        monkeypatch.setenv(variable, value)
+    model = Model(id="lab", provider="openai", base_url="http://127.0.0.1/v1", api_key_env="LAB_KEY")
+    assert take_keys([model], {"openai": PROVIDERS["openai"]}) == taken
+    assert not taken.keys() & os.environ.keys()
+    assert os.environ["GITHUB_TOKEN"] == "of-the-job"

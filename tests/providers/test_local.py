@@ -1,14 +1,21 @@
-"""The local model, really loaded: repeatable by seed, told apart when it fails, weights fetched once and checked."""
+"""The local model, really loaded: repeatable by seed, told apart when it fails, weights fetched once and checked.
+
+What calls share is evaluated once, and nothing shows of it in an answer.
+"""
 
 import asyncio
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.config import Model, Params
-from skill_evaluator.providers import local
+from skill_evaluator.library.config import Model, Params, Settings
+from skill_evaluator.providers import local, local_states, weights
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
+
+from tests.support.library import CASES, Library, ended, journal, only_journal, wait_until
 
 pytestmark = pytest.mark.local_model
 
@@ -20,20 +27,31 @@ SCHEMA = {
 }
 
 
+SAMPLED = {"profile": "sampled", "params": {"temperature": 0.9}}
+SYSTEM = "Name the colour and the count as JSON."
+APPLES, PLUMS = "Three red apples.", "A bowl of nine plums, all of them blue, was on the table."
+
+
+@contextmanager
+def opened() -> Iterator[Provider]:
+    provider = local.open_provider(Model(id="m", provider="local", **SAMPLED), None, Settings())
+    try:
+        yield provider
+    finally:
+        asyncio.run(provider.close())
+
+
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
-    opened = local.open_provider(
-        Model(id="m", provider="local", profile="sampled", params=Params(temperature=0.9)), None, 60
-    )
-    yield opened
-    asyncio.run(opened.close())
+    with opened() as provider:
+        yield provider
 
 
-def ask(provider: Provider, *, seed: int = 1, user: str = "Three red apples.", limit: int = 40) -> Completion:
+def ask(provider: Provider, *, seed: int = 1, user: str = APPLES, limit: int = 40, system: str = SYSTEM) -> Completion:
     request = Request(
         case_id="c",
         replicate=0,
-        system="Name the colour and the count as JSON.",
+        system=system,
         user=user,
         max_output_tokens=limit,
         seed=seed,
@@ -49,6 +67,69 @@ def test_equal_seeds_give_equal_answers_and_different_seeds_differ(provider: Pro
     assert len(set(first)) > 1
 
 
+# What is short is evaluated alike in any pieces.
+LONG = "Read the whole note, and count every piece of fruit in it. " * 12
+CALLS = [(LONG + APPLES, 1), (LONG + PLUMS, 1), (LONG + APPLES, 2), (LONG + PLUMS, 2)]
+OTHERS = [{}, {"system": "Say a colour."}, {"user": "word " * 9000}, {"limit": 1}]  # calls between those compared
+
+
+@pytest.mark.parametrize("saved", ["kept", "without room", "deleted"])
+def test_an_answer_is_the_same_whatever_was_asked_before_and_whatever_befalls_the_saved_states(
+    provider: Provider, saved: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = {call: ask(provider, user=call[0], seed=call[1]).text for call in CALLS}
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    if saved == "without room":
+        monkeypatch.setattr(local_states, "_MOST_BYTES", 0)
+    again = {}
+    with opened() as other:
+        for (user, seed), between in zip(reversed(CALLS), OTHERS, strict=True):
+            with suppress(ProviderError):  # one is too long
+                ask(other, **between)
+            for file in tmp_path.glob("*/*"):
+                if saved == "deleted":
+                    file.unlink()
+            again[user, seed] = ask(other, user=user, seed=seed).text
+    assert again == first
+    assert len(set(first.values())) > 1
+
+
+def test_a_prompt_and_what_all_prompts_share_are_evaluated_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with opened() as provider:
+        for user, seed in CALLS:
+            ask(provider, user=user, seed=seed, limit=1)
+        states = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*/*")}
+        assert len(states) == 3  # what both documents share, and each of them
+        ask(provider, user=CALLS[0][0], seed=CALLS[0][1], limit=1)
+        assert {file: file.stat().st_mtime_ns for file in tmp_path.glob("*/*")} == states
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_was_killed_and_resumed_has_the_answers_of_one_that_was_not(tmp_path: Path) -> None:
+    texts = []
+    for killed in (False, True):
+        library = Library(tmp_path / str(killed))
+        library.settings(timeout_s=600)  # of a call: other work may have the machine, too
+        params = {"temperature": 0.9, "max_output_tokens": 12}
+        library.models({"id": "m", "provider": "local", "profile": "sampled", "params": params})
+        if killed:
+            with library.start() as process:
+                wait_until(lambda library=library: len(only_journal(library)) >= 2, seconds=600)
+                process.kill()
+                ended(process)
+            assert len(only_journal(library)) < 2 * len(CASES)
+        with library.start(*(["--resume"] if killed else [])) as process:
+            done = ended(process, seconds=600)
+        assert done.code == 0, done.err
+        lines = journal(library.run_folder())
+        texts.append({(line["case_id"], line["replicate"]): line["text"] for line in lines})
+    assert texts[0] == texts[1]
+    assert len(texts[0]) == 2 * len(CASES)
+
+
 def test_the_answer_keeps_to_the_schema_and_is_counted(provider: Provider) -> None:
     completion = ask(provider, limit=200)
     assert completion.stop_reason in ("stop", "length")
@@ -62,10 +143,10 @@ def test_an_answer_cut_off_is_told_apart(provider: Provider) -> None:
     assert ask(provider, limit=3).stop_reason == "length"
 
 
-def test_a_prompt_over_the_context_length_is_a_bad_request_that_is_not_retried(provider: Provider) -> None:
+def test_a_prompt_over_the_context_length_is_told_from_other_bad_requests_and_not_retried(provider: Provider) -> None:
     with pytest.raises(ProviderError) as caught:
         ask(provider, user="word " * 9000)
-    assert (caught.value.reason, caught.value.status, caught.value.retryable) == ("bad_request", 400, False)
+    assert (caught.value.reason, caught.value.status, caught.value.retryable) == ("context_exceeded", 400, False)
 
 
 def test_greedy_is_what_a_model_gets_that_asks_for_nothing() -> None:
@@ -81,16 +162,16 @@ def test_an_unknown_param_is_refused() -> None:
 
 def test_weights_are_fetched_once_into_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    path = local.smollm2_weights()
+    path = weights.smollm2_weights()
     assert path.parent == tmp_path / "skill-evaluator"
     fetched = path.stat().st_mtime_ns
-    assert local.smollm2_weights().stat().st_mtime_ns == fetched
+    assert weights.smollm2_weights().stat().st_mtime_ns == fetched
     assert [entry.name for entry in path.parent.iterdir() if not entry.name.startswith(".")] == [path.name]
 
 
 def test_weights_with_another_digest_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(local, "_SHA256", "0" * 64)
+    monkeypatch.setattr(weights, "_SHA256", "0" * 64)
     with pytest.raises(ConfigError, match="not kept"):
-        local.smollm2_weights()
+        weights.smollm2_weights()
     assert not (tmp_path / "skill-evaluator" / "SmolLM2-135M-Instruct.Q4_1.gguf").exists()

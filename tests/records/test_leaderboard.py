@@ -1,14 +1,17 @@
 """Rows are added, never edited: what a leaderboard takes, what it refuses, and what stays as it was."""
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
+from skill_evaluator.records.archive import read_entries
 from skill_evaluator.records.leaderboard import append_rows, load_leaderboard
 from skill_evaluator.records.record import Row
+from skill_evaluator.records.rows import laid_out
 
 from tests.support.components import case, component, record
 
@@ -30,7 +33,7 @@ def row(skill: Component, run_id: str, day: int = 1, **changed: Any) -> Row:
 
 
 def ids(path: Path) -> list[str]:
-    return [run["run_id"] for run in json.loads(path.read_text())["runs"]]
+    return [run["run_id"] for run in json.loads(path.read_text("utf-8-sig"))["runs"]]
 
 
 def test_a_leaderboard_that_is_not_there_is_empty(path: Path) -> None:
@@ -66,40 +69,87 @@ def test_the_file_holds_the_rows_appended(skill: Component, path: Path) -> None:
     assert json.loads(path.read_text()).keys() == {"skill", "schema_version", "runs"}
 
 
-def test_old_rows_stay_as_they_were_keys_of_other_versions_included(skill: Component, path: Path) -> None:
-    append_rows(path, skill.name, [row(skill, "r1")])
-    written = json.loads(path.read_text())
-    (old,) = written["runs"]
-    old["grade"] = {"letter": "A"}
-    old["accuracy"]["exact_match"]["median"] = 1.0
-    del old["accuracy"]["schema_valid"]["stdev_cases"]
-    path.write_text(json.dumps(written))
-    append_rows(path, skill.name, [row(skill, "r2", day=2)])
-    assert json.loads(path.read_text())["runs"][1] == old
+def test_rows_that_are_there_stay_byte_for_byte_keys_of_other_versions_included(skill: Component, path: Path) -> None:
+    append_rows(path, skill.name, [row(skill, "r1"), row(skill, "r3", day=3)])
+    before = path.read_text().replace('"accuracy": {', '"grade": {"letter": "A"},\n      "accuracy": {', 1)
+    path.write_text(before)
+    append_rows(path, skill.name, [row(skill, "r2", day=2), row(skill, "r0", day=1), row(skill, "r4", day=4)])
+    assert ids(path) == ["r4", "r3", "r2", "r1", "r0"]
+    for text in before.split("    },\n    {\n"):
+        assert text.removesuffix("\n    }\n  ]\n}\n").removeprefix("{").partition("run_id")[2] in path.read_text()
 
 
-def test_a_file_from_before_versions_were_kept_is_read_and_goes_on(skill: Component, path: Path) -> None:
-    append_rows(path, skill.name, [row(skill, "r1")])
-    written = json.loads(path.read_text())
-    del written["schema_version"]
-    path.write_text(json.dumps(written))
-    append_rows(path, skill.name, [row(skill, "r2", day=2)])
-    assert ids(path) == ["r2", "r1"]
-    assert json.loads(path.read_text())["schema_version"] == 1
+def laid_out_otherwise(text: str) -> str:
+    return json.dumps(json.loads(text))
+
+
+def with_a_key_after_the_cases(text: str) -> str:
+    board = json.loads(text)
+    for run in board["runs"]:
+        run["timestamp"] = run.pop("timestamp")
+    return json.dumps(board, indent=2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        laid_out_otherwise,
+        with_a_key_after_the_cases,
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: text.rstrip("\n"),
+    ],
+)
+def test_however_a_file_is_laid_out_its_rows_keep_what_they_say(skill: Component, path: Path, change: Any) -> None:
+    append_rows(path, skill.name, [row(skill, "r1"), row(skill, "r3", day=3)])
+    before = json.loads(path.read_text())["runs"]
+    path.write_bytes(change(path.read_text()).encode())
+    assert [entry.run_id for entry in read_entries(path)] == ["r3", "r1"]
+    append_rows(path, skill.name, [row(skill, "r2", day=2), row(skill, "r1")])
+    after = json.loads(path.read_text("utf-8-sig"))["runs"]
+    assert ids(path) == ["r3", "r2", "r1"]
+    assert [after[0], after[2]] == before
+
+
+def test_a_file_of_an_older_version_goes_on_and_only_says_that_it_has_newer_rows(skill: Component, path: Path) -> None:
+    old = Path(__file__).parents[1] / "data" / "old" / "leaderboard.json"
+    path.write_bytes(old.read_bytes())
+    append_rows(path, "receipt-extraction", [row(skill, "r2").model_copy(update={"skill": "receipt-extraction"})])
+    value, before = json.loads(path.read_text()), json.loads(old.read_text())
+    assert value["schema_version"] == 2
+    assert [run["run_id"] for run in value["runs"]] == [before["runs"][0]["run_id"], "r2"]
+    assert value["runs"][0] == before["runs"][0]
+    assert old.read_text().partition('"runs": [')[2].removesuffix("\n  ]\n}\n") in path.read_text()
+
+
+def test_many_rows_take_no_more_memory_than_few(skill: Component, path: Path) -> None:
+    """Of the rows that are there only the heads are parsed: a case that is no JSON keeps nobody from adding a row."""
+    first = row(skill, "r00000")
+    peaks = []
+    for count in (1, 4_000):
+        rows = ({**first.as_json(), "run_id": f"r{at:05}", "skill_version": f"0.{at}.0"} for at in range(count, 0, -1))
+        path.write_text("".join(laid_out({"skill": skill.name}, rows)).replace('{"case_id": "a"', '{"case_id" "a"'))
+        tracemalloc.start()
+        append_rows(path, skill.name, [row(skill, "r99999", day=2)])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert path.read_text().count('"run_id"') == count + 1
+    assert peaks[1] < peaks[0] + 8_000_000 < path.stat().st_size + 8_000_000
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (
-            '{"skill": "receipts", "schema_version": 2, "runs": [{"new": "shape"}]}',
-            "{path} has schema_version 2, this evaluator knows 1; upgrade skill-evaluator",
+            '{"skill": "receipts", "schema_version": 3, "runs": [{"new": "shape"}]}',
+            "{path} has schema_version 3, this evaluator knows 2; upgrade skill-evaluator",
         ),
         ('{"skill": "receipts", "schema_version": "2", "runs": []}', "schema_version in {path} is '2'; a whole number"),
         ('{"skill": "other", "runs": []}', "{path} is the leaderboard of 'other', not of 'receipts'"),
         ('{"skill": "receipts", "runs": [', "{path}:1:32: not JSON: "),
         ("<<<<<<< ours\n{}\n", "{path}:1:1: not JSON: "),
         ("", "{path}:1:1: not JSON: "),
+        ('{\n  "skill": "receipts",\n  "runs": [\n    {\n      "run_id": "r1"', "{path}:5:21: not JSON: "),
         ("[]", "a mapping of keys to values is expected in {path}"),
         ('{"runs": []}', "a required key is missing at skill in {path}"),
         ('{"skill": "receipts", "runs": [{}]}', "a required key is missing at runs[0].run_id in {path}"),

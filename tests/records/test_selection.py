@@ -5,8 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import semver
+from hypothesis import given
+from hypothesis import strategies as st
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.records.archive import RecordedRun, entry_of, load_record, read_entries
+from skill_evaluator.records.archive import RecordedRun, entry_of, load_record, precedence, read_entries
 from skill_evaluator.records.record import write_record
 from skill_evaluator.records.selection import choose, newest_of_versions, runs_of_versions
 
@@ -133,3 +136,21 @@ def test_all_complete_runs_by_model_and_version_the_lowest_version_and_the_oldes
         "n": {"0.1.0": ["0.1.0-6-n"]},
     }
     assert [list(of) for of in found.values()] == [["0.1.0"], ["1.9.0", "1.10.0"]]
+
+
+NUMBERS = st.integers(0, 12).map(str)
+IDENTIFIERS = st.one_of(NUMBERS, st.sampled_from(["rc", "alpha", "1a", "a1", "-", "RC"]))
+VERSIONS = st.builds(
+    lambda release, pre, build: (
+        ".".join(release) + (f"-{'.'.join(pre)}" if pre else "") + (f"+{build}" if build else "")
+    ),
+    st.tuples(NUMBERS, NUMBERS, NUMBERS),
+    st.lists(IDENTIFIERS, max_size=3),
+    st.sampled_from(["", "b1"]),
+)
+
+
+@given(VERSIONS, VERSIONS)
+def test_versions_are_ordered_as_semver_orders_them(one: str, other: str) -> None:
+    expected = semver.Version.parse(one).compare(other)
+    assert (precedence(one) > precedence(other)) - (precedence(one) < precedence(other)) == expected

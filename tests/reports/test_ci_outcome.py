@@ -32,7 +32,7 @@ def run(**changed: Any) -> RunOutcome:
         "figures": FIGURES,
         "cost_usd": 0.1234,
     }
-    return RunOutcome(**{**fields, **changed})
+    return RunOutcome(**fields).model_copy(update=changed)  # a report trusts no file's model
 
 
 def nothing(**changed: Any) -> RunOutcome:

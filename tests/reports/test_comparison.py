@@ -30,19 +30,12 @@ def hostile_pair() -> Pair:
     names = [f"{at}{HOSTILE}" for at in range(12)]
     good: dict[str, list[Score]] = {name: [0.9, 0.92, 0.91] for name in names}
     bad: dict[str, list[Score]] = {name: [0.3, 0.31, "unparseable"] for name in names}
-    outside = {"skill": HOSTILE, "model_id": HOSTILE, "served_model": HOSTILE}
+    outside = {"skill": HOSTILE, "model_id": HOSTILE, "served_model": HOSTILE}  # a report trusts no file's model
+    before = a_record(good, skill_version="1.0.0", fields={HOSTILE: dict.fromkeys(names, (3, 3))})
+    after = a_record(bad, skill_version="2.0.0", fields={HOSTILE: dict.fromkeys(names, (0, 3))}, failures={HOSTILE: 12})
     return Pair(
-        baseline=a_record(
-            good, **outside, run_id="1" + HOSTILE, skill_version="1.0.0", fields={HOSTILE: dict.fromkeys(names, (3, 3))}
-        ),
-        candidate=a_record(
-            bad,
-            **outside,
-            run_id="2" + HOSTILE,
-            skill_version="2.0.0",
-            fields={HOSTILE: dict.fromkeys(names, (0, 3))},
-            failures={HOSTILE: 12},
-        ),
+        baseline=before.model_copy(update={**outside, "run_id": "1" + HOSTILE}),
+        candidate=after.model_copy(update={**outside, "run_id": "2" + HOSTILE}),
     )
 
 
@@ -102,8 +95,8 @@ def test_junit_is_xml_whatever_the_names_are(capsys: pytest.CaptureFixture[str])
 
 def test_csv_has_a_line_a_run_and_metric_and_no_formula(capsys: pytest.CaptureFixture[str]) -> None:
     formula = "=cmd|' /C calc'!A0"
-    rows = [a_record({"a": [1.0]}, model_id=formula, run_id="+1", reproducibility={"\x1b": NOTHING}).row()]
-    print_csv(rows)
+    row = a_record({"a": [1.0]}, run_id="+1", reproducibility={"\x1b": NOTHING}).row()
+    print_csv([row.model_copy(update={"model_id": formula})])
     header, *lines = csv.reader(io.StringIO(capsys.readouterr().out))
     found = [dict(zip(header, line, strict=True)) for line in lines]
     assert [(one["kind"], one["metric"]) for one in found] == [

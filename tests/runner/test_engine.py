@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from skill_evaluator.runner.journal import Journal, read_answers
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Replicate
 
-from tests.support.scripted import Driven, Script, answer, drive
+from tests.support.scripted import Driven, Script, ScriptedProvider, answer, drive
 
 
 def _status(code: int, **headers: str) -> ProviderError:
@@ -56,6 +57,23 @@ def test_every_call_is_made_once_and_in_the_order_planned() -> None:
     assert [outcome.call for outcome in driven.outcomes] == list(driven.calls)
     assert len(driven.provider.requests) == 12
     assert driven.halted is None
+
+
+def test_no_further_call_is_begun_while_whoever_scores_is_busy() -> None:
+    busy: Future[None] = Future()
+    begun = []
+
+    async def run() -> None:
+        provider = ScriptedProvider(_at_once)
+        running = asyncio.create_task(drive(_at_once, provider=provider, on_outcome=lambda outcome: busy))
+        await asyncio.sleep(0.05)
+        begun.append(len(provider.requests))
+        busy.set_exception(RuntimeError("of the answer, and no concern of the calls"))
+        await asyncio.wait_for(running, 20)
+        begun.append(len(provider.requests))
+
+    asyncio.run(run())
+    assert begun == [1, 12]
 
 
 @pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
@@ -264,6 +282,39 @@ def test_an_answer_that_cannot_be_kept_ends_the_run_with_its_own_error() -> None
 
     with pytest.raises(StorageError, match=r"^disk full$"):
         _run(_at_once, concurrency=3, on_outcome=on_outcome)
+
+
+def test_a_provider_that_fails_by_itself_costs_its_own_call_and_no_other() -> None:
+    async def script(request: Request, times: int) -> Completion:
+        if request.case_id == "b":
+            raise KeyError("choices")
+        return answer()
+
+    driven = _run(script, replicates=2)
+    assert [(outcome.call.case_id, outcome.answered) for outcome in driven.outcomes] == [
+        ("a", True), ("b", False), ("c", True), ("a", True), ("b", False), ("c", True),
+    ]  # fmt: skip
+    assert {failure.reason for failure in driven.failures} == {"provider_bug"}
+    assert driven.halted is None
+
+
+def test_a_provider_that_cannot_be_closed_loses_nothing() -> None:
+    class Stuck(ScriptedProvider):
+        async def close(self) -> None:
+            raise RuntimeError("already closed")
+
+    driven = _run(_at_once, provider=Stuck(_at_once))
+    assert len(driven.outcomes) == 12
+
+
+@pytest.mark.parametrize("tokens", [(-300, -300), (float("nan"), 5), (10, float("inf")), (10**15, 0)])
+def test_usage_that_cannot_be_counts_as_the_worst_case(tokens: tuple[int, int]) -> None:
+    async def script(request: Request, times: int) -> Completion:
+        return answer(tokens=tokens)
+
+    price = Price(input=100_000, output=100_000)  # a call costs 2 USD at most
+    driven = _run(script, budget=Budget(max_cost_usd=6.0), price=price)
+    assert len(driven.outcomes) == 3
 
 
 def test_keys_are_struck_out_of_everything_kept() -> None:

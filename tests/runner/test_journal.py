@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from skill_evaluator.errors import RunError
 from skill_evaluator.providers.base import Completion, Failure, Usage
@@ -57,7 +57,7 @@ completions = st.builds(
 failures = st.builds(
     Failure,
     kind=st.sampled_from(["provider_error", "timeout", "no_credentials"]),
-    reason=st.text(min_size=1),
+    reason=st.from_regex(r"[a-z_]{1,20}", fullmatch=True),
     message=st.text(),
     status=st.none() | st.integers(400, 599),
 )
@@ -105,11 +105,58 @@ def test_cut_off_anywhere_it_keeps_the_whole_lines_and_takes_new_ones(tmp_path: 
         assert list(outcomes(tmp_path)) == [*whole, Call("b", 0)]
 
 
-def test_a_line_that_is_no_journal_line_is_refused_by_number(tmp_path: Path) -> None:
+WRONG = (
+    "1",
+    "[1]",
+    "{}",
+    '{"case_id": "a", "replicate": 1}',
+    '{"case_id": [], "replicate": 1, "text": "t"}',
+    '{"case_id": "a", "replicate": -1, "text": "t"}',
+    '{"case_id": "a", "replicate": true, "text": "t"}',
+    '{"case_id": "a", "replicate": 1, "text": 5}',
+    '{"case_id": "a", "replicate": 1, "text": "t", "latency_s": "x"}',
+    '{"case_id": "a", "replicate": 1, "text": "t", "latency_s": -1}',
+    '{"case_id": "a", "replicate": 1, "text": "t", "latency_s": NaN}',
+    '{"case_id": "a", "replicate": 1, "text": "t", "attempts": 0}',
+    '{"case_id": "a", "replicate": 1, "text": "t", "stop_reason": "bored"}',
+    '{"case_id": "a", "replicate": 1, "text": "t", "usage": 7}',
+    '{"case_id": "a", "replicate": 1, "text": "t", "usage": {"input_tokens": -300}}',
+    '{"case_id": "a", "replicate": 1, "text": "t", "usage": {"input_tokens": 1e999}}',
+    '{"case_id": "a", "replicate": 1, "text": "t", "served_model": {}}',
+    '{"case_id": "a", "replicate": 1, "error": "two\\nlines"}',
+    '{"case_id": "a", "replicate": 1, "error": {"kind": "mood", "reason": "r"}}',
+)
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_a_line_that_is_no_journal_line_is_one_line_s_loss(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = _written(tmp_path, _answer(FIRST))
-    path.write_bytes(path.read_bytes() + b'{"case": "a"}\n')
-    with pytest.raises(RunError, match=r"replicates\.jsonl:2: not a journal line"):
-        outcomes(tmp_path)
+    path.write_text(path.read_text() + line + "\n")
+    _written(tmp_path, _answer(Call("b", 0)))
+    assert list(outcomes(tmp_path)) == [FIRST, Call("b", 0)]
+    assert "replicates.jsonl:2 is left out, it is not a journal line: " in capsys.readouterr().err
+    assert line in path.read_text().splitlines()  # somebody paid for it
+
+
+def test_many_wrong_lines_are_counted_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "replicates.jsonl").write_text("1\n" * 3)
+    sentences: list[str] = []
+    assert list(read_answers(tmp_path, sentences.append)) == []
+    assert [sentence.partition("jsonl:")[2] for sentence in sentences] == [
+        "1 is left out, it is not a journal line: a mapping of keys to values is expected (and 2 more lines)"
+    ]
+
+
+def test_names_and_messages_of_a_server_are_cut_to_length(tmp_path: Path) -> None:
+    completion = Completion(text="t", served_model="m" * 9999, request_id="r" * 9999)
+    failure = Failure(kind="timeout", reason="timeout", message="x" * 9999)
+    _written(tmp_path, Replicate(call=FIRST, completion=completion), Replicate(call=SECOND, error=failure))
+    first, second = read_answers(tmp_path)
+    assert first.completion is not None
+    assert second.error is not None
+    assert max(map(len, (first.completion.served_model or "", second.error.message))) <= 500
 
 
 FINISHED, UNFINISHED = ["{}"], ["{}", NOT_RUN]
@@ -177,3 +224,17 @@ def test_a_run_folder_whose_manifest_is_broken_is_said_by_name(results: Path) ->
     (results / "20260101T000000Z-aaaaaa-m1" / "manifest.json").write_text("{")
     with pytest.raises(RunError, match=r"aaaaaa-m1/manifest\.json:1:2: not JSON"):
         find_runs(results, "latest", "s")
+
+
+@example("\ud83d\ude00")
+@given(st.text(st.characters(codec="utf-16") | st.sampled_from("\ud83d\ude00\ud800\x00é"), max_size=6))
+def test_an_answer_has_the_same_digest_when_it_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    """Else a record would seem to be made of other answers; halves of a pair are one character once they are read."""
+    folder = tmp_path_factory.mktemp("run")
+    replicate = Replicate(call=Call("a", 0), completion=Completion(text=text))
+    journal = Journal(folder)
+    journal.append(replicate)
+    journal.close()
+    assert outcomes(folder)[replicate.call].digest == replicate.digest

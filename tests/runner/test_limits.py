@@ -1,6 +1,7 @@
 """What bounds the calls: how hard an API is pressed, waits before retries, and money that is never exceeded."""
 
 import asyncio
+import math
 import random
 import time
 from types import SimpleNamespace
@@ -280,3 +281,52 @@ def test_it_is_never_exceeded_and_everybody_gets_an_answer(seed: int, calls: int
 
     spent = [cost for cost in asyncio.run(run()) if cost is not None]
     assert sum(spent) <= limit + 1e-9
+
+
+amounts = st.floats(allow_nan=True, allow_infinity=True) | st.floats(0, 5)
+
+
+@given(st.integers(0, 10**6), st.lists(st.tuples(st.floats(0, 3), amounts), max_size=30), st.floats(0, 20))
+def test_whatever_a_server_bills_a_call_begins_only_where_its_worst_case_fits(
+    seed: int, calls: list[tuple[float, float]], cap: float
+) -> None:
+    chance = random.Random(seed)
+    set_aside: list[float] = []
+    spent = 0.0
+
+    async def call(budget: Budget, bound: float, billed: float) -> None:
+        nonlocal spent
+        if await budget.reserve(bound) is not None:
+            return
+        set_aside.append(bound)
+        assert math.fsum((spent, *set_aside)) <= cap + 1e-9
+        for _ in range(chance.randrange(4)):
+            await asyncio.sleep(0)
+        budget.settle(bound, billed)
+        set_aside.remove(bound)
+        before, spent = spent, spent + (billed if 0 <= billed < math.inf else bound)
+        assert before <= spent < math.inf
+
+    async def run() -> None:
+        budget = Budget(max_cost_usd=cap)
+        await asyncio.wait_for(asyncio.gather(*(call(budget, *amounts) for amounts in calls)), 10)
+
+    asyncio.run(run())
+    assert set_aside == []
+
+
+@pytest.mark.parametrize("billed", [-1.0, -math.inf, math.inf, math.nan])
+def test_a_bill_that_is_no_amount_counts_as_the_worst_case(billed: float) -> None:
+    async def run() -> list[float | None]:
+        budget = Budget(max_cost_usd=1.0)
+        return [await _spend(budget, 0.25, billed) for _ in range(5)]
+
+    assert [cost is None for cost in asyncio.run(run())] == [False] * 4 + [True]
+
+
+def test_a_bill_over_the_worst_case_lets_no_further_call_begin() -> None:
+    async def run() -> list[float | None]:
+        budget = Budget(max_cost_usd=1.0)
+        return [await _spend(budget, 0.25, 7.0) for _ in range(3)]
+
+    assert asyncio.run(run()) == [7.0, None, None]

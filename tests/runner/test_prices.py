@@ -40,6 +40,7 @@ def test_the_prices_shipped_are_those_of_the_price_library(model: Model) -> None
 @pytest.mark.parametrize(
     ("price", "tokens", "cost"),
     [
+        (OWN, (-300, 0), None),
         (OWN, (1_000_000, 0), 2.0),
         (OWN, (500, 250), 0.003),
         (OWN, (None, 250), None),

@@ -1,12 +1,15 @@
 """New runs: folders that cannot meet, and digests of what shapes the answers and of nothing else."""
 
+import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
-from skill_evaluator.runner.runs import Run, input_digests, new_runs
+from skill_evaluator.providers import PROVIDERS
+from skill_evaluator.runner.runs import Run, input_digests, is_invocation, new_invocation, new_runs
 from skill_evaluator.runner.schedule import Shard
 
 from tests.support.components import case, component
@@ -31,6 +34,13 @@ def test_models_of_one_invocation_share_the_beginning_of_their_run_ids(skill: Co
     assert [run.manifest.run_id.split("-", 2)[2] for run in runs] == ["m1", "m2"]
     assert len({run.manifest.run_id.rsplit("-", 1)[0] for run in runs}) == 1
     assert planned(skill, "m1")[0].manifest.run_id != runs[0].manifest.run_id
+
+
+def test_runs_that_begin_in_one_second_sort_by_time() -> None:
+    begin = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    names = [new_invocation(begin + datetime.timedelta(milliseconds=passed)) for passed in range(1000)]
+    assert names == sorted(set(names))
+    assert all(is_invocation(name) for name in names)
 
 
 def test_ids_that_no_folder_can_have_stay_apart(skill: Component) -> None:
@@ -68,3 +78,12 @@ def test_settings_are_told_apart_by_what_shapes_an_answer(
     before = input_digests(skill, Model.model_validate(MODEL))
     after = input_digests(skill, Model.model_validate({**MODEL, **changed}))
     assert (after == before) is same
+
+
+def test_settings_are_told_apart_where_a_provider_came_to_give_other_answers(
+    skill: Component, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model(id="m", provider="replay")
+    before = input_digests(skill, model)
+    monkeypatch.setitem(PROVIDERS, "replay", replace(PROVIDERS["replay"], revision=2))  # type: ignore[arg-type]
+    assert input_digests(skill, model)["settings"] != before["settings"]

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import RunError
-from skill_evaluator.runner.schedule import Shard, interleaved, schedule_calls
+from skill_evaluator.providers.base import Completion, Failure
+from skill_evaluator.runner.schedule import (
+    Call,
+    Replicate,
+    Shard,
+    digest_of_answers,
+    interleaved,
+    schedule_calls,
+)
 
 case_ids = st.lists(st.text("abcdef-", min_size=1, max_size=6), min_size=1, max_size=12, unique=True)
 
@@ -106,3 +114,28 @@ def test_parts_of_one_run_take_turns_though_their_cases_differ() -> None:
         ("a", 1, 0),
         ("c", 1, 0),
     ]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.text(max_size=3)), unique_by=lambda it: it[:2]))
+def test_the_digest_of_answers_is_the_same_in_whatever_order_they_came(answers: list[tuple[str, int, str]]) -> None:
+    digests = {Call(case_id, index): said(text) for case_id, index, text in answers}
+    assert digest_of_answers(dict(reversed(digests.items()))) == digest_of_answers(digests)
+    for call in digests:
+        assert digest_of_answers({**digests, call: said("another text")}) != digest_of_answers(digests)
+        assert digest_of_answers({key: digests[key] for key in digests if key != call}) != digest_of_answers(digests)
+
+
+def test_the_digest_of_an_answer_tells_how_it_ended() -> None:
+    call = Call("a", 0)
+    replicates = [
+        Replicate(call=call, completion=Completion(text="x")),
+        Replicate(call=call, completion=Completion(text="x", stop_reason="length")),
+        Replicate(call=call, completion=Completion(text="")),
+        Replicate(call=call, error=Failure(kind="timeout", reason="timeout")),
+        Replicate(call=call, error=Failure(kind="provider_error", reason="server_error")),
+    ]
+    assert len({replicate.digest for replicate in replicates}) == len(replicates)
+
+
+def said(text: str) -> str:
+    return Replicate(call=Call("a", 0), completion=Completion(text=text)).digest

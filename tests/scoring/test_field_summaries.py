@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.record import ArraySummary, FieldSummary, Filled, Profile
+from skill_evaluator.records.summaries import ArraySummary, FieldSummary, Filled, Profile
 from skill_evaluator.scoring import summaries
 
 from tests.support.components import FAILED, REFUSED, case, component, scorecard

@@ -1,5 +1,7 @@
 """Every planned call accounted for: tables of what became of a case's replicates → its scores."""
 
+import json
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,8 @@ from skill_evaluator.metrics.diagnosis.contract_errors import ContractError
 from skill_evaluator.metrics.diagnosis.per_field import FieldCounts
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.scorer import CaseScore, Scorer
+from skill_evaluator.scoring.scorecard import CaseScore
+from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.scoring.summaries import contract
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate, scorecard
@@ -107,7 +110,9 @@ def test_what_is_wrong_with_an_output_is_looked_into_once_for_each_distinct_text
 ) -> None:
     asked: list[Any] = []
     violations = Contract.violations
-    monkeypatch.setattr(Contract, "violations", lambda self, value: asked.append(value) or violations(self, value))
+    monkeypatch.setattr(
+        Contract, "violations", lambda self, value, most: asked.append(value) or violations(self, value, most)
+    )
     found = score(skill, [RIGHT, ALSO_RIGHT, INVALID, INVALID, PROSE, REFUSED])
     assert asked == [{"shop": "A"}]
     assert [(contract.holds, times) for contract, times in found.contracts] == [(True, 1), (True, 1), (False, 2)]
@@ -200,3 +205,20 @@ def test_the_order_in_which_answers_come_never_matters(skill: Component, table: 
         assert (one.profile, one.values, one.filled) == (other.profile, other.values, other.filled)
         assert (one.arrays, one.exact) == (other.arrays, other.exact)
     assert contract(found) == contract(expected)
+
+
+def test_what_was_answered_is_not_held_once_it_is_scored(skill: Component) -> None:
+    count, size = 400, 30_000
+    texts = (json.dumps({"shop": f"{index} {'x' * size}", "total": 1, "items": []}) for index in range(count))
+    scorer = Scorer(skill, [case("a", TRUTH)], count)
+    tracemalloc.start()
+    try:
+        scorer.add_all(
+            Replicate(call=Call("a", index), completion=Completion(text=text)) for index, text in enumerate(texts)
+        )
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < count * size / 2
+    (scored,) = scorer.scorecard().cases
+    assert scored.reproducibility["distinct_outputs"] == count

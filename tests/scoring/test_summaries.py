@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics import REPRODUCIBILITY
-from skill_evaluator.records.record import ContractSummary, Summary
+from skill_evaluator.records.summaries import ContractSummary, Summary
 from skill_evaluator.scoring import summaries
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, scorecard

@@ -80,6 +80,7 @@ def act(
     world: Mapping[str, Any],
     env: Mapping[str, str],
     secrets: Mapping[str, str],
+    variables: Mapping[str, str],
 ) -> Acted:
     """Run a workflow file of a clone; `folder` is where everything else is kept."""
     _skip_without("act", "gh")
@@ -97,6 +98,7 @@ def act(
         *("--action-offline-mode", "--action-cache-path", str(folder / "act"), "--no-skip-checkout"),
         *(word for pair in _stand_ins().items() for word in ("--local-repository", "=".join(pair))),
         *(word for pair in env.items() for word in ("--env", "=".join(pair))),
+        *(word for pair in variables.items() for word in ("--var", "=".join(pair))),
     ]
     done = subprocess.run(
         command,

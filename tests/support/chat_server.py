@@ -28,7 +28,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the server says: with status 200 `text` is the completion, else the message of the error."""
+    """What the server says: with status 200 `text` is the completion, else the message of the error.
+
+    `fields` are those of a completion's body that are otherwise; `raw` is a whole body in place of all that.
+    """
 
     text: str = ""
     status: int = 200
@@ -37,6 +40,8 @@ class Reply:
     input_tokens: int = 40
     output_tokens: int = 20
     delay_s: float = 0.0
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    raw: bytes | None = None
 
 
 def notice(case_id: str, year: int = 2024) -> str:
@@ -134,7 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         reply = self.chat.answer(body, self.headers.get("authorization", ""))
-        raw = json.dumps(_completion(reply) if reply.status == 200 else {"error": {"message": reply.text}}).encode()
+        content = _completion(reply) if reply.status == 200 else {"error": {"message": reply.text}}
+        raw = json.dumps(content).encode() if reply.raw is None else reply.raw
         with suppress(OSError):  # the client may be gone by now
             self.send_response(reply.status)
             for name, value in {"content-type": "application/json", **reply.headers}.items():
@@ -152,4 +158,5 @@ def _completion(reply: Reply) -> dict[str, Any]:
         "model": reply.served_model,
         "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply.text}}],
         "usage": {"prompt_tokens": reply.input_tokens, "completion_tokens": reply.output_tokens},
+        **reply.fields,
     }

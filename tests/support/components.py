@@ -9,14 +9,15 @@ from skill_evaluator.ci.collecting import OUTCOME, RECORDS, Outcome, RunOutcome
 from skill_evaluator.files import json_text
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.config import DEFAULT_LIMITS, Model, SafetyLimits, Settings
 from skill_evaluator.providers import replay
 from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Sampling, Usage
 from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.recording import Origin, Recorder
-from skill_evaluator.scoring.scorer import Scorecard, Scorer
+from skill_evaluator.scoring.scorecard import Scorecard
+from skill_evaluator.scoring.scorer import Scorer
 
 NAME = "receipts"
 PROMPT = f"---\nname: {NAME}\nversion: 1.2.0\n---\nRead the receipt.\n"
@@ -54,10 +55,10 @@ def write_component(
     return folder
 
 
-def component(root: Path, **parts: Any) -> Component:
+def component(root: Path, *, limits: SafetyLimits = DEFAULT_LIMITS, **parts: Any) -> Component:
     """Write a component and load it."""
     folder = write_component(root, **parts)
-    return load_component(folder.parent, folder.name)
+    return load_component(folder.parent, folder.name, limits)
 
 
 def case(case_id: str, truth: Any = None, *, labelled: bool = True) -> Case:

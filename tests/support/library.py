@@ -26,7 +26,7 @@ SCRIPT = ROOT / "tools" / "evaluate_skill.py"
 SKILL = "notice-extraction"
 CASES = ("alpha", "beta", "gamma")
 ANSWERS = "answers.jsonl"
-_OF_THE_RUN = ("run_id", "timestamp", "latency_s")
+_OF_THE_RUN = ("run_id", "timestamp", "latency_s", "digest")
 _NOT_INHERITED = ("_KEY", "_TOKEN", "_BASE_URL", "PYTHONPATH")
 
 _PROMPT = f"---\nname: {SKILL}\nversion: 1.0.0\n---\nExtract title and year.\n"
@@ -116,16 +116,28 @@ class Library:
         """Begin the same in the background."""
         return self.command(str(SCRIPT), SKILL, *arguments, env=env, **popen)
 
+    def measured(self, *arguments: str, env: Mapping[str, str] | None = None) -> tuple[Ended, int]:
+        """Evaluate the component in a process to its end; its most memory in MB comes beside.
+
+        A small process stands between: the system counts for a new process what the one that begins it once had.
+        """
+        peak = self.root / "peak"
+        with self.command("-c", _MEASURED, str(peak), sys.executable, str(SCRIPT), SKILL, *arguments, env=env) as begun:
+            done = ended(begun)
+        return done, int(peak.read_text())
+
     def skill_evaluator(self, *arguments: str) -> Ended:
         """Run `skill-evaluator ...` to its end."""
         env = {"PYTHONPATH": str(SCRIPT.parent)}
         with self.command("-m", "skill_evaluator", *arguments, env=env) as process:
             return ended(process)
 
-    def call(self, *arguments: str, env: Mapping[str, str] | None = None) -> Ended:
-        """Do as `skill-evaluator ...` does, in this process."""
+    def call(self, *arguments: str, env: Mapping[str, str] | None = None, columns: int | None = None) -> Ended:
+        """Do as `skill-evaluator ...` does, in this process; its stdout may be a terminal so many columns wide."""
         code = 0
-        with chdir(self.root), patch.dict(os.environ, _environment(env), clear=True), _captured() as (out, err):
+        environment = _environment(env) | ({"COLUMNS": str(columns), "TERM": "xterm"} if columns else {})
+        with chdir(self.root), patch.dict(os.environ, environment, clear=True), _captured() as (out, err):
+            out.isatty = lambda: columns is not None  # type: ignore[method-assign]
             try:
                 main([*arguments])
             except SystemExit as left:
@@ -151,6 +163,10 @@ class Library:
     def rows(self) -> list[dict[str, Any]]:
         """The leaderboard's rows, newest first; none when there is no leaderboard."""
         return read(self.leaderboard)["runs"] if self.leaderboard.exists() else []
+
+    def records(self) -> list[dict[str, Any]]:
+        """The records that the leaderboard's rows name, newest first."""
+        return [read(self.component / "evals" / "records" / f"{row['run_id']}.json") for row in self.rows()]
 
     def tree(self) -> dict[str, bytes | None]:
         """Every file with its content and every folder with None, by path."""
@@ -178,6 +194,14 @@ def _captured() -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
 def _read(stream: io.TextIOWrapper) -> str:
     stream.seek(0)
     return stream.read()
+
+
+_MEASURED = """
+import pathlib, resource, subprocess, sys
+code = subprocess.run(sys.argv[2:], check=False).returncode
+pathlib.Path(sys.argv[1]).write_text(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024))
+sys.exit(code)
+"""
 
 
 def start(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:

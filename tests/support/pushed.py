@@ -12,6 +12,7 @@ from tests.support.git import GitRepository
 from tests.support.library import SCHEMA
 
 MODELS = ("m", "n")
+NOON = "2026-01-01T12:00:00Z"
 NONE = "0" * 40  # what GitHub says was there before a first push
 
 
@@ -46,7 +47,13 @@ class PushedLibrary(GitRepository):
         board = json.loads(path.read_text()) if path.exists() else {"skill": name, "schema_version": 1, "runs": []}
         for version in versions:
             for model in models:
-                row = {"model_id": model, "skill_version": version, "complete": complete, "digests": {}}
+                row = {
+                    "model_id": model,
+                    "skill_version": version,
+                    "complete": complete,
+                    "timestamp": NOON,
+                    "digests": {},
+                }
                 board["runs"].insert(0, {"run_id": f"{version}-{model}", **row})
         self.write(f"{self.folder}/{name}/leaderboard.json", json.dumps(board))
 

@@ -1,10 +1,12 @@
 """Records from a table of scores, as a run would have left them; for what only reads records."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import ANSWERED, SCORED, Record, write_record
+from skill_evaluator.text import digest
 
 from tests.support.library import SKILL, Library
 
@@ -69,7 +71,7 @@ def a_record(cases: Mapping[str, Sequence[Score]], **changed: Any) -> Record:
                 "accuracy": {},
                 "reproducibility": {"pairwise_exact_match": agreement[case_id]} if case_id in agreement else {},
                 "failures": {},
-                "digest": f"digest of {case_id}",
+                "digest": digest(case_id),
                 "outcomes": [_outcome(score) for score in scores],
                 "replicates": {
                     name: [None if isinstance(score, str) else score for score in by_case[case_id]]
@@ -94,9 +96,14 @@ def _outcome(score: Score) -> str:
 
 def keep(library: Library, *records: Record) -> None:
     """Put records where a library's component has them, and their rows on its leaderboard."""
+    keep_in(library.component, *records)
+
+
+def keep_in(component: Path, *records: Record) -> None:
+    """Put records where a component, by its folder, has them, and their rows on its leaderboard."""
     for record in records:
-        write_record(library.component / "evals" / "records" / f"{record.run_id}.json", record)
-    append_rows(library.leaderboard, SKILL, [record.row() for record in records])
+        write_record(component / "evals" / "records" / f"{record.run_id}.json", record)
+    append_rows(component / "leaderboard.json", SKILL, [record.row() for record in records])
 
 
 def a_run(version: str, day: int, cases: Mapping[str, Sequence[Score]], **changed: Any) -> Record:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skill_evaluator.library.config import Model, Price, Settings
-from skill_evaluator.providers import Redactor
 from skill_evaluator.providers.base import Completion, Failure, Request, Usage
-from skill_evaluator.runner.engine import Engine, ModelJob, Progress, Stop
+from skill_evaluator.providers.redaction import Redactor
+from skill_evaluator.runner.engine import Engine, ModelJob, OnOutcome, Progress, Stop
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 
@@ -77,11 +77,12 @@ async def drive(
     price: Price | None = None,
     stop: Stop | None = None,
     redact: Callable[[str], str] | None = None,
-    on_outcome: Callable[[Replicate], None] | None = None,
+    on_outcome: OnOutcome | None = None,
+    provider: ScriptedProvider | None = None,
 ) -> Driven:
     """Run an engine over a small plan and tell what happened."""
     calls = schedule_calls(cases, replicates)
-    driven = Driven(provider=ScriptedProvider(script), calls=calls)
+    driven = Driven(provider=provider or ScriptedProvider(script), calls=calls)
     job = ModelJob(
         model=Model(id="m", provider="scripted", limits=limits or {}),
         provider=driven.provider,
@@ -91,7 +92,7 @@ async def drive(
         settings=Settings(timeout_s=timeout_s, retry=QUICK | (retry or {})),
         concurrency=concurrency,
         price=price,
-        redact=redact or Redactor(()),
+        redact=redact or Redactor([]),
     )
     progress = Progress(model_id="m", planned=len(calls))
     engine = Engine(job, budget or Budget(), stop or Stop(), progress, on_outcome or driven.outcomes.append)

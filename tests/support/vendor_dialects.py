@@ -237,6 +237,8 @@ class Google:
 DIALECTS: dict[str, Dialect] = {
     "openai": OpenAI(),
     "openai-compatible": OpenAICompatible(),
+    "openai-sdk": OpenAI(),
+    "openai-compatible-sdk": OpenAICompatible(),
     "anthropic": Anthropic(),
     "google": Google(),
 }

@@ -69,6 +69,14 @@ class Malformed:
 
 
 @dataclass(frozen=True, slots=True)
+class Endless:
+    """A body that never ends, as fast as it is read; `sent` counts its bytes."""
+
+    code: int = 200
+    sent: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class HtmlPage:
     """A proxy's page, with 200."""
 
@@ -97,7 +105,9 @@ def Truncated(text: str = '{"title": "cut o') -> Answer:  # noqa: N802
     return Answer(text=text, stop="length")
 
 
-Behaviour = Answer | Status | Body | DropBefore | DropMidBody | Hang | SlowFirstByte | Malformed | HtmlPage | EchoKey
+Behaviour = (
+    Answer | Status | Body | DropBefore | DropMidBody | Hang | SlowFirstByte | Malformed | Endless | HtmlPage | EchoKey
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +240,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(code, dialect.error(code, f"incorrect API key provided: {key_in(headers, dialect)}"))
             case Malformed(raw):
                 self._send_raw(200, raw, "application/json")
+            case Endless(code, sent):
+                self._send_for_ever(code, sent)
             case HtmlPage(raw):
                 self._send_raw(200, raw, "text/html; charset=utf-8")
             case Hang(seconds):
@@ -255,6 +267,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(raw[: len(raw) // 2] if cut else raw)
         self.wfile.flush()
+
+    def _send_for_ever(self, code: int, sent: list[int]) -> None:
+        self.close_connection = True
+        self.send_response(code)
+        self.send_header("content-type", "application/json")
+        self.end_headers()
+        with suppress(OSError):  # that the client hangs up is what this waits for
+            while not self.vendor.stopping.is_set():
+                sent.append(self.wfile.write(b" " * 65_536))
 
     def _wait_for_hang_up(self, seconds: float) -> None:
         self.connection.settimeout(seconds)

@@ -1,12 +1,13 @@
 """The ways of reaching a vendor that the adapters' tests run through, and how one is opened on a test server."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import PROVIDERS, find_key
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
 
@@ -30,11 +31,13 @@ def point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 
 def entry(vendor: str, url: str, **fields: Any) -> Model:
     """The models.yaml entry for a vendor served at `url`."""
-    match vendor:
+    transport = {"transport": "sdk"} if vendor.endswith("-sdk") else {}
+    match vendor.removesuffix("-sdk"):
         case "openai":
-            return Model(id="model-1", provider="openai", **fields)
+            return Model(id="model-1", provider="openai", **transport, **fields)
         case "openai-compatible":
-            return Model(id="model-1", provider="openai", base_url=f"{url}/v1", api_key_env="COMPATIBLE_KEY", **fields)
+            address = {"base_url": f"{url}/v1", "api_key_env": "COMPATIBLE_KEY"}
+            return Model(**{"id": "model-1", "provider": "openai", **address, **transport, **fields})
         case _:
             base_url = url + DIALECTS[vendor].base_path
             return Model(**{"id": "model-1", "provider": vendor, "base_url": base_url, **fields})
@@ -44,7 +47,7 @@ def entry(vendor: str, url: str, **fields: Any) -> Model:
 async def opened(model: Model, timeout_s: float = 20.0) -> AsyncIterator[Provider]:
     """The provider of an entry, closed afterwards."""
     kind = PROVIDERS[model.provider]
-    provider = kind.open(model, find_key(model, kind), timeout_s)
+    provider = kind.open(model, find_key(model, kind, dict(os.environ)), Settings(timeout_s=timeout_s))
     try:
         yield provider
     finally:

@@ -7,7 +7,8 @@ from typing import Any
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.history import ModelHistory, history_of
+from skill_evaluator.verdicts.history import history_of
+from skill_evaluator.verdicts.history_results import ModelHistory
 
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules

@@ -17,7 +17,7 @@ def named(
     old, new = a_record(before, fields=fields.get("old", {})), a_record(after, fields=fields.get("new", {}))
     (compared,) = measure_all([Pair(baseline=old, candidate=new)], "field_level_f1")
     assert compared.common is not None
-    return named_cases(compared.common, compared.measured, some_rules({"tolerance": tolerance}))
+    return named_cases(compared.common, compared.primary("field_level_f1"), some_rules({"tolerance": tolerance}))
 
 
 def test_cases_that_moved_beyond_the_tolerance_the_largest_first() -> None:

@@ -130,7 +130,7 @@ def test_a_run_that_was_only_just_made_and_is_nowhere_recorded_is_judged_alike(l
     assert in_short(pair_for(library, run("1.2.0", 4))) == expected
 
 
-@pytest.mark.parametrize("name", ["prompt", "schema", "datasets", "settings"])
+@pytest.mark.parametrize("name", ["schema", "datasets", "settings"])
 def test_runs_of_a_version_that_differ_in_a_digest_are_not_pooled(library: Library, name: str) -> None:
     keep(library, run("1.0.0", 1, digests={**DIGESTS, name: "other"}), run("1.0.0", 2))
     assert in_short(pair_for(library, run("1.0.0", 2))) == {"look": 1}

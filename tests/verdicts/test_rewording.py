@@ -24,7 +24,7 @@ def _under(scenario: str, cases: dict[str, list[float]], **changed: object) -> R
         cases,
         scenario=scenario,
         run_id=f"20260102T000000Z-000000-m@{scenario}",
-        digests={**DIGESTS, "scenario": f"digest of {scenario}"},
+        digests={**DIGESTS, "scenario": f"digest-of-{scenario}"},
         **changed,
     )
 
@@ -105,7 +105,7 @@ def _kept(library: Library) -> tuple[Archive, Record]:
                 2 + number,
                 {"a": [level, level]},
                 scenario=name,
-                digests={**DIGESTS, "scenario": name, **({"prompt": "other"} if name == "s3" else {})},
+                digests={**DIGESTS, "scenario": name, **({"settings": "other"} if name == "s3" else {})},
             )
             for number, (name, level) in enumerate(scenarios.items())
         ),

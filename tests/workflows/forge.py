@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from skill_evaluator.ci.matrix import matrix
+from skill_evaluator.ci.matrix import outputs_of
 from skill_evaluator.ci.plan import read_plan
 
 from tests.support.act import WORKFLOWS, Acted, act, for_act
+from tests.support.git import GitRepository, bare_copy
 from tests.support.library import SCHEMA, Library
 
 EVALUATE = ".github/workflows/evaluate.yml"
@@ -29,17 +30,30 @@ class Forge:
         self.origin = f"file://{root}/origin.git"
         self.artifacts = root / "artifacts"
         self.artifacts.mkdir()
+        self.attested = root / "attested"
         self.library = Library(root / "clone")
         shutil.rmtree(self.library.component)
         for path in WORKFLOWS.glob("*.yml"):
             self.library.write(f".github/workflows/{path.name}", for_act(path.read_text()))
-        self.library.write(".evaluator/requirements.txt", "")
+        for name in ("requirements-lock.txt", "requirements.txt"):
+            self.library.write(f".evaluator/{name}", "")  # all is installed that there is
         self.library.write(".gitignore", "plan.json\naudit-plan.json\n")
         chat, api = _free_ports(2)
         self.world: dict[str, Any] = {"chat_port": chat, "api_port": api, "refused": {}, "comments": [], "by_people": 0}
         subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", f"{root}/origin.git"], check=True)
         self.git("init", "--quiet", "--initial-branch=main")
         self.git("remote", "add", "origin", self.origin)
+        self.fixtures = "fixtures"
+
+    def fixtures_elsewhere(self) -> str:
+        """Move the cases into a bare repository of their own, which settings.yaml then names; return its commit."""
+        data = GitRepository(self.root / "data")
+        (self.library.root / "fixtures").rename(data.root / "sets")
+        self.fixtures = "../data/sets"
+        commit = data.commit()
+        repository = bare_copy(data.root, self.root / "data-sets.git")
+        self.library.settings(fixtures={"repository": repository, "path": "sets"})
+        return commit
 
     @property
     def served(self) -> dict[str, Any]:
@@ -60,7 +74,7 @@ class Forge:
         self.library.write(f"components/{name}/prompt.md", _PROMPT.format(name=name, version=version))
         self.library.write(f"components/{name}/schema.json", SCHEMA)
         for case_id in cases:
-            folder = f"fixtures/{name}/cases/{case_id}"
+            folder = f"{self.fixtures}/{name}/cases/{case_id}"
             self.library.write(f"{folder}/document.md", f"{case_id} is the title of a notice of 2024.\n")
             self.library.write(f"{folder}/ground_truth.json", {"title": case_id, "year": 2024})
 
@@ -78,12 +92,15 @@ class Forge:
         name: str = "push",
         workflow: str = EVALUATE,
         secrets: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> Acted:
         """Run a workflow on an event, at what the clone has checked out."""
         env = {
             "STAND_IN_ORIGIN": self.origin,
             "STAND_IN_ARTIFACTS": str(self.artifacts),
+            "STAND_IN_ATTESTED": str(self.attested),
             "GITHUB_REPOSITORY": "octo/library",
+            **({} if self.fixtures == "fixtures" else {"XDG_CACHE_HOME": str(self.root / "cache")}),
             "GITHUB_API_URL": f"http://127.0.0.1:{self.world['api_port']}",
         }
         acted = act(
@@ -95,6 +112,7 @@ class Forge:
             world=self.world,
             env=env,
             secrets=secrets or {},
+            variables=variables or {},
         )
         self.world = dict(acted.world)
         return acted
@@ -108,8 +126,10 @@ class Forge:
         workflow = yaml.safe_load((self.library.root / EVALUATE).read_text())
         workflow["on"] = workflow.pop(True)  # which is what YAML 1.1 takes `on` for
         plan = read_plan(self.artifacts / "plan" / "plan.json")
-        outputs = {"matrix": json.dumps(matrix(plan.entries)), "jobs": len(plan.entries), "invocation": plan.invocation}
-        lines = "".join(f"{key}={value}\n" for key, value in outputs.items())
+        values = (
+            (key, value if isinstance(value, str) else json.dumps(value)) for key, value in outputs_of(plan).items()
+        )
+        lines = "".join(f"{key}={value}\n" for key, value in values)
         workflow["jobs"]["plan"]["steps"] = [
             {"id": "plan", "env": {"OUTPUTS": lines}, "run": 'printf %s "$OUTPUTS" >> "$GITHUB_OUTPUT"'}
         ]

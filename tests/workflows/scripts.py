@@ -17,6 +17,7 @@ _KEYWORDS = {"if", "then", "else", "elif", "fi", "do", "done", "while", "{", "}"
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _NOTE = """#!/usr/bin/env bash
 echo $$ > "$NOTED.pid"
+env > "$NOTED.environment"
 printf '%s\\0' "${0##*/}" "$@" >> "$NOTED"
 printf '\\n' >> "$NOTED"
 exit "${ENDS_WITH:-0}"
@@ -94,12 +95,16 @@ def parsed(script: str) -> Parsed:
 
 @dataclass(frozen=True)
 class Ran:
-    """How a script ended, what `python` and `gh` were called with, and whether the shell made room for the last."""
+    """How a script ended, what `python` and `gh` were called with, and whether the shell made room for the last.
+
+    `environment` is what the last of them was given.
+    """
 
     code: int
     calls: list[list[str]]
     printed: str
     became_the_last: bool
+    environment: str
 
 
 def run_script(step: Step, folder: Path, env: Mapping[str, str]) -> Ran:
@@ -112,6 +117,7 @@ def run_script(step: Step, folder: Path, env: Mapping[str, str]) -> Ran:
     noted = folder / "noted"
     noted.unlink(missing_ok=True)
     given = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "NOTED": str(noted), **env}
+    given.setdefault("GITHUB_OUTPUT", str(folder / "outputs"))
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script]
     with subprocess.Popen(
         command, cwd=folder, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -123,4 +129,5 @@ def run_script(step: Step, folder: Path, env: Mapping[str, str]) -> Ran:
         calls=[line.split("\0") for line in lines],
         printed=printed,
         became_the_last=bool(lines) and int((folder / "noted.pid").read_text()) == process.pid,
+        environment=(folder / "noted.environment").read_text() if lines else "",
     )

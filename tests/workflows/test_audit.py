@@ -102,6 +102,7 @@ def test_a_dispatch_asks_every_model_its_cells_and_the_report_gets_them_all(forg
         text = f"---\nname: {name}\nintent: i\n---\nBe {name}. {{{{ prompt }}}}\n"
         forge.library.write(f".evaluator/scenarios/{name}.md", text)
     forge.library.models({**forge.served, "api_key_env": None}, {"id": "keyless", "provider": "anthropic"}, REPLAY)
+    forge.fixtures_elsewhere()
     forge.push()
 
     acted = forge.dispatch(workflow=AUDIT, models="served keyless", benchmarks="one two", reason="A look")
@@ -116,7 +117,7 @@ def test_a_dispatch_asks_every_model_its_cells_and_the_report_gets_them_all(forg
     assert "Reason: `A look`" in plan
     assert "left out, as nothing is there of them: keyless" in report
     root = forge.library.root
-    places = Places(components=root / "components", fixtures=root / "fixtures", config=root / ".evaluator")
+    places = Places(components=root / "components", fixtures=root / forge.fixtures, config=root / ".evaluator")
     gathered = gather([forge.artifacts / "audit@served"], places)
     assert gathered.manifest == read_audit_plan(forge.artifacts / "plan" / "audit-plan.json").audit
     assert missing(gathered) == {"served": 0, "keyless": 16}

@@ -1,10 +1,14 @@
 """The workflow evaluate.yml, run by act: pushes, a dispatch, a dry run, a failed job, a re-run. Off the network."""
 
+import hashlib
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.support.chat_server import notice
+from tests.support.judged import answer
 from tests.support.library import REPLAY
 from tests.workflows.forge import Forge
 
@@ -51,7 +55,26 @@ def test_a_push_runs_what_was_bumped_and_one_commit_brings_its_records(forge: Fo
     assert "6 runs (2 complete, 2 incomplete, 2 skipped); 24 calls planned: 12 scored, 4 failed, 8 not run" in verdict
     (comment,) = forge.world["comments"]
     assert verdict.strip() in comment
+    assert not forge.attested.exists()  # unless it is switched on
     assert {acted.jobs[job] for job in ("plan", "collect", "verdict")} == {"success"}
+
+
+def test_the_records_that_are_published_are_those_that_were_attested_where_that_is_switched_on(forge: Forge) -> None:
+    forge.component("one", "1.0.0")
+    forge.push()
+    forge.component("one", "1.1.0")
+    event = forge.push()
+    assert forge.run(event, variables={"SKILL_EVALUATOR_ATTEST": "on"}).code == 0
+    (published,) = (file for file in forge.landed(event["after"])[0].split() if "/records/" in file)
+    digest = hashlib.sha256(forge.git("show", f"origin/main:{published}").encode() + b"\n").hexdigest()
+    assert forge.attested.read_text().split() == [digest, Path(published).name]
+
+
+def test_a_run_that_recorded_nothing_has_nothing_to_attest_and_is_no_failure(forge: Forge) -> None:
+    forge.component("one", "1.0.0")
+    forge.library.models(KEYLESS)
+    acted = forge.run(forge.push(), variables={"SKILL_EVALUATOR_ATTEST": "on"})
+    assert (acted.jobs["collect"], forge.attested.exists()) == ("success", False)
 
 
 def test_a_push_of_patches_alone_runs_no_evaluation(forge: Forge) -> None:
@@ -123,6 +146,22 @@ def test_a_policy_has_a_push_ask_its_baseline_beside_it_though_a_job_s_clone_is_
     assert rows[baseline["beside"]]["beside"] == baseline["run_id"]
 
 
+def test_cases_in_another_repository_are_those_of_one_commit_in_all_jobs_and_it_is_recorded(forge: Forge) -> None:
+    forge.library.models(REPLAY, forge.served)
+    forge.component("one", "1.0.0")
+    commit = forge.fixtures_elsewhere()
+    acted = forge.run(forge.push(), secrets={**KEY, "FIXTURES_TOKEN": "token-to-read-fixtures"})
+    assert acted.code == 0
+    rows = forge.rows("one")
+    assert {row["model_id"]: (row["dataset_commit"], row["complete"]) for row in rows} == {
+        "recorded": (commit, True),
+        "served": (commit, True),
+    }
+    fetched = acted.steps("Fetch fixtures that are in another repository")
+    assert fetched == dict.fromkeys(("plan", "one@recorded", "one@served", "collect"), "success")
+    assert "token-to-read-fixtures" not in acted.log
+
+
 def test_a_dry_run_makes_no_call_and_records_nothing(forge: Forge) -> None:
     forge.component("one", "1.0.0")
     forge.library.models(forge.served)
@@ -144,3 +183,39 @@ def test_the_local_model_is_a_job_like_any_other(forge: Forge) -> None:
     assert set(acted.jobs.values()) == {"success"}
     (row,) = forge.rows("one")
     assert (row["model_id"], row["complete"]) == ("smollm2-135m-instruct", True)
+
+
+def test_a_judge_has_a_job_of_its_own_and_what_it_blocks_fails_the_verdict_with_its_table_in_the_comment(
+    forge: Forge,
+) -> None:
+    judge = {"id": "judge", "provider": "replay", "params": {"file": "judge.jsonl"}}
+    forge.library.models(REPLAY, judge)
+    forge.library.settings(policy={"components": {"one": {"judge": "judge"}}})
+    forge.component("one", "1.0.0")
+    forge.library.write("judge.jsonl", "")
+    forge.push()
+    assert forge.library.call("evaluate", "one", "--model", "recorded", "--no-leaderboard").code == 0
+    (folder,) = (path.parent for path in forge.library.root.glob("components/one/evals/results/*/manifest.json"))
+    assert forge.library.call("judge", "pin", folder.name).code == 0
+    shutil.rmtree(folder.parent)
+    lost = {"completeness": ("worse", "high", '"year": 2024', "the year is gone")}
+    text = json.dumps(answer({"factuality": "same", **lost, "format_adherence": "same"}))
+    questions = [f"{case}/{order}" for case in ("alpha", "beta") for order in (1, 2)]
+    lines = [json.dumps({"case_id": question, "replicate": 0, "text": text}) + "\n" for question in questions]
+    forge.library.write("judge.jsonl", "".join(lines))
+    forge.library.record_answers({(case, 0): f'{{"title": "{case}", "year": null}}' for case in ("alpha", "beta")})
+    forge.library.settings(replicates=1, policy={"fail_on": [], "components": {"one": {"judge": "judge"}}})
+    forge.component("one", "1.1.0")
+    event = forge.push()
+
+    acted = forge.dispatch(components="one", models="recorded")
+
+    assert forge.uploaded() == {"plan", "one@recorded", "one@recorded@judge", "collected"}
+    assert acted.steps("Judge") == {"one@recorded@judge": "failure"}  # exit code 3, as `judge regression` has it
+    assert acted.steps("Report") == {"verdict": "failure"}
+    assert acted.jobs["collect"] == "success"
+    assert len(forge.landed(event["after"])) == 1  # the records are committed either way
+    (comment,) = forge.world["comments"]
+    assert "**blocked** by a judge, worse than the pinned outputs: `one` on `recorded`" in comment
+    assert "| `one` | `recorded` | `judge` | block |" in comment
+    assert "the year is gone" in comment

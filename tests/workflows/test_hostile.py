@@ -19,8 +19,8 @@ from tests.support.library import Library
 UNSEEN = ("\x1b", "\x07", "\x9b", "\u202e", "\u2069", "\u200b")
 LIVE = ("pwned", "<", ">", "@someone", "evil", "#123", "**")
 
-FIGURES = Figures(skill_version=EVERYTHING, accuracy=0.5, ci95=(0.4, 0.6), reproducibility=1.0)
-RUN = RunOutcome(
+FIGURES = Figures.model_construct(skill_version=EVERYTHING, accuracy=0.5, ci95=(0.4, 0.6), reproducibility=1.0)
+RUN = RunOutcome.model_construct(
     skill=FILE_NAME,
     model_id=EVERYTHING,
     status="incomplete",
@@ -32,7 +32,7 @@ RUN = RunOutcome(
     figures=FIGURES,
 )
 OUTCOME = Outcome(invocation="i", head=None, reason=EVERYTHING, dry_run=False, runs=[RUN, RUN])
-ENTRY = Entry(
+ENTRY = Entry.model_construct(
     id="e",
     skill=FILE_NAME,
     skill_version="1.0.0",

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.cli import load_command
+import yaml
+from skill_evaluator.cli import COMMANDS, load_command
 
 from tests.support.act import WORKFLOWS
 from tests.support.hostile import EVERYTHING
@@ -15,7 +16,7 @@ from tests.support.library import ROOT
 from tests.workflows.scripts import Ran, Step, parsed, run_script, steps
 
 STEPS = list(steps())
-BUILT_IN = {"[", "echo", "exit", "export", "read"}
+BUILT_IN = {"[", "echo", "exit", "export", "read", "unset"}
 INVOCATION = "20261121T000000Z-abcdef"
 JOB = {
     "ENTRY": "one@served",
@@ -57,8 +58,8 @@ def test_every_program_and_every_flag_of_ours_exists(one: Step) -> None:
         if words[0] == "${evaluate[@]}":
             words = ["python", "-m", "skill_evaluator", "evaluate", *words[1:]]
         match words:
-            case ["python", "-m", "skill_evaluator", "audit", command, *given]:
-                _check_flags(load_command(f"audit {command}"), given, script.arrays.get("arguments", []))
+            case ["python", "-m", "skill_evaluator", "audit" | "cases" | "judge" as group, command, *given]:
+                _check_flags(load_command(f"{group} {command}"), given, script.arrays.get("arguments", []))
             case ["python", "-m", "skill_evaluator", command, *given]:
                 _check_flags(load_command(command), given, script.arrays.get("arguments", []))
             case ["python", "-m", "pip", "install", *given]:
@@ -68,6 +69,10 @@ def test_every_program_and_every_flag_of_ours_exists(one: Step) -> None:
                 assert list(ROOT.glob(re.sub(r"\$\w+", "*", file)))
             case ["bash", file]:
                 assert (ROOT / file).is_file()
+            case ["$RUNNER_TEMP/tool/bin/python", "-m", "pip", "install", *given]:
+                assert given == ["--quiet", "--require-hashes", "-r", ".ci/release-lock.txt"]
+            case ["$RUNNER_TEMP/tool/bin/python", "-m", module, *_]:
+                assert module == "cyclonedx_py"
             case [program, *_]:
                 assert program in BUILT_IN or program == "gh" or shutil.which(program), words
 
@@ -79,6 +84,22 @@ def _check_flags(command: Any, given: list[str], array: list[str]) -> None:
     assert used <= flags, f"{command.name} does not know {used - flags}"
     if "${arguments[@]}" not in given:
         assert not array
+
+
+@pytest.mark.parametrize("workflow", ["audit.yml", "check.yml", "evaluate.yml"])
+def test_what_reads_cases_knows_their_commit_and_only_what_fetches_them_has_the_read_token(workflow: str) -> None:
+    for job in yaml.safe_load((WORKFLOWS / workflow).read_text())["jobs"].values():
+        env = {each["name"]: each.get("env", {}) for each in job["steps"] if "run" in each}
+        fetching = {name for name, given in env.items() if "FIXTURES_TOKEN" in given}
+        pinned = {name for name, given in env.items() if "FIXTURES_COMMIT" in given} - fetching
+        reading = {each["name"] for each in job["steps"] if _reads_cases(each.get("run", ""))}
+        assert pinned == reading
+        assert fetching == ({"Fetch fixtures that are in another repository"} if reading else set())
+
+
+def _reads_cases(script: str) -> bool:
+    named = [path for path in COMMANDS if re.search(rf"skill_evaluator {path}\b", script)]
+    return any("--fixtures" in param.opts for path in named for param in load_command(path).params)
 
 
 def test_inputs_of_a_dispatch_are_arguments_and_nothing_else(tmp_path: Path) -> None:
@@ -105,6 +126,12 @@ def test_a_push_hands_over_its_base_and_a_dispatch_none(tmp_path: Path) -> None:
     for event, flags in (("push", ["--base=abc"]), ("schedule", [])):
         (call,) = run_script(step("plan", "Plan"), tmp_path, {**env, "EVENT": event}).calls
         assert call[4:] == [*fixed, *flags, "--"]
+
+
+def test_a_pull_request_is_checked_for_attestations_where_records_are_attested(tmp_path: Path) -> None:
+    for variable, flags in (("", []), ("on", ["--attested"])):
+        ran = run_script(step("check", "Lint", "check.yml"), tmp_path, {"BASE": "abc", "ATTESTED": variable})
+        assert ran.calls == [["python", "-m", "skill_evaluator", "lint", "--platform", "github", "--base=abc", *flags]]
 
 
 @pytest.mark.parametrize(
@@ -179,6 +206,43 @@ def test_a_job_without_its_key_says_so_and_is_no_failure(results: Path) -> None:
     assert (results / "one@served.skipped").read_text() == f"{reason}\n"
 
 
+_NOTE_ENVIRONMENT = """#!/bin/sh
+env >> "$NOTED.of_others"
+exec {program} "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("job", "name", "workflow"),
+    [("evaluate", "Evaluate", "evaluate.yml"), ("judge", "Judge", "evaluate.yml"), ("run", "Ask", "audit.yml")],
+)
+def test_only_the_evaluator_is_started_with_the_key(job: str, name: str, workflow: str, results: Path) -> None:
+    folder = results.parent
+    (folder / "programs").mkdir()
+    for program in ("mkdir", "rm", "find"):
+        stand_in = folder / "programs" / program
+        stand_in.write_text(_NOTE_ENVIRONMENT.format(program=shutil.which(program)))
+        stand_in.chmod(0o755)
+    asked = step(job, name, workflow)
+    env = {
+        **JOB,
+        "RESULTS": str(results),
+        "PLAN": "plan.json",
+        "AUDITS": "kept",
+        "ARTIFACTS": "brought",
+        "JUDGEMENTS": str(results),
+        **dict.fromkeys(("SHARD", "MAX_COST"), ""),
+    }
+    ran = run_script(asked, folder, env | {"PROVIDER_API_KEY": "key-of-the-job", "DRY_RUN": ""})
+    assert ran.code == 0
+    assert [line for line in ran.environment.splitlines() if "key-of-the-job" in line] == [
+        "SERVED_API_KEY=key-of-the-job"
+    ]
+    others = folder / "noted.of_others"
+    assert others.exists() is any(program in asked.script for program in ("mkdir", "rm ", "find "))
+    assert not others.exists() or "key-of-the-job" not in others.read_text()
+
+
 def test_a_dry_run_needs_no_key(results: Path) -> None:
     (call,) = evaluate(results, PROVIDER_API_KEY="", DRY_RUN="true").calls
     assert "--dry-run" in call
@@ -196,6 +260,7 @@ def test_an_incomplete_run_is_no_failure_of_collecting_and_anything_else_is(
     ended: int, means: int, tmp_path: Path
 ) -> None:
     env = {"ARTIFACTS": str(tmp_path / "artifacts"), "PLAN": "plan.json", "COLLECTED": "collected"}
+    (tmp_path / "collected").mkdir()
     ran = run_script(step("collect", "Collect"), tmp_path, {**env, "ENDS_WITH": str(ended)})
     assert ran.code == means
     assert (tmp_path / "artifacts").is_dir()  # nothing may have arrived

@@ -3,27 +3,33 @@
 Stable: its names, arguments and result fields change only with a major version. docs/use-elsewhere.md has examples.
 """
 
+import copy
+import marshal
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from enum import Enum
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from skill_evaluator.comparing.comparison import At, LeafOutcome
+from skill_evaluator.comparing.comparison import At, ComparedLeaf, LeafOutcome
 from skill_evaluator.comparing.declarations import refuse_idle_settings
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.comparing.sides import PreparedValue
 from skill_evaluator.display.safe_text import value_text
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import DEFAULT_METRICS, accuracy_metrics
-from skill_evaluator.metrics.base import Comparison, apply_metrics
+from skill_evaluator.metrics.base import Comparison, apply_metrics, truth_side
 from skill_evaluator.parsing import FoundBy, ParseProblem
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import key_path
 
 _WHERE = "the arguments"
 _TOO_LARGE = 10**4300
+_PLAIN = frozenset({str, bool, type(None)})
+_KEPT = 32  # truths of one scorer, and scorers
 FieldSettings = Mapping[str, Mapping[str, Any]]
 
 
@@ -72,30 +78,37 @@ class LeafRow:
         return f"{self.verdict} at {place}: {what} (compared as {self.compare})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OutputScores:
     """What became of one output.
 
-    `scores` has every metric by name: a number in [0, 1], or None where it was not measured. `rows` are the leaves,
-    in the truth's order; none without a truth or without an output. `valid` is None without a schema. `found` says
-    where in a raw text the output stood, `problem` why there is none.
+    `scores` has every metric by name: a number in [0, 1], or None where it was not measured. `valid` is None without a
+    schema. `found` says where in a raw text the output stood, `problem` why there is none.
     """
 
     scores: Mapping[str, float | None]
-    rows: tuple[LeafRow, ...] = ()
+    compared: tuple[ComparedLeaf, ...] = field(default=(), repr=False)
     valid: bool | None = None
     schema_errors: tuple[str, ...] = ()
     found: FoundBy | None = None
     problem: ParseProblem | None = None
 
+    @cached_property
+    def rows(self) -> tuple[LeafRow, ...]:
+        """The leaves, in the truth's order; none without a truth or without an output."""
+        return tuple(map(_row_of, self.compared))  # made when they are read: they cost as much as the comparison
+
     @property
     def mistakes(self) -> tuple[LeafRow, ...]:
         """The rows that cost something: not right, and of a weight above 0."""
-        return tuple(row for row in self.rows if row.verdict != "right" and row.weight)
+        wrong = (leaf for leaf in self.compared if leaf.outcome != "right")
+        return tuple(row for row in map(_row_of, wrong) if row.weight)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return dicts, lists and scalars, ready for `json.dumps`; values of truth and output are not copied."""
-        return {**_members(self), "scores": dict(self.scores), "rows": [_members(row) for row in self.rows]}
+        """Return dicts, lists and scalars, ready for `json.dumps`; values of the output are not copied."""
+        members = {**_members(self), "scores": dict(self.scores), "rows": [_members(row) for row in self.rows]}
+        del members["compared"]
+        return members
 
 
 class OutputScorer:
@@ -126,6 +139,7 @@ class OutputScorer:
         self._metrics = accuracy_metrics([metrics] if isinstance(metrics, str) else metrics, _WHERE)
         if schema is None and "schema_valid" in self._metrics:
             raise ComponentError(f"schema_valid among the metrics of {_WHERE}, and no schema to validate against")
+        self._truths: dict[bytes, PreparedValue] = {}
 
     def score(self, truth: Any, output: Any) -> OutputScores:
         """Score a parsed output: any JSON value, so that a `str` is a JSON string. `truth` may be `NO_TRUTH`."""
@@ -148,33 +162,39 @@ class OutputScorer:
 
     def _score(self, truth: Any, output: Any, found: FoundBy | None) -> OutputScores:
         labelled = truth is not NO_TRUTH
-        if labelled:
-            _refuse_non_json(truth, "truth")
         try:
             errors = [] if self._contract is None else self._contract.errors(output)
-            comparison = Comparison(truth if labelled else None, output, self._plan, lambda value: not errors)
-            rows = tuple(
-                LeafRow(
-                    path=row.path,
-                    truth_at=row.truth_at,
-                    output_at=row.output_at,
-                    truth=row.truth,
-                    output=row.output,
-                    compare=row.rule.compare or "exact",
-                    weight=row.rule.weight if row.rule.counts else 0.0,
-                    verdict=row.outcome,
-                )
-                for row in comparison.rows
-            )
-            return OutputScores(
+            content, side = self._prepared(truth if labelled else None)
+            comparison = Comparison(side.value, output, self._plan, lambda value: not errors, side)
+            scores = OutputScores(
                 scores=apply_metrics(self._metrics, comparison, labelled=labelled),
-                rows=rows if labelled else (),
+                compared=tuple(comparison.rows) if labelled else (),
                 valid=None if self._contract is None else not errors,
                 schema_errors=tuple(errors),
                 found=found,
             )
         except RecursionError:
             raise NotJsonError("truth or output is nested too deeply to be compared") from None
+        if content is not None and not side.lexicon.large:
+            if len(self._truths) >= _KEPT:
+                self._truths.clear()
+            self._truths[content] = side
+        return scores
+
+    def _prepared(self, truth: Any) -> tuple[bytes | None, PreparedValue]:
+        """Take a truth that was prepared before out of what is kept, so that no other thread has it, or prepare it.
+
+        What is kept is a copy, known by its content: the caller may change what was given.
+        """
+        content = _content(truth)
+        side = None if content is None else self._truths.pop(content, None)
+        if side is None:
+            _refuse_non_json(truth, "truth")
+            copied = None if content is None else marshal.loads(content)  # noqa: S302 - written right here
+            if copied != truth:  # what looks like a number and is of another library
+                content, copied = None, truth
+            side = truth_side(copied, self._plan)
+        return content, side
 
 
 def score_output(
@@ -184,7 +204,7 @@ def score_output(
     fields: FieldSettings | None = None,
     metrics: Iterable[str] | None = None,
 ) -> OutputScores:
-    """Score one parsed output; for many with one schema, keep an `OutputScorer`.
+    """Score one parsed output. What is compiled of schema, fields and metrics is kept for the next call.
 
     >>> result = score_output({"total": 9.5, "paid": True}, {"total": 9.4, "paid": True})
     >>> result.scores["field_level_f1"]
@@ -192,7 +212,7 @@ def score_output(
     >>> print(*result.mistakes)
     wrong at total: 9.5 is expected, not 9.4 (compared as number)
     """
-    return OutputScorer(schema, fields, metrics).score(truth, output)
+    return _scorer(schema, fields, metrics).score(truth, output)
 
 
 def score_text(
@@ -202,12 +222,32 @@ def score_text(
     fields: FieldSettings | None = None,
     metrics: Iterable[str] | None = None,
 ) -> OutputScores:
-    """Score the raw text of one answer; for many with one schema, keep an `OutputScorer`.
+    """Score the raw text of one answer. What is compiled of schema, fields and metrics is kept for the next call.
 
     >>> score_text({"total": 9.5}, "I cannot read it.").problem
     'not_json'
     """
-    return OutputScorer(schema, fields, metrics).score_text(truth, text)
+    return _scorer(schema, fields, metrics).score_text(truth, text)
+
+
+def _scorer(
+    schema: Mapping[str, Any] | None, fields: FieldSettings | None, metrics: Iterable[str] | None
+) -> OutputScorer:
+    content = _content((schema, fields, metrics))
+    return OutputScorer(schema, fields, metrics) if content is None else _scorer_of(content)
+
+
+@lru_cache(_KEPT)
+def _scorer_of(content: bytes) -> OutputScorer:
+    return OutputScorer(*marshal.loads(content))  # noqa: S302 - written by the caller, of its own arguments
+
+
+def _content(value: Any) -> bytes | None:
+    """Return the same bytes for the same value only, types and order included; None where it is not plain or deep."""
+    try:
+        return marshal.dumps(value, 2)  # a later version tells objects apart that are equal
+    except ValueError:
+        return None
 
 
 def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
@@ -245,10 +285,12 @@ def _walk(value: Any, place: str) -> None:
         for key, child in value.items():
             if not isinstance(key, str):
                 raise NotJsonError(f"the key {key!r} of {place} is no text; give what json.loads gives")
-            _walk(child, f"{place}.{key}")
+            if child.__class__ not in _PLAIN:
+                _walk(child, f"{place}.{key}")
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            _walk(child, f"{place}[{index}]")
+            if child.__class__ not in _PLAIN:
+                _walk(child, f"{place}[{index}]")
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise NotJsonError(f"{place} is {value}, which is no JSON value")
@@ -256,6 +298,20 @@ def _walk(value: Any, place: str) -> None:
         raise NotJsonError(f"{place} is an integer of more than 4,300 digits, which json.loads does not read")
     elif not (value is None or isinstance(value, str | int)):
         raise NotJsonError(f"{place} is a {type(value).__name__}, no JSON value; give what json.loads gives")
+
+
+def _row_of(leaf: ComparedLeaf) -> LeafRow:
+    rule = leaf.rule
+    return LeafRow(
+        path=leaf.path,
+        truth_at=leaf.truth_at,
+        output_at=leaf.output_at,
+        truth=copy.deepcopy(leaf.truth) if isinstance(leaf.truth, dict | list) else leaf.truth,  # the scorer keeps its
+        output=leaf.output,
+        compare=rule.compare or "exact",
+        weight=rule.weight if rule.counts else 0.0,
+        verdict=leaf.outcome,
+    )
 
 
 def _members(instance: LeafRow | OutputScores) -> dict[str, Any]:

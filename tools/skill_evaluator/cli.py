@@ -1,6 +1,7 @@
 """The command line: arguments in, exit code out, and the one place where errors become a line on stderr.
 
-Only the module of the command that was typed is imported, so that help and dry runs stay quick.
+Only the module of the command that was typed is imported, so that help and dry runs stay quick; nothing that `main`
+needs imports pydantic, which would look for plugins before it is told not to.
 """
 
 import atexit
@@ -9,8 +10,9 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -20,13 +22,14 @@ from skill_evaluator import __version__
 from skill_evaluator.commands.options import command_of
 from skill_evaluator.display.safe_text import inert_output, visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_USER_ERROR, SkillEvaluatorError
-from skill_evaluator.providers import Redactor
 
 # Each command and the first line of its docstring; `audit run` is the function `audit_run` in commands/audit_run.py.
 COMMANDS: Mapping[str, str] = {
     "demo": "Lay out a small prompt library with recorded runs: see a verdict, a history and an explanation.",
     "evaluate": "Run a component N times per case on its models; score accuracy and reproducibility; append to its "
     "leaderboard.",
+    "try": "Ask with the prompt as it is on disk; judge it against the record of the same cases; show what answers "
+    "changed.",
     "score": "Score a saved run again without a call; rewrites its record.json and report.md, touches no leaderboard.",
     "explain": "Show where a saved answer is right and wrong, field by field, and why; or one field over all answers.",
     "compare": "Say whether a version is worse than the recorded one, where, and how sure that is; makes no call.",
@@ -42,16 +45,49 @@ COMMANDS: Mapping[str, str] = {
     "report": "Show what became of a plan: as a page, a job's summary, and a comment on the pull request it is about.",
     "lint": "Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is "
     "wrong.",
+    "records upgrade": "Rewrite the rows of old leaderboards in today's short shape; each only where its record holds "
+    "the rest.",
     "init": "Lay out configuration, workflows and an example component in a repository; overwrites nothing.",
+    "doctor": "Say which model has a key where, and what stands in the way of runs here and in CI. Makes no call to a "
+    "model.",
+    "cases fetch": "Bring the fixtures that settings.yaml names in another repository, and say at which commit they "
+    "are.",
+    "cases import": "Make cases of the rows of a table, each checked against the contract; overwrites nothing.",
     "schemas": "Write the JSON Schema of every file format, for editors and other tools.",
     "audit run": "Ask every model every question in every scenario, and keep the answers in audits/<id>.",
     "audit report": "Say how able and how steady each model is, how sure that is, and which to take for what; with "
     "page and charts.",
     "audit plan": "Draw an audit and cut it into jobs, one a model or a shard of its questions. Makes no call and "
     "needs no key.",
+    "judge score": "Score outputs by a rubric: evidence, justification, score, suggestion and confidence for each "
+    "criterion.",
+    "judge pairwise": "Compare outputs two by two, always in both orders; say which is better, and how much the order "
+    "decides.",
+    "judge rubric": "Have a model draft a rubric, marked unreviewed until a person has read it; overwrites nothing.",
+    "judge lint": "Check rubrics: is every criterion one thing, described, observable, and nothing that a metric "
+    "measures?",
+    "judge regression": "Ask a judge, in both orders, whether candidate outputs are worse than the baseline's; code "
+    "decides what ships.",
+    "judge pin": "Keep a run's first answers in the repository, as the baseline of later judgements. Makes no call.",
+    "judge calibrate": "Say what judges are worth: from verdicts on pairs that people labelled, and on outputs that "
+    "code broke.",
+    "review label": "Label what the queue holds, item by item, with single keys; goes on where it stopped. Makes no "
+    "call.",
+    "review serve": "Show the review queue as a page in the browser, for this machine alone, until Ctrl-C. Makes no "
+    "call.",
+    "review add": "Queue outputs for people to label, all of a file or a sample of it; adding twice changes nothing.",
+    "review export": "Write the labels that count as CSV; or, with --items, what people agree on as pairs for `judge "
+    "calibrate`.",
+    "review import": "Add the labels of a CSV file, as `review export` writes it; importing it again changes nothing.",
+    "review status": "Say how far the queue is, how far its reviewers agree, and which items they see differently. "
+    "Makes no call.",
 }
 GROUPS: Mapping[str, str] = {
-    "audit": "How much does a model move when the prompt around the task changes in ordinary ways?"
+    "cases": "Make or fetch cases, which are documents with known answers.",
+    "records": "Leaderboards and records of components, as files.",
+    "audit": "How much does a model move when the prompt around the task changes in ordinary ways?",
+    "judge": "Judge with a model what no metric can see, and measure what that judge is worth.",
+    "review": "Have people label what judges leave to them: in the terminal (review --reviewer NAME), or on a page.",
 }
 _RUN = re.compile(r"\d|.*[/\\]")
 
@@ -59,8 +95,9 @@ _RUN = re.compile(r"\d|.*[/\\]")
 def load_command(path: str) -> Any:
     """Import a command of COMMANDS and return it with its options."""
     name = path.replace(" ", "_")
+    name += "_" * iskeyword(name)  # `try`
     module = import_module(f"skill_evaluator.commands.{name}")
-    return command_of(getattr(module, name), path.split()[-1], module.EXAMPLES)
+    return command_of(getattr(module, name), path.split()[-1], module.EXAMPLES, getattr(module, "EXITS", {}))
 
 
 class _LateCommands(TyperGroup):
@@ -78,7 +115,6 @@ def _application() -> typer.Typer:
         cls=_LateCommands,
         help="How right, how repeatable, and how much worse than last time is a versioned prompt?",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -117,9 +153,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str]) -> None:
     """Run one command, and turn what escapes it into a line on stderr and an exit code."""
+    # now: a command takes its keys out of the environment
+    keys = [value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN"))]
     try:
         try:
-            _application()(args=_with_resume_value(arguments), prog_name="skill-evaluator")
+            _application()(args=_with_label(_with_resume_value(arguments)), prog_name="skill-evaluator")
         finally:
             sys.stdout.flush()  # what cannot be printed is an error of now, not of the exit
     except SkillEvaluatorError as problem:
@@ -130,20 +168,21 @@ def _run(arguments: list[str]) -> None:
         sys.exit(EXIT_BUG)
     except OSError as problem:
         if problem.errno != errno.ENOSPC:
-            _report_bug()
+            _report_bug(keys)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"error: the result could not be printed: {problem.strerror}", file=sys.stderr)
         sys.exit(EXIT_USER_ERROR)
     except Exception:
-        _report_bug()
+        _report_bug(keys)
 
 
-def _report_bug() -> NoReturn:
+def _report_bug(keys: Sequence[str]) -> NoReturn:
     """Print the traceback of the current exception without secrets, and exit with the code of a bug."""
     import traceback
 
-    secrets = Redactor(name for name in os.environ if name.endswith(("_KEY", "_TOKEN")))
-    print(secrets(traceback.format_exc()), file=sys.stderr, end="")
+    from skill_evaluator.providers.redaction import Redactor
+
+    print(Redactor(keys)(traceback.format_exc()), file=sys.stderr, end="")
     sys.exit(EXIT_BUG)
 
 
@@ -157,3 +196,10 @@ def _with_resume_value(arguments: list[str]) -> list[str]:
         "--resume=latest" if argument == "--resume" and not _RUN.match(after) else argument
         for argument, after in zip(arguments, following, strict=False)
     ]
+
+
+def _with_label(arguments: list[str]) -> list[str]:
+    """Make `review --reviewer NAME` the command `review label`, which is the usual one of its group."""
+    command, *rest = [*arguments, ""]
+    usual = command == "review" and rest[0].startswith("-") and not {"-h", "--help"} & {rest[0]}
+    return ["review", "label", *arguments[1:]] if usual else arguments

@@ -31,6 +31,10 @@ class FixtureError(SkillEvaluatorError):
     """A case lacks its document, or its ground truth is unusable."""
 
 
+class NotEvaluatedError(SkillEvaluatorError):
+    """A component, or a case of it, is in order and not to be evaluated: it lacks documents, or is excluded."""
+
+
 class RunError(SkillEvaluatorError):
     """A run folder cannot be resumed or scored as asked."""
 
@@ -45,6 +49,10 @@ class PlanError(SkillEvaluatorError):
 
 class AuditError(SkillEvaluatorError):
     """A stability audit cannot be run as asked, or its table of scores has holes or errors."""
+
+
+class JudgeError(SkillEvaluatorError):
+    """A judge cannot be asked or measured as demanded; or its pairs, verdicts or questions are wrong or changed."""
 
 
 class GitError(SkillEvaluatorError):

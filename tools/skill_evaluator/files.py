@@ -1,19 +1,20 @@
-"""Files in and out: YAML and JSON whose errors name the place, atomic replacement, locks, JSON Lines.
+"""Files in and out: texts and JSON whose errors name the place, atomic replacement, locks, JSON Lines.
 
-The only importer of yaml. A reader of a file that is written here sees the old content or the new, never a part.
+What is read is a file of limited size and depth. What is written here is there as a whole, or not at all.
 """
 
 import contextlib
 import json
 import os
-import re
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
 from skill_evaluator.text import finite_float, key_path, refuse_constant
@@ -22,87 +23,117 @@ if TYPE_CHECKING:  # a dry run takes no lock and need not wait for the library
     from filelock import FileLock
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
 _UMASK = os.umask(0o022)  # it can be read only by setting it
 os.umask(_UMASK)
-_YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_JSON_LEVELS = 200  # an answer has 64 at most; at some 250 a validator gives up, at some 1,000 Python does
+_JSON_COMMAS = 4_000_000  # an array of nothing takes two bytes in a file and some 70 in memory
 
 
 class FrozenModel(BaseModel):
     """A part of a file that this program writes; keys of a later version are ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, allow_inf_nan=False)
 
 
 class StrictModel(BaseModel):
     """A part of a file that people write; an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
 
 
-def read_text(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> str:
-    """Read a UTF-8 text; raise `error` naming the file when it is absent, unreadable or not UTF-8."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeLimit:
+    """The most bytes that are read of a file, or of a line; `setting` is the key of settings.yaml that says so."""
+
+    most: int
+    setting: str | None = None
+
+    def __str__(self) -> str:
+        where = f" ({self.setting} in settings.yaml)" if self.setting else ""
+        return f"at most {self.most:,} are read{where}"
+
+
+_ANY_FILE = SizeLimit(most=64_000_000)
+
+
+def read_text(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> str:
+    """Read a UTF-8 text; raise `error` naming the file when it is absent, unreadable, too large or no such text."""
+    return decoded(read_bytes(path, error, limit), path, error)
+
+
+def decoded(content: bytes, path: Path, error: type[SkillEvaluatorError] = ConfigError) -> str:
+    """Return the text of a file's content; raise `error` naming the file when it is no UTF-8 text."""
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise error(f"{path} does not exist") from None
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         raise error(f"{path} is not UTF-8 text (byte {problem.start}); save it as UTF-8") from None
+    if "\0" in text:
+        raise error(f"{path} is no text: character {text.index(chr(0)) + 1} is a NUL; save it as UTF-8")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> bytes:
+    """Read a file as it is; raise `error` naming it when it is absent, unreadable or too large."""
+    with open_file(path, error) as handle:
+        size = os.fstat(handle.fileno()).st_size
+        content = handle.read(min(size, limit.most) + 1)
+        if len(content) > size:  # it grows, or has no size, as some files of the system
+            content += handle.read(limit.most + 1 - len(content))
+        if len(content) > limit.most:
+            raise error(f"{path} has {max(size, len(content)):,} bytes; {limit}")
+    return content
+
+
+@contextlib.contextmanager
+def open_file(path: Path, error: type[SkillEvaluatorError]) -> Iterator[IO[bytes]]:
+    """Open a file to read; raise `error` for what is none, such as a device or a pipe, which may never end."""
+    try:
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise error(f"cannot read {path}: it is a device, a pipe or a socket; put a file there")
+        with path.open("rb") as handle:
+            yield handle
+    except FileNotFoundError:
+        raise error(f"{path} does not exist") from None
     except OSError as problem:
         raise error(f"cannot read {path}: {problem.strerror}") from None
-
-
-def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> bytes:
-    """Read a file as it is; raise `error` naming it when it is absent or unreadable."""
-    try:
-        return path.read_bytes()
-    except OSError as problem:
-        raise error(f"cannot read {path}: {problem.strerror}") from None
-
-
-def parse_yaml(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
-    """Parse one YAML document; raise `error` with line and column when it is broken."""
-    try:
-        return yaml.load(text, Loader=_YamlLoader)  # noqa: S506 (a safe loader, the C one where it was built)
-    except yaml.MarkedYAMLError as problem:
-        mark = problem.problem_mark
-        place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else str(where)
-        raise error(f"{place}: broken YAML: {problem.problem}") from None
-    except yaml.YAMLError as problem:
-        raise error(f"{where}: broken YAML: {problem}") from None
-    except (ValueError, AttributeError, RecursionError) as problem:  # a date such as 2024-02-30, a bad explicit tag
-        raise error(f"{where}: broken YAML: {problem}") from None
-
-
-def read_yaml(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
-    """Read one YAML document from a file."""
-    return parse_yaml(read_text(path, error), path, error)
-
-
-def parse_front_matter(
-    text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError
-) -> tuple[dict[str, Any], str]:
-    """Split a Markdown file into the YAML mapping at its head and the rest; raise `error` when there is none."""
-    match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
-    if match is None:
-        raise error(f"{where}:1: no front matter; begin the file with ---, name: and version: lines, ---")
-    values = parse_yaml("\n" + match[1], where, error)  # the line break stands for the first ---
-    return values if isinstance(values, dict) else {}, match[2]
+    except ValueError:  # a NUL, or half a surrogate pair
+        raise error(f"cannot read {path}: no file can have that name") from None
 
 
 def parse_json(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
     """Parse JSON (RFC 8259: no NaN or Infinity); raise `error` with line and column when it is broken."""
     try:
-        return json.loads(text, parse_constant=refuse_constant, parse_float=finite_float)
+        return _load_json(text)
     except json.JSONDecodeError as problem:
         raise error(f"{where}:{problem.lineno}:{problem.colno}: not JSON: {problem.msg}") from None
-    except (ValueError, RecursionError) as problem:
+    except ValueError as problem:
         raise error(f"{where}: not JSON: {problem}") from None
 
 
-def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
+def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> Any:
     """Read one JSON value from a file."""
-    return parse_json(read_text(path, error), path, error)
+    return parse_json(read_text(path, error, limit), path, error)
+
+
+def _load_json(text: str, *, finite: bool = True) -> Any:
+    """Parse JSON; raise ValueError when it is broken, or nested so deeply that a walk through it could fail."""
+    too_deep = f"it is nested more than {_JSON_LEVELS} levels deep"
+    if text.count(",") > _JSON_COMMAS:
+        raise ValueError(f"it has more than {_JSON_COMMAS:,} values, or commas in its texts")
+    strict: dict[str, Any] = {"parse_constant": refuse_constant, "parse_float": finite_float} if finite else {}
+    try:
+        value = json.loads(text, **strict)
+    except RecursionError:
+        raise ValueError(too_deep) from None
+    if text.count("[") + text.count("{") > _JSON_LEVELS:  # else there is no need to look
+        level: list[Any] = [[value]]
+        for _ in range(_JSON_LEVELS + 1):
+            members = (parent.values() if isinstance(parent, dict) else parent for parent in level)
+            level = [child for children in members for child in children if isinstance(child, list | dict)]
+        if level:
+            raise ValueError(too_deep)
+    return value
 
 
 def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> ModelT:
@@ -111,12 +142,20 @@ def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEva
         return model.model_validate(value)
     except ValidationError as problem:
         raise error(f"{first_problem(problem)} in {where}") from None
+    except UnicodeEncodeError:  # of a message about it
+        raise error(f"half a surrogate pair, which is no text, in {where}") from None
 
 
 def first_problem(problem: ValidationError) -> str:
     """Say the first thing that pydantic finds wrong, with its key path and without its vocabulary."""
     first = problem.errors(include_url=False)[0]
-    context = first.get("ctx", {})
+    place = key_path(first["loc"])
+    return f"{problem_message(first)}{f' at {place}' if place else ''}"
+
+
+def problem_message(problem: ErrorDetails) -> str:
+    """Say one thing that pydantic finds wrong, without its place."""
+    context = problem.get("ctx", {})
     message = {
         "model_type": "a mapping of keys to values is expected",
         "dict_type": "a mapping of keys to values is expected",
@@ -128,9 +167,8 @@ def first_problem(problem: ValidationError) -> str:
         "too_short": f"at least {_entries(context.get('min_length', 1))} expected",
         "too_long": f"at most {_entries(context.get('max_length', 1))} expected",
         "value_error": str(context.get("error", "")),
-    }.get(first["type"]) or first["msg"]
-    place = key_path(first["loc"])
-    return f"{message}{f' at {place}' if place else ''}"
+    }.get(problem["type"])
+    return message or problem["msg"]
 
 
 def _entries(count: int) -> str:
@@ -154,14 +192,11 @@ def json_text(value: Any) -> str:
 
 
 def replace_text(path: Path, content: str) -> None:
-    """Write a file so that it holds the old text or the new, whatever happens; make its folder if need be.
-
-    Raises StorageError when the system refuses; the old file is then untouched.
-    """
+    """Write a file, and its folder if need be; raise StorageError, and leave the old file, when the system refuses."""
     replace_blocks(path, [content])
 
 
-def replace_blocks(path: Path, blocks: Iterable[str]) -> None:
+def replace_blocks(path: Path, blocks: Iterable[str | bytes]) -> None:
     """Write a text that comes in blocks as `replace_text` writes a whole one."""
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -169,7 +204,7 @@ def replace_blocks(path: Path, blocks: Iterable[str]) -> None:
         try:
             with os.fdopen(descriptor, "wb") as handle:
                 for block in blocks:
-                    handle.write(block.encode("utf-8", "backslashreplace"))
+                    handle.write(block.encode("utf-8", "backslashreplace") if isinstance(block, str) else block)
                 handle.flush()
                 os.fsync(handle.fileno())
             Path(name).chmod(0o666 & ~_UMASK)  # a temporary file is its owner's alone
@@ -191,29 +226,25 @@ def storing(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
     """Hold a lock against every other process of this machine; raise StorageError when another keeps it."""
-    from filelock import FileLock, Timeout
-
     with storing(lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(lock_path)
-        try:
-            lock.acquire(timeout=seconds)
-        except Timeout:
-            raise StorageError(f"{lock_path} is held by another process since {seconds:.0f} s; try again") from None
+    lock = try_lock(lock_path, seconds)
+    if lock is None:
+        raise StorageError(f"{lock_path} is held by another process since {seconds:.0f} s; try again")
     try:
         yield
     finally:
         lock.release()
 
 
-def try_lock(lock_path: Path) -> "FileLock | None":
-    """Take a lock if it is free, for the caller to release; None when another process has it."""
+def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
+    """Take a lock if it is free by then, for the caller to release; None when another process has it."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):
         lock = FileLock(lock_path)
         try:
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=seconds)
         except Timeout:
             return None
         return lock
@@ -258,26 +289,32 @@ class LinesWriter:
 
 
 def read_lines(
-    path: Path, error: type[SkillEvaluatorError] = ConfigError, *, torn_lines: bool = False
+    path: Path, error: type[SkillEvaluatorError] = ConfigError, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, Any]]:
-    """Yield line number and value of each line of a JSON Lines file; raise `error` for a line that is not JSON.
+    """Yield line number and value of each line of a JSON Lines file, as `read_placed_lines`."""
+    return ((number, value) for number, _, value in read_placed_lines(path, error, torn_lines=torn_lines, limit=limit))
 
-    With `torn_lines` such a line is skipped: a crash in mid-write leaves one at the end, or in the middle once
-    another writer has closed it off.
+
+def read_placed_lines(
+    path: Path, error: type[SkillEvaluatorError], *, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
+) -> Iterator[tuple[int, int, Any]]:
+    """Yield number, place in bytes and value of each line; raise `error` for one not JSON, or over the limit.
+
+    With `torn_lines` a line not JSON is skipped: a crash in mid-write leaves one at the end, or in the middle once
+    another writer has closed it off. NaN is then left to the caller.
     """
-    try:
-        with path.open("rb") as handle:
-            for number, line in enumerate(handle, 1):
-                if not line.strip():
+    place = 0
+    with open_file(path, error) as handle:
+        for number, line in enumerate(iter(lambda: handle.readline(limit.most + 1), b""), 1):
+            begin, place = place, place + len(line)
+            if len(line) > limit.most:
+                raise error(f"{path}:{number}: the line has more than {limit.most:,} bytes; {limit}")
+            if not line.strip():
+                continue
+            try:
+                value = _load_json(line.decode("utf-8-sig"), finite=not torn_lines)
+            except ValueError as problem:
+                if torn_lines:
                     continue
-                try:
-                    value = json.loads(line)
-                except (ValueError, RecursionError) as problem:
-                    if torn_lines:
-                        continue
-                    raise error(f"{path}:{number}: not JSON: {problem}") from None
-                yield number, value
-    except FileNotFoundError:
-        raise error(f"{path} does not exist") from None
-    except OSError as problem:
-        raise error(f"cannot read {path}: {problem.strerror}") from None
+                raise error(f"{path}:{number}: not JSON: {problem}") from None
+            yield number, begin, value

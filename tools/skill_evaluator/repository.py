@@ -5,12 +5,14 @@ The only importer of git, which is imported late since most commands need none o
 
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.errors import GitError
+from skill_evaluator.files import storing
 
 if TYPE_CHECKING:
     from git import Repo
@@ -25,6 +27,7 @@ _IDENTITY = {
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _REJECTED = re.compile(r"^!\t.*\[(?:remote )?rejected\] \((.*)\)", re.MULTILINE)
 _MOVED = re.compile(r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value")
+_FETCHED = "refs/fetched"
 _NO = 1  # git's exit code when the answer to a question is no; when it cannot answer, the code is another
 
 
@@ -74,6 +77,18 @@ class Repository:
         except GitError:
             return None
 
+    def address(self, remote: str) -> str | None:
+        """Return where a remote is, without credentials; None when there is no such remote."""
+        try:
+            return _CREDENTIALS.sub("", self._text("remote", "get-url", remote).strip())
+        except GitError:
+            return None
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the work tree is as its commit says, files that git ignores aside."""
+        return not self._text("status", "--porcelain")
+
     def place(self, path: Path) -> str:
         """Return a path as git names it; raise GitError when it is outside of the repository."""
         try:
@@ -113,6 +128,7 @@ class Repository:
 
     def fetch(self, remote: str, branch: str) -> str | None:
         """Fetch a remote's branch and return its commit; None when the remote has no such branch."""
+        self._refuse_names(remote, branch)
         here = f"refs/remotes/{remote}/{branch}"
         how = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force")
         try:
@@ -122,6 +138,40 @@ class Repository:
                 raise
             return None
         return self.commit(here)
+
+    def fetch_commit(self, address: str, ref: str, env: Mapping[str, str]) -> str:
+        """Fetch the one commit that a branch, tag or commit names at an address, and return it; raise GitError."""
+        here = f"{_FETCHED}/{ref}"
+        how = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force", "--depth=1")
+        self._run("fetch", *how, "--", address, f"{ref}:{here}", env=env)
+        return self._text("rev-parse", "--verify", f"{here}^{{commit}}").strip()
+
+    def fetched_commit(self, ref: str) -> str | None:
+        """Return what `fetch_commit` last returned for a ref, if it ever did."""
+        return self.commit(f"{_FETCHED}/{ref}")
+
+    def check_out(self, commit: str, folder: Path) -> None:
+        """Lay out a commit in a folder of its own, or leave that as it is where it is there; raise GitError.
+
+        The folder appears when it is whole, so a killed process leaves none that lacks files.
+        """
+        if folder.exists():
+            return
+        part = folder.with_name(f"{folder.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        self._run("worktree", "prune")
+        self._run("worktree", "add", "--quiet", "--force", "--detach", str(part), commit)
+        self._run("worktree", "move", str(part), str(folder))
+
+    def _refuse_names(self, remote: str, branch: str) -> None:
+        """Raise GitError for what git would take for an option, or does not take for the name of a branch."""
+        for kind, name in (("remote", remote), ("branch", branch)):
+            if not name or name.startswith("-") or not name.isprintable():
+                raise GitError(f"{name!a} cannot be the name of a {kind}")
+        try:
+            self._run("check-ref-format", f"refs/heads/{branch}")
+        except GitError:
+            raise GitError(f"{branch!a} cannot be the name of a branch") from None
 
     def is_ancestor(self, commit: str, other: str) -> bool:
         """Return whether `commit` is `other` or in its history."""
@@ -136,8 +186,12 @@ class Repository:
     def add(self, parents: Sequence[str], files: Mapping[str, bytes], message: str) -> str | None:
         """Write a commit: the tree of its last parent, or an empty one, with files added or replaced.
 
-        Returns None, and writes none, when that parent has all files already.
+        Returns None, and writes none, when that parent has all files already. Raises GitError for a path that leaves
+        the repository, which git itself would pass over in silence.
         """
+        for path in files:
+            if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
+                raise GitError(f"{path!a} cannot be the path of a file in a repository")
         base = parents[-1] if parents else None
         with tempfile.TemporaryDirectory(prefix="skill-evaluator-") as folder:
             index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
@@ -150,7 +204,9 @@ class Repository:
             blobs = self._run("hash-object", "-w", "--no-filters", "--stdin-paths", given="\n".join(names).encode())
             named = zip(files, blobs.decode().split(), strict=True)
             lines = [f"100644 {blob}\t{path}\0" for path, blob in named]
-            self._run("update-index", "-z", "--index-info", given="".join(lines).encode(), env=index)
+            self._run(
+                "update-index", "-z", "--index-info", given="".join(lines).encode("utf-8", "surrogateescape"), env=index
+            )
             tree = self._text("write-tree", env=index).strip()
         if base is not None and tree == self._text("rev-parse", f"{base}^{{tree}}").strip():
             return None
@@ -162,6 +218,7 @@ class Repository:
 
         Raises GitError when the remote refuses for another reason (no permission, a protected branch).
         """
+        self._refuse_names(remote, branch)
         try:
             self._run("push", "--porcelain", remote, f"{commit}:refs/heads/{branch}")
         except GitError as problem:
@@ -179,6 +236,8 @@ class Repository:
 
     def _run(self, *arguments: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
         """Run one git command and return what it printed; raise GitError."""
+        if any("\0" in argument for argument in arguments):
+            raise GitError(f"git {arguments[0]} cannot be given a NUL character")
         with tempfile.TemporaryFile() as stdin:
             stdin.write(given)
             stdin.seek(0)
@@ -196,6 +255,15 @@ class Repository:
             output = printed.decode("utf-8", "replace")
             raise GitError(f"git {arguments[0]} failed: {complaint}", output=output, code=code)
         return bytes(printed)
+
+
+def open_store(folder: Path) -> Repository:
+    """Open the repository of a folder that keeps commits of others; make it where there is none. Raise GitError."""
+    git = _git()
+    if git.GIT_OK and not (folder / ".git").exists():
+        with storing(folder):
+            git.Repo.init(folder)
+    return Repository(folder)
 
 
 def within(folder: str, name: str) -> str:

@@ -3,6 +3,7 @@
 Its own module because scoring, configuration and error messages must agree on which texts and values are the same.
 """
 
+import datetime
 import difflib
 import hashlib
 import json
@@ -10,7 +11,9 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from string import ascii_uppercase
+from types import NoneType
 from typing import Any
 
 _WORD = re.compile(r"\w+", re.UNICODE)
@@ -109,6 +112,32 @@ def frozen(value: Any) -> Hashable:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def fingerprint(value: Hashable) -> Hashable:
+    """Return 16 bytes that are the same for equal values made of scalars, dates, tuples, sets; else the value.
+
+    >>> fingerprint(("number", 1)) == fingerprint(("number", 1.0)), fingerprint(("a",)) == fingerprint(frozenset("a"))
+    (True, False)
+    """
+    spelt = None if value is None else _spelt(value)
+    if spelt is None:
+        return value
+    return hashlib.blake2b(spelt.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _spelt(value: Any) -> str | None:
+    if isinstance(value, tuple | frozenset):
+        parts = [_spelt(part) for part in value]
+        if None in parts:
+            return None
+        ordered = sorted(map(str, parts)) if isinstance(value, frozenset) else parts
+        return f"{'set' if isinstance(value, frozenset) else ''}({','.join(map(str, ordered))})"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if type(value) is int:
+        return f"{value:x}"  # of any length
+    return repr(value) if type(value) in (str, bool, float, datetime.date, NoneType) else None
+
+
 def same_json(value: Any, other: Any) -> bool:
     """Return whether two values have the same canonical JSON; quicker than writing both.
 
@@ -133,6 +162,22 @@ def same_json(value: Any, other: Any) -> bool:
     if isinstance(value, str) and isinstance(other, str):
         return value == other or unicodedata.normalize("NFC", value) == unicodedata.normalize("NFC", other)
     return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
+
+
+def count_leaves(value: Any) -> int:
+    """Count the scalars and the empty arrays and objects of a JSON value.
+
+    >>> count_leaves({"a": [1, None, {}], "b": "x"})
+    4
+    """
+    leaves, ahead = 0, [value]
+    while ahead:
+        part = ahead.pop()
+        if part and isinstance(part, dict | list):
+            ahead += part.values() if isinstance(part, dict) else part
+        else:
+            leaves += 1
+    return leaves
 
 
 def refuse_constant(name: str) -> Any:
@@ -212,3 +257,31 @@ def nearest_path(path: str, paths: Collection[str]) -> str:
     if difflib.get_close_matches(path, paths) or not close:
         return nearest(path, paths)
     return nearest(path, [other for other, name in names.items() if name in close])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueChange:
+    """A place in a JSON value that changed, as in `items[2].amount`; a side is None where it has no value there."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+def differences(before: Any, after: Any) -> list[ValueChange]:
+    """Return what differs between two JSON values, for people; the order of an array's items does not matter.
+
+    >>> [(one.path, one.before, one.after) for one in differences({"a": 1, "b": [2, 3]}, {"a": 1, "b": [3, 4]})]
+    [('b[0]', 2, 4)]
+    """
+    from deepdiff import DeepDiff  # only where something is shown
+    from deepdiff.helper import notpresent
+
+    tree = DeepDiff(before, after, ignore_order=True, view="tree", ignore_numeric_type_changes=True)
+    changes = []
+    for level in (level for levels in tree.values() for level in levels):
+        old, new = (None if side is notpresent else side for side in (level.t1, level.t2))
+        if old is not None or new is not None:  # null is as good as absent
+            path = key_path(tuple(level.path(output_format="list", force="fake")))
+            changes.append(ValueChange(path=path, before=old, after=new))
+    return sorted(changes, key=lambda change: change.path)

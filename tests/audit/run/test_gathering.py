@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from skill_evaluator.audit.run.gathering import gather
+from skill_evaluator.audit.run.manifest import read_manifest
 from skill_evaluator.errors import AuditError
 
 from tests.support.audits import CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary, missing
@@ -140,6 +141,55 @@ def test_what_does_not_belong_is_refused_and_named(change: object, library: Audi
         gather([library.audit_folder()], library.places)
     assert said in str(refused.value)
     assert str(run) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"created": "9999-01-01T00:00:00Z"}, "created"),
+        ({"skill_version": "9"}, "skill_version"),
+        ({"settled_after": 1}, "settled_after"),
+        ({"selection": ["x"]}, "selection"),
+        ({"scenario": "rude"}, "scenario"),
+        ({"seed": 9}, "seed"),
+        ({"shard": "9/3"}, "9/3"),
+        ({"run_id": "../x"}, "run_id"),
+        ({"cases": 5}, "cases"),
+    ],
+)
+def test_of_the_artifacts_of_a_plan_one_that_differs_in_any_field_is_left_out_and_the_others_count(
+    library: AuditLibrary, changed: dict[str, object], words: str
+) -> None:
+    answer(library)
+    library.audit()
+    (run,) = (library.audit_folder() / "runs").iterdir()
+    shutil.copytree(run, library.root / "artifacts" / "good" / run.name)
+    hostile = library.root / "artifacts" / "bad" / run.name
+    shutil.copytree(run, hostile)
+    manifest = hostile / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **changed}))
+    planned = read_manifest(library.audit_folder() / "audit.json")
+    gathered = gather([library.root / "artifacts"], library.places, planned)
+    assert (gathered.tallies["recorded"].answered, missing(gathered)) == (30, {"recorded": 0})
+    assert any(remark.startswith("left out: ") and words in remark for remark in gathered.remarks)
+
+
+def test_a_wrong_line_and_a_link_of_an_audit_s_run_are_remarks(library: AuditLibrary) -> None:
+    answer(library)
+    library.audit()
+    (run,) = (library.audit_folder() / "runs").iterdir()
+    journal = run / "replicates.jsonl"
+    first, *others = journal.read_text().splitlines()
+    stranger = json.dumps({"case_id": "a/b/c", "replicate": 0, "text": "t"})
+    journal.write_text("\n".join([json.dumps({**json.loads(first), "text": 5}), *others, stranger]) + "\n")
+    gathered = gather([library.audit_folder()], library.places)
+    assert gathered.tallies["recorded"].answered == 29
+    assert "replicates.jsonl:1 is left out, it is not a journal line" in gathered.remarks[-2]
+    assert "1 answer left out, of calls that were not planned" in gathered.remarks[-1]
+    planned = read_manifest(library.audit_folder() / "audit.json")
+    journal.rename(library.root / "elsewhere")
+    journal.symlink_to(library.root / "elsewhere")
+    assert gather([library.audit_folder()], library.places, planned).tallies["recorded"].answered == 0
 
 
 def test_another_audit_beside_it_a_folder_of_none_and_a_changed_case_are_refused(library: AuditLibrary) -> None:

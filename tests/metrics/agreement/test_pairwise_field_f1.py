@@ -1,5 +1,6 @@
 """Agreement leaf by leaf: by hand, against a double loop over `compare`, and its two ways against each other."""
 
+import random
 from itertools import combinations
 from typing import Any
 
@@ -157,3 +158,27 @@ def test_answers_given_more_than_once_count_as_often(outputs: list[Any], times: 
     given_answers = [output for output, count in zip(outputs, times, strict=False) for _ in range(count)]
     found = pairwise_field_f1(answers(*given_answers, plan=plan))
     assert found == pytest.approx(double_loop(given_answers, plan), abs=1e-9)
+
+
+def items_of_few_keys(dice: random.Random) -> dict[str, Any]:
+    """Up to five items of two keys, whose leaves most answers share and some have alone."""
+    return {
+        "a": [
+            {"k": dice.choice([*[1] * 8, 0, None]), "b": [{"k": "x", "v": 0}, {"k": "y", "v": dice.choice([1, 1, 2])}]}
+            | {name: dice.choice([0, 0, 1, dice.random(), None]) for name in "pq"}
+            for _ in range(dice.randrange(1, 6))
+        ]
+    }
+
+
+FEW_KEYS = {"a": FieldRule(align="key", key=("k",)), "a[].b": FieldRule(align="key", key=("k",))}
+
+
+@pytest.mark.parametrize("leaves", [{}, {"a[].p": FieldRule(weight=0.3), "a[].q": FieldRule(compare="ignore")}])
+@pytest.mark.parametrize("seed", range(3))
+def test_of_many_answers_items_of_one_key_are_paired_as_in_the_double_loop(leaves: Any, seed: int) -> None:
+    dice = random.Random(seed)
+    plan = FieldPlan(leaves=leaves, arrays=FEW_KEYS)
+    outputs = [items_of_few_keys(dice) for _ in range(60)]
+    outputs += dice.choices(outputs, k=4)
+    assert pairwise_field_f1(answers(*outputs, plan=plan)) == pytest.approx(double_loop(outputs, plan), abs=1e-12)

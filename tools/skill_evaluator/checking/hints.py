@@ -40,15 +40,30 @@ class _Seen:
 
 
 def hints(component: Component, truths: Sequence[Any]) -> list[str]:
-    """Return hints of one line each; fewer than three ground truths, or an answer that is no JSON, give none."""
+    """Return hints of one line each; of fewer than three ground truths, or of no JSON, those at prose alone."""
+    prose = list(_hint_at_prose(component))
     if component.output != "json" or len(truths) < _FEW:
-        return []
+        return prose
     seen = _Seen(truths, component.plan)
     return [
+        *prose,
         *_hint_at_keys(component.plan, seen),
         *_hint_at_types(component.plan, seen),
         *_hint_at_empty_fields(component.plan, seen),
     ]
+
+
+def _hint_at_prose(component: Component) -> Iterator[str]:
+    """Hint at every field that is taken for prose; what that means for field_level_f1 is for a person to decide."""
+    for path, median in component.prose.items():
+        what = f"'{path}'" if path else "the whole answer"
+        threshold = component.plan.leaves[path].threshold
+        counts = "is not in field_level_f1" if threshold is None else f"counts from token F1 {threshold:g}"
+        advice = "" if threshold is not None else ', or a "threshold" from which it counts as equal'
+        yield (
+            f"{what} is prose (a median of {median:g} characters in the ground truths): it is compared as text and "
+            f'{counts}; declare "compare": "string" at fields.{json.dumps(path)} where the wording matters{advice}'
+        )
 
 
 def waiver_hints(waivers: Iterable[Waiver], skill: str) -> Iterator[str]:

@@ -7,12 +7,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from skill_evaluator.checking.hints import KeyBalance, hints, key_balance, waiver_hints
+from skill_evaluator.checking.pinned import pinned_remarks
 from skill_evaluator.comparing.field_plan import FieldRule
 from skill_evaluator.comparing.schema_paths import Place, schema_places
-from skill_evaluator.errors import ComponentError, SkillEvaluatorError
+from skill_evaluator.errors import ComponentError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.files import read_json
-from skill_evaluator.library.cases import Case, find_cases, load_cases, read_question_cases
+from skill_evaluator.library.cases import (
+    Case,
+    case_folders,
+    cases_without_document,
+    find_cases,
+    load_cases,
+    read_question_cases,
+)
 from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
+from skill_evaluator.parsing import Output
 from skill_evaluator.verdicts.rules import Waiver
 
 Declaration = Mapping[str, Any]
@@ -40,7 +50,13 @@ def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> lis
     """
     plan, schema = component.plan, component.schema or {}
     if component.output != "json":
-        return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), why=f"output: {component.output}")]
+        why = f"{_prose(component, '')}output: {component.output}"
+        return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), why=why)]
+    if component.schema is None:
+        return [
+            PlanLine(path=path, kind="field", rule=rule, why=f"{_prose(component, path)}no schema")
+            for path, rule in plan.leaves.items()
+        ]
     lines = []
     for path, place in schema_places(schema).items():
         given = declared.get(path, {})
@@ -49,9 +65,14 @@ def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> lis
             lines.append(PlanLine(path=path, kind="array", rule=plan.arrays[path], why=why))
         elif path in plan.leaves:
             rule = plan.leaves[path]
-            why = _reason(given, ("compare",), schema_keyword(place, rule.compare or "exact"))
+            keyword = schema_keyword(place, rule.compare or "exact")
+            why = _reason(given, ("compare",), _prose(component, path) + keyword)
             lines.append(PlanLine(path=path, kind="field", rule=rule, why=why))
     return lines
+
+
+def _prose(component: Component, path: str) -> str:
+    return f"prose, {component.prose[path]:g} characters; " if path in component.prose else ""
 
 
 def _reason(given: Declaration, deciding: Sequence[str], inferred: str) -> str:
@@ -82,64 +103,98 @@ def schema_keyword(place: Place, compare: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linted:
-    """What lint says of a component; `component` is None when it could not be loaded."""
+    """What lint says of a component; `version`, `output` and `primary_metric` are None when it could not be loaded.
+
+    `attested` counts its records by what a platform attests of them, if that was asked for. `not_evaluated` says why
+    it is not to be evaluated, or not yet, and `waiting` are the ids of its cases that have no document yet. It can be
+    sent between processes.
+    """
 
     name: str
-    component: Component | None = None
+    version: str | None = None
+    output: Output | None = None
+    metrics: Sequence[str] = ()
+    primary_metric: str | None = None
+    inferred: Sequence[str] = ()
     lines: Sequence[PlanLine] = ()
     cases: int = 0
     labelled: int = 0
     hints: Sequence[str] = ()
     problems: Sequence[str] = ()
     balance: KeyBalance | None = None
+    attested: Mapping[str, int] | None = None
+    not_evaluated: str | None = None
+    waiting: Sequence[str] = ()
 
 
 def lint_component(
-    components: Path, name: str, fixtures: Path | None, problems: Sequence[str], waivers: Sequence[Waiver] = ()
+    components: Path,
+    name: str,
+    fixtures: Path | None,
+    problems: Sequence[str],
+    waivers: Sequence[Waiver] = (),
+    limits: SafetyLimits = DEFAULT_LIMITS,
 ) -> Linted:
     """Read a component with all its cases and check it, and its waivers; `problems` with it are known already."""
     try:
-        component = load_component(components, name)
+        component = load_component(components, name, limits, fixtures)
         path = component.folder / "evals" / "datasets.json"  # checked with the component
         declared = read_json(path, ComponentError)["datasets"][0].get("fields", {}) if path.exists() else {}
+    except NotEvaluatedError as reason:
+        return Linted(name=name, not_evaluated=str(reason), problems=problems)
     except SkillEvaluatorError as problem:
         return Linted(name=name, problems=list(dict.fromkeys([str(problem), *problems])))
-    cases, case_problems = _read_cases(component, fixtures)
+    not_evaluated = None
+    waiting: list[str] = []
+    cases: list[Case] = []
+    case_problems: list[str] = []
+    try:
+        waiting = [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))
+        cases, case_problems = _read_cases(component, fixtures, waiting)
+    except NotEvaluatedError as reason:
+        not_evaluated = str(reason)
+    except SkillEvaluatorError as problem:
+        case_problems = [str(problem)]
+    stale, pinned_problems = pinned_remarks(component, cases)
     balance = key_balance(cases) if component.output == "choice" else None
     return Linted(
         name=name,
-        component=component,
+        version=component.version,
+        output=component.output,
+        metrics=list(component.metrics),
+        primary_metric=component.primary_metric,
+        inferred=component.inferred,
         lines=plan_lines(component, declared),
         cases=len(cases),
         labelled=sum(case.labelled for case in cases),
         hints=[
+            *component.inferred,
             *hints(component, [case.truth for case in cases if case.labelled]),
             *(balance.warnings if balance else ()),
             *waiver_hints(waivers, name),
+            *(() if case_problems else stale),
         ],
         balance=balance,
-        problems=[*case_problems, *problems],
+        not_evaluated=not_evaluated,
+        waiting=waiting,
+        problems=[*case_problems, *pinned_problems, *problems],
     )
 
 
-def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str]]:
-    """Return the cases that are in order, and the problems of the others."""
+def _read_cases(component: Component, fixtures: Path | None, waiting: Sequence[str]) -> tuple[list[Case], list[str]]:
+    """Return the cases that are in order, and the problems of the others; raise NotEvaluatedError without any case."""
     try:
         return list(load_cases(component, fixtures)), []
+    except NotEvaluatedError:
+        raise
     except SkillEvaluatorError as problem:
         first = str(problem)
-    try:
-        place = find_cases(component, fixtures)
-    except SkillEvaluatorError:
-        return [], [first]
+    place = find_cases(component, fixtures)
     if component.output == "choice":
-        return read_question_cases(place)
-    names = sorted(path.name for path in place.iterdir() if path.is_dir())
+        return read_question_cases(place, component)
     good: list[Case] = []
     problems: list[str] = []
-    for name in names:
-        if name.startswith("."):
-            continue
+    for name in [folder.name for folder in case_folders(place) if folder.name not in waiting]:
         try:
             good += load_cases(component, fixtures, [glob.escape(name)])
         except SkillEvaluatorError as problem:

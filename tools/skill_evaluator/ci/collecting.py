@@ -1,41 +1,50 @@
 """Artifacts of a plan's jobs → the answers of every component and model, and outcome.json: what became of each call.
 
-Only what the plan asked for is taken. Always scored + failed + not run = planned.
+Only what the plan asked for is taken, and from the plan what it fixes. Always scored + failed + not run = planned.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.ci.plan import Entry, Plan
+from pydantic import NonNegativeFloat, NonNegativeInt
+
+from skill_evaluator.ci.arrivals import Arrivals, ArrivedRun, find_arrivals
+from skill_evaluator.ci.plan import Plan, PlannedRun, planned_runs
+from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import LeaderboardError, PlanError, RunError
 from skill_evaluator.files import FrozenModel, read_json, validated
+from skill_evaluator.identifiers import Commit, ComponentName, ModelId, RunId, Share, VersionText, moment
+from skill_evaluator.judges.regression.answer import ShipDecision
+from skill_evaluator.judges.regression.results import RegressionResults, most_careful
 from skill_evaluator.records.record import read_record
-from skill_evaluator.runner.journal import MANIFEST, RECORD, Manifest, merged_outcomes, outcomes, read_manifest
+from skill_evaluator.runner.journal import RECORD, Manifest, merged_outcomes, read_answers
 from skill_evaluator.runner.runs import BASELINE, run_id_of
 from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.results import ComparisonResult
 
 OUTCOME = "outcome.json"
 RECORDS = "records"  # the folder beside it: records by component and run id
-SKIPPED = ".skipped"  # a file `<entry id>.skipped` holds why a job did not run
-_inputs = attrgetter("cases", "replicates", "seed", "shard", "model_id", "digests")  # of an entry and of its run
-Status = Literal["complete", "incomplete", "skipped", "missing"]
+JudgedStatus = Literal["judged", "skipped", "missing", "unjudged"]
+Status = Literal["complete", "incomplete", "refused", "skipped", "missing"]
+CLOCKS_APART = datetime.timedelta(days=1)  # more than any two machines' clocks differ
+_NAMED = 3  # of what differs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredRun:
     """All that arrived of a component on a model; `manifest`, of the whole run, is None when nothing arrived.
 
-    A baseline that was asked beside a new version is a run of its own.
-    `remarks` say why a job stopped, did not run, or brought results that were not planned.
+    `parts` are the planned runs it is put together from, one a shard. A baseline that was asked beside a new version is
+    a run of its own. `remarks` say why a job stopped, did not run, or brought what was not planned.
     """
 
     skill: str
     model_id: str
-    entries: tuple[Entry, ...]
+    parts: tuple[PlannedRun, ...]
     manifest: Manifest | None
     answers: Mapping[Call, Replicate]
     skipped: bool
@@ -44,7 +53,22 @@ class GatheredRun:
     @property
     def planned(self) -> int:
         """The number of planned calls."""
-        return sum(entry.calls for entry in self.entries)
+        return sum(part.calls for part in self.parts)
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it was asked beside a new version."""
+        return self.parts[0].is_baseline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenRuns:
+    """What was taken of a planned run: the answers of each attempt and when it began. `nothing`: not even a folder."""
+
+    answers: Sequence[Sequence[Replicate]]
+    begun: Sequence[str]
+    remarks: Sequence[str]
+    nothing: bool
 
 
 def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
@@ -52,75 +76,117 @@ def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
 
     After the run of a new version comes that of its baseline, if the two were asked beside each other.
     """
-    folders: dict[tuple[str, str], list[Path]] = {}  # by component and run id
-    for path in sorted(artifacts.rglob(MANIFEST)):
-        try:
-            manifest = read_manifest(path.parent)
-        except RunError:  # its calls count as not run
-            continue
-        folders.setdefault((manifest.skill, manifest.run_id), []).append(path.parent)
-    notes = {
-        path.name.removesuffix(SKIPPED): path.read_text("utf-8", "replace").partition("\n")[0].strip() or "skipped"
-        for path in sorted(artifacts.rglob(f"*{SKIPPED}"))
-    }
-    groups: dict[tuple[str, str, bool], list[Entry]] = {}
-    for entry in plan.entries:
-        for run in entry.runs:
-            groups.setdefault((run.skill, run.model_id, run.of_baseline), []).append(run)
-    for entries in groups.values():
-        yield _gather_run(plan, entries, folders, notes)
+    arrivals = find_arrivals(artifacts, (job.id for job in plan.jobs))
+    groups: dict[tuple[str, str, bool], list[PlannedRun]] = {}
+    for run in planned_runs(plan):
+        groups.setdefault((run.manifest.skill, run.manifest.model_id, run.is_baseline), []).append(run)
+    for parts in groups.values():
+        yield _gather_run(plan, parts, arrivals)
 
 
-def _gather_run(
-    plan: Plan,
-    entries: list[Entry],
-    folders: Mapping[tuple[str, str], list[Path]],
-    notes: Mapping[str, str],
-) -> GatheredRun:
-    parts: list[tuple[Manifest, Iterable[Replicate]]] = []
+def _gather_run(plan: Plan, parts: list[PlannedRun], arrivals: Arrivals) -> GatheredRun:
+    taken: list[tuple[Manifest, Iterable[Replicate]]] = []
+    begun: list[str] = []
     remarks: list[str] = []
-    for entry in entries:
-        arrived = folders.get((entry.skill, entry.run_id(plan.invocation)), [])
-        for folder in arrived:
-            manifest = read_manifest(folder)
-            if _inputs(manifest) != _inputs(entry):
-                remarks.append(f"{folder.name} was run on other inputs than were planned and is left out")
-                continue
-            try:
-                parts.append((manifest, outcomes(folder).values()))
-            except RunError as problem:
-                remarks.append(str(problem))
-                continue
-            try:
-                stopped = read_record(folder / RECORD).stopped
-            except LeaderboardError:
-                stopped = "a job ended before it could say how it went"
-            remarks += [stopped] if stopped else []
-        if not arrived:
-            remarks.append(notes.get(entry.id, f"nothing arrived of {entry.id}"))
+    nothing_came = True
+    for part in parts:
+        arrived = take_arrived(part, arrivals)
+        taken += [(part.manifest, answers) for answers in arrived.answers]
+        begun += arrived.begun
+        remarks += arrived.remarks
+        nothing_came = nothing_came and arrived.nothing
     return GatheredRun(
-        skill=entries[0].skill,
-        model_id=entries[0].model_id,
-        entries=tuple(entries),
-        manifest=_join_manifests(plan, entries, [manifest for manifest, _ in parts]) if parts else None,
-        answers=merged_outcomes(parts),
-        skipped=all(entry.id in notes for entry in entries),
+        skill=parts[0].manifest.skill,
+        model_id=parts[0].manifest.model_id,
+        parts=tuple(parts),
+        manifest=_whole_manifest(plan, parts, min(begun)) if begun else None,
+        answers=merged_outcomes(taken),
+        skipped=nothing_came and all(part.job in arrivals.notes for part in parts),
         remarks=tuple(dict.fromkeys(remarks)),
     )
 
 
-def _join_manifests(plan: Plan, entries: Iterable[Entry], manifests: list[Manifest]) -> Manifest:
+def take_arrived(part: PlannedRun, arrivals: Arrivals) -> TakenRuns:
+    """Return what arrived of a planned run: only what is as planned, and by `remarks` why the rest is not taken."""
+    claimed = [run for run in arrivals.runs if run.claims(part)]
+    answers: list[list[Replicate]] = []
+    begun: list[str] = []
+    remarks: list[str] = []
+    for run in claimed:
+        wrong = _refusal(run, part.manifest)
+        if wrong or run.manifest is None:
+            remarks.append(f"{run.place} is left out: {wrong}")
+            continue
+        sentences: list[str] = []
+        answers.append(_read_answers(run, part.manifest, sentences))
+        begun.append(run.manifest.created)
+        remarks += map(arrivals.shown, sentences)
+    if not claimed:
+        remarks.append(arrivals.notes.get(part.job, f"nothing arrived of {part.job}"))
+    return TakenRuns(answers=answers, begun=begun, remarks=remarks, nothing=not claimed)
+
+
+def _refusal(run: ArrivedRun, planned: Manifest) -> str:
+    """Say why a run is not taken: each field in which its manifest is not as planned; empty when it is."""
+    if run.manifest is None:
+        return run.problem
+    wrong = []
+    for name in Manifest.model_fields:
+        here, there = getattr(run.manifest, name), getattr(planned, name)
+        if name == "created":
+            first, last = moment(there) - CLOCKS_APART, datetime.datetime.now(datetime.UTC) + CLOCKS_APART
+            if not first <= moment(here) <= last:
+                wrong.append(f"created is {here}, the plan was made at {there}")
+        elif isinstance(there, dict) and here != there:
+            names = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
+            wrong.append(f"{name}: {listed(names, _NAMED)} not as the plan says")
+        elif here != there:
+            wrong.append(f"{name} is {_shown(here)}, the plan says {_shown(there)}")
+    return visible(listed(wrong, _NAMED))
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None or value == () else abridged(str(value))
+
+
+def _read_answers(run: ArrivedRun, planned: Manifest, sentences: list[str]) -> list[Replicate]:
+    """Read the answers to what was planned as far as they can be read, and say what is wrong with the rest."""
+    made: list[Replicate] = []
+    strangers = 0
+    try:
+        for replicate in read_answers(run.folder, sentences.append):
+            if planned.asks(replicate.call):
+                made.append(replicate)
+            else:
+                strangers += 1
+    except RunError as problem:
+        sentences.append(str(problem))
+    if strangers:
+        sentences.append(f"{run.place}: {counted(strangers, 'answer')} left out, of calls that were not planned")
+    if planned.judging is not None:  # a judge's run has no record
+        return made
+    try:
+        stopped = read_record(run.folder / RECORD).stopped
+    except LeaderboardError:
+        stopped = "a job ended before it could say how it went"
+    if stopped:
+        sentences.append(abridged(stopped, 300))
+    return made
+
+
+def _whole_manifest(plan: Plan, parts: Iterable[PlannedRun], begun: str) -> Manifest:
     """Return the manifest of the run that the shards are parts of, over all planned cases."""
-    first = manifests[0]
+    cases = {case_id: digest for part in parts for case_id, digest in part.manifest.cases.items()}
+    first = next(iter(parts)).manifest
     new, of_baseline = (run_id_of(plan.invocation, first.model_id, mark=mark) for mark in ("", BASELINE))
     mine, other = (of_baseline, new) if first.role == BASELINE else (new, of_baseline)
     return first.model_copy(
         update={
             "run_id": mine,
             "beside": None if first.beside is None else other,
-            "created": min(manifest.created for manifest in manifests),
+            "created": begun,
             "shard": None,
-            "cases": dict(sorted((case_id, digest) for entry in entries for case_id, digest in entry.cases.items())),
+            "cases": dict(sorted(cases.items())),
         }
     )
 
@@ -128,8 +194,8 @@ def _join_manifests(plan: Plan, entries: Iterable[Entry], manifests: list[Manife
 class Figures(FrozenModel):
     """The figures of a record that a page shows; `accuracy` is the strict mean of the primary metric."""
 
-    skill_version: str
-    accuracy: float | None
+    skill_version: VersionText
+    accuracy: Share | None
     ci95: tuple[float, float] | None
     reproducibility: float | None
 
@@ -137,23 +203,23 @@ class Figures(FrozenModel):
 class RunOutcome(FrozenModel):
     """What became of the calls of a component on a model, and its record if there is one.
 
-    `status`: `complete`, `incomplete` (marked as such in its record, and never a baseline), `skipped` (its job said
-    why) or `missing` (nothing arrived, or nothing was scored). `is_baseline`: it was asked beside a new version, and
-    gets no verdict.
+    `status`: `complete`, `incomplete` (marked as such in its record, and never a baseline), `refused` (meanwhile its
+    version was recorded with another prompt), `skipped` (its job said why) or `missing` (nothing arrived, or nothing
+    was scored). `is_baseline`: it was asked beside a new version, and gets no verdict.
     """
 
-    skill: str
-    model_id: str
+    skill: ComponentName
+    model_id: ModelId
     status: Status
     reason: str
-    planned: int
-    scored: int
-    failed: dict[str, int]
-    run_id: str | None = None
+    planned: NonNegativeInt
+    scored: NonNegativeInt
+    failed: dict[str, NonNegativeInt]
+    run_id: RunId | None = None
     is_baseline: bool = False
     primary_metric: str | None = None
     figures: Figures | None = None
-    cost_usd: float | None = None
+    cost_usd: NonNegativeFloat | None = None
 
     @property
     def not_run(self) -> int:
@@ -161,15 +227,55 @@ class RunOutcome(FrozenModel):
         return self.planned - self.scored - sum(self.failed.values())
 
 
-class Outcome(FrozenModel):
-    """The file outcome.json; `verdicts` has the components of which a lower version is recorded."""
+class JudgedOutcome(FrozenModel):
+    """What a judge says of a component's new answers on one model, `candidate`, beside those that are pinned.
 
-    invocation: str
-    head: str | None
+    `status`: `judged`, `skipped` (its job said why), `missing` (nothing came of it), or `unjudged`: there was nothing
+    to compare. Where a judge should have decided and did not, nothing ships by itself.
+    """
+
+    skill: ComponentName
+    candidate: ModelId
+    judge: ModelId
+    status: JudgedStatus
+    reason: str
+    results: RegressionResults | None = None
+
+    @property
+    def decides(self) -> bool:
+        """Whether the judge's decision is demanded."""
+        return self.status != "unjudged"
+
+    @property
+    def decision(self) -> ShipDecision | None:
+        """What follows; None where no answer counted, or there is none."""
+        return None if self.results is None else self.results.ship_decision
+
+
+class Outcome(FrozenModel):
+    """The file outcome.json; `verdicts` has the components of which a lower version is recorded.
+
+    `judged` has every component and model that a judge was to look at.
+    """
+
+    invocation: RunId
+    head: Commit | None
     reason: str
     dry_run: bool
     runs: list[RunOutcome]
     verdicts: list[ComparisonResult] = []
+    judged: list[JudgedOutcome] = []
+
+    @property
+    def judges_say(self) -> ShipDecision | None:
+        """The most careful decision of all judges; None where none was to decide."""
+        decisions = [judged.decision for judged in self.judged if judged.decides]
+        return (most_careful(decisions) or "review_required") if decisions else None
+
+    @property
+    def alerting(self) -> bool:
+        """Whether a judge finds more regressions than the policy allows."""
+        return any(judged.results is not None and judged.results.alerting for judged in self.judged)
 
     @property
     def complete(self) -> bool:

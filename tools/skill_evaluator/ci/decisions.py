@@ -19,6 +19,7 @@ from skill_evaluator.library.versions import (
     versioning_problems,
 )
 from skill_evaluator.records.leaderboard import Recorded, newest_recorded
+from skill_evaluator.records.record import short_digest
 from skill_evaluator.repository import Repository, within
 
 Board = Mapping[str, Recorded]
@@ -73,7 +74,8 @@ def _decide_by_record(change: PushedComponent, version: str, recorded: Recorded)
         return False, f"{version} is below the recorded {recorded.version}"
     if not needs_evaluation(step):
         return False, f"{step} since the recorded {recorded.version}"
-    schema_changed = None not in (recorded.schema, change.after.schema) and recorded.schema != change.after.schema
+    schema = change.after.schema and short_digest(change.after.schema)
+    schema_changed = None not in (recorded.schema, schema) and recorded.schema != schema
     if schema_changed and not breaks_contract(recorded.version, version):
         return False, f"the schema is not that of the recorded {recorded.version}, which asks for a new MAJOR version"
     before = change.before.version if change.base_known and change.before else None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
-from skill_evaluator.ci.plan import Entry, PlannedBaseline
+from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline, PlannedJudging
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Jobs, Model
@@ -105,6 +105,32 @@ def matrix(entries: Iterable[Entry]) -> dict[str, list[dict[str, str]]]:
     }
 
 
+def judge_matrix(judgings: Iterable[PlannedJudging]) -> dict[str, list[dict[str, str]]]:
+    """Return the matrix of the jobs that judge; `answers` is the pattern of the artifacts that each one reads."""
+    return {
+        "include": [
+            {**job_words(judging), "answers": f"{job_id(judging.skill, judging.candidate)}{{,@*of*}}"}
+            for judging in judgings
+        ]
+    }
+
+
+def outputs_of(plan: Plan) -> dict[str, Any]:
+    """Return what the job that plans hands to those that follow."""
+    return {
+        "matrix": matrix(plan.entries),
+        "jobs": len(plan.entries),
+        "judge_matrix": judge_matrix(plan.judgings),
+        "judgings": len(plan.judgings),
+        "invocation": plan.invocation,
+    }
+
+
+def job_id(skill: str, model_id: str, part: str = "") -> str:
+    """Return the name of a job on a component and model, or of its part, such as `1of2`."""
+    return f"{skill}@{slug(model_id)}" + (f"@{part}" if part else "")
+
+
 def job_words(job: MatrixJob) -> dict[str, str]:
     """Return what every job of a workflow must know, as text."""
     return {
@@ -156,9 +182,8 @@ def _make_entry(wanted: Wanted, shard: Shard | None) -> Entry:
     estimates = [
         estimate({case_id: sizes[case_id] for case_id in mine}, model, kind, wanted.replicates) for sizes in asked
     ]
-    place = "" if shard is None else f"@{shard.index}of{shard.count}"
     return Entry(
-        id=f"{component.name}@{slug(model.id)}{place}",
+        id=job_id(component.name, model.id, "" if shard is None else f"{shard.index}of{shard.count}"),
         skill=component.name,
         skill_version=component.version,
         model_id=model.id,

@@ -3,13 +3,31 @@
 `plan` writes it once; the jobs and `collect` follow it. Every model has jobs of its own, so a failure stays its own.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt
 
+from skill_evaluator import __version__
 from skill_evaluator.errors import PlanError
 from skill_evaluator.files import FrozenModel, read_versioned
+from skill_evaluator.identifiers import (
+    CaseId,
+    Commit,
+    ComponentName,
+    Digest,
+    FileName,
+    Label,
+    ModelId,
+    ReplicateCount,
+    RunId,
+    ShardText,
+    Timestamp,
+    VersionText,
+)
+from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.runs import BASELINE, run_id_of
 from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.stats import total_or_none
@@ -20,9 +38,9 @@ PLAN_VERSION = 1
 class PlannedBaseline(FrozenModel):
     """The version that a job asks beside the new one: the prompt at a commit, and what shapes its answers."""
 
-    skill_version: str
-    commit: str
-    digests: dict[str, str]
+    skill_version: VersionText
+    commit: Commit
+    digests: dict[str, Digest]
 
 
 class Entry(FrozenModel):
@@ -30,48 +48,56 @@ class Entry(FrozenModel):
 
     `environment` is the CI environment that holds the provider's key, `key_variable` the variable the provider reads
     ("" when it needs none). `max_cost_usd` is this job's part of the plan's cap. With a `baseline` the job makes two
-    runs, whose calls alternate; `of_baseline` marks an entry that stands for the second of them (in no plan).
+    runs, whose calls alternate.
     """
 
-    id: str
-    skill: str
-    skill_version: str
-    model_id: str
-    provider: str
-    environment: str
+    id: FileName
+    skill: ComponentName
+    skill_version: VersionText
+    model_id: ModelId
+    provider: Label
+    environment: Label
     key_variable: str
-    shard: str | None
-    replicates: PositiveInt
+    shard: ShardText | None
+    replicates: ReplicateCount
     seed: int
-    cases: dict[str, str]
-    digests: dict[str, str]
-    cost_upper_usd: float | None
-    max_cost_usd: float | None = None
+    cases: dict[CaseId, Digest]
+    digests: dict[str, Digest]
+    cost_upper_usd: NonNegativeFloat | None
+    max_cost_usd: NonNegativeFloat | None = None
     baseline: PlannedBaseline | None = None
-    of_baseline: bool = False
 
     @property
     def calls(self) -> int:
         """The number of calls the job is to make."""
         return len(self.cases) * self.replicates * (1 if self.baseline is None else 2)
 
-    def run_id(self, invocation: str) -> str:
-        """Return the id of the run this job makes, of the new version if there are two."""
+    def run_id(self, invocation: str, mark: str = "") -> str:
+        """Return the id of the run this job makes; with a mark that of another beside it."""
         shard = None if self.shard is None else Shard.parse(self.shard)
-        return run_id_of(invocation, self.model_id, shard, BASELINE if self.of_baseline else "")
+        return run_id_of(invocation, self.model_id, shard, mark)
 
-    @property
-    def runs(self) -> "tuple[Entry, ...]":
-        """An entry for each run that the job makes: of the new version, then of the baseline beside it."""
-        if self.baseline is None:
-            return (self,)
-        alone = self.model_copy(update={"baseline": None})
-        of_baseline = {
-            "skill_version": self.baseline.skill_version,
-            "digests": self.baseline.digests,
-            "of_baseline": True,
-        }
-        return alone, alone.model_copy(update=of_baseline)
+
+class PlannedJudging(FrozenModel):
+    """A job that has a judge compare a component's new answers on one model, `candidate`, with those that are pinned.
+
+    `model_id` is the judge. `baseline` is the run that the pinned outputs are of, `pinned` has their digests by case.
+    """
+
+    id: FileName
+    skill: ComponentName
+    candidate: ModelId
+    model_id: ModelId
+    provider: Label
+    environment: Label
+    key_variable: str
+    shard: ShardText | None = None
+    seed: int
+    baseline: RunId
+    pinned: dict[CaseId, Digest]
+    calls: NonNegativeInt
+    cost_upper_usd: NonNegativeFloat | None
+    max_cost_usd: NonNegativeFloat | None = None
 
 
 class Skipped(FrozenModel):
@@ -99,32 +125,94 @@ class Fault(FrozenModel):
 
 
 class Plan(FrozenModel):
-    """The file plan.json. `untouched` counts components that did not change and lack nothing."""
+    """The file plan.json. `untouched` counts components that did not change and lack nothing.
+
+    `unjudged` are components that declare a judge, on models whose answers it is not asked about, and why.
+    """
 
     plan_version: int = PLAN_VERSION
-    invocation: str
-    created: str
+    invocation: RunId
+    created: Timestamp
     trigger: Literal["push", "dispatch"]
     reason: str = ""
-    base: str | None
-    head: str | None
-    scenario: str | None = None
+    base: Commit | None
+    head: Commit | None
+    scenario: Label | None = None
     dry_run: bool = False
     entries: list[Entry]
     chosen: list[Chosen]
     skipped: list[Skipped]
-    untouched: int = 0
+    untouched: NonNegativeInt = 0
     faults: list[Fault]
+    evaluator_version: Label | None = None
+    judgings: list[PlannedJudging] = []
+    unjudged: list[Skipped] = []
+
+    @property
+    def jobs(self) -> list[Entry | PlannedJudging]:
+        """All jobs: those that evaluate, then those that judge what came of it."""
+        return [*self.entries, *self.judgings]
 
     @property
     def calls(self) -> int:
         """The number of calls all jobs are to make."""
-        return sum(entry.calls for entry in self.entries)
+        return sum(job.calls for job in self.jobs)
 
     @property
     def cost_upper_usd(self) -> float | None:
         """The most all jobs can cost; None when a price is unknown."""
-        return total_or_none(entry.cost_upper_usd for entry in self.entries)
+        return total_or_none(job.cost_upper_usd for job in self.jobs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """A run that a job is to make, with all that its manifest must say; only when it begins is open."""
+
+    job: str
+    manifest: Manifest
+
+    @property
+    def calls(self) -> int:
+        """The number of calls the run is to make."""
+        return len(self.manifest.cases) * self.manifest.replicates
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it asks the baseline beside a new version."""
+        return self.manifest.role == BASELINE
+
+
+def planned_runs(plan: Plan) -> Iterator[PlannedRun]:
+    """Yield every run of every job: that of the new version, then that of the baseline beside it, if any."""
+    for entry in plan.entries:
+        alone = Manifest(
+            run_id=entry.run_id(plan.invocation),
+            created=plan.created,
+            skill=entry.skill,
+            skill_version=entry.skill_version,
+            model_id=entry.model_id,
+            provider=entry.provider,
+            replicates=entry.replicates,
+            seed=entry.seed,
+            shard=entry.shard,
+            scenario=plan.scenario,
+            cases=entry.cases,
+            digests=entry.digests,
+            evaluator_version=plan.evaluator_version or __version__,
+        )
+        if entry.baseline is None:
+            yield PlannedRun(job=entry.id, manifest=alone)
+            continue
+        of_baseline = {
+            "run_id": entry.run_id(plan.invocation, BASELINE),
+            "skill_version": entry.baseline.skill_version,
+            "digests": entry.baseline.digests,
+            "role": BASELINE,
+            "prompt_commit": entry.baseline.commit,
+            "beside": alone.run_id,
+        }
+        yield PlannedRun(job=entry.id, manifest=alone.model_copy(update={"beside": of_baseline["run_id"]}))
+        yield PlannedRun(job=entry.id, manifest=alone.model_copy(update=of_baseline))
 
 
 def read_plan(path: Path) -> Plan:

@@ -4,18 +4,21 @@ When somebody else pushes meanwhile, their commit is fetched and everything deri
 records that are there already changes nothing.
 """
 
+import datetime
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from io import BytesIO
 from pathlib import Path
 
-from skill_evaluator.ci.collecting import OUTCOME, RECORDS, read_outcome
-from skill_evaluator.errors import GitError, LeaderboardError
-from skill_evaluator.files import json_text
-from skill_evaluator.records.leaderboard import text_with_rows
-from skill_evaluator.records.record import Record, read_record
+from skill_evaluator.ci.collecting import CLOCKS_APART, OUTCOME, RECORDS, RunOutcome
+from skill_evaluator.errors import GitError, LeaderboardError, PlanError
+from skill_evaluator.files import json_text, parse_json, read_json, validated
+from skill_evaluator.identifiers import moment
+from skill_evaluator.records.leaderboard import with_rows
+from skill_evaluator.records.record import Record, parse_record, read_record
 from skill_evaluator.repository import Repository, within
 
 _ATTEMPTS = 6  # the first, and five more
@@ -36,10 +39,41 @@ class Target:
     begins: bool = True
 
 
-def read_records(folder: Path) -> list[Record]:
-    """Read the records that `collect` wrote last, sorted by id; raise PlanError or LeaderboardError."""
-    runs = [(run.run_id, run.skill) for run in read_outcome(folder / OUTCOME).runs if run.run_id]
-    return [read_record(folder / RECORDS / skill / f"{run_id}.json") for run_id, skill in sorted(runs)]
+def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
+    """Read the records that `collect` wrote last, sorted by id, and say why any other cannot be published.
+
+    Raise PlanError where the list of them cannot be read.
+    """
+    path = folder / OUTCOME
+    outcome = read_json(path, PlanError)
+    runs = outcome.get("runs") if isinstance(outcome, dict) else None
+    if not isinstance(runs, list):
+        raise PlanError(f"{path} lists no runs; give the folder that collect wrote")
+    records: list[Record] = []
+    problems: list[LeaderboardError] = []
+    for number, value in enumerate(runs):
+        try:
+            run = validated(RunOutcome, value, Path(f"runs[{number}] of {path}"), LeaderboardError)
+            if run.run_id:
+                records.append(_read_collected(folder, run.skill, run.run_id))
+        except LeaderboardError as problem:
+            problems.append(problem)
+    return sorted(records, key=lambda record: record.run_id), problems
+
+
+def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
+    """Read one record; raise LeaderboardError where it is another one, or from a time that is none or not yet."""
+    path = folder / RECORDS / skill / f"{run_id}.json"
+    record = read_record(path)
+    if (record.skill, record.run_id) != (skill, run_id):
+        raise LeaderboardError(f"{path} holds the record of another run, '{record.run_id}' of '{record.skill}'")
+    try:
+        is_ahead = moment(record.timestamp) > datetime.datetime.now(datetime.UTC) + CLOCKS_APART
+    except (ValueError, TypeError):  # it names no moment, or none in UTC
+        is_ahead = True
+    if is_ahead:
+        raise LeaderboardError(f"timestamp '{record.timestamp}' in {path} is no moment until now")
+    return record
 
 
 def publish_records(
@@ -59,13 +93,13 @@ def publish_records(
         if attempt:  # long attempts need long waits, or jobs that publish at once keep colliding
             wait(random.uniform(0, longest * 2**attempt))  # noqa: S311 (a delay, not a secret)
         begun = time.monotonic()
-        parents, waiting = _find_parents(repository, target)
+        parents, waiting, unread = _find_parents(repository, target)
         tip = parents[-1] if parents else None
         files, problems = _derive_files(repository, tip, [*waiting, *records], target.components)
         commit = repository.add(parents, files, message)
         if commit is None or repository.push(target.remote, commit, target.branch):
-            if problems:
-                raise problems[0]
+            if problems := [*unread, *problems]:
+                raise LeaderboardError("; ".join(map(str, problems)))
             return commit
         longest = max(longest, time.monotonic() - begun)
     raise GitError(
@@ -73,30 +107,41 @@ def publish_records(
     )
 
 
-def _find_parents(repository: Repository, target: Target) -> tuple[list[str], list[Record]]:
+def _find_parents(repository: Repository, target: Target) -> tuple[list[str], list[Record], list[LeaderboardError]]:
     """Return the commit's parents, and the records of a branch for review that the branch it is for lacks.
 
-    Where both branches have moved, the commit joins them: the tree of the latter, with all records derived again.
+    Where both branches have moved, the commit joins them: the tree of the latter, with all records derived again. The
+    problems are those of records on the branch for review that cannot be read.
     """
     tip = repository.fetch(target.remote, target.branch)
     if tip is None and not target.begins:
         raise _no_branch(target.remote, target.branch)
     if target.onto is None:
-        return ([] if tip is None else [tip]), []
+        return ([] if tip is None else [tip]), [], []
     onto = repository.fetch(target.remote, target.onto)
     if onto is None:
         raise _no_branch(target.remote, target.onto)
     if tip is None or repository.is_ancestor(tip, onto):
-        return [onto], []
+        return [onto], [], []
     if repository.is_ancestor(onto, tip):
-        return [tip], []
+        return [tip], [], []
     there = repository.files(onto, target.components)
-    missing = [
-        blob
+    waiting: list[Record] = []
+    problems: list[LeaderboardError] = []
+    missing = {
+        path: blob
         for path, blob in repository.files(tip, target.components).items()
         if fnmatch(path, "*/evals/records/*.json") and path not in there
-    ]
-    return [tip, onto], [Record.model_validate_json(text) for text in repository.contents(missing).values()]
+    }
+    contents = repository.contents(missing.values())
+    for path, blob in missing.items():
+        where = Path(f"{tip[:12]}:{path}")
+        text = contents[blob].decode("utf-8", "replace")
+        try:
+            waiting.append(parse_record(parse_json(text, where, LeaderboardError), where))
+        except LeaderboardError as problem:
+            problems.append(problem)
+    return [tip, onto], waiting, problems
 
 
 def _no_branch(remote: str, name: str) -> GitError:
@@ -125,14 +170,16 @@ def _derive_files(
     problems: list[LeaderboardError] = []
     for skill, of_skill in by_skill.items():
         board = boards[skill]
-        before = there[board].decode("utf-8", "replace") if board in there else None
+        rows = [record.row() for record in of_skill.values() if not record.draft]
         try:
-            after = text_with_rows(before, Path(board), skill, [record.row() for record in of_skill.values()])
+            additions = with_rows(BytesIO(there[board]) if board in there else None, Path(board), skill, rows)
         except LeaderboardError as problem:
             problems.append(problem)
             continue
+        problems += additions.refused.values()
+        of_skill = {path: record for path, record in of_skill.items() if record.run_id not in additions.refused}
         new = {path: json_text(record.model_dump(mode="json")).encode() for path, record in of_skill.items()}
-        files |= {board: after.encode()} if after != before else {}
+        files |= {board: b"".join(additions.blocks())} if additions.edits else {}
         files |= {path: content for path, content in new.items() if path not in there}
         problems += [
             LeaderboardError(f"{path} is there and says something else; a record is never edited")

@@ -8,9 +8,10 @@ from typing import Annotated
 import semver
 import typer
 
-from skill_evaluator.commands.options import COMPONENTS, Components, Form, OnlyModels, Skill
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Form, OnlyModels, Skill
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import load_settings
 from skill_evaluator.records.acceptance import Acceptance, accept_version, versions_accepted
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import Record
@@ -41,6 +42,7 @@ class AcceptOptions:
     models: OnlyModels = ()
     show: Annotated[bool, typer.Option("--list", help="Accept nothing: show what was accepted.")] = False
     components: Components = COMPONENTS
+    config: Config = CONFIG
     format: Form = "text"
 
 
@@ -48,9 +50,9 @@ def accept(options: AcceptOptions) -> int:
     """Make a recorded version the anchor: the baseline of later ones, with who and why. Makes no call.
 
     It is kept in `evals/accepted.json`, which is to be committed. Losses of later versions are summed up since then. A
-    version that is worse may be accepted. Exit code: 0, or 2 where there is nothing to accept.
+    version that is worse may be accepted.
     """
-    component = load_component(options.components, options.skill)
+    component = load_component(options.components, options.skill, load_settings(options.config).limits)
     archive = Archive(component)
     path = component.accepted_path
     if options.show:

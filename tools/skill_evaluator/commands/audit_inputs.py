@@ -4,6 +4,7 @@ An audit that was drawn before must still be what it was.
 """
 
 import datetime
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -22,13 +23,14 @@ from skill_evaluator.audit.run.materials import (
     draw_audit,
     read_materials,
 )
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, MaxCost
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, MaxCost, model_ids
+from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model, Settings, select_models
-from skill_evaluator.providers import Kinds, read_configuration
+from skill_evaluator.providers import Keys, Kinds, read_configuration
 from skill_evaluator.repository import commit_of
-from skill_evaluator.runner.execute import refuse_unpriced, with_keys
-from skill_evaluator.runner.prices import InputSize, estimate
+from skill_evaluator.runner.execute import with_keys
+from skill_evaluator.runner.prices import InputSize, estimate, refuse_unpriced
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.text import listed, nearest
 
@@ -56,7 +58,13 @@ class AuditOptions:
     ] = ()
     models: Annotated[
         tuple[str, ...],
-        typer.Option("--model", "-m", metavar="ID", help="Model of models.yaml; repeatable; default: all."),
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="ID",
+            help="Model of models.yaml; repeatable; default: all.",
+            autocompletion=model_ids,
+        ),
     ] = ()
     questions: Annotated[
         int | None,
@@ -74,10 +82,9 @@ class AuditOptions:
     config: Config = CONFIG
     format: Form = "text"
 
-    @property
-    def places(self) -> Places:
-        """The folders that are read."""
-        return Places(components=self.components, fixtures=self.fixtures, config=self.config)
+    def places(self, settings: Settings) -> Places:
+        """Return the folders that are read, with the limits of the settings."""
+        return Places(components=self.components, fixtures=self.fixtures, config=self.config, limits=settings.limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +95,7 @@ class AuditInputs:
     materials: Materials
     models: tuple[Model, ...]
     kinds: Kinds
+    keys: Keys
     settings: Settings
 
 
@@ -98,13 +106,19 @@ def new_audit(options: AuditOptions, *, keyed: bool) -> AuditInputs:
     models = select_models(configuration.models, options.models)
     if options.max_cost is not None:
         refuse_unpriced(models, kinds)
+    places = options.places(settings)
+    benchmarks = options.benchmarks or tuple(settings.audit.benchmarks)
+    if not benchmarks:
+        benchmarks, problems = default_benchmarks(places)
+        for problem in problems:
+            print(f"warning: left out of the audit: {visible(problem)}", file=sys.stderr)
     materials = read_materials(
-        options.places,
-        options.benchmarks or tuple(settings.audit.benchmarks) or default_benchmarks(options.places),
-        options.scenarios or settings.audit.scenarios or default_scenarios(options.places),
+        places,
+        benchmarks,
+        options.scenarios or settings.audit.scenarios or default_scenarios(places),
     )
     if keyed:
-        models = tuple(with_keys(models, kinds).values())
+        models = tuple(with_keys(models, kinds, configuration.keys).values())
     now = datetime.datetime.now(datetime.UTC)
     manifest = draw_audit(
         materials,
@@ -119,7 +133,14 @@ def new_audit(options: AuditOptions, *, keyed: bool) -> AuditInputs:
         created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
         commit=commit_of(options.components) if keyed else None,
     )
-    return AuditInputs(manifest=manifest, materials=materials, models=models, kinds=kinds, settings=settings)
+    return AuditInputs(
+        manifest=manifest,
+        materials=materials,
+        models=models,
+        kinds=kinds,
+        keys=configuration.keys,
+        settings=settings,
+    )
 
 
 def drawn_audit(manifest: AuditManifest, options: AuditOptions) -> AuditInputs:
@@ -143,7 +164,7 @@ def drawn_audit(manifest: AuditManifest, options: AuditOptions) -> AuditInputs:
     if options.max_cost is not None:
         refuse_unpriced(models, configuration.kinds)
     benchmarks = [benchmark.name for benchmark in manifest.benchmarks]
-    materials = read_materials(options.places, benchmarks, list(manifest.scenarios))
+    materials = read_materials(options.places(configuration.settings), benchmarks, list(manifest.scenarios))
     changed = changes_since(manifest, materials, models)
     if changed:
         raise AuditError(
@@ -155,6 +176,7 @@ def drawn_audit(manifest: AuditManifest, options: AuditOptions) -> AuditInputs:
         materials=materials,
         models=models,
         kinds=configuration.kinds,
+        keys=configuration.keys,
         settings=configuration.settings,
     )
 

@@ -33,7 +33,8 @@ from skill_evaluator.commands.options import (
 )
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.runner.journal import check_writable
+from skill_evaluator.library.config import load_settings
+from skill_evaluator.runner.runs import check_writable
 from skill_evaluator.text import nearest
 
 EXAMPLES = (
@@ -41,6 +42,7 @@ EXAMPLES = (
     "skill-evaluator audit report audits/<id> --format markdown",
     "skill-evaluator audit report --cube scores.csv --questions 100 --out report",
 )
+EXITS = {4: "a model that was to be asked is not in it"}
 REPORT, RESULT, CHARTS = "report.md", "report.json", "charts"
 
 
@@ -110,10 +112,7 @@ class AuditReportOptions:
 
 
 def audit_report(options: AuditReportOptions) -> int:
-    """Say how able and how steady each model is, how sure that is, and which to take for what; with page and charts.
-
-    Exit code: 0 done, 2 wrong input (one line says what), 4 a model that was to be asked is not in it.
-    """
+    """Say how able and how steady each model is, how sure that is, and which to take for what; with page and charts."""
     weights = _read_weights(options.weights)
     folders: tuple[Path, ...] = ()
     absent: list[str] = []
@@ -170,7 +169,8 @@ def _read_runs(
     if options.questions is not None:
         raise AuditError("--questions is for a table of scores; an audit has the questions it was drawn with")
     planned = read_audit_plan(options.plan).audit if options.plan else None
-    places = Places(components=options.components, fixtures=options.fixtures, config=options.config)
+    limits = load_settings(options.config).limits
+    places = Places(components=options.components, fixtures=options.fixtures, config=options.config, limits=limits)
     gathered = gather(folders, places, planned)
     _refuse_unknown(weights, gathered.outcomes)
     tallies = gathered.tallies

@@ -21,10 +21,11 @@ from skill_evaluator.commands.options import AUDITS, Audits, Concurrency, MaxCal
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
 from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Failure
+from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.execute import SpendingLimits, assignment, execute, redactor, refuse_amounts, with_keys
-from skill_evaluator.runner.journal import check_writable
-from skill_evaluator.runner.runs import Run
+from skill_evaluator.runner.execute import assignment, execute, refuse_amounts, with_keys
+from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.text import nearest
 
@@ -33,6 +34,7 @@ EXAMPLES = (
     "skill-evaluator audit run --model gpt-5 --model claude-sonnet-4-6 --max-cost 20",
     "skill-evaluator audit run --resume",
 )
+EXITS = {4: "incomplete (it prints the command that goes on)"}
 _FOLDERS = ("components", "fixtures", "config")
 
 
@@ -62,16 +64,13 @@ class AuditRunOptions(AuditOptions):
 
 
 def audit_run(options: AuditRunOptions) -> int:
-    """Ask every model every question in every scenario, and keep the answers in audits/<id>.
-
-    Exit code: 0 done, 2 wrong input (one line says what), 4 incomplete (it prints the command that goes on).
-    """
+    """Ask every model every question in every scenario, and keep the answers in audits/<id>."""
     _refuse_wrong(options)
     if options.dry_run:
         return _print_size(options)
     plan = None if options.plan is None else read_audit_plan(options.plan)
     inputs, folder = _draw(options, plan)
-    usable = with_keys(inputs.models, inputs.kinds)
+    usable = with_keys(inputs.models, inputs.kinds, inputs.keys)
     shard = Shard.parse(options.shard) if options.shard else None
     runs = runs_of(inputs.manifest, list(usable.values()), shard, folder)
     check_writable(folder / RUNS, "--audits DIR")
@@ -84,6 +83,7 @@ def audit_run(options: AuditRunOptions) -> int:
         assignment(
             run,
             inputs.kinds,
+            inputs.keys,
             options.concurrency or inputs.settings.concurrency,
             lambda call, run=run: cells.request(  # type: ignore[misc]
                 call, seed=run.manifest.seed, max_output_tokens=run.model.params.max_output_tokens
@@ -95,9 +95,10 @@ def audit_run(options: AuditRunOptions) -> int:
     halted = execute(
         assignments,
         inputs.settings,
-        SpendingLimits(max_cost_usd=max_cost, max_calls=options.max_calls),
-        redactor(inputs.models, inputs.kinds),
+        Budget(max_cost, options.max_calls),
+        redactor_of(inputs.keys, inputs.models),
         watch,
+        check=lambda: None,
         meanwhile=lambda: None,
     )
     return _print_outcome(runs, halted, inputs, folder, options)
@@ -122,7 +123,7 @@ def _print_size(options: AuditRunOptions) -> int:
     inputs = new_audit(options, keyed=False)
     shard = Shard.parse(options.shard) if options.shard else None
     sizes = Cells(inputs.materials).sizes(inputs.manifest.cells(shard))
-    models = asked_models(inputs, sizes, lambda model: key_note(model, inputs.kinds[model.provider]))
+    models = asked_models(inputs, sizes, lambda model: key_note(model, inputs.kinds[model.provider], inputs.keys))
     closing = "dry run: no call was made, nothing was written"
     print_size(AuditSize(audit=inputs.manifest, models=models, noted="key", closing=closing), options.format)
     warn_of_doubts(inputs.manifest)
@@ -162,7 +163,7 @@ def _print_outcome(
     from skill_evaluator.audit.report.run import AuditRun, print_audit_runs  # both import numpy: not for a dry run
     from skill_evaluator.audit.run.gathering import gather
 
-    gathered = gather([folder], options.places)
+    gathered = gather([folder], options.places(inputs.settings))
     audited = []
     for run in runs:
         tally, failure = gathered.tallies[run.model.id], halted[run.manifest.run_id]

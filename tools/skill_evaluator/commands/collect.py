@@ -3,16 +3,28 @@
 It makes no call and touches no leaderboard. It scores the answers themselves, so that shards become one run.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from skill_evaluator.ci.collecting import OUTCOME, RECORDS, Figures, GatheredRun, Outcome, RunOutcome, Status, gather
-from skill_evaluator.ci.plan import read_plan
+from skill_evaluator.ci.arrivals import Arrivals, find_arrivals
+from skill_evaluator.ci.collecting import (
+    OUTCOME,
+    RECORDS,
+    Figures,
+    GatheredRun,
+    JudgedOutcome,
+    Outcome,
+    RunOutcome,
+    Status,
+    gather,
+)
+from skill_evaluator.ci.judging import drawn_batch, outcome_without, read_judging
+from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.evaluate_adaptive import with_looks
 from skill_evaluator.commands.options import (
     COMPONENTS,
     CONFIG,
@@ -22,24 +34,31 @@ from skill_evaluator.commands.options import (
     Form,
     OnPlatform,
 )
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError, SkillEvaluatorError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
-from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.components import load_component
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Configuration, read_configuration
-from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.archive import Archive, why_refused
 from skill_evaluator.records.record import PARTIAL, Record, write_record
 from skill_evaluator.reports.ci import outcome_markdown, print_outcome
+from skill_evaluator.reports.faults import fault_lines
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.runs import input_digests
 from skill_evaluator.runner.schedule import schedule_calls
+from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.text import listed
 from skill_evaluator.verdicts.recorded import verdict_on
+from skill_evaluator.verdicts.results import ComparisonResult
 
+_NAMED = 3  # of what changed
 EXAMPLES = ("skill-evaluator collect artifacts --plan plan.json --out collected",)
+EXITS = {4: "a run is not complete (the others are collected all the same)"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,32 +82,28 @@ class CollectOptions:
 
 
 def collect(options: CollectOptions) -> int:
-    """Put the answers of a plan's jobs together: one record per component and model, and what became of every call.
-
-    Exit code: 0 every run is complete, 4 one is not (the others are collected all the same).
-    """
+    """Put the answers of a plan's jobs together: one record per component and model, and what became of every call."""
     plan = read_plan(options.plan)
     if not options.artifacts.is_dir():
         raise PlanError(f"{options.artifacts} is not a folder; give the one the jobs' artifacts were brought to")
     configuration = read_configuration(options.config)
-    scored = [_score_run(gathered, configuration, options) for gathered in gather(plan, options.artifacts)]
-    by_skill: dict[str, list[Record]] = {}
-    for _, record in scored:
-        if record is not None and record.complete:
-            by_skill.setdefault(record.skill, []).append(record)
-    repository = Repository(options.components) if options.recorded else None
-    verdicts = []
-    for skill, complete in by_skill.items():  # judged against what is recorded, here or on a branch of records
-        component = load_component(options.components, skill)
-        archive = Archive(component, repository, options.recorded)
-        verdicts.append(verdict_on(complete, component, archive, configuration.settings, options.config))
+    judgings = {(judging.skill, judging.candidate): judging for judging in plan.judgings}
+    arrivals = find_arrivals(options.artifacts, (judging.id for judging in plan.judgings))
+    scored, judged = [], []
+    for gathered in gather(plan, options.artifacts):
+        scored.append(_score_run(gathered, configuration, options))
+        judging = judgings.get((gathered.skill, gathered.model_id))
+        if judging is not None and not gathered.is_baseline:
+            judged.append(_judged(plan, judging, gathered, arrivals, configuration, options))
+    verdicts, undecided = _verdicts([record for _, record in scored if record is not None], configuration, options)
     outcome = Outcome(
         invocation=plan.invocation,
         head=plan.head,
         reason=plan.reason,
         dry_run=plan.dry_run,
-        runs=[run for run, _ in scored],
-        verdicts=[verdict for verdict in verdicts if verdict is not None],
+        runs=[_with_reason(run, undecided.get(run.skill)) for run, _ in scored],
+        verdicts=verdicts,
+        judged=judged,
     )
     replace_text(options.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
     print_outcome(outcome, options.format)
@@ -97,33 +112,82 @@ def collect(options: CollectOptions) -> int:
     return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
 
 
+def _judged(
+    plan: Plan,
+    judging: PlannedJudging,
+    gathered: GatheredRun,
+    arrivals: Arrivals,
+    configuration: Configuration,
+    options: CollectOptions,
+) -> JudgedOutcome:
+    """Read what a judge said of a run's answers; whatever is wrong with it costs no record."""
+    if gathered.manifest is None:
+        return outcome_without(judging, "unjudged", f"there is no answer of {judging.candidate} to judge")
+    try:
+        component = load_component(options.components, judging.skill, configuration.settings.limits, options.fixtures)
+        cases = load_cases(component, options.fixtures)
+        batch = drawn_batch(judging, gathered, component, cases, configuration.settings.policy)
+        return read_judging(plan, judging, batch, arrivals, configuration, options.config)
+    except SkillEvaluatorError as problem:
+        return outcome_without(judging, "missing", visible(str(problem)))
+
+
+def _verdicts(
+    records: Iterable[Record], configuration: Configuration, options: CollectOptions
+) -> tuple[list[ComparisonResult], dict[str, str]]:
+    """Judge complete runs against what is recorded, here or on a branch; by component, also why that was not possible.
+
+    A leaderboard that cannot be read keeps no record from being published.
+    """
+    by_skill: dict[str, list[Record]] = {}
+    for record in records:
+        if record.complete:
+            by_skill.setdefault(record.skill, []).append(record)
+    repository = Repository(options.components) if options.recorded else None
+    verdicts, undecided = [], {}
+    for skill, complete in by_skill.items():
+        try:
+            component = load_component(options.components, skill, configuration.settings.limits, options.fixtures)
+            archive = Archive(component, repository, options.recorded)
+            verdicts.append(verdict_on(complete, component, archive, configuration.settings, options.config))
+        except SkillEvaluatorError as problem:
+            undecided[skill] = f"no verdict: {visible(str(problem))}"
+    return [verdict for verdict in verdicts if verdict is not None], undecided
+
+
+def _with_reason(run: RunOutcome, reason: str | None) -> RunOutcome:
+    """Return the outcome of a run with one more remark, where it has a record that the remark is about."""
+    if reason is None or run.run_id is None:
+        return run
+    return run.model_copy(update={"reason": "; ".join(filter(None, (run.reason, reason)))})
+
+
 def _score_run(
     gathered: GatheredRun, configuration: Configuration, options: CollectOptions
 ) -> tuple[RunOutcome, Record | None]:
-    """Score what arrived of one run and write its record, unless nothing was scored."""
+    """Score what arrived of one run and write its record, unless nothing was scored or the run cannot be taken."""
     if gathered.manifest is None:
         return _unscored_run(gathered, "skipped" if gathered.skipped else "missing"), None
-    scenario = gathered.manifest.scenario
-    component = apply_scenario(load_component(options.components, gathered.skill), options.config, scenario)
-    model = next((model for model in configuration.models if model.id == gathered.model_id), None)
-    if model is None:
-        raise PlanError(f"model '{gathered.model_id}' is not in models.yaml any more; check out the plan's commit")
-    record = _record(gathered, gathered.manifest, component, model, configuration, options)
+    try:
+        record = _record(gathered, gathered.manifest, configuration, options)
+    except SkillEvaluatorError as problem:  # the other runs' records land all the same
+        remarks = (*gathered.remarks, f"not collected: {visible(str(problem))}")
+        return _unscored_run(replace(gathered, remarks=remarks), "missing"), None
     if record.scored == 0 and not record.complete:
-        return _unscored_run(gathered, "missing", record.failures), None
-    write_record(options.out / RECORDS / component.name / f"{record.run_id}.json", record)
+        remarks = (*gathered.remarks, *fault_lines(record, visible))
+        return _unscored_run(replace(gathered, remarks=remarks), "missing", record.failures), None
     accuracy = record.accuracy[record.primary_metric]
     agreement = record.reproducibility.get("pairwise_exact_match")
     outcome = RunOutcome(
         skill=gathered.skill,
         model_id=gathered.model_id,
         status="complete" if record.complete else "incomplete",
-        reason="; ".join([*gathered.remarks, *(["stopped early by --adaptive"] if record.saved_calls else [])]),
+        reason="; ".join([*gathered.remarks, *fault_lines(record, visible)]),
         planned=record.planned,
         scored=record.scored,
         failed={kind: count for kind, count in record.failures.items() if kind != "not_run"},
         run_id=record.run_id,
-        is_baseline=gathered.entries[0].of_baseline,
+        is_baseline=gathered.is_baseline,
         primary_metric=record.primary_metric,
         figures=Figures(
             skill_version=record.skill_version,
@@ -133,7 +197,24 @@ def _score_run(
         ),
         cost_usd=record.cost_usd,
     )
+    refusal = _why_refused(record, configuration, options)
+    if refusal is not None:  # publishing it would be refused, too; its answers stay in the artifacts
+        refused = {"status": "refused", "run_id": None, "figures": None, "reason": refusal}
+        return outcome.model_copy(update=refused), None
+    write_record(options.out / RECORDS / record.skill / f"{record.run_id}.json", record)
     return outcome, record
+
+
+def _why_refused(record: Record, configuration: Configuration, options: CollectOptions) -> str | None:
+    """Return why a complete run cannot be recorded, since its version was meanwhile, with another prompt."""
+    if not record.complete:
+        return None
+    try:
+        component = load_component(options.components, record.skill, configuration.settings.limits, options.fixtures)
+        archive = Archive(component, Repository(options.components) if options.recorded else None, options.recorded)
+    except SkillEvaluatorError:  # what cannot be read is said where verdicts are drawn
+        return None
+    return why_refused(archive.entries, record.skill_version, record.digests.get("prompt"))
 
 
 def _unscored_run(gathered: GatheredRun, status: Status, failures: dict[str, int] | None = None) -> RunOutcome:
@@ -142,40 +223,39 @@ def _unscored_run(gathered: GatheredRun, status: Status, failures: dict[str, int
         model_id=gathered.model_id,
         status=status,
         reason="; ".join(gathered.remarks),
-        is_baseline=gathered.entries[0].of_baseline,
+        is_baseline=gathered.is_baseline,
         planned=gathered.planned,
         scored=0,
         failed={kind: count for kind, count in (failures or {}).items() if kind != "not_run"},
     )
 
 
-def _record(
-    gathered: GatheredRun,
-    manifest: Manifest,
-    component: Component,
-    model: Model,
-    configuration: Configuration,
-    options: CollectOptions,
-) -> Record:
+def _record(gathered: GatheredRun, manifest: Manifest, configuration: Configuration, options: CollectOptions) -> Record:
+    """Score the answers of a run; raise PlanError where this checkout is not what was planned."""
+    component = load_component(options.components, gathered.skill, configuration.settings.limits, options.fixtures)
+    component = apply_scenario(component, options.config, manifest.scenario)
+    model = next((model for model in configuration.models if model.id == gathered.model_id), None)
+    if model is None:
+        raise PlanError(f"model '{gathered.model_id}' is not in models.yaml any more; check out the plan's commit")
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
-    changed = [
-        case_id for case_id, digest in manifest.cases.items() if case_id not in cases or cases[case_id].digest != digest
-    ]
+    present = {case_id: case.digest for case_id, case in cases.items() if case_id in manifest.cases}
+    digests = manifest.digests if gathered.is_baseline else input_digests(component, model)
+    changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
     if changed:
         raise PlanError(
-            f"case '{changed[0]}' of '{component.name}' is not as it was planned; check out the plan's commit"
+            f"{listed(changed, _NAMED)} of '{component.name}' is not as it was planned; check out the plan's commit"
         )
-    scorer = Scorer(component, [cases[case_id] for case_id in manifest.cases], manifest.asked)
-    planned = schedule_calls(tuple(manifest.cases), manifest.asked)
-    for call in planned:
-        if call in gathered.answers:
-            scorer.add(gathered.answers[call])
+    mine = [cases[case_id] for case_id in manifest.cases]
+    planned = schedule_calls(tuple(manifest.cases), manifest.replicates)
+    with open_scores(component, mine, len(planned)) as scores:
+        scorer = Scorer(component, mine, manifest.replicates, scores)
+        scorer.add_all(gathered.answers[call] for call in planned if call in gathered.answers)
+        scorecard = scorer.scorecard()
     whole = all(call in gathered.answers for call in planned)
     origin = origin_of(component, options.fixtures)
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = None if whole else "; ".join(gathered.remarks) or "calls are missing"
-    record = recorder.record(model, manifest, scorer.scorecard(), stopped=stopped)
-    record = with_looks(record, manifest, component, configuration.settings, options.config)
+    record = recorder.record(model, manifest, scorecard, stopped=stopped)
     if record.complete:
         return record
     # an id of its own: the run may yet be completed, and recorded under the first

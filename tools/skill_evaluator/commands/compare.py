@@ -19,19 +19,17 @@ from skill_evaluator.commands.options import (
     Config,
     Form,
     OnlyModels,
+    component_names,
     named_verdicts,
 )
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Policy, load_settings
+from skill_evaluator.library.config import Policy, Settings, load_settings
 from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.selection import choose, choose_candidate, runs_of_models
 from skill_evaluator.reports.comparison import print_comparison
-from skill_evaluator.reports.sensitivity import print_calibration
-from skill_evaluator.verdicts.calibration import calibrate
 from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.recorded import pair_of, usual_baseline
 from skill_evaluator.verdicts.rules import exit_code, rules_for
 
@@ -41,6 +39,7 @@ EXAMPLES = (
     "skill-evaluator compare --baseline old.json --candidate new.json",
     "skill-evaluator compare receipt-extraction --calibrate 1.2.0 --model gpt-5",
 )
+EXITS = {3: "regressed", 4: "inconclusive or incomparable, if --fail-on names it"}
 TIMES = 1_000
 _QUIET_S = 5.0
 
@@ -50,7 +49,10 @@ class CompareOptions:
     """The options of `compare`."""
 
     skill: Annotated[
-        str | None, typer.Argument(help="The component; not needed when both records are named by their files.")
+        str | None,
+        typer.Argument(
+            help="The component; not needed when both records are named by their files.", autocompletion=component_names
+        ),
     ] = None
     baseline: Annotated[
         str | None,
@@ -89,19 +91,21 @@ class _Chosen:
 
 
 def compare(options: CompareOptions) -> int:
-    """Say whether a version is worse than the recorded one, where, and how sure that is; makes no call.
-
-    Exit code: 0 fine, 3 regressed, 4 inconclusive or incomparable if --fail-on names it.
-    """
+    """Say whether a version is worse than the recorded one, where, and how sure that is; makes no call."""
     settings = load_settings(options.config)
     if options.calibrate is not None:  # how often the gate is right on random halves of the run's replicates
-        record, again = _find_runs(options, options.calibrate, settings.policy)
+        from skill_evaluator.reports.sensitivity import print_calibration
+        from skill_evaluator.verdicts.calibration import calibrate
+
+        record, again = _find_runs(options, options.calibrate, settings)
         rules = rules_for(settings, options.config, record)
         print_calibration(calibrate(record, rules, TIMES, settings.seed, _Progress(), again), options.format)
         return EXIT_OK
     fail_on = named_verdicts(options.fail_on)
-    component = None if options.skill is None else load_component(options.components, options.skill)
+    component = None if options.skill is None else load_component(options.components, options.skill, settings.limits)
     chosen = _choose_records(options, component, settings.policy)
+    from skill_evaluator.verdicts.comparison import compare_records  # imports scipy: not for help, nor for an error
+
     first = chosen.pairs[0].candidate
     rules = rules_for(settings, options.config, first)
     result = compare_records(first.skill, chosen.pairs, rules, left_out=chosen.left_out)
@@ -120,6 +124,10 @@ def _choose_records(options: CompareOptions, component: Component | None, policy
     if component is None:
         raise LeaderboardError("name a component, or two record files with --baseline and --candidate")
     archive = Archive(component)
+    if candidate is None and options.candidate is not None:
+        candidate = archive.draft(options.candidate)
+        beside = None if candidate is None or candidate.beside is None else archive.draft(candidate.beside)
+        archive.add([] if beside is None else [beside])
     if not archive.entries and candidate is None:
         raise LeaderboardError(f"{component.leaderboard_path} holds no run yet; evaluate '{component.name}' first")
     chosen = choose(
@@ -147,7 +155,7 @@ def _read_file(named: str | None) -> Record | None:
     return read_record(Path(named))
 
 
-def _find_runs(options: CompareOptions, run: str, policy: Policy) -> tuple[Record, tuple[Record, ...]]:
+def _find_runs(options: CompareOptions, run: str, settings: Settings) -> tuple[Record, tuple[Record, ...]]:
     """Find the record of one run by its file, id or version, and its A/A runs; raise LeaderboardError.
 
     A file is taken as it is; of a recorded version, all runs count.
@@ -157,7 +165,7 @@ def _find_runs(options: CompareOptions, run: str, policy: Policy) -> tuple[Recor
         return record, ()
     if options.skill is None:
         raise LeaderboardError("name the component of the run to calibrate by, or the file of its record")
-    component = load_component(options.components, options.skill)
+    component = load_component(options.components, options.skill, settings.limits)
     archive = Archive(component)
     recorded = archive.entries
     entries = [entry for entry in recorded if not options.models or entry.model_id in options.models]
@@ -170,7 +178,7 @@ def _find_runs(options: CompareOptions, run: str, policy: Policy) -> tuple[Recor
         raise LeaderboardError(f"version '{run}' was run on {', '.join(models)}; name one with --model")
     fitting = [entry for entry in entries if entry.model_id in models] or entries
     chosen = archive.record(choose_candidate(fitting, run))
-    return chosen, pair_of(chosen, None, archive, policy).candidate_again
+    return chosen, pair_of(chosen, None, archive, settings.policy).candidate_again
 
 
 class _Progress:

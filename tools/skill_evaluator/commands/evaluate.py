@@ -2,30 +2,36 @@
 
 import shlex
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from skill_evaluator.commands.evaluate_adaptive import lookout_for, with_looks
 from skill_evaluator.commands.evaluate_dry_run import dry_run
 from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs, read_inputs
-from skill_evaluator.commands.evaluate_runs import PlannedRuns, plan_runs, record_path
+from skill_evaluator.commands.evaluate_runs import PlannedRuns, is_measurement, plan_runs, record_path
 from skill_evaluator.commands.options import words_of
-from skill_evaluator.comparing.similarity import load_model
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, SkillEvaluatorError
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, SkillEvaluatorError
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.records.archive import Archive, entry_of
+from skill_evaluator.records.leaderboard import add_record
 from skill_evaluator.records.record import Record, write_record
+from skill_evaluator.records.selection import passed_over
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.execute import Assignment, SpendingLimits, assignment, execute, redactor, with_keys
-from skill_evaluator.runner.journal import RECORD, check_writable, invocation_of, read_manifest
+from skill_evaluator.runner.execute import Assignment, assignment, execute, with_keys
+from skill_evaluator.runner.journal import ANSWERS, RECORD, invocation_of, outcomes, read_manifest
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prompting import build_request
-from skill_evaluator.runner.runs import Run
+from skill_evaluator.runner.runs import Run, check_writable
+from skill_evaluator.scoring.changed_answers import ChangedAnswers, answer_changes
+from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
-from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.scoring.scorer import AnswerScores, Scorer
 from skill_evaluator.stats import load_quantiles
+from skill_evaluator.verdicts.comparability import common_part
 from skill_evaluator.verdicts.recorded import verdict_on
+from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rules import exit_code
 from skill_evaluator.verdicts.spreads import spreads_of
 
@@ -35,16 +41,16 @@ EXAMPLES = (
     "skill-evaluator evaluate receipt-extraction --with-baseline",
     "skill-evaluator evaluate receipt-extraction --resume",
 )
+EXITS = {3: "worse than the recorded version", 4: "incomplete (it prints the command that goes on)"}
 
 
 def evaluate(options: EvaluateOptions) -> int:
-    """Run a component N times per case on its models; score accuracy and reproducibility; append to its leaderboard.
+    """Run a component N times per case on its models; score accuracy and reproducibility; append to its leaderboard."""
+    return dry_run(options) if options.dry_run else measure(options)
 
-    Exit code: 0 done, 2 wrong input (one line says what), 3 worse than the recorded version, 4 incomplete (it prints
-    the command that goes on).
-    """
-    if options.dry_run:
-        return dry_run(options)
+
+def measure(options: EvaluateOptions, *, show_changes: bool = False) -> int:
+    """Do as `evaluate` without --dry-run, and return its exit code; `show_changes` shows which answers changed, too."""
     inputs = read_inputs(options)
     planned = plan_runs(inputs, options)
     finished, component = planned.finished, inputs.component
@@ -54,16 +60,24 @@ def evaluate(options: EvaluateOptions) -> int:
     problems: list[SkillEvaluatorError] = []
     for run in scored:
         try:
-            finished.append(_keep(run, component, kept=_is_measurement(run.run, options) and run.is_whole(complete)))
+            finished.append(
+                _keep(run, component, kept=is_measurement(run.run, options) and _is_whole(run.record, complete))
+            )
         except SkillEvaluatorError as problem:  # a run that cannot be kept does not take the others with it
             problems.append(problem)
     recorded = [run.record for run in finished if run.record_path.parent == component.records_dir]
-    judged = [record for record in recorded if planned.is_judged(record.run_id)]
+    judged = [run.record for run in finished if planned.is_judged(run.record) and _is_whole(run.record, complete)]
     verdict, archive = None, Archive(component)
     if judged:  # against a lower version, if there is one
-        verdict = verdict_on(judged, component, archive, inputs.settings, options.config)
+        partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
+        verdict = verdict_on(judged, component, archive, inputs.settings, options.config, partial)
     spreads = spreads_of([record for record in recorded if record not in judged], archive)
-    print_finished(finished, component, options.format, verdict, spreads)
+    changes = list(_changed_answers(verdict, finished, archive, inputs)) if show_changes and verdict else []
+    print_finished(finished, component, options.format, verdict, spreads, changes)
+    if verdict is None:  # else it says so itself
+        _warn_of_skipped(judged, archive)
+        if show_changes and judged:
+            print(f"there is no complete record to judge against: evaluate {component.name} first", file=sys.stderr)
     _print_how_to_resume(planned.runs, finished, options)
     if problems:
         raise problems[0]
@@ -79,45 +93,61 @@ class _ScoredRun:
     run: Run
     record: Record
 
-    def is_whole(self, complete: Container[str]) -> bool:
-        """Return whether the run is complete, and so is the one beside it: one without the other compares nothing."""
-        beside = self.run.manifest.beside
-        return self.record.complete and (beside is None or beside in complete)
+
+def _is_whole(record: Record, complete: Container[str]) -> bool:
+    """Return whether a run is complete, and so is the one beside it: one without the other compares nothing."""
+    return record.complete and (record.beside is None or record.beside in complete)
 
 
 def _ask(planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> list[_ScoredRun]:
     """Make the calls of all runs whose model has a key; every answer is given to its run's scorer as it comes."""
     if not planned.runs:
         return []
-    usable = with_keys([run.model for run in planned.runs], inputs.kinds)
+    usable = with_keys([run.model for run in planned.runs], inputs.kinds, inputs.keys)
     runs = [run for run in planned.runs if run.model.id in usable]
     component = inputs.component
     check_writable(inputs.results_dir)
-    if any(_is_measurement(run, options) for run in runs):
+    if any(is_measurement(run, options) for run in runs):
         check_writable(component.records_dir)
-    if component.plan.embeds:
-        load_model()  # with calls in flight, the seconds it takes would count as theirs
+    planned_calls = sum(len(run.manifest.cases) * run.manifest.replicates for run in runs)
+    cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
+    with open_scores(component, cases, planned_calls) as scores:
+        return _ask_and_score(runs, planned, inputs, options, scores)
+
+
+def _ask_and_score(
+    runs: Sequence[Run], planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions, scores: AnswerScores
+) -> list[_ScoredRun]:
+    """Make the calls of the runs, and a record of each."""
+    component = inputs.component
     scorers = {
         run.folder: Scorer(
-            component, [case for case in inputs.cases if case.id in run.manifest.cases], run.manifest.replicates
+            component, [case for case in inputs.cases if case.id in run.manifest.cases], run.manifest.replicates, scores
         )
         for run in runs
     }
     origins: list[Origin] = []
 
+    def check_truths() -> None:
+        for run in runs:
+            for case_id in run.manifest.cases:
+                scores.undefined(case_id)  # raises where a truth is too costly to score
+
     def prepare_records() -> None:
         origins.append(origin_of(component, options.fixtures))
         load_quantiles()
 
+    budget = Budget(options.max_cost, options.max_calls)
     halted = execute(
         [
             _assignment(run, planned.components[run.manifest.run_id], scorers[run.folder], inputs, options, len(runs))
             for run in runs
         ],
         inputs.settings,
-        SpendingLimits(max_cost_usd=options.max_cost, max_calls=options.max_calls),
-        redactor(inputs.models, inputs.kinds),
+        budget,
+        redactor_of(inputs.keys, inputs.models),
         watch,
+        check=check_truths,
         meanwhile=prepare_records,  # it takes a while, and the calls need not wait for it
     )
     recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
@@ -129,8 +159,11 @@ def _ask(planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> list
         scorecard = scorers[run.folder].scorecard(manifest.asked)
         record = recorder.record(run.model, manifest, scorecard, stopped=stopped)
         record = with_looks(record, manifest, component, inputs.settings, options.config)
-        scored.append(_ScoredRun(run=run, record=record))
-    return scored
+        scored.append((run, record))
+    records = [record for _, record in scored]
+    if inputs.judging is not None:
+        records = inputs.judging.records(scored, inputs.cases, budget)
+    return [_ScoredRun(run=run, record=record) for (run, _), record in zip(scored, records, strict=True)]
 
 
 def _assignment(
@@ -142,6 +175,7 @@ def _assignment(
     plain = assignment(
         run,
         inputs.kinds,
+        inputs.keys,
         options.concurrency or inputs.settings.concurrency,
         lambda call: build_request(
             component,
@@ -161,17 +195,51 @@ def _keep(scored: _ScoredRun, component: Component, *, kept: bool) -> Finished:
     path = run.folder / RECORD
     if kept:
         path = record_path(run, component)
-        write_record(path, record)
-        append_rows(component.leaderboard_path, component.name, [record.row()])
+        try:
+            if record.draft:
+                write_record(path, record)
+            else:
+                add_record(component.leaderboard_path, path, record)
+        except LeaderboardError:  # another prompt came first; what was paid for stays in the run's folder
+            write_record(run.folder / RECORD, record)
+            raise
     finished = Finished(record=record, record_path=path, folder=run.folder)
     write_record(run.folder / RECORD, record)
     write_report(finished, component)
     return finished
 
 
-def _is_measurement(run: Run, options: EvaluateOptions) -> bool:
-    """Return whether the run, once complete, is kept among the component's records."""
-    return options.leaderboard and run.manifest.whole
+def _changed_answers(
+    verdict: ComparisonResult, finished: Sequence[Finished], archive: Archive, inputs: Inputs
+) -> Iterator[ChangedAnswers]:
+    """Yield of each model which of its answers are others than its baseline's, whose run folder may be gone."""
+    runs = {run.record.run_id: run for run in finished}
+    for model in verdict.models:
+        run = runs.get(model.candidate.run_id)
+        if run is None or model.baseline is None:
+            continue
+        run_id = model.baseline.run_id
+        folders = [results / run_id for results in (inputs.results_dir, inputs.component.results_dir)]
+        folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
+        if folder is None:
+            absent = "its run folder, which is not committed, is not on this machine"
+            yield ChangedAnswers(model_id=model.model_id, baseline=run_id, absent=absent)
+            continue
+        entry = next(entry for entry in archive.entries if entry.run_id == run_id)
+        baseline, answers = archive.record(entry), (outcomes(folder), outcomes(run.folder))
+        yield ChangedAnswers(
+            model_id=model.model_id,
+            baseline=run_id,
+            compared=len(common_part(baseline, run.record).cases),
+            changes=tuple(answer_changes(inputs.component, inputs.cases, baseline, run.record, answers)),
+        )
+
+
+def _warn_of_skipped(records: Sequence[Record], archive: Archive) -> None:
+    """Name on stderr the runs that would be baselines of these, had their prompts not been edited."""
+    for record in records:
+        for words in passed_over(archive.entries, entry_of(record), None):
+            print(f"warning: {words}", file=sys.stderr)
 
 
 def _print_how_to_resume(runs: Sequence[Run], finished: Sequence[Finished], options: EvaluateOptions) -> None:
@@ -183,7 +251,7 @@ def _print_how_to_resume(runs: Sequence[Run], finished: Sequence[Finished], opti
     program = sys.argv[0]
     words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
     folders = words_of(options, "components", "fixtures", "config", "results")
-    words += [options.skill, *folders, *words_of(options, "scenario", "concurrency", "max_cost", "max_calls")]
+    words += [options.skill, *folders, *words_of(options, "scenario", "judge", "concurrency", "max_cost", "max_calls")]
     if not options.leaderboard:
         words.append("--no-leaderboard")
     target = run_ids[0] if len(run_ids) == 1 else invocation_of(run_ids[0])

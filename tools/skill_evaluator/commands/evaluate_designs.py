@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.past_prompts import PastPrompt, component_at, component_with
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario, spread_scenarios
 from skill_evaluator.records.archive import Archive, RecordedRun
@@ -71,7 +72,8 @@ def component_of(manifest: Manifest, inputs: Inputs, options: EvaluateOptions) -
         schema=manifest.digests.get("schema"),
         commit=manifest.prompt_commit,
     )
-    component, _ = component_with(load_component(options.components, options.skill), past)
+    today = load_component(options.components, options.skill, inputs.settings.limits, options.fixtures)
+    component, _ = component_with(today, past)
     return apply_scenario(component, options.config, manifest.scenario)
 
 
@@ -79,12 +81,13 @@ def _beside_baseline(run: Run, inputs: Inputs, options: EvaluateOptions, archive
     """Yield the run of the new version and that of its baseline, each with the id of the other."""
     commit: str | None
     if options.baseline_commit is not None:
-        again, commit = component_at(load_component(options.components, options.skill), options.baseline_commit)
+        today = load_component(options.components, options.skill, inputs.settings.limits, options.fixtures)
+        again, commit = component_at(today, options.baseline_commit)
     else:
         entry = find_baseline(inputs.component, run.model, archive, inputs.settings.policy)
         if entry is None:
             return
-        again, commit = _read_again(entry, archive, options)
+        again, commit = _read_again(entry, archive, options, inputs.settings.limits)
     again = apply_scenario(again, options.config, options.scenario)
     run = _reseeded(run, archive, (again.version, inputs.component.version), options)
     baseline = run_of_other(run, again, BASELINE, "baseline", commit)
@@ -97,7 +100,7 @@ def _once_more(run: Run, inputs: Inputs, options: EvaluateOptions, archive: Arch
     entry = find_recorded(inputs.component, run.model, archive)
     if entry is None:
         return
-    again, commit = _read_again(entry, archive, options)
+    again, commit = _read_again(entry, archive, options, inputs.settings.limits)
     again = apply_scenario(again, options.config, options.scenario)
     run = _reseeded(run, archive, (entry.version,), options)
     yield run_of_other(run, again, "", "again", commit), again
@@ -109,15 +112,17 @@ def _under_scenarios(run: Run, inputs: Inputs, options: EvaluateOptions, archive
     entry = lower or find_recorded(inputs.component, run.model, archive)
     if entry is None:
         return
-    again, commit = _read_again(entry, archive, options)
+    again, commit = _read_again(entry, archive, options, inputs.settings.limits)
     run = _reseeded(run, archive, (entry.version,), options)
     for name in spread_scenarios(options.config, options.neutral or 0, inputs.settings.seed):
-        under = load_scenario(options.config, name).around(again)
+        under = load_scenario(options.config, name, inputs.settings.limits).around(again)
         yield run_of_other(run, under, name, "neutral", commit), under
 
 
-def _read_again(entry: RecordedRun, archive: Archive, options: EvaluateOptions) -> tuple[Component, str | None]:
-    again = ask_again(entry, archive, load_component(options.components, options.skill))
+def _read_again(
+    entry: RecordedRun, archive: Archive, options: EvaluateOptions, limits: SafetyLimits
+) -> tuple[Component, str | None]:
+    again = ask_again(entry, archive, load_component(options.components, options.skill, limits, options.fixtures))
     return again.component, again.commit
 
 

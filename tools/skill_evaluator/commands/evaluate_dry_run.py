@@ -1,7 +1,8 @@
 """`evaluate --dry-run`: everything but the calls. Needs no key, imports no vendor SDK, writes nothing."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from rich.text import Text
@@ -9,22 +10,28 @@ from rich.text import Text
 from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs, read_inputs
 from skill_evaluator.commands.evaluate_runs import plan_runs
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
-from skill_evaluator.errors import EXIT_OK, FixtureError
+from skill_evaluator.errors import EXIT_OK, FixtureError, LeaderboardError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Completion
-from skill_evaluator.records.record import Record
-from skill_evaluator.runner.prices import Estimate, estimate, input_sizes, sum_of
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.record import Record, read_record
+from skill_evaluator.runner.journal import RECORD
+from skill_evaluator.runner.limits import calls_in_flight
+from skill_evaluator.runner.prices import Estimate, InputSize, context_of, estimate, input_sizes, sum_of
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Replicate, schedule_calls
+from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.text import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEstimate(Estimate):
-    """What one model's run would take, and whether its key is there."""
+    """What one model's run would take, and whether its key is there; or what judging their free text would."""
 
     model_id: str
     provider: str
@@ -40,20 +47,29 @@ def dry_run(options: EvaluateOptions) -> int:
     chosen = [case for case in inputs.cases if case.id in runs[0].manifest.cases]
     _check_truth(runs, chosen, inputs)
     of_models: dict[str, list[Estimate]] = {}
+    further = _further(runs)
     for run in runs:
         sizes = input_sizes(planned.components[run.manifest.run_id], chosen)
         of_run = estimate(sizes, run.model, kinds[run.model.provider], run.manifest.replicates)
         of_models.setdefault(run.model.id, []).append(of_run)
+        further += _too_long(sizes, run.model, context_of(run.model, kinds[run.model.provider]))
+    further += _durations(of_models, runs, inputs, options)
     estimates = [
         ModelEstimate(
             model_id=model.id,
             provider=model.provider,
-            key=key_note(model, kinds[model.provider]),
+            key=key_note(model, kinds[model.provider], inputs.keys),
             **asdict(sum_of(of_models[model.id])),
         )
         for model in {run.model.id: run.model for run in runs}.values()
     ]
-    _print(estimates, component, chosen, options.format, _further(runs))
+    judging = None
+    if inputs.judging is not None:
+        judge = inputs.judging.model
+        of_judge = inputs.judging.size(runs, chosen)
+        key = key_note(judge, kinds[judge.provider], inputs.keys)
+        judging = ModelEstimate(model_id=judge.id, provider=judge.provider, key=key, **asdict(of_judge))
+    _print(estimates, judging, component, chosen, options.format, list(dict.fromkeys(further)))
     return EXIT_OK
 
 
@@ -68,15 +84,54 @@ def _further(runs: Sequence[Run]) -> list[str]:
     return [f"{model_id} is asked by recorded prompts: {', '.join(asked)}" for model_id, asked in versions.items()]
 
 
+def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None) -> Iterator[str]:
+    """Yield a line on the cases that are longer than a model's context, by their approximate size."""
+    over = {case_id: size.likely for case_id, size in sizes.items() if context is not None and size.likely > context}
+    if over and context is not None:
+        named = listed([f"{case_id} (about {tokens:,} tokens)" for case_id, tokens in over.items()])
+        yield f"over the context of {model.id}, {context:,} tokens: {named}"
+
+
+def _durations(
+    of_models: Mapping[str, Sequence[Estimate]], runs: Sequence[Run], inputs: Inputs, options: EvaluateOptions
+) -> Iterator[str]:
+    """Yield how long each model's calls will take, by the median of its last record, else of its last run folder."""
+    archive = Archive(inputs.component)
+    for model in {run.model.id: run.model for run in runs}.values():
+        record = _last_record(model.id, archive, inputs)
+        if record is None or record.latency_s.p50 is None:
+            continue
+        kind = inputs.kinds[model.provider]
+        flights = calls_in_flight(model, kind, options.concurrency or inputs.settings.concurrency)
+        calls = sum_of(of_models[model.id]).calls
+        minutes = calls * record.latency_s.p50 / min(flights, calls) / 60
+        time = "under a minute" if minutes < 1 else f"about {minutes:,.0f} minutes"
+        yield f"{model.id} will take {time}, as its calls in {record.run_id} took"
+
+
+def _last_record(model_id: str, archive: Archive, inputs: Inputs) -> Record | None:
+    """Return a model's last record, else that of its last run folder; one that cannot be read tells nothing."""
+    for entry in (entry for entry in archive.entries if entry.model_id == model_id):
+        with suppress(LeaderboardError):
+            return archive.record(entry)
+    for path in sorted(inputs.results_dir.glob(f"*/{RECORD}"), reverse=True):
+        with suppress(LeaderboardError):
+            record = read_record(path)
+            if (record.skill, record.model_id) == (inputs.component.name, model_id):
+                return record
+    return None
+
+
 def _check_truth(runs: Sequence[Run], cases: Sequence[Case], inputs: Inputs) -> None:
     """Raise FixtureError unless the ground truth, taken as an answer, scores 1 on every metric that is defined."""
     component, replicates = inputs.component, runs[0].manifest.replicates
-    scorer = Scorer(component, cases, replicates)
-    for call in schedule_calls([case.id for case in cases if case.labelled], replicates):
-        truth = next(case.truth for case in cases if case.id == call.case_id)
-        text = json.dumps(truth) if component.output == "json" else truth
-        scorer.add(Replicate(call=call, completion=Completion(text=text)))
-    scorecard = scorer.scorecard()
+    with open_scores(component, cases, calls=0) as scores:
+        scorer = Scorer(component, cases, replicates, scores)
+        for call in schedule_calls([case.id for case in cases if case.labelled], replicates):
+            truth = next(case.truth for case in cases if case.id == call.case_id)
+            text = json.dumps(truth) if component.output == "json" else truth
+            scorer.add(Replicate(call=call, completion=Completion(text=text)))
+        scorecard = scorer.scorecard()
     recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds)
     for run in runs:
         record = recorder.record(run.model, run.manifest, scorecard)
@@ -96,6 +151,7 @@ _FIRST_NUMBER = 3
 
 def _print(
     estimates: Sequence[ModelEstimate],
+    judging: ModelEstimate | None,
     component: Component,
     cases: Sequence[Case],
     form: Format,
@@ -103,7 +159,7 @@ def _print(
 ) -> None:
     rows = [
         (
-            estimate.model_id,
+            f"{estimate.model_id}{' (judge)' * (estimate is judging)}",
             estimate.provider,
             estimate.key,
             f"{estimate.calls:,}",
@@ -111,7 +167,7 @@ def _print(
             f"{estimate.output_tokens_upper:,}",
             "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}",
         )
-        for estimate in estimates
+        for estimate in (*estimates, *([judging] if judging else []))
     ]
     sheet = Sheet(
         columns=_COLUMNS,
@@ -120,14 +176,16 @@ def _print(
     )
     labelled = sum(case.labelled for case in cases)
     checked = f"{component.name} {component.version}: {len(cases)} cases, {labelled} with ground truth, all in order\n"
-    checked += "".join(f"{line}\n" for line in further)
+    checked += "".join(f"{line}\n" for line in (*component.inferred, *further))
     print_result(
         form,
         json=lambda: {
             "skill": component.name,
             "dry_run": True,
+            "inferred": list(component.inferred),
             "further": list(further),
             "models": [asdict(estimate) for estimate in estimates],
+            **({"judge": asdict(judging)} if judging else {}),
         },
         markdown=lambda: markdown_table(sheet),
         text=lambda: [Text(checked), sheet, Text("\ndry run: no call was made, nothing was written")],

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,17 +17,25 @@ from skill_evaluator.commands.options import (
     MaxCalls,
     MaxCost,
     Skill,
+    model_ids,
+    run_ids,
 )
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import apply_scenario
-from skill_evaluator.providers import Kinds, read_configuration
-from skill_evaluator.records.leaderboard import load_leaderboard
-from skill_evaluator.runner.execute import refuse_amounts, refuse_unpriced
+from skill_evaluator.providers import Keys, Kinds, read_configuration
+from skill_evaluator.records.leaderboard import open_board, with_rows
+from skill_evaluator.runner.execute import refuse_amounts
+from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
 from skill_evaluator.runner.schedule import Shard
+
+if TYPE_CHECKING:
+    from skill_evaluator.commands.evaluate_judging import FieldJudging
+
+Cases = Annotated[tuple[str, ...], typer.Option("--case", metavar="GLOB", help="Only these cases; repeatable.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +48,13 @@ class EvaluateOptions:
     ] = None
     models: Annotated[
         tuple[str, ...],
-        typer.Option("--model", "-m", metavar="ID", help="Model of models.yaml; repeatable; default: all with a key."),
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="ID",
+            help="Model of models.yaml; repeatable; default: all with a key.",
+            autocompletion=model_ids,
+        ),
     ] = ()
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, make no call, print the cost at most.")
@@ -48,7 +62,7 @@ class EvaluateOptions:
     components: Components = COMPONENTS
     fixtures: Fixtures = None
     config: Config = CONFIG
-    cases: Annotated[tuple[str, ...], typer.Option("--case", metavar="GLOB", help="Only these cases; repeatable.")] = ()
+    cases: Cases = ()
     concurrency: Concurrency = None
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of the replicates' seeds; default 0.")] = None
     resume: Annotated[
@@ -57,12 +71,16 @@ class EvaluateOptions:
             "--resume",
             metavar="[RUN]",
             help="Go on with an unfinished run (default: the newest): asks only what has no answer.",
+            autocompletion=run_ids,
         ),
     ] = None
     top_up: Annotated[
         str | None,
         typer.Option(
-            "--top-up", metavar="RUN", help="Ask the calls that --adaptive saved in this run; records it whole."
+            "--top-up",
+            metavar="RUN",
+            help="Ask the calls that --adaptive saved in this run; records it whole.",
+            autocompletion=run_ids,
         ),
     ] = None
     max_cost: MaxCost = None
@@ -108,8 +126,16 @@ class EvaluateOptions:
             help="Ask the recorded version under K scenarios, to see what neutral rewordings do to a model.",
         ),
     ] = None
+    draft: Annotated[
+        bool,
+        typer.Option("--draft", help="Keep the record as a draft: in no leaderboard, never a baseline, of any prompt."),
+    ] = False
     results: Annotated[
         Path | None, typer.Option("--results", metavar="DIR", help="Where run folders go; default: in the component.")
+    ] = None
+    judge: Annotated[
+        str | None,
+        typer.Option("--judge", metavar="ID", help="Also have this model score the text fields that name a rubric."),
     ] = None
     leaderboard: Annotated[bool, typer.Option(help="Append the record to the component's leaderboard.json.")] = True
     format: Form = "text"
@@ -123,9 +149,11 @@ class Inputs:
     cases: tuple[Case, ...]
     models: tuple[Model, ...]
     kinds: Kinds
+    keys: Keys
     settings: Settings
     shard: Shard | None
     results_dir: Path
+    judging: "FieldJudging | None"
 
 
 def read_inputs(options: EvaluateOptions) -> Inputs:
@@ -143,21 +171,41 @@ def read_inputs(options: EvaluateOptions) -> Inputs:
         raise RunError("--adaptive needs all cases, for a verdict is on them: it does not go with --shard or --case")
     _refuse_designs(options)
     configuration = read_configuration(options.config)
-    component = apply_scenario(load_component(options.components, options.skill), options.config, options.scenario)
+    component = apply_scenario(
+        load_component(options.components, options.skill, configuration.settings.limits, options.fixtures),
+        options.config,
+        options.scenario,
+    )
     patterns = () if options.resume or options.top_up else options.cases  # a run that is there remembers its cases
     cases = load_cases(component, options.fixtures, patterns)
-    load_leaderboard(component.leaderboard_path, component.name)
+    with open_board(component.leaderboard_path) as board:
+        with_rows(board, component.leaderboard_path, component.name, ())
     models = select_models(configuration.models, options.models)
+    judging = None
+    if options.judge is not None:
+        from skill_evaluator.commands.evaluate_judging import field_judging  # brings the room of judges with it
+
+        judging = field_judging(
+            options.judge,
+            component,
+            configuration,
+            options.config,
+            models,
+            options.concurrency,
+            dry_run=options.dry_run,
+        )
     if options.max_cost is not None:
-        refuse_unpriced(models, configuration.kinds)
+        refuse_unpriced([*models, *([judging.model] if judging else [])], configuration.kinds)
     return Inputs(
         component=component,
         cases=cases,
         models=models,
         kinds=configuration.kinds,
+        keys=configuration.keys,
         settings=configuration.settings,
         shard=Shard.parse(options.shard) if options.shard else None,
         results_dir=options.results or component.results_dir,
+        judging=judging,
     )
 
 
@@ -174,6 +222,8 @@ def _refuse_designs(options: EvaluateOptions) -> None:
     clashing = [flag for flag, is_given in others.items() if is_given]
     if given and clashing:
         raise RunError(f"{given[0]} does not go with {clashing[0]}: it asks all cases, and as often as is planned")
+    if options.draft and (options.aa or options.neutral is not None):
+        raise RunError(f"--draft measures the prompt as it is, and {given[0]} a recorded version; give one of them")
     if options.baseline_commit is not None and not options.with_baseline:
         raise RunError("--baseline-commit says which prompt --with-baseline asks: give both")
     if options.neutral is not None and options.scenario is not None:

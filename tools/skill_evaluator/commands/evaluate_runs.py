@@ -2,15 +2,16 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.commands.evaluate_designs import component_of, design_runs
 from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.components import Component
+from skill_evaluator.records.archive import read_entries, why_refused
 from skill_evaluator.records.leaderboard import append_rows
-from skill_evaluator.records.record import read_record
+from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.runner.journal import Manifest, Role, find_runs, read_manifest
 from skill_evaluator.runner.runs import Run, new_runs, resumed_run, topped_up
 from skill_evaluator.scoring.recording import Finished
@@ -25,17 +26,38 @@ class PlannedRuns:
     finished: list[Finished]
     roles: Mapping[str, Role | None]
 
-    def is_judged(self, run_id: str) -> bool:
-        """Return whether a run gets a verdict: as a new version, or as the baseline beside one."""
-        return self.roles[run_id] in (None, "baseline")
+    def is_judged(self, record: Record) -> bool:
+        """Return whether a run gets a verdict: as a new version, or as the baseline beside one; a shard gets none."""
+        return record.shard is None and self.roles[record.run_id] in (None, "baseline")
 
 
 def plan_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
-    """Return the runs to ask; with `--resume` also those that are recorded already and stay as they are."""
+    """Return the runs to ask; with `--resume` also those that are recorded already and stay as they are.
+
+    Raise RunError for what cannot be asked as the options say, or could not be recorded once it was paid for.
+    """
     if options.resume is not None:
-        return _resume_runs(inputs, options, options.resume)
-    if options.top_up is not None:
-        return _top_up_runs(inputs, options, options.top_up)
+        planned = _resume_runs(inputs, options, options.resume)
+    elif options.top_up is not None:
+        planned = _top_up_runs(inputs, options, options.top_up)
+    else:
+        planned = _new_runs(inputs, options)
+    recorded = read_entries(inputs.component.leaderboard_path)
+    for manifest in (run.manifest for run in planned.runs if is_measurement(run, options)):
+        if manifest.draft:
+            continue
+        why = why_refused(recorded, manifest.skill_version, manifest.digests["prompt"])
+        if why is not None:
+            raise RunError(f"'{inputs.component.name}' {why}")
+    return planned
+
+
+def is_measurement(run: Run, options: EvaluateOptions) -> bool:
+    """Return whether the run, once complete, is kept among the component's records."""
+    return options.leaderboard and run.manifest.whole
+
+
+def _new_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
     plain = new_runs(
         inputs.component,
         inputs.cases,
@@ -49,7 +71,8 @@ def plan_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
         adaptive=options.adaptive,
     )
     designed = design_runs(plain, inputs, options)
-    return PlannedRuns(runs=designed.runs, components=designed.components, finished=[], roles=_roles_of(designed.runs))
+    runs = [replace(run, manifest=run.manifest.model_copy(update={"draft": options.draft})) for run in designed.runs]
+    return PlannedRuns(runs=runs, components=designed.components, finished=[], roles=_roles_of(runs))
 
 
 def record_path(run: Run, component: Component) -> Path:
@@ -66,7 +89,8 @@ def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> Plann
     for run in runs:
         if run not in unfinished:
             record = read_record(record_path(run, component))
-            append_rows(component.leaderboard_path, component.name, [record.row()])  # a crash may have come before it
+            if not record.draft:  # a crash may have come before its row
+                append_rows(component.leaderboard_path, component.name, [record.row()])
             run_id, saved = run.manifest.run_id, record.saved_calls
             rest = f"; --top-up {run_id} asks the {saved} calls that --adaptive saved" if saved else ""
             print(f"{run_id} is recorded and complete: there is nothing to resume{rest}", file=sys.stderr)
@@ -141,6 +165,7 @@ def _refuse_other_plan(runs: Sequence[Run], options: EvaluateOptions) -> None:
             ("--with-baseline", options.with_baseline, manifest.beside is not None),
             ("--aa", options.aa, manifest.role == "again"),
             ("--neutral", options.neutral is not None, manifest.role == "neutral"),
+            ("--draft", options.draft, manifest.draft),
         ):
             if is_given and not is_planned:
                 raise RunError(f"cannot resume {run.folder} with {flag}: it was planned without it")

@@ -3,32 +3,33 @@
 import re
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form
+from skill_evaluator.checking.answers import edited_since
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, run_ids
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, RunError
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import load_models
+from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.records.record import SCORED
 from skill_evaluator.reports.explanation import print_explanation
 from skill_evaluator.reports.field_table import print_field
-from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_component_manifest
+from skill_evaluator.runner.journal import ANSWERS, Manifest, find_run, outcomes, read_component_manifest
 from skill_evaluator.runner.runs import input_digests
-from skill_evaluator.runner.schedule import Call
-from skill_evaluator.scoring.explanation import explain_answer, read_answer
+from skill_evaluator.runner.schedule import Call, schedule_calls
+from skill_evaluator.scoring.explanation import explain_answer, read_answers
 from skill_evaluator.scoring.field_views import field_view
+from skill_evaluator.scoring.parallel import open_scores
+from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.text import nearest
 
 EXAMPLES = (
     "skill-evaluator explain <run-id> --case clean-stationer-cash-sale",
     "skill-evaluator explain <run-folder> --field total",
 )
-_RUNS_NAMED = 5
 _INDEX = re.compile(r"\[[^\]]*\]")
 
 
@@ -36,7 +37,13 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 class ExplainOptions:
     """The options of `explain`."""
 
-    run: Annotated[str, typer.Argument(help="A run folder, or the id of a run in a component's evals/results.")]
+    run: Annotated[
+        str,
+        typer.Argument(
+            help="A run folder, or the id of a run in a component's evals/results.",
+            autocompletion=run_ids,
+        ),
+    ]
     case: Annotated[str | None, typer.Option("--case", metavar="ID", help="Show this case leaf by leaf.")] = None
     replicate: Annotated[
         int | None, typer.Option("--replicate", metavar="N", help="Which answer, from 0; default: the first scored.")
@@ -54,34 +61,43 @@ class ExplainOptions:
 
 def explain(options: ExplainOptions) -> int:
     """Show where a saved answer is right and wrong, field by field, and why; or one field over all answers."""
-    folder = _find_run(options.run, options.components)
+    folder = find_run(options.run, options.components)
     manifest = read_component_manifest(folder)
     _refuse_unknown(options, manifest)
-    component = load_component(options.components, manifest.skill)
+    limits = load_settings(options.config).limits
+    component = load_component(options.components, manifest.skill, limits, options.fixtures)
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
     # what shaped the answers may be different now, and the model may have left models.yaml
-    models = load_models(options.config) if (options.config / "models.yaml").exists() else ()
+    models = load_models(options.config, limits) if (options.config / "models.yaml").exists() else ()
     model = next((model for model in models if model.id == manifest.model_id), None)
-    now = {name: digest for name, digest in component.digests.items() if name in ("prompt", "schema")}
+    now = {name: digest for name, digest in component.digests.items() if name in ("prompt", "schema", "contract")}
     digests = {**manifest.digests, **(input_digests(component, model) if model else now)}
     present = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
     changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
     if changed:
         print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)
+    record = edited_since(folder, manifest, component.records_dir)
+    if record is not None:
+        print(f"warning: {record} was made of other answers than {folder / ANSWERS} holds", file=sys.stderr)
     wanted = [options.case] if options.case is not None else list(manifest.cases)
     gone = [case_id for case_id in wanted if case_id not in cases]
     if gone:
         raise RunError(f"{folder} cannot be explained: case '{gone[0]}' is no longer among the fixtures")
-    journal = outcomes(folder)
-    answered = []
-    for case in (cases[case_id] for case_id in wanted):
-        replicates = [journal.get(Call(case.id, index)) for index in range(manifest.asked)]
-        read = [read_answer(index, given, component.output, case.options) for index, given in enumerate(replicates)]
-        answered.append((case, read))
-    if options.field is not None:
-        view = field_view(component, answered, _INDEX.sub("[]", options.field))
-        print_field(view, manifest, options.format, full=options.full)
-        return EXIT_OK
+    journal, mine = outcomes(folder), [cases[case_id] for case_id in wanted]
+    calls = [call for call in schedule_calls(wanted, manifest.asked) if call in journal]
+    with open_scores(component, mine, len(calls)) as scores:
+        scorer = Scorer(component, mine, manifest.asked, scores)
+        scorer.add_all(journal[call] for call in calls)
+        given = ([journal.get(Call(case.id, index)) for index in range(manifest.asked)] for case in mine)
+        answered = [
+            (case, read_answers(component, case, replicates, scorer))
+            for case, replicates in zip(mine, given, strict=True)
+        ]
+        if options.field is not None:
+            path = _INDEX.sub("[]", options.field)
+            view = field_view(component, answered, scorer.scorecard().cases, path)
+            print_field(view, manifest, options.format, full=options.full)
+            return EXIT_OK
     ((case, answers),) = answered
     index = options.replicate
     if index is None:  # the first replicate that was scored, else the first that says anything
@@ -90,17 +106,6 @@ def explain(options: ExplainOptions) -> int:
         index = next(scored, next(spoken, 0))
     print_explanation(explain_answer(component, case, answers, index), manifest, options.format, full=options.full)
     return EXIT_OK
-
-
-def _find_run(run: str, components: Path) -> Path:
-    """Find a run folder by its path, or by its id in the results of any component; raise RunError."""
-    if Path(run).exists():
-        return Path(run)  # what it lacks is said where it is read
-    folders = {path.parent.name: path.parent for path in components.glob(f"*/evals/results/*/{MANIFEST}")}
-    if run in folders:
-        return folders[run]
-    newest = sorted(folders)[-_RUNS_NAMED:]
-    raise RunError(f"no run folder '{run}', and no run of that id below {components} {nearest(run, newest)}")
 
 
 def _refuse_unknown(options: ExplainOptions, manifest: Manifest) -> None:

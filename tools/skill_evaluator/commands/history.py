@@ -1,6 +1,8 @@
 """`skill-evaluator history`: every recorded version of every model, and which of them made it worse. Makes no call."""
 
-from dataclasses import dataclass, replace
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import semver
@@ -17,21 +19,23 @@ from skill_evaluator.commands.options import (
 )
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Policy, VerdictName, load_settings
+from skill_evaluator.library.config import Settings, VerdictName, load_settings
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.selection import next_lower, runs_of_models, runs_of_versions
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
 from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.history import History, history_of
+from skill_evaluator.verdicts.history_results import History
+from skill_evaluator.verdicts.kept import KeptVerdicts, kept_verdicts
 from skill_evaluator.verdicts.recorded import pair_of
-from skill_evaluator.verdicts.rules import component_verdict, exit_code, rules_for
+from skill_evaluator.verdicts.rules import component_verdict, exit_code, load_waivers, rules_for
 
 EXAMPLES = (
     "skill-evaluator history receipt-extraction",
     "skill-evaluator history receipt-extraction --format junit > history.xml",
     "skill-evaluator history receipt-extraction --fail-on regressed",
 )
+EXITS = {3: "regressed, if --fail-on names it", 4: "another verdict that --fail-on names"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +62,10 @@ def history(options: HistoryOptions) -> int:
     """Show every recorded version beside every model, each judged against the one before, and what made it worse.
 
     The highest version is also held against the last accepted one (the anchor), so that small losses add up.
-    Exit code: 0, unless --fail-on names the verdict on the highest version: 3 if it is regressed, else 4.
     """
     fail_on = named_verdicts(options.fail_on)
     settings = load_settings(options.config)
-    component = load_component(options.components, options.skill)
+    component = load_component(options.components, options.skill, settings.limits)
     where = component.leaderboard_path
     archive = Archive(component)
     entries = runs_of_models(archive.entries, options.models, where)
@@ -76,12 +79,10 @@ def history(options: HistoryOptions) -> int:
             return EXIT_OK
     if not chosen:
         raise LeaderboardError(f"{where} holds no complete run yet; --format csv shows the others")
-    by_model = {
-        model_id: _versions([runs[-1] for runs in versions.values()], archive, settings.policy)
-        for model_id, versions in sorted(chosen.items())
-    }
-    newest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
-    judged = history_of(component.name, by_model, rules_for(settings, options.config, newest))
+    today = datetime.datetime.now(datetime.UTC).date()
+    waivers = [(waiver, today <= waiver.expires) for waiver in load_waivers(options.config, settings.limits)]
+    kept = kept_verdicts(archive, component.results_dir, settings, waivers)
+    judged = kept.history(entries, lambda: _judge(chosen, archive, kept, settings, options))
     if options.format == "junit":
         print_junit(judged)
     elif options.format != "csv":
@@ -89,10 +90,31 @@ def history(options: HistoryOptions) -> int:
     return exit_code(_newest_verdict(judged), fail_on)
 
 
-def _versions(newest: list[RecordedRun], archive: Archive, policy: Policy) -> list[Pair]:
-    """Return a model's versions, each beside the one before; only the highest is also held against the anchor."""
-    pairs = [pair_of(archive.record(run), next_lower(archive.entries, run), archive, policy) for run in newest]
-    return [*(replace(pair, anchor=None, anchor_again=(), look=1) for pair in pairs[:-1]), pairs[-1]]
+def _judge(
+    chosen: Mapping[str, Mapping[str, list[RecordedRun]]],
+    archive: Archive,
+    kept: KeptVerdicts,
+    settings: Settings,
+    options: HistoryOptions,
+) -> History:
+    """Judge each version beside the one before; only a model's highest is also held against the anchor."""
+    from skill_evaluator.verdicts.history import history_of  # imports scipy: not for help, an error or what is kept
+
+    by_model: dict[str, list[Pair]] = {}
+    for model_id, versions in sorted(chosen.items()):
+        newest = [runs[-1] for runs in versions.values()]
+        by_model[model_id] = [
+            pair_of(
+                archive.record(run),
+                next_lower(archive.entries, run),
+                archive,
+                settings.policy,
+                anchored=run is newest[-1],
+            )
+            for run in newest
+        ]
+    latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
+    return history_of(latest.skill, by_model, rules_for(settings, options.config, latest), kept)
 
 
 def _newest_verdict(judged: History) -> VerdictName:

@@ -4,22 +4,26 @@ Everything is looked at before anything is written, so that a refusal leaves not
 """
 
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from skill_evaluator.commands.init_adopt import adopt
+from skill_evaluator.commands.options import CONFIG
+from skill_evaluator.commands.schemas import EDITED, schema_text
 from skill_evaluator.errors import EXIT_OK, ComponentError, ConfigError, GitError
 from skill_evaluator.files import read_text, replace_text, storing
-from skill_evaluator.library.components import is_component_name
+from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.scaffolding import EXAMPLE, IGNORED, example_files, library_files
 from skill_evaluator.repository import Repository
 
-EXAMPLES = ("skill-evaluator init --name invoice-extraction",)
+EXAMPLES = ("skill-evaluator init --name invoice-extraction", "skill-evaluator init --adopt")
 _NEXT = """
 Next:
-1. .evaluator/requirements.txt: see that the workflows can install from what it names.
+1. .evaluator/requirements.txt: see that the workflows can reach the repository and commit that it names.
 2. Try it, without a key: skill-evaluator lint && skill-evaluator evaluate {name} --model smollm2-135m-instruct -n 2
 3. Models: uncomment yours in .evaluator/models.yaml; for each provider an environment with its key:
    gh api -X PUT 'repos/{{owner}}/{{repo}}/environments/eval-openai' && gh secret set PROVIDER_API_KEY --env eval-openai
@@ -35,21 +39,58 @@ class InitOptions:
 
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The root of a repository.")] = Path()
     name: Annotated[str, typer.Option("--name", help="What to call the example component.")] = EXAMPLE
+    example: Annotated[
+        bool, typer.Option("--example", help="Lay out the example component beside components that are there.")
+    ] = False
+    adopt: Annotated[
+        bool,
+        typer.Option(
+            "--adopt",
+            help="Read a library that exists, and propose .evaluator/ and evals/datasets.json files, and nothing else.",
+        ),
+    ] = False
+    yes: Annotated[bool, typer.Option("--yes", help="With --adopt: write what is proposed.")] = False
 
 
 def init(options: InitOptions) -> int:
     """Lay out configuration, workflows and an example component in a repository; overwrites nothing."""
     if not is_component_name(options.name):
         raise ComponentError(f"--name '{options.name}' cannot be a component's (letters, digits, '.', '_', '-')")
+    if options.yes and not options.adopt:
+        raise ConfigError("--yes writes what --adopt proposes: give both")
     branch = _find_branch(options.folder)
     # no example where anything has its name already, lest a component be mixed of two
     places = (f"components/{options.name}", f"fixtures/{options.name}")
     there = next((place for place in places if (options.folder / place).exists()), None)
-    files = library_files(branch) | ({} if there else example_files(options.name))
+    names = sorted(path.parent.name for path in options.folder.glob("components/*/prompt.md"))
+    wanted = options.example or (not options.adopt and (options.name != EXAMPLE or not names))
+    files = {**library_files(branch), **{f"{CONFIG}/schemas/{name}.json": schema_text(name) for name in EDITED}}
+    if options.adopt:
+        files = {place: text for place, text in files.items() if place.startswith(".evaluator/")}
+    if wanted and not there:
+        files |= example_files(options.name)
+    if options.adopt:
+        return adopt(options.folder, files, _write_missing, write=options.yes)
     ignore = options.folder / ".gitignore"
     ignored = read_text(ignore) if ignore.exists() else ""
     missing = [line for line in IGNORED if line not in ignored.splitlines()]
-    for path in (options.folder / place for place in (*files, ".gitignore")):  # refuse before anything is written
+    _refuse_places(options.folder, (*files, ".gitignore"))
+    _write_missing(options.folder, files)
+    if there or not wanted:
+        print(f"kept     {there or 'components'} (so no example is laid out)")
+    if missing:
+        with storing(ignore), ignore.open("a", encoding="utf-8") as handle:
+            handle.write("\n" if ignored and not ignored.endswith("\n") else "")
+            handle.write("# of skill-evaluator: kept as artifacts, not in git\n")
+            handle.write("".join(f"{line}\n" for line in missing))
+        print("added to .gitignore")
+    print(_NEXT.format(name=options.name if wanted else names[0], branch=branch), end="")
+    return EXIT_OK
+
+
+def _refuse_places(folder: Path, places: Iterable[str]) -> None:
+    """Raise ConfigError for the first place where no file can be written."""
+    for path in (folder / place for place in places):
         if path.is_dir():
             raise ConfigError(f"{path} is a folder, where a file is to be; move it away")
         above = next(folder for folder in path.absolute().parents if folder.exists() or folder.is_symlink())
@@ -57,24 +98,19 @@ def init(options: InitOptions) -> int:
             raise ConfigError(f"{above} is a file, where a folder is to be; move it away")
         if not path.exists() and not os.access(above, os.W_OK | os.X_OK):
             raise ConfigError(f"cannot write into {above}: no permission")
+
+
+def _write_missing(folder: Path, files: Mapping[str, str]) -> None:
+    """Write the files that are not there, and say of each whether it was; raise ConfigError before any is written."""
+    _refuse_places(folder, files)
     for place, text in files.items():
-        path = options.folder / place
+        path = folder / place
         if path.is_symlink() or path.exists():
             same = path.exists() and path.read_bytes() == text.encode()
             print(f"kept     {place}" + ("" if same else " (another than this version's)"))
         else:
             replace_text(path, text)
             print(f"written  {place}")
-    if there:
-        print(f"kept     {there} (so no example is laid out)")
-    if missing:
-        with storing(ignore), ignore.open("a", encoding="utf-8") as handle:
-            handle.write("\n" if ignored and not ignored.endswith("\n") else "")
-            handle.write("# of skill-evaluator: kept as artifacts, not in git\n")
-            handle.write("".join(f"{line}\n" for line in missing))
-        print("added to .gitignore")
-    print(_NEXT.format(name=options.name, branch=branch), end="")
-    return EXIT_OK
 
 
 def _find_branch(folder: Path) -> str:

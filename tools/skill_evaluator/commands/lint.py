@@ -4,25 +4,39 @@ A component that is wrong does not hide the others: every problem is printed, an
 """
 
 import datetime
+import os
+import signal
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from skill_evaluator.checking.lint import lint_component
+from skill_evaluator.checking.answers import answer_problems
+from skill_evaluator.checking.lint import Linted, lint_component
+from skill_evaluator.ci.attested import attested_records
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, Names, OnPlatform
+from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, SkillEvaluatorError
+from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.integrity import Past, past_at, problems_of
-from skill_evaluator.reports.lint import print_linted
+from skill_evaluator.reports.lint import not_evaluated, print_linted
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.rules import load_waivers
+from skill_evaluator.verdicts.rules import check_waivers
 
+Checked = tuple[Linted, list[Problem]]
+_MANY = 16  # components; fewer are checked in the time that it takes to begin processes
+_checks: list[Callable[[str], Checked]] = []  # of a process that only checks
 EXAMPLES = ("skill-evaluator lint receipt-extraction", "skill-evaluator lint --base origin/main")
+EXITS = {2: "wrong input, or a component that is wrong"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +52,16 @@ class LintOptions:
             help="Also check what changed since: honest versions, and leaderboards and records only added to.",
         ),
     ] = None
+    attested: Annotated[
+        bool,
+        typer.Option(
+            "--attested",
+            help="Have `gh` verify that the workflow wrote each record; with --base, those there before need no proof.",
+        ),
+    ] = False
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail where a component or case is not evaluated, or not yet.")
+    ] = False
     components: Components = COMPONENTS
     fixtures: Fixtures = None
     config: Config = CONFIG
@@ -47,46 +71,88 @@ class LintOptions:
 
 def lint(options: LintOptions) -> int:
     """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
-    names = tuple(dict.fromkeys(options.names))
-    if not names:
-        if not options.components.is_dir():
-            raise ComponentError(f"{options.components} is not a folder; name the components with --components DIR")
-        marks = ("prompt.md", "schema.json", "leaderboard.json", "evals")  # of a component, or of one that is meant
-        folders = (path for path in options.components.iterdir() if any((path / mark).exists() for mark in marks))
-        names = tuple(sorted(path.name for path in folders))
-        if not names:
-            raise ComponentError(
-                f"{options.components} holds no component; add {options.components / '<name>' / 'prompt.md'}"
-            )
+    names = tuple(dict.fromkeys(options.names)) or _names_of_all(options.components)
+    limits = load_settings(options.config).limits
     folder, past = _read_past(options, names)
-    problems: dict[str, list[Problem]] = {}  # of a component's history: version, leaderboard, records
-    for name in names:
-        try:
-            problems[name] = problems_of(options.components, name, folder, past)
-        except SkillEvaluatorError as problem:
-            problems[name] = [Problem(file=within(folder, f"{name}/prompt.md"), line=1, message=str(problem))]
     today = datetime.datetime.now(datetime.UTC).date()
-    waivers = [waiver for waiver in load_waivers(options.config) if today <= waiver.expires]
-    linted = [
-        lint_component(
-            options.components, name, options.fixtures, [_line(problem) for problem in problems[name]], waivers
-        )
-        for name in names
-    ]
+    every, broken = check_waivers(options.config, limits)
+    waivers = [waiver for waiver in every if today <= waiver.expires]
+
+    def check(name: str) -> tuple[Linted, list[Problem]]:
+        problems, attested = _problems_of_history(options, name, folder, past), None
+        if options.attested:
+            platform = PLATFORMS[options.platform or "github"]
+            attested, unproven = attested_records(platform, options.components, name, folder, past)
+            problems = [*problems, *unproven]
+        lines = [_line(problem) for problem in problems]
+        of_component = lint_component(options.components, name, options.fixtures, lines, waivers, limits)
+        return replace(of_component, attested=attested), problems
+
+    checked = list(_side_by_side(check, names))
+    linted = [component for component, _ in checked]
     print_linted(linted, options.format)
     if options.platform:
-        for component in linted:
-            placed = {_line(problem): problem for problem in problems[component.name]}
+        for component, problems in checked:
+            placed = {_line(problem): problem for problem in problems}
             prompt = within(folder, f"{component.name}/prompt.md")  # the mark of a problem without a place of its own
             for line in component.problems:
                 mark = placed.get(line, Problem(file=prompt, line=1, message=line))
                 PLATFORMS[options.platform].annotate("error", mark.message, mark.file, mark.line)
+        for path, message in broken.items():
+            PLATFORMS[options.platform].annotate("error", message, path.as_posix(), 1)
     count = sum(len(component.problems) for component in linted)
-    if not count:
+    wrong = list(broken.values())
+    if count:
+        bad = sum(bool(component.problems) for component in linted)
+        wrong.insert(0, f"{counted(count, 'problem')} in {bad} of {counted(len(linted), 'component')}")
+    if options.strict:
+        wrong += not_evaluated(linted)
+    if not wrong:
         return EXIT_OK
-    bad = sum(bool(component.problems) for component in linted)
-    print(f"error: {counted(count, 'problem')} in {bad} of {counted(len(linted), 'component')}", file=sys.stderr)
+    print(f"error: {visible('; '.join(wrong))}", file=sys.stderr)
     return EXIT_USER_ERROR
+
+
+def _side_by_side(check: Callable[[str], Checked], names: Sequence[str]) -> Iterator[Checked]:
+    """Check each, and yield what was found in the order of the names; many of them in as many processes as cores."""
+    cores = os.cpu_count() or 1
+    if len(names) < _MANY or cores == 1 or not hasattr(os, "fork"):
+        yield from map(check, names)
+        return
+    with futures.ProcessPoolExecutor(cores, get_context("fork"), initializer=_begin, initargs=(check,)) as pool:
+        yield from pool.map(_check, names, chunksize=8)
+
+
+def _begin(check: Callable[[str], Checked]) -> None:
+    """Keep what this process was forked with; it leaves Ctrl-C to the command."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _checks.append(check)
+
+
+def _check(name: str) -> Checked:
+    return _checks[0](name)
+
+
+def _names_of_all(components: Path) -> tuple[str, ...]:
+    """Return the names of all components, and of what is meant to be one; raise ComponentError where there is none."""
+    if not components.is_dir():
+        raise ComponentError(f"{components} is not a folder; name the components with --components DIR")
+    marks = ("prompt.md", "schema.json", "leaderboard.json", "evals")
+    names = sorted(path.name for path in components.iterdir() if any((path / mark).exists() for mark in marks))
+    if not names:
+        raise ComponentError(f"{components} holds no component; add {components / '<name>' / 'prompt.md'}")
+    return tuple(names)
+
+
+def _problems_of_history(options: LintOptions, name: str, folder: str, past: Past | None) -> list[Problem]:
+    """Return what is wrong with a component's version, leaderboard and records, and with the answers still here."""
+    if not is_component_name(name):  # as loading it says
+        return []
+    try:
+        of_history = problems_of(options.components, name, folder, past)
+        return [*of_history, *answer_problems(options.components, name, folder)]
+    except SkillEvaluatorError as problem:
+        return [Problem(file=within(folder, f"{name}/prompt.md"), line=1, message=str(problem))]
 
 
 def _read_past(options: LintOptions, names: Sequence[str]) -> tuple[str, Past | None]:

@@ -4,22 +4,50 @@ Here is what makes a command of the two, and the options that several commands s
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
 from skill_evaluator.display.sheets import Format
-from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.config import VerdictName
+from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, SkillEvaluatorError
 from skill_evaluator.text import nearest
 
 COMPONENTS = Path("components")
 CONFIG = Path(".evaluator")
 AUDITS = Path("audits")
+_EXITS = {EXIT_OK: "done", EXIT_BUG: "a bug (a traceback)", EXIT_USER_ERROR: "wrong input (one line says what)"}
 _LAST = ("components", "fixtures", "config", "platform", "format")  # in the help of every command
+
+
+def component_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the components that a shell may complete a word to."""
+    folders = sorted(path.parent.name for path in Path(ctx.params.get("components") or COMPONENTS).glob("*/prompt.md"))
+    return [name for name in folders if name.startswith(incomplete)]
+
+
+def model_ids(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the models that a shell may complete a word to; none of a models.yaml that cannot be read."""
+    from skill_evaluator.library.config import load_models
+
+    try:
+        models = load_models(Path(ctx.params.get("config") or CONFIG))
+    except SkillEvaluatorError:
+        return []
+    return [model.id for model in models if model.id.startswith(incomplete)]
+
+
+def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the runs that a shell may complete a word to, the newest first."""
+    folders = Path(ctx.params.get("components") or COMPONENTS).glob(
+        f"{ctx.params.get('skill') or '*'}/evals/results/*/"
+    )
+    return sorted((path.name for path in folders if path.name.startswith(incomplete)), reverse=True)
+
+
 Components = Annotated[Path, typer.Option("--components", metavar="DIR", help="Folder of the components.")]
 Fixtures = Annotated[
     Path | None,
@@ -32,13 +60,19 @@ OnPlatform = Annotated[
 ]
 Form = Annotated[Format, typer.Option("--format", help="How to print the result (on stdout).")]
 
-Skill = Annotated[str, typer.Argument(help="The component: a folder name under --components.")]
+Skill = Annotated[
+    str,
+    typer.Argument(help="The component: a folder name under --components.", autocompletion=component_names),
+]
 Names = Annotated[
     tuple[str, ...],
-    typer.Argument(metavar="component", help="Folder names under --components; default: all."),
+    typer.Argument(
+        metavar="component", help="Folder names under --components; default: all.", autocompletion=component_names
+    ),
 ]
 OnlyModels = Annotated[
-    tuple[str, ...], typer.Option("--model", "-m", metavar="ID", help="Only this model; repeatable.")
+    tuple[str, ...],
+    typer.Option("--model", "-m", metavar="ID", help="Only this model; repeatable.", autocompletion=model_ids),
 ]
 MaxCost = Annotated[
     float | None, typer.Option("--max-cost", metavar="USD", help="Spend at most this, all models together.")
@@ -52,13 +86,26 @@ Reason = Annotated[str, typer.Option("--reason", help="Why this is started, for 
 Audits = Annotated[Path, typer.Option("--audits", metavar="DIR", help="Where audits are kept.")]
 
 
-def command_of(story: Callable[[Any], int], name: str, examples: Sequence[str]) -> Any:
-    """Return the command that reads its options into the dataclass that `story` takes, and exits with its code."""
+def command_of(
+    story: Callable[[Any], int], name: str, examples: Sequence[str], exits: Mapping[int, str] = MappingProxyType({})
+) -> Any:
+    """Return the command that reads its options into the dataclass that `story` takes, and exits with its code.
+
+    Its help ends with the exit codes, those in `exits` and the usual ones, and with examples.
+    """
     options = get_type_hints(story)["options"]
     hints = get_type_hints(options, include_extras=True)
 
     def run(**values: Any) -> None:
-        given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
+        if given.get("fixtures", given) is None:
+            from skill_evaluator.ci.fixtures import fetched_fixtures
+            from skill_evaluator.library.config import load_settings
+
+            if elsewhere := load_settings(given["config"]).fixtures:
+                given["fixtures"], _ = fetched_fixtures(elsewhere)
         raise typer.Exit(story(options(**given)))
 
     parameters = []
@@ -74,12 +121,16 @@ def command_of(story: Callable[[Any], int], name: str, examples: Sequence[str]) 
     run.__annotations__ = {}
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    application.command(name, epilog=f"Example{'s' * (len(examples) > 1)}: {' · '.join(examples)}")(run)
+    codes = " · ".join(f"{code} {meaning}" for code, meaning in sorted({**_EXITS, **exits}.items()))
+    epilog = f"Exit codes: {codes}\n\nExample{'s' * (len(examples) > 1)}: {' · '.join(examples)}"
+    application.command(name, epilog=epilog)(run)
     return typer.main.get_command(application)
 
 
 def named_verdicts(fail_on: Sequence[str]) -> list[str]:
     """Return the verdicts that --fail-on names, apart or with commas between; raise ConfigError for an unknown one."""
+    from skill_evaluator.library.config import VerdictName
+
     names = [name.strip() for part in fail_on for name in part.split(",") if name.strip()]
     for name in names:
         if name not in get_args(VerdictName):
@@ -95,5 +146,5 @@ def words_of(options: Any, *names: str) -> list[str]:
         word
         for name, value in values.items()
         if value != defaults[name]
-        for word in (f"--{name.replace('_', '-')}", str(value))
+        for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
     ]

@@ -5,35 +5,26 @@ It makes no call and needs no key. Jobs and `collect` go by the plan.json it wri
 
 import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from skill_evaluator import __version__
 from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, grouped, recorded_boards
-from skill_evaluator.ci.interleaving import Recordings, beside_baselines
-from skill_evaluator.ci.matrix import Wanted, capped, entries_of, matrix
-from skill_evaluator.ci.plan import Chosen, Fault, Plan, Skipped
+from skill_evaluator.ci.matrix import capped, entries_of, outputs_of
+from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, PlannedJudging, Skipped
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.options import (
-    COMPONENTS,
-    CONFIG,
-    Components,
-    Config,
-    Fixtures,
-    Form,
-    Names,
-    OnPlatform,
-    Reason,
+from skill_evaluator.commands.plan_inputs import PlanOptions, read_asked
+from skill_evaluator.errors import (
+    EXIT_OK,
+    ConfigError,
+    GitError,
+    LeaderboardError,
+    PlanError,
 )
-from skill_evaluator.errors import EXIT_OK, ConfigError, GitError, LeaderboardError, PlanError, SkillEvaluatorError
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model, load_settings, select_models
-from skill_evaluator.library.scenarios import apply_scenario, load_scenario
+from skill_evaluator.library.scenarios import load_scenario
 from skill_evaluator.library.versions import Problem, read_versions
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.archive import Archive
@@ -41,7 +32,6 @@ from skill_evaluator.records.selection import newest_of_versions, runs_of_models
 from skill_evaluator.reports.ci import plan_markdown, print_plan
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.execute import refuse_amounts
-from skill_evaluator.runner.prices import input_sizes
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.recorded import pair_of
@@ -52,53 +42,6 @@ EXAMPLES = (
     "skill-evaluator plan --detect 0.05 receipt-extraction",
 )
 _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanOptions:
-    """The options of `plan`. `base` None: started by hand, so that the policy of versions does not apply."""
-
-    names: Names = ()
-    base: Annotated[
-        str | None,
-        typer.Option(
-            "--base",
-            metavar="COMMIT",
-            help="What was pushed onto: MINOR and MAJOR bumps since then run. Without it, everything named runs.",
-        ),
-    ] = None
-    recorded: Annotated[
-        tuple[str, ...],
-        typer.Option("--recorded", metavar="REF", help="A branch that holds leaderboards beside HEAD; repeatable."),
-    ] = ()
-    models: Annotated[
-        tuple[str, ...], typer.Option("--model", "-m", metavar="ID", help="Model of models.yaml; default: all.")
-    ] = ()
-    replicates: Annotated[int | None, typer.Option("--replicates", "-n", help="Answers per case and model.")] = None
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the replicates' seeds.")] = None
-    max_cost: Annotated[
-        float | None, typer.Option("--max-cost", metavar="USD", help="What all jobs together may cost.")
-    ] = None
-    scenario: Annotated[
-        str | None,
-        typer.Option("--scenario", metavar="NAME", help="Put every prompt into .evaluator/scenarios/NAME.md."),
-    ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan jobs that make no call.")] = False
-    reason: Reason = ""
-    detect: Annotated[
-        float | None,
-        typer.Option(
-            "--detect",
-            metavar="DROP",
-            help="Plan no evaluation: say how many cases and replicates of one component would show this drop.",
-        ),
-    ] = None
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the plan goes.")] = Path("plan.json")
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
-    platform: OnPlatform = None
-    format: Form = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +61,7 @@ def plan(options: PlanOptions) -> int:
     configuration = read_configuration(options.config)
     models = select_models(configuration.models, options.models)
     if options.scenario is not None:
-        load_scenario(options.config, options.scenario)
+        load_scenario(options.config, options.scenario, configuration.settings.limits)
     repository = Repository(options.components)
     if options.base is None:
         names = options.names or sorted(path.parent.name for path in options.components.glob("*/prompt.md"))
@@ -137,7 +80,7 @@ def plan(options: PlanOptions) -> int:
     print_plan(made, options.format)
     if options.platform:
         platform = PLATFORMS[options.platform]
-        platform.set_outputs({"matrix": matrix(made.entries), "jobs": len(made.entries), "invocation": made.invocation})
+        platform.set_outputs(outputs_of(made))
         platform.add_summary(plan_markdown(made))
         for fault in made.faults:
             platform.annotate("warning", fault.message, fault.file, fault.line)
@@ -195,10 +138,11 @@ def _cut(
 ) -> Plan:
     now = datetime.datetime.now(datetime.UTC)
     by_id = {model.id: model for model in models}
-    wanted, faults = _read_wanted(options, configuration, by_id, choice, repository)
-    running = {(entry.component.name, entry.model.id) for entry in wanted}
+    asked = read_asked(options, configuration, by_id, choice.decisions, repository)
+    running = {(entry.component.name, entry.model.id) for entry in asked.wanted}
     groups = list(grouped(choice.decisions))
-    entries = capped(entries_of(wanted, configuration.settings.jobs), options.max_cost)
+    planned: list[Entry | PlannedJudging] = [*entries_of(asked.wanted, configuration.settings.jobs), *asked.judgings]
+    jobs = capped(planned, options.max_cost)
     return Plan(
         invocation=new_invocation(now),
         created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
@@ -208,7 +152,7 @@ def _cut(
         head=repository.commit("HEAD"),
         scenario=options.scenario,
         dry_run=options.dry_run,
-        entries=entries,
+        entries=[job for job in jobs if isinstance(job, Entry)],
         chosen=[
             Chosen(skill=decision.skill, models=ids, reason=decision.reason)
             for decision, ids in groups
@@ -218,55 +162,17 @@ def _cut(
             Skipped(skill=decision.skill, models=ids, reason=decision.reason)
             for decision, ids in groups
             if not decision.runs
-        ],
+        ]
+        + asked.not_evaluated,
         untouched=choice.untouched,
         faults=[
             *(Fault(file=problem.file, line=problem.line, message=problem.message) for problem in choice.problems),
-            *faults,
+            *asked.faults,
         ],
+        evaluator_version=__version__,
+        judgings=[job for job in jobs if isinstance(job, PlannedJudging)],
+        unjudged=asked.unjudged,
     )
-
-
-def _read_wanted(
-    options: PlanOptions,
-    configuration: Configuration,
-    models: Mapping[str, Model],
-    choice: _Choice,
-    repository: Repository,
-) -> tuple[list[Wanted], list[Fault]]:
-    """Read every component and model to be evaluated; one that is wrong is a fault, unless a person named it."""
-    wanted: list[Wanted] = []
-    faults: list[Fault] = []
-    for skill in dict.fromkeys(decision.skill for decision in choice.decisions if decision.runs):
-        try:
-            component = apply_scenario(load_component(options.components, skill), options.config, options.scenario)
-            cases = load_cases(component, options.fixtures)
-        except SkillEvaluatorError as problem:
-            if skill in options.names:
-                raise
-            place = repository.place(options.components / skill / "prompt.md")
-            faults.append(Fault(file=place, line=1, message=str(problem)))
-            continue
-        sizes = input_sizes(component, cases)
-        plain = [
-            Wanted(
-                component=component,
-                model=models[decision.model_id],
-                kind=configuration.kinds[models[decision.model_id].provider],
-                cases={case.id: case.digest for case in cases},
-                sizes=sizes,
-                replicates=options.replicates or configuration.settings.replicates,
-                seed=configuration.settings.seed if options.seed is None else options.seed,
-            )
-            for decision in choice.decisions
-            if decision.runs and decision.skill == skill
-        ]
-        if configuration.settings.policy.design == "interleaved" and options.scenario is None:
-            places = Recordings(repository=repository, refs=options.recorded)
-            policy = configuration.settings.policy
-            plain = beside_baselines(plain, cases, places, policy, fresh=options.seed is None)
-        wanted += plain
-    return wanted, faults
 
 
 def _size(options: PlanOptions, drop: float) -> int:
@@ -278,8 +184,9 @@ def _size(options: PlanOptions, drop: float) -> int:
         raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {drop:g}")
     if len(options.names) != 1:
         raise ConfigError("--detect takes one component: skill-evaluator plan --detect 0.05 <component>")
-    component = load_component(options.components, options.names[0])
-    archive, policy = Archive(component), load_settings(options.config).policy
+    settings = load_settings(options.config)
+    component = load_component(options.components, options.names[0], settings.limits)
+    archive, policy = Archive(component), settings.policy
     where = component.leaderboard_path
     entries = newest_of_versions(runs_of_models(archive.entries, options.models, where))
     if not entries:

@@ -10,7 +10,7 @@ from rich.text import Text
 from skill_evaluator.ci.publishing import Target, publish_records, read_records
 from skill_evaluator.commands.options import COMPONENTS, Components, Form
 from skill_evaluator.display.sheets import print_result
-from skill_evaluator.errors import EXIT_OK, PlanError
+from skill_evaluator.errors import EXIT_OK, LeaderboardError, PlanError
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import counted
 
@@ -18,6 +18,7 @@ EXAMPLES = (
     "skill-evaluator publish collected --to main",
     "skill-evaluator publish collected --mode branch --branch records",
 )
+EXITS = {2: "wrong input, or one could not be published (the others are there all the same)"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ def publish(options: PublishOptions) -> int:
     """Add collected records to a branch in one commit and push it; tries again on top of whoever was quicker."""
     if not options.collected.is_dir():
         raise PlanError(f"{options.collected} is not a folder; give the one that collect wrote")
-    records = read_records(options.collected)
+    records, problems = read_records(options.collected)
     commit = branch = None
     if records:
         repository = Repository(options.components)
@@ -61,7 +62,10 @@ def publish(options: PublishOptions) -> int:
             + ("" if record.complete else " (incomplete)")
             for record in records
         ]
-        commit = publish_records(repository, records, target, "\n".join(message))
+        try:
+            commit = publish_records(repository, records, target, "\n".join(message))
+        except LeaderboardError as problem:
+            raise LeaderboardError("; ".join(map(str, (*problems, problem)))) from None
     if not records:
         words = "no record to publish"
     elif commit is None:
@@ -74,4 +78,6 @@ def publish(options: PublishOptions) -> int:
         markdown=lambda: f"{words}\n",
         text=lambda: [Text(words)],
     )
+    if problems:
+        raise LeaderboardError("; ".join(map(str, problems)))
     return EXIT_OK

@@ -1,22 +1,25 @@
 """`skill-evaluator report`: what became of a plan, as a page, a job's summary, and one comment on the pull request."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from skill_evaluator.ci.collecting import OUTCOME, lost, read_outcome
+from skill_evaluator.ci.collecting import OUTCOME, Outcome, lost, read_outcome
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.options import CONFIG, Config, Form, OnPlatform
-from skill_evaluator.errors import EXIT_OK, PlanError
-from skill_evaluator.library.config import load_settings
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
+from skill_evaluator.judges.regression.results import decision_code
+from skill_evaluator.library.config import VerdictName, load_settings
 from skill_evaluator.reports.ci import outcome_markdown, print_outcome
 from skill_evaluator.verdicts.rules import component_verdict, exit_code
 
 EXAMPLES = ("skill-evaluator report collected --platform github",)
+EXITS = {3: "a verdict that policy.fail_on names, or a judge that blocks or alerts", 4: "a person must look"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,9 @@ def report(options: ReportOptions) -> int:
     """Show what became of a plan: as a page, a job's summary, and a comment on the pull request it is about."""
     if options.platform is None and (options.commit or options.open_from):
         raise PlanError("--commit and --open need --platform github, which they are about")
+    platform = None if options.platform is None else PLATFORMS[options.platform]
+    if platform is not None and (options.commit or options.open_from):
+        platform.check_access()
     settings = load_settings(options.config)
     path = options.collected / OUTCOME
     if options.plan is not None and not path.exists():
@@ -54,8 +60,7 @@ def report(options: ReportOptions) -> int:
     else:
         outcome = read_outcome(path)
     print_outcome(outcome, options.format)
-    if options.platform is not None:
-        platform = PLATFORMS[options.platform]
+    if platform is not None:
         page = outcome_markdown(outcome, options.published)
         platform.add_summary(page)
         if options.commit:
@@ -64,6 +69,15 @@ def report(options: ReportOptions) -> int:
         if options.open_from and any(run.run_id for run in outcome.runs):
             address = platform.pull_request(options.open_from, options.to, "Record evaluations")
             print(f"pull request of the records: {address or 'there is nothing to review'}", file=sys.stderr)
-    if not outcome.verdicts:
-        return EXIT_OK
-    return exit_code(component_verdict(comparison.verdict for comparison in outcome.verdicts), settings.policy.fail_on)
+    return _exit_code(outcome, settings.policy.fail_on)
+
+
+def _exit_code(outcome: Outcome, fail_on: Sequence[VerdictName]) -> int:
+    """Return 3 for a verdict that fails, a judge that blocks or its alert, 4 where a person must look, 0 otherwise."""
+    codes = []
+    if outcome.verdicts:
+        codes.append(exit_code(component_verdict(comparison.verdict for comparison in outcome.verdicts), fail_on))
+    codes += [EXIT_REGRESSED] * outcome.alerting
+    if outcome.judges_say is not None:
+        codes.append(decision_code(outcome.judges_say))
+    return next((code for code in (EXIT_REGRESSED, EXIT_INCOMPLETE) if code in codes), max(codes, default=EXIT_OK))

@@ -11,20 +11,40 @@ from pydantic import BaseModel
 from skill_evaluator.audit.findings.results import AuditResult
 from skill_evaluator.audit.run.jobs import AuditPlan
 from skill_evaluator.audit.run.manifest import AuditManifest
+from skill_evaluator.checking.rubrics import RubricLint
 from skill_evaluator.ci.collecting import Outcome
+from skill_evaluator.ci.doctor import DoctorReport
 from skill_evaluator.ci.plan import Plan
 from skill_evaluator.commands.options import CONFIG
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.judges.asking.items import OutputItem
+from skill_evaluator.judges.asking.judging import Judging
+from skill_evaluator.judges.calibration.batch import RegressionLabel
+from skill_evaluator.judges.calibration.files import LabelledPair, ScoredItem, StoredScore, StoredVerdict
+from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
+from skill_evaluator.judges.calibration.planting import PlantedPair
+from skill_evaluator.judges.cascade.results import CascadeResults, RegressionCascadeResults, ScoreCascadeResults
+from skill_evaluator.judges.pairwise.matches import PairItem
+from skill_evaluator.judges.pairwise.results import PairwiseResults
+from skill_evaluator.judges.regression.answer import RegressionAnswer
+from skill_evaluator.judges.regression.pairs import RegressionItem
+from skill_evaluator.judges.regression.results import RegressionResults
+from skill_evaluator.judges.review.items import ReviewItem
+from skill_evaluator.judges.review.labels import ReviewLabel
+from skill_evaluator.judges.review.results import ReviewStatus
+from skill_evaluator.judges.scoring.results import ScoreResults
 from skill_evaluator.library.components import Datasets, FrontMatter
 from skill_evaluator.library.config import Models, Settings
 from skill_evaluator.library.questions import Question
+from skill_evaluator.library.rubrics import Rubric, RubricLevels
 from skill_evaluator.library.scenarios import ScenarioFrontMatter
 from skill_evaluator.records.acceptance import AcceptedVersions
 from skill_evaluator.records.leaderboard import Leaderboard
+from skill_evaluator.records.pinned import PinnedOutputs, PinReport
 from skill_evaluator.records.record import Record
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.verdicts.history import History
+from skill_evaluator.verdicts.history_results import History
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rules import Waiver
 from skill_evaluator.verdicts.sizing import SizingPlan
@@ -43,6 +63,7 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "accepted": AcceptedVersions,
     "plan": Plan,
     "outcome": Outcome,
+    "doctor": DoctorReport,
     "waiver": Waiver,
     "comparison": ComparisonResult,
     "history": History,
@@ -50,7 +71,35 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "audit": AuditManifest,
     "audit-plan": AuditPlan,
     "audit-report": AuditResult,
+    "rubric": Rubric,
+    "rubric-levels": RubricLevels,
+    "rubric-lint": RubricLint,
+    "judging": Judging,
+    "judge-score-item": OutputItem,
+    "judge-scores": ScoreResults,
+    "judge-pair-item": PairItem,
+    "judge-pairs": PairwiseResults,
+    "judge-cascade": CascadeResults,
+    "judge-score-cascade": ScoreCascadeResults,
+    "judge-regression-cascade": RegressionCascadeResults,
+    "judging-item": LabelledPair,
+    "judging-verdict": StoredVerdict,
+    "judging-scored-item": ScoredItem,
+    "judging-score": StoredScore,
+    "judge-regression-item": RegressionItem,
+    "judge-regression-answer": RegressionAnswer,
+    "judge-regression": RegressionResults,
+    "pinned": PinnedOutputs,
+    "judge-pin": PinReport,
+    "judge-calibration": JudgeCalibration,
+    "judge-planted": PlantedPair,
+    "judge-regression-label": RegressionLabel,
+    "review-item": ReviewItem,
+    "review-label": ReviewLabel,
+    "review-status": ReviewStatus,
 }
+EDITED = ("models", "settings", "rubric", "waiver", "datasets")
+"""The formats of files that people write, for their editors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +111,14 @@ class SchemasOptions:
 
 def schemas(options: SchemasOptions) -> int:
     """Write the JSON Schema of every file format, for editors and other tools."""
-    for name, model in FORMATS.items():
+    for name in FORMATS:
         path = options.folder / f"{name}.json"
-        schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
-        replace_text(path, json_text(schema))
+        replace_text(path, schema_text(name))
         print(path)
     return EXIT_OK
+
+
+def schema_text(name: str) -> str:
+    """Return the JSON Schema of one of FORMATS as the text of a file."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **FORMATS[name].model_json_schema()}
+    return json_text(schema)

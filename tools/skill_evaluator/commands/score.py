@@ -20,6 +20,7 @@ from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.runner.journal import RECORD, outcomes, read_component_manifest
 from skill_evaluator.runner.runs import changes_since, saved_run
 from skill_evaluator.runner.schedule import schedule_calls
+from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 
@@ -41,7 +42,11 @@ def score(options: ScoreOptions) -> int:
     """Score a saved run again without a call; rewrites its record.json and report.md, touches no leaderboard."""
     configuration = read_configuration(options.config)
     manifest = read_component_manifest(options.run)
-    component = apply_scenario(load_component(options.components, manifest.skill), options.config, manifest.scenario)
+    component = apply_scenario(
+        load_component(options.components, manifest.skill, configuration.settings.limits, options.fixtures),
+        options.config,
+        manifest.scenario,
+    )
     cases = {case.id: case for case in load_cases(component, options.fixtures)}
     run = saved_run(options.run, component, {model.id: model for model in configuration.models})
     gone = [case_id for case_id in run.manifest.cases if case_id not in cases]
@@ -52,18 +57,20 @@ def score(options: ScoreOptions) -> int:
         changed = [name for name in changed if name != "prompt"]
     if changed:
         print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)
-    scorer = Scorer(component, [cases[case_id] for case_id in run.manifest.cases], run.manifest.asked)
     journal = outcomes(run.folder)
     planned = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
-    replicates = [journal[call] for call in planned if call in journal]
-    if not replicates:
+    made = [call for call in planned if call in journal]
+    if not made:
         raise RunError(f"{run.folder} holds no answer yet")
-    for replicate in replicates:
-        scorer.add(replicate)
+    mine = [cases[case_id] for case_id in run.manifest.cases]
+    with open_scores(component, mine, len(made)) as scores:
+        scorer = Scorer(component, mine, run.manifest.asked, scores)
+        scorer.add_all(journal[call] for call in made)
+        scorecard = scorer.scorecard()
     origin = origin_of(component, options.fixtures)
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
-    stopped = None if len(replicates) == len(planned) else "unfinished: calls are missing"
-    record = recorder.record(run.model, run.manifest, scorer.scorecard(), stopped=stopped)
+    stopped = None if len(made) == len(planned) else "unfinished: calls are missing"
+    record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped)
     record = with_looks(record, run.manifest, component, configuration.settings, options.config)
     finished = Finished(record=record, record_path=options.run / RECORD, folder=options.run)
     write_record(finished.record_path, record)

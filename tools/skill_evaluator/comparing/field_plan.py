@@ -62,6 +62,11 @@ class FieldPlan:
         return _aligned(self.arrays.get(path), items)
 
     @property
+    def counts(self) -> bool:
+        """Whether some field enters field_level_f1, or the plan names none; prose alone says nothing by it."""
+        return not self.leaves or any(rule.counts and rule.weight > 0 for rule in self.leaves.values())
+
+    @property
     def embeds(self) -> bool:
         """Whether some field is compared by sentence embeddings."""
         return any(rule.similarity == "embedding" for rule in self.leaves.values())

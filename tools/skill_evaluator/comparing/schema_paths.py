@@ -158,7 +158,7 @@ class _Walk:
             if isinstance(reference, str) and self.nodes < _MOST_NODES:
                 seen = visits.get(reference, 0)
                 if seen < _MAX_REF_VISITS:
-                    yield from self._parts(_target(reference, self.root), {**visits, reference: seen + 1})
+                    yield from self._parts(target_of(reference, self.root), {**visits, reference: seen + 1})
         for keyword in _COMBINED:
             for branch in node.get(keyword, ()):
                 yield from self._parts(branch, visits)
@@ -188,7 +188,7 @@ def _scalar_kind(node: _Node) -> Compare | None:
     return "exact" if types & set(_SCALARS) else None
 
 
-def _target(reference: str, root: _Node) -> Any:
+def target_of(reference: str, root: _Node) -> Any:
     """Return what a local reference names: a JSON pointer, or an anchor in the definitions."""
     pointer = unquote(reference.removeprefix("#"))
     if pointer and not pointer.startswith("/"):

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from skill_evaluator.comparing.declarations import FieldRule
-from skill_evaluator.comparing.field_plan import Field
+from skill_evaluator.comparing.field_plan import Field, FieldPlan
 from skill_evaluator.comparing.forms import Leaves
 from skill_evaluator.comparing.leaves import Lexicon
 from skill_evaluator.text import frozen, with_nfc_keys
@@ -58,7 +58,7 @@ class PreparedValue:
         An item that has none of its key fields is known by the whole of it.
         """
         counts: dict[str, Counter[Hashable]] = {}
-        for field, items in _arrays(self.value, self.lexicon.plan.field("")):
+        for field, items in arrays_in(self.value, self.lexicon.plan):
             rule = field.array_rule(*items)
             known_by = self.identities(items, rule, field)
             if rule.align == "key":
@@ -88,9 +88,9 @@ def _content(value: Any, field: Field) -> str:
     return repr(frozen(value))
 
 
-def _arrays(value: Any, field: Field) -> Iterator[tuple[Field, list[Any]]]:
+def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
     """Yield every array in a value: `FieldPlan.walk` without the leaves, which would slow `jaccard`."""
-    stack = [(value, field)]
+    stack = [(value, plan.field(""))]
     while stack:
         value, field = stack.pop()
         if field.rule is not None:

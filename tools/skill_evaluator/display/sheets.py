@@ -1,20 +1,28 @@
-"""Tables, shown fitted and coloured on a terminal, plainly through a pipe (a line for each row), or as Markdown."""
+"""Tables, shown fitted and coloured on a terminal, plainly through a pipe (a line for each row), or as Markdown.
 
-import io
+On a terminal no word and no number is cut: columns of words are wrapped, and columns for which there is no room are
+written below their row.
+"""
+
+import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from json import dumps
 from typing import Any, Literal
 
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from skill_evaluator.display.safe_text import code_span, visible
 
 Format = Literal["text", "json", "markdown"]
-_NO_WRAP = 1_000_000  # columns
+
+_NARROW = 20  # cells: a column of words that gets fewer goes below its row
+_WORDS = re.compile(r"\s*\S+")
+_INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # a long path or id may be broken here; a number may not
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +36,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """A table; columns in `numbers` are aligned right, those in `whole` are broken only if very long."""
+    """A table; columns in `numbers` are aligned right, those in `whole` are broken only if very long.
+
+    Where a terminal is too narrow the columns in `below` go below their row, the first of them first; then the last.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     numbers: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
+    below: Sequence[str] = ()
 
 
 def markdown_table(sheet: Sheet) -> str:
@@ -65,29 +77,94 @@ def show(pieces: Iterable[Sheet | Text]) -> None:
         _accept_everything()
         print_pieces(pieces, Console(highlight=False))
         return
-    page = io.StringIO()
-    print_pieces(pieces, Console(file=page, width=_NO_WRAP, highlight=False, color_system=None))
-    write("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()))
+    lines = [line for piece in pieces for line in (_plain_rows(piece) if isinstance(piece, Sheet) else [piece.plain])]
+    write("".join(f"{line.rstrip()}\n" for text in lines for line in text.splitlines() or [""]))
+
+
+def _plain_rows(sheet: Sheet) -> Iterator[str]:
+    """Lay out a table as rich does where there is room for every line, in a fraction of its time."""
+    rows = [
+        [visible(text) for text in row] for row in (sheet.columns, *([cell.text for cell in row] for row in sheet.rows))
+    ]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = []
+        for name, text, width in zip(sheet.columns, row, widths, strict=True):
+            ends_right = name in sheet.numbers
+            shown = text.rstrip() if ends_right else text
+            blanks = " " * (width - cell_len(shown))
+            padded.append(blanks + shown if ends_right else shown + blanks)
+        yield "  ".join(padded)
 
 
 def print_pieces(pieces: Iterable[Sheet | Text], console: Console) -> None:
     """Print tables and texts to a console."""
     for piece in pieces:
         if isinstance(piece, Sheet):
-            table = Table(box=None, pad_edge=False, header_style="bold")
-            for place, name in enumerate(piece.columns):
-                longest = max(len(text) for text in (name, *(row[place].text for row in piece.rows)))
-                table.add_column(
-                    Text(visible(name)),
-                    justify="right" if name in piece.numbers else "left",
-                    overflow="fold",
-                    width=min(longest, console.width * 3 // 8) if name in piece.whole else None,
-                )
-            for row in piece.rows:
-                table.add_row(*(Text(visible(cell.text), style=cell.style) for cell in row))
-            console.print(table)
+            for line in _fitted(piece, console.width):
+                console.print(line, soft_wrap=True)
         else:  # a text that must not be broken, such as a path, is left to the terminal
             console.print(piece, soft_wrap=bool(piece.no_wrap))
+
+
+def _fitted(sheet: Sheet, width: int) -> Iterator[Text]:
+    """Lay out a table in lines of at most `width` cells."""
+    head = [Cell(name, "bold") for name in sheet.columns]
+    rows = [[Cell(visible(cell.text), cell.style) for cell in row] for row in (head, *sheet.rows)]
+    columns = [[cell.text for cell in column] for column in zip(*rows, strict=True)]
+    widest = [max(map(cell_len, column)) for column in columns]
+    least = [
+        widest[place] if name in sheet.numbers else _least_width(columns[place], width, name in sheet.whole)
+        for place, name in enumerate(sheet.columns)
+    ]
+    order = [*map(list(sheet.columns).index, sheet.below), *range(len(sheet.columns) - 1, 0, -1)]
+    beside, below = list(range(len(sheet.columns))), []
+    for place in dict.fromkeys(order):
+        if sum(least[at] for at in beside) + 2 * (len(beside) - 1) > width:
+            beside.remove(place)
+            below.append(place)
+    widths = {place: min(widest[place], width) for place in beside}
+    while sum(widths.values()) > max(width - 2 * (len(beside) - 1), sum(least[at] for at in beside)):
+        widths[max((at for at in beside if widths[at] > least[at]), key=widths.__getitem__)] -= 1
+    for number, row in enumerate(rows):
+        cells = [wrapped(row[place].text, widths[place]) for place in beside]
+        for texts in zip_longest(*cells, fillvalue=""):
+            line = Text()
+            for place, text in zip(beside, texts, strict=True):
+                blanks = " " * (widths[place] - cell_len(text))
+                ends_right = sheet.columns[place] in sheet.numbers
+                line.append("  " * bool(place != beside[0]) + blanks * ends_right)
+                line.append(text, row[place].style).append(blanks * (not ends_right))
+            line.rstrip()
+            yield line
+        shown = [f"{visible(sheet.columns[at])} {row[at].text}" for at in sorted(below) if number and row[at].text]
+        yield from (Text(f"    {line}") for line in wrapped(" · ".join(shown), width - 4) if shown)
+
+
+def _least_width(column: Sequence[str], width: int, whole: bool) -> int:
+    """Return the fewest cells in which a column of words can be read, or one that is to stay whole."""
+    words = column if whole else [word for text in column for word in text.split()]
+    unbroken = max((cell_len(part) for word in words for part in _INSIDE_A_WORD.split(word)), default=0)
+    longest = max(map(cell_len, words), default=0)
+    if whole:
+        return max(unbroken, min(longest, width * 3 // 8))
+    return max(unbroken, min(longest, width // 4), min(max(map(cell_len, column)), _NARROW))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Break a text between words; a word that is longer than a line after a mark inside, else anywhere."""
+    lines, line = [], ""
+    for word in _WORDS.findall(text):
+        if line and cell_len(line + word) > width:
+            lines.append(line)
+            line, word = "", word.lstrip()
+        while cell_len(word) > width:
+            fits = [at.start() for at in _INSIDE_A_WORD.finditer(word) if cell_len(word[: at.start()]) <= width]
+            end = fits[-1] if fits else len(chop_cells(word, width)[0])
+            lines.append(word[:end])
+            word = word[end:]
+        line += word
+    return [*lines, line]
 
 
 def write(page: str) -> None:

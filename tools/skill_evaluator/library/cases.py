@@ -2,7 +2,8 @@
 
 A case is a folder: `document.md`, `ground_truth.json` and perhaps `meta.json` (or, under their older names, `input.md`,
 `expected.json` / `expected.md` and `metadata.yaml`). Of a component with `output: choice` it is a line of
-`questions.jsonl`. A case without ground truth is kept: its answers are scored for reproducibility alone.
+`questions.jsonl`. A case without ground truth is kept: its answers are scored for reproducibility alone. One that has
+no document yet, and `input-source.md` to say what it is to be, waits for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,14 +12,19 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.errors import FixtureError
-from skill_evaluator.files import read_json, read_text, read_yaml
+from skill_evaluator.errors import FixtureError, NotEvaluatedError
+from skill_evaluator.files import SizeLimit, read_json, read_text
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.questions import QUESTIONS, read_questions
-from skill_evaluator.text import canonical_json, digest, nearest
+from skill_evaluator.library.roots import Root
+from skill_evaluator.library.truths import DOCUMENTS, TRUTHS, places_of, root_of
+from skill_evaluator.library.yaml_files import read_yaml
+from skill_evaluator.text import canonical_json, count_leaves, digest, nearest
 
-_DOCUMENTS = ("document.md", "input.md")
-_TRUTHS = ("ground_truth.json", "expected.json", "expected.md")
+_MOST_SHOWN = 500  # of a schema error, which may hold the whole truth
+_SOURCE = "input-source.md"
+_ADVICE = "add <case-id>/document.md and ground_truth.json"
+_WAITS = f"has {_SOURCE} and no document.md"
 _METAS = ("meta.json", "metadata.yaml")
 
 
@@ -38,43 +44,69 @@ class Case:
 def load_cases(component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = ()) -> tuple[Case, ...]:
     """Read the cases of a component that match a pattern (all without patterns), in the order of their ids.
 
-    Every ground truth must validate against the component's schema. Raises FixtureError.
+    Every ground truth must validate against the component's schema. Raises FixtureError; NotEvaluatedError where the
+    component has no case yet, or none of those has a document.
     """
     place = find_cases(component, fixtures_dir)
     if component.output == "choice":
-        cases, problems = read_question_cases(place)
+        cases, problems = read_question_cases(place, component)
         if problems:
             raise FixtureError(problems[0])
         ids = _select([case.id for case in cases], patterns, place)
         return tuple(case for case in cases if case.id in ids)
-    folders = sorted(path for path in place.iterdir() if path.is_dir() and not path.name.startswith("."))
-    if not folders:
-        raise FixtureError(f"{place} holds no case; add <case-id>/document.md and ground_truth.json")
+    folders = case_folders(place)
     ids = _select([folder.name for folder in folders], patterns, place)
-    return tuple(_read_case(folder, component) for folder in folders if folder.name in ids)
+    waiting = ids.intersection(cases_without_document(place))
+    if ids == waiting:
+        why = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{place} holds no case; {_ADVICE}"
+        raise _without_cases(component, why)
+    root = root_of(component.folder, fixtures_dir, place, component.limits)
+    return tuple(_read_case(folder, component, root) for folder in folders if folder.name in ids - waiting)
+
+
+def case_folders(place: Path) -> list[Path]:
+    """Return the folders of the cases in a folder, by name."""
+    return sorted(path for path in place.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def cases_without_document(place: Path) -> list[str]:
+    """Return the ids of the cases in a folder that say where their document is to come from, and have none yet."""
+    return [
+        folder.name
+        for folder in case_folders(place)
+        if (folder / _SOURCE).exists() and not any((folder / name).exists() for name in DOCUMENTS)
+    ]
 
 
 def find_cases(component: Component, fixtures_dir: Path | None) -> Path:
     """Find the folder of a component's case folders, or the file of its questions; raise FixtureError.
 
-    Without `fixtures_dir` they are in `fixtures/<name>/`, or in the component's own `evals/`.
+    Without `fixtures_dir` they are in `fixtures/<name>/`, or in the component's own `evals/`. A component that has
+    none, and never had, raises NotEvaluatedError.
     """
     is_choice = component.output == "choice"
-    name = QUESTIONS if is_choice else "cases"
-    candidates = [(fixtures_dir or Path("fixtures")) / component.fixtures / name]
-    if fixtures_dir is None:
-        candidates.append(component.folder / "evals" / name)
-    for candidate in candidates:
-        if candidate.is_file() if is_choice else candidate.is_dir():
-            return candidate
-    raise FixtureError(
-        f"no fixtures for '{component.name}': {' and '.join(map(str, candidates))} missing; see --fixtures DIR"
-    )
+    if fixtures_dir is not None and not fixtures_dir.is_dir():
+        raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
+    places = places_of(component.folder, component.fixtures, fixtures_dir, QUESTIONS if is_choice else "cases")
+    for place in places:
+        if place.is_file() if is_choice else place.is_dir():
+            return root_of(component.folder, fixtures_dir, place, component.limits).inside(place)
+    missing = f"{' and '.join(map(str, places))} missing; see --fixtures DIR"
+    if component.fixtures != component.name:  # somebody declared them to be there
+        raise FixtureError(f"no fixtures for '{component.name}': {missing}")
+    raise _without_cases(component, f"it has no cases: {missing}")
 
 
-def read_question_cases(path: Path) -> tuple[list[Case], list[str]]:
+def _without_cases(component: Component, why: str) -> FixtureError | NotEvaluatedError:
+    """Return the error for a component that has nothing to ask about: what was evaluated once has lost its cases."""
+    if any(component.records_dir.glob("*.json")):
+        return FixtureError(f"no fixtures for '{component.name}', which has records: {why}")
+    return NotEvaluatedError(f"'{component.name}' is not evaluated yet: {why}")
+
+
+def read_question_cases(path: Path, component: Component) -> tuple[list[Case], list[str]]:
     """Read the questions of a file as cases, in the order of their ids, and say what is wrong with the other lines."""
-    questions, problems = read_questions(path)
+    questions, problems = read_questions(path, component.limits.size_of("document_bytes"))
     cases = [
         Case(
             id=question.id,
@@ -98,24 +130,25 @@ def _select(ids: Sequence[str], patterns: Sequence[str], place: Path) -> set[str
     return {case_id for case_id in ids if not patterns or any(fnmatchcase(case_id, pattern) for pattern in patterns)}
 
 
-def _read_case(folder: Path, component: Component) -> Case:
-    document_path = _first_file(folder, _DOCUMENTS)
+def _read_case(folder: Path, component: Component, root: Root) -> Case:
+    if any("\ud800" <= mark <= "\udfff" for mark in folder.name):
+        raise FixtureError(f"the name of {folder} is not UTF-8; rename the folder")
+    limit = component.limits.size_of("document_bytes")
+    document_path = _first_file(folder, DOCUMENTS, root)
     if document_path is None:
         raise FixtureError(f"case '{folder.name}' has no document: {folder / 'document.md'} is missing")
-    document = read_text(document_path, FixtureError)
+    document = read_text(document_path, FixtureError, limit)
     if not document.strip():
         raise FixtureError(f"{document_path} is empty")
-    truth_path = _first_file(folder, _TRUTHS)
-    try:
-        truth = None if truth_path is None else _read_truth(truth_path, component)
-        content = document + "\x00" + (canonical_json(truth) if truth_path else "")
-    except RecursionError:
-        raise FixtureError(f"{truth_path} is nested too deeply to be compared with an answer") from None
-    meta_path = _first_file(folder, _METAS)
+    truth_path = _first_file(folder, TRUTHS, root)
+    truth = None if truth_path is None else _read_truth(truth_path, component, limit)
+    content = document + "\x00" + (canonical_json(truth) if truth_path else "")
+    meta_path = _first_file(folder, _METAS, root)
     meta: Any = {}
-    if meta_path is not None:
-        read = read_json if meta_path.suffix == ".json" else read_yaml
-        meta = read(meta_path, FixtureError)
+    if meta_path is not None and meta_path.suffix == ".json":
+        meta = read_json(meta_path, FixtureError, limit)
+    elif meta_path is not None:
+        meta = read_yaml(meta_path, FixtureError, limit, depth=component.limits.yaml_depth)
     if not isinstance(meta, dict):
         raise FixtureError(f"{meta_path} must hold a mapping")
     return Case(
@@ -128,19 +161,26 @@ def _read_case(folder: Path, component: Component) -> Case:
     )
 
 
-def _first_file(folder: Path, names: Sequence[str]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_file()), None)
+def _first_file(folder: Path, names: Sequence[str], root: Root) -> Path | None:
+    path = next((folder / name for name in names if (folder / name).exists()), None)
+    return None if path is None else root.inside(path)
 
 
-def _read_truth(path: Path, component: Component) -> Any:
+def _read_truth(path: Path, component: Component, limit: SizeLimit) -> Any:
     if path.suffix == ".md" and component.output == "text":
-        return read_text(path, FixtureError).strip()
-    truth = read_json(path, FixtureError)
+        return read_text(path, FixtureError, limit).strip()
+    truth = read_json(path, FixtureError, limit)
+    leaves, most = count_leaves(truth), component.limits.answer_leaves
+    if leaves > most:
+        raise FixtureError(
+            f"{path} holds {leaves:,} values, and none of more than {most:,} is scored; "
+            "make it smaller, or raise limits.answer_leaves in settings.yaml"
+        )
     if component.output == "text":
         if not isinstance(truth, str):
             raise FixtureError(f"{path} must hold a JSON string: '{component.name}' answers with text")
         return truth.strip()
     problems = component.schema_errors(truth)
     if problems:
-        raise FixtureError(f"{path} fails {component.folder / 'schema.json'} at {problems[0]}")
+        raise FixtureError(f"{path} fails {component.contract.where} at {problems[0][:_MOST_SHOWN]}")
     return truth

@@ -4,25 +4,30 @@ Read once from `components/<name>/`; everything wrong there is a ComponentError 
 """
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import semver
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from skill_evaluator.comparing.declarations import FieldRule, refuse_wrong_rules
 from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
-from skill_evaluator.errors import ComponentError
-from skill_evaluator.files import StrictModel, parse_front_matter, read_json, read_text, validated
-from skill_evaluator.library.contract import Contract
+from skill_evaluator.errors import ComponentError, NotEvaluatedError
+from skill_evaluator.files import StrictModel, read_json, read_text, validated
+from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
+from skill_evaluator.library.contract import Contract, constrains
+from skill_evaluator.library.roots import Root
+from skill_evaluator.library.schema_files import read_schema
+from skill_evaluator.library.truths import find_prose, output_of_truths, places_of, read_truths, refuse_unknown_paths
+from skill_evaluator.library.yaml_files import YAML_DEPTH, parse_front_matter
 from skill_evaluator.metrics import DEFAULT_METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
 from skill_evaluator.metrics.base import AgreementMetric, Metric
 from skill_evaluator.parsing import Output
 from skill_evaluator.text import canonical_json, digest, nearest
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _DEFAULT_METRICS: Mapping[Output, Collection[str]] = {
     "json": DEFAULT_METRICS,
     "text": DEFAULT_METRICS,
@@ -33,6 +38,18 @@ _WHOLE_ANSWER: Mapping[Output, Mapping[str, FieldRule]] = {
     "text": {},
     "choice": {"": FieldRule(compare="category")},  # so that confusions of letters are counted
 }
+_INNER_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9 ._-]*(/[A-Za-z0-9_][A-Za-z0-9 ._-]*)*")
+# What a component is read from, and where its records go.
+_FILES = (
+    "prompt.md",
+    "schema.json",
+    "leaderboard.json",
+    "evals/datasets.json",
+    "evals/accepted.json",
+    "evals/records",
+    "evals/pinned",
+)
+_NOT_COMPARED: Any = {"fields": {"__all__": {"rubric"}}}  # what a judge is asked changes no metric
 _PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -43,28 +60,50 @@ class FrontMatter(BaseModel):
 
     name: str
     version: str
-    output: Output = "json"
+    output: Output | None = Field(default=None, description="json unless schema.json is missing and truths are texts")
 
 
 class Dataset(StrictModel):
     """One entry of evals/datasets.json."""
 
     id: str = "default"
-    fixtures: str | None = None
+    evaluate: bool = Field(default=True, description="false: this component is not to be evaluated")
+    fixtures: str | None = Field(default=None, description="its folder in the fixtures folder, if not that of its name")
+    contract: str | None = Field(
+        default=None,
+        alias="schema",
+        description="the contract, if not all of schema.json: a file of this repository and a part of it, such as "
+        "schema.json#/$defs/output",
+    )
     metrics: tuple[str, ...] = Field(default=(), description="metrics to score, also those not scored by default")
     primary_metric: str | None = None
     fields: dict[str, FieldRule] = Field(default_factory=dict, description="how fields are compared, by path")
+
+    @field_validator("fixtures")
+    @classmethod
+    def _stays_inside(cls, fixtures: str | None) -> str | None:
+        if fixtures is not None and not (len(fixtures) <= 200 and _INNER_FOLDER.fullmatch(fixtures)):
+            raise ValueError(
+                f"{fixtures[:100]!a} is no folder inside the fixtures folder (names of letters, digits, ' ', '.', '_' "
+                "and '-', with '/' between them); give --fixtures DIR for another place"
+            )
+        return fixtures
 
 
 class Datasets(StrictModel):
     """The file evals/datasets.json."""
 
+    editor_schema: str | None = Field(default=None, alias="$schema", description="for editors alone")
     datasets: tuple[Dataset, ...] = Field(min_length=1, max_length=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A versioned prompt with its output contract, ready to be evaluated, by itself or under a scenario."""
+    """A versioned prompt with its output contract, ready to be evaluated, by itself or under a scenario.
+
+    `limits` are those it was read under, which its cases are read under, too. `inferred` says what nothing declares,
+    and `prose` are the fields taken for it, by path, with the median of their lengths.
+    """
 
     name: str
     folder: Path
@@ -80,6 +119,9 @@ class Component:
     fixtures: str
     digests: Mapping[str, str]
     scenario: str | None = None
+    limits: SafetyLimits = DEFAULT_LIMITS
+    inferred: tuple[str, ...] = ()
+    prose: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def leaderboard_path(self) -> Path:
@@ -110,52 +152,97 @@ class Component:
         return self.contract.conforms(value)
 
 
-def load_component(components_dir: Path, name: str) -> Component:
-    """Read one component; raise ComponentError."""
+def load_component(
+    components_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS, fixtures_dir: Path | None = None
+) -> Component:
+    """Read one component; raise ComponentError, or NotEvaluatedError where its evals/datasets.json says so.
+
+    Where the folder of its cases is, matters only to infer what is not declared.
+    """
     folder = components_dir / name
-    front, prompt = _read_prompt(components_dir, name)
-    schema, contract = _read_contract(folder, front.output)
-    declared_path = folder / "evals" / "datasets.json"
-    dataset = Dataset()
-    if declared_path.exists():
-        content = read_json(declared_path, ComponentError)
-        dataset = validated(Datasets, content, declared_path, ComponentError).datasets[0]
-        refuse_wrong_rules(dataset.fields, "datasets[0].fields", str(declared_path))
-    declared = [name for name in dataset.metrics if name not in REPRODUCIBILITY]
-    metrics = accuracy_metrics(declared or _DEFAULT_METRICS[front.output], str(declared_path))
-    usual = "exact_match" if front.output == "choice" else "field_level_f1"
-    primary = dataset.primary_metric or (usual if usual in metrics else next(iter(metrics)))
-    if primary not in metrics:
-        raise ComponentError(
-            f"primary_metric '{primary}' is not among the metrics of {declared_path} {nearest(primary, metrics)}"
-        )
+    front, prompt = _read_prompt(components_dir, name, limits)
+    where = folder / "evals" / "datasets.json"
+    dataset = _read_dataset(where, name, limits)
+    places = places_of(folder, dataset.fixtures or name, fixtures_dir, "cases")
+    answers = _read_contract(folder, front.output, dataset, places, limits)
+    truths = list(read_truths(folder, places, fixtures_dir, answers.output, limits))
+    prose = find_prose(answers.schema, dataset.fields, truths)
+    if answers.schema is None:  # else that says which paths there are
+        refuse_unknown_paths(dataset.fields, answers.output, truths, where)
+    texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
+    rules = {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}
+    plan = plan_fields(answers.schema, rules, str(where))
+    metrics, primary = _choose_metrics(dataset, answers, plan, where)
+    uncompared = {
+        **_NOT_COMPARED,
+        **{key: True for key in ("evaluate", "contract") if key not in dataset.model_fields_set},
+    }
+    declared = dataset.model_dump(mode="json", exclude=uncompared)
     return Component(
         name=name,
         folder=folder,
         version=check_semver(front.version, folder / "prompt.md"),
-        output=front.output,
+        output=answers.output,
         prompt=prompt,
-        schema=schema,
-        contract=contract,
-        plan=plan_fields(schema, {**_WHOLE_ANSWER[front.output], **dataset.fields}, str(declared_path)),
+        schema=answers.schema,
+        contract=answers.contract,
+        plan=plan,
+        prose=prose,
         metrics=metrics,
         agreement=agreement_metrics(dataset.metrics),
         primary_metric=primary,
         fixtures=dataset.fixtures or name,
         digests={
             "prompt": digest(prompt),
-            "schema": digest(canonical_json(schema)),
-            "datasets": digest(canonical_json(dataset.model_dump(mode="json"))),
+            **answers.digests,
+            "datasets": digest(canonical_json({**declared, **({"prose": sorted(prose)} if prose else {})})),
         },
+        limits=limits,
+        inferred=answers.inferred,
     )
 
 
-def is_component_name(name: str) -> bool:
-    """Return whether a folder's name can be a component's."""
-    return _NAME.fullmatch(name) is not None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Contracted:
+    """What a component answers with; see Component."""
+
+    output: Output
+    schema: Mapping[str, Any] | None
+    contract: Contract
+    digests: Mapping[str, str]
+    inferred: tuple[str, ...]
 
 
-def _read_prompt(components_dir: Path, name: str) -> tuple[FrontMatter, str]:
+def _choose_metrics(
+    dataset: Dataset, answers: _Contracted, plan: FieldPlan, where: Path
+) -> tuple[dict[str, Metric], str]:
+    """Return the accuracy metrics by name, and the primary one: those declared, else the usual ones."""
+    declared = [metric for metric in dataset.metrics if metric not in REPRODUCIBILITY]
+    if answers.schema is None and "schema_valid" in declared:
+        raise ComponentError(f"schema_valid among the metrics of {where}, and no schema to validate against")
+    usual = [name for name in _DEFAULT_METRICS[answers.output] if answers.schema is not None or name != "schema_valid"]
+    metrics = accuracy_metrics(declared or usual, str(where))
+    ranking = "field_level_f1" if answers.output != "choice" and plan.counts else "exact_match"
+    primary = dataset.primary_metric or (ranking if ranking in metrics else next(iter(metrics)))
+    if primary not in metrics:
+        raise ComponentError(
+            f"primary_metric '{primary}' is not among the metrics of {where} {nearest(primary, metrics)}"
+        )
+    return metrics, primary
+
+
+def _read_dataset(path: Path, name: str, limits: SafetyLimits) -> Dataset:
+    if not path.exists():
+        return Dataset()
+    content = read_json(path, ComponentError, limits.size_of("schema_bytes"))
+    dataset = validated(Datasets, content, path, ComponentError).datasets[0]
+    refuse_wrong_rules(dataset.fields, "datasets[0].fields", str(path))
+    if not dataset.evaluate:
+        raise NotEvaluatedError(f"'{name}' is not evaluated: {path} says evaluate: false")
+    return dataset
+
+
+def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> tuple[FrontMatter, str]:
     if not is_component_name(name):
         raise ComponentError(f"a component is named like its folder (letters, digits, '.', '_', '-'), not '{name}'")
     if not components_dir.is_dir():
@@ -164,18 +251,22 @@ def _read_prompt(components_dir: Path, name: str) -> tuple[FrontMatter, str]:
     if not path.is_file():
         names = [path.parent.name for path in components_dir.glob("*/prompt.md")]
         raise ComponentError(f"unknown component '{name}' in {components_dir} {nearest(name, names)}")
-    front, prompt = parse_prompt(read_text(path, ComponentError), path)
+    root = Root(components_dir, ComponentError, follow_links=limits.follow_links)
+    for file in _FILES:
+        root.inside(components_dir / name / file)
+    text = read_text(path, ComponentError, limits.size_of("prompt_bytes"))
+    front, prompt = parse_prompt(text, path, depth=limits.yaml_depth)
     if front.name != name:
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
     return front, prompt
 
 
-def parse_prompt(text: str, path: Path) -> tuple[FrontMatter, str]:
+def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, str]:
     """Split a prompt.md into front matter and prompt; raise ComponentError.
 
     A name that is left out is the folder's. The version is not checked here: `check_semver` does that.
     """
-    values, body = parse_front_matter(text, path, ComponentError)
+    values, body = parse_front_matter(text, path, ComponentError, depth=depth)
     if "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
     front = validated(FrontMatter, {"name": path.parent.name, **values}, path, ComponentError)
@@ -193,15 +284,29 @@ def check_semver(text: str, where: Path) -> str:
     return text
 
 
-def _read_contract(folder: Path, output: Output) -> tuple[Mapping[str, Any] | None, Contract]:
-    path = folder / "schema.json"
-    if output == "choice":
-        if path.exists():
-            raise ComponentError(f"{path} does nothing: a component with output: choice answers with a letter")
-        return None, Contract({}, str(path))
-    if not path.exists():
-        if output == "json":
-            raise ComponentError(f"{path} does not exist; a component with JSON output needs its schema")
-        return None, Contract({}, str(path))
-    schema = read_json(path, ComponentError)
-    return schema, Contract(schema, str(path))
+def _read_contract(
+    folder: Path, output: Output | None, dataset: Dataset, cases: Sequence[Path], limits: SafetyLimits
+) -> _Contracted:
+    """Read what a component answers with, and infer what is not declared."""
+    if output == "choice" and (folder / "schema.json").exists():
+        raise ComponentError(
+            f"{folder / 'schema.json'} does nothing: a component with output: choice answers with a letter"
+        )
+    schema, place, digests = read_schema(folder, dataset.contract, limits)
+    inferred = []
+    if schema is None and output is None and output_of_truths(cases) == "text":
+        output = "text"
+        inferred.append("output: text, because its ground truths are texts; prompt.md declares no output")
+    if schema is None and output in (None, "json"):
+        inferred.append(f"any JSON is a valid answer: there is no {place}, so schema_valid is not measured")
+    contract = Contract({} if schema is None else schema, place)
+    if schema is not None and not constrains(schema, schema):
+        names = [name for name in ("output", *schema.get("$defs", {})) if name in schema.get("$defs", {})]
+        advice = f' as in "schema": "schema.json#/$defs/{names[0]}"' if names else ""
+        raise ComponentError(
+            f"{place} asks nothing, so that any JSON is valid; say what an answer is like, or name the part that does "
+            f"in evals/datasets.json{advice}"
+        )
+    return _Contracted(
+        output=output or "json", schema=schema, contract=contract, digests=digests, inferred=tuple(inferred)
+    )

@@ -4,8 +4,10 @@ Each class is a mapping in one of these files, each field a key. Provider names 
 them.
 """
 
+import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import (
     BaseModel,
@@ -15,24 +17,36 @@ from pydantic import (
     NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
+    field_validator,
     model_validator,
 )
 
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.files import StrictModel, read_yaml, validated
+from skill_evaluator.files import SizeLimit, StrictModel, validated
+from skill_evaluator.identifiers import ModelId, ReplicateCount, Share
+from skill_evaluator.library.judge_policy import ComponentJudge, DeclaredJudge, JudgePolicy
+from skill_evaluator.library.roots import FixturesElsewhere, Root
+from skill_evaluator.library.yaml_files import YAML_DEPTH, read_yaml
 from skill_evaluator.text import nearest
-
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Params(BaseModel):
     """Settings of each call; keys beyond these go to the provider's API as they are."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
     max_output_tokens: PositiveInt = 4096
     temperature: NonNegativeFloat | None = None
     top_p: Share | None = None
+
+    @model_validator(mode="after")
+    def _refuse_what_json_lacks(self) -> Self:
+        for name, value in self.extra.items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError):
+                raise ValueError(f"{name} holds a date, .nan or .inf, which no request can; quote it") from None
+        return self
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -46,19 +60,23 @@ class Limits(StrictModel):
     max_concurrency: PositiveInt | None = None
     requests_per_minute: PositiveInt | None = None
     tokens_per_minute: PositiveInt | None = None
+    context_tokens: PositiveInt | None = Field(default=None, description="tokens that the model can read in one call")
+
+
+UsdPerMillion = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class Price(StrictModel):
     """A price in USD per million tokens."""
 
-    input: NonNegativeFloat
-    output: NonNegativeFloat
+    input: UsdPerMillion
+    output: UsdPerMillion
 
 
 class Model(StrictModel):
     """One entry of models.yaml: `{id, provider}` is enough."""
 
-    id: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/-]*$")
+    id: ModelId
     provider: str
     api_id: str | None = None
     params: Params = Params()
@@ -68,11 +86,37 @@ class Model(StrictModel):
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     limits: Limits = Limits()
     price: Price | None = None
+    transport: Literal["direct", "sdk"] = Field(
+        default="direct", description="of `openai`: whether its calls go straight to the server or through the SDK"
+    )
+    judge: Literal["strong"] | None = Field(
+        default=None, description="the team holds it strong enough to judge regressions; no setting of its calls"
+    )
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, base_url: str | None) -> str | None:
+        try:
+            parts = urlsplit(base_url or "http://host")
+            readable = bool(parts.hostname) and parts.port != 0
+        except ValueError:  # of a bracket left open, a port that is no number
+            readable = False
+        if not readable:
+            raise ValueError(f"'{base_url}' is not the address of a server")
+        return base_url
 
     @property
     def api_name(self) -> str:
         """The model's name in its API."""
         return self.api_id or self.id
+
+    @property
+    def public_url(self) -> str | None:
+        """The base_url without what may be a secret in it: user name, password, query."""
+        if self.base_url is None:
+            return None
+        parts = urlsplit(self.base_url)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 class Models(StrictModel):
@@ -131,6 +175,10 @@ class ComponentPolicy(StrictModel):
     metrics: dict[str, MetricPolicy] = {}
     fields: dict[str, MetricPolicy] = {}
     critical_cases: tuple[str, ...] = Field(default=(), description="cases whose loss of `harm` is a regression")
+    stakes: Literal["normal", "high"] = Field(
+        default="normal", description="high: no judge lets a version ship, a person must agree"
+    )
+    judge: DeclaredJudge | None = Field(default=None, description="who compares new outputs with pinned ones in CI")
 
 
 class Policy(StrictModel):
@@ -151,6 +199,12 @@ class Policy(StrictModel):
     design: Literal["recorded", "interleaved"] = "recorded"
     metrics: dict[str, MetricPolicy] = {}
     components: dict[str, ComponentPolicy] = {}
+    judge: JudgePolicy = JudgePolicy()
+
+    def judge_of(self, skill: str) -> ComponentJudge | None:
+        """Return who judges a component's new outputs in CI, if the component declares somebody."""
+        own = self.components.get(skill)
+        return None if own is None else own.judge
 
 
 class Benchmark(StrictModel):
@@ -179,13 +233,44 @@ class Audit(StrictModel):
     benchmarks: Benchmarks = {}
     scenarios: tuple[str, ...] = ()
     questions: PositiveInt | None = None
-    replicates: PositiveInt = 2
+    replicates: ReplicateCount = 2
+
+
+class SafetyLimits(StrictModel):
+    """The most that is taken from outside, for safety's sake: generous, and the same for every model.
+
+    More than that in a file is an error that names the file. In an answer it is the model's doing: the answer counts 0,
+    with the reason `answer_too_large` or `too_costly_to_score`.
+    """
+
+    response_bytes: PositiveInt = Field(default=32_000_000, description="a server's whole response, decompressed")
+    answer_bytes: PositiveInt = Field(default=2_000_000, description="the text of one answer")
+    answer_leaves: PositiveInt = Field(default=50_000, description="values in one answer or one ground truth")
+    score_seconds: PositiveFloat = Field(default=20.0, description="processor time to score one answer")
+    score_megabytes: PositiveInt = Field(default=1_000, description="memory to score one answer")
+    schema_errors: PositiveInt = Field(default=100, description="schema errors that are listed of one answer")
+    document_bytes: PositiveInt = Field(default=4_000_000, description="a document, ground truth or meta file")
+    prompt_bytes: PositiveInt = Field(default=1_000_000, description="a prompt.md or scenario")
+    schema_bytes: PositiveInt = Field(default=1_000_000, description="a schema.json or datasets.json")
+    yaml_depth: Annotated[int, Field(ge=1, le=200)] = Field(
+        default=YAML_DEPTH, description="levels of nesting in a YAML text"
+    )
+    follow_links: bool = Field(
+        default=False, description="whether a file may be a link out of the folder it is read from"
+    )
+
+    def size_of(self, setting: Literal["document_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
+        """Return the limit of a kind of file, which names its setting when it is reached."""
+        return SizeLimit(most=getattr(self, setting), setting=f"limits.{setting}")
+
+
+DEFAULT_LIMITS = SafetyLimits()
 
 
 class Settings(StrictModel):
     """The file settings.yaml; every key has a default, so the file may be absent."""
 
-    replicates: PositiveInt = 10
+    replicates: ReplicateCount = 10
     seed: int = 0
     concurrency: PositiveInt = 8
     timeout_s: PositiveFloat = 180.0
@@ -194,16 +279,19 @@ class Settings(StrictModel):
     jobs: Jobs = Jobs()
     policy: Policy = Policy()
     audit: Audit = Audit()
+    limits: SafetyLimits = DEFAULT_LIMITS
+    fixtures: FixturesElsewhere | None = None
 
 
-def load_models(config_dir: Path) -> tuple[Model, ...]:
+def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tuple[Model, ...]:
     """Read `<config_dir>/models.yaml`; raise ConfigError with file and key."""
     path = config_dir / "models.yaml"
     if not path.exists():
         raise ConfigError(
             f"{path} does not exist; create it with a line such as: models: [{{id: gpt-5, provider: openai}}]"
         )
-    return validated(Models, read_yaml(path), path).models
+    root = Root(config_dir, ConfigError, follow_links=limits.follow_links)
+    return validated(Models, read_yaml(root.inside(path), depth=limits.yaml_depth), path).models
 
 
 def load_settings(config_dir: Path) -> Settings:
@@ -211,7 +299,7 @@ def load_settings(config_dir: Path) -> Settings:
     path = config_dir / "settings.yaml"
     if not path.exists():
         return Settings()
-    values = read_yaml(path)
+    values = read_yaml(Root(config_dir, ConfigError).inside(path))
     return validated(Settings, {} if values is None else values, path)
 
 

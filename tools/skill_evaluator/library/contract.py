@@ -5,17 +5,31 @@ Its own module because a component's `schema.json` and a schema given by another
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from typing import Any, TypeVar
 
 import jsonschema_rs
 
+from skill_evaluator.comparing.schema_paths import target_of
 from skill_evaluator.errors import ComponentError
 
 _DRAFT = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
-_DATA = ("const", "enum", "default", "examples")
+DATA = ("const", "enum", "default", "examples")
 _T = TypeVar("_T")
-_NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+_COMBINED = ("allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies")
+_SINGLE = ("not", "if", "then", "else")
+_RULES = (
+    *("type", "enum", "not", "if", "pattern", "format", "minLength", "maxLength", "multipleOf"),
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "properties", "patternProperties", "required"),
+    *("propertyNames", "additionalProperties", "unevaluatedProperties", "minProperties", "maxProperties", "items"),
+    *("prefixItems", "additionalItems", "unevaluatedItems", "contains", "minItems", "maxItems", "uniqueItems"),
+    *("dependencies", "dependentRequired", "dependentSchemas"),
+)
+_MOST_EFFORT = 10_000
+_MOST_STEPS = 100
 
 
 class Contract:
@@ -27,18 +41,23 @@ class Contract:
 
     def __init__(self, schema: Any, where: str) -> None:
         """Compile the schema; raise ComponentError, which names `where`, if it is invalid or refers to another file."""
+        self.where = where
         if not isinstance(schema, Mapping):
             raise ComponentError(f"{where} is no JSON Schema: an object is expected")
-        schema = dict(schema)
+        self._schema = schema = dict(schema)
         draft = schema.get("$schema")
         if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
             raise ComponentError(f"{where} names an unknown draft in $schema: {draft}")
-        remote = _find_remote_reference(schema)
-        if remote:
-            raise ComponentError(f"{where} refers to '{remote}'; only local references (#/...) are followed")
+        for reference in (reference for node in schemas_in(schema) for reference in references_of(node)):
+            if not reference.startswith("#"):
+                raise ComponentError(f"{where} refers to '{reference}'; only local references (#/...) are followed")
         try:
             jsonschema_rs.meta.validate(schema)
             self._validator: Any = jsonschema_rs.validator_for(schema, validate_formats=True)
+            effort = _Effort(schema)
+            self.effort = max(
+                effort.of(node) for node in schemas_in(schema)
+            )  # most schemas that one value is held against
         except jsonschema_rs.ValidationError as problem:
             place = _pointer(problem.instance_path)
             raise ComponentError(f"{where} is no valid JSON Schema at {place}: {problem.message}") from None
@@ -49,16 +68,37 @@ class Contract:
         """Return whether a value validates against the schema."""
         return bool(_validate(self._validator.is_valid, value))
 
-    def violations(self, value: Any) -> list[jsonschema_rs.ValidationError]:
-        """Return the validator's own errors, with path, rule and message; none when the value validates.
+    def violations(self, value: Any, most: int | None = None) -> list[jsonschema_rs.ValidationError]:
+        """Return the validator's own errors, with path, rule and message, the first `most`; none for a valid value.
 
-        Raises RecursionError when the value is nested too deeply for a message.
+        The validator finds all of them before it gives the first, which takes long where there are many. Raises
+        RecursionError when the value is nested too deeply for a message.
         """
-        return list(_validate(self._validator.iter_errors, value))
+        return list(islice(_validate(self._validator.iter_errors, value), most))
 
     def errors(self, value: Any) -> list[str]:
-        """Say where and how a value breaks the schema; nothing when it validates."""
-        return [f"{_pointer(error.instance_path)}: {error.message}" for error in self.violations(value)]
+        """Say where and how a value breaks the schema, and what its closest branch lacks; nothing when it validates."""
+        violations = self.violations(value)
+        branched = any(error.schema_path[-1:] in (["anyOf"], ["oneOf"]) for error in violations)
+        closest = self._closest(value) if branched else {}
+        texts = [(_pointer(error.instance_path), error.message) for error in violations]
+        return [f"{place}: {message}{closest.get(place, '')}" for place, message in texts]
+
+    def _closest(self, value: Any) -> dict[str, str]:
+        """Return what jsonschema takes for the likeliest cause, by the place where no branch of a schema fits."""
+        from jsonschema import exceptions, validators
+
+        # patterns are left out: those of a stranger may keep Python's regular expressions busy for hours
+        left_out = dict.fromkeys(("pattern", "patternProperties"), lambda *_: None)
+        validator = validators.extend(validators.validator_for(self._schema), left_out)(self._schema)
+        causes = {}
+        with suppress(RecursionError):  # it goes less deep than jsonschema-rs
+            for error in validator.iter_errors(value):
+                cause = exceptions.best_match([error])
+                if error.context and cause is not error:
+                    place = _pointer(list(cause.absolute_path))
+                    causes[_pointer(list(error.absolute_path))] = f" (closest: {place}: {cause.message})"
+        return causes
 
 
 def _validate(validate: Callable[[Any], _T], value: Any) -> _T:
@@ -70,20 +110,74 @@ def _validate(validate: Callable[[Any], _T], value: Any) -> _T:
         raise RecursionError(str(problem)) from None
 
 
-def _find_remote_reference(node: Any) -> str | None:
-    """Find the first reference that leaves the file; `const`, `enum` and examples hold data, not references."""
-    if isinstance(node, dict):
-        for key, child in node.items():
-            if key in ("$ref", "$dynamicRef") and isinstance(child, str) and not child.startswith("#"):
-                return child
-            if key in _NAMED_SCHEMAS and isinstance(child, dict):
-                child = list(child.values())  # its keys are names, be they «default» or «$ref»
-            remote = None if key in _DATA else _find_remote_reference(child)
-            if remote:
-                return remote
-    elif isinstance(node, list):
-        return next(filter(None, map(_find_remote_reference, node)), None)
-    return None
+def constrains(node: Any, root: Mapping[str, Any]) -> bool:
+    """Return whether a checked schema asks anything of a value; `$defs` that nothing refers to ask nothing.
+
+    >>> constrains({"$defs": {"total": {"type": "number"}}}, {})
+    False
+    """
+    if not isinstance(node, Mapping):
+        return node is False
+    asked = [node[key] for key in _RULES if key in node]
+    if "const" in node or any(value is not True and value not in ({}, []) for value in asked):
+        return True
+    branches = [branch for key in ("allOf", "anyOf", "oneOf") for branch in node.get(key, ())]
+    branches += [target_of(reference, root) for reference in references_of(node)]
+    return any(constrains(branch, root) for branch in branches)
+
+
+def schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield a schema and all those inside it; `const`, `enum` and examples hold data, and no schema."""
+    ahead = [schema]
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, list):
+            ahead += node
+        elif isinstance(node, dict):
+            yield node
+            for key, child in node.items():
+                if key in NAMED_SCHEMAS and isinstance(child, dict):
+                    ahead += child.values()  # its keys are names, be they «default» or «$ref»
+                elif key not in DATA:
+                    ahead.append(child)
+
+
+def references_of(node: Mapping[str, Any]) -> list[str]:
+    """Return the references of one schema, without those of the schemas inside it."""
+    return [node[key] for key in ("$ref", "$dynamicRef") if isinstance(node.get(key), str)]
+
+
+class _Effort:
+    """How many schemas a validator tries on one value of the answer: what `allOf`, `anyOf` and `$ref` add up to."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._efforts: dict[int, int] = {}  # by id of the schema; 0 while it is being counted
+
+    def of(self, node: Any, depth: int = 0) -> int:
+        """Return the number; raise ValueError, which says why, where it is too large or has no end."""
+        if not isinstance(node, dict):  # true, false, or not there
+            return 0
+        if depth > _MOST_STEPS:
+            raise ValueError(f"a reference leads to a reference, and so on, more than {_MOST_STEPS} times")
+        effort = self._efforts.get(id(node))
+        if effort is None:
+            self._efforts[id(node)] = 0
+            effort = 1 + sum(self.of(child, depth + 1) for child in self._tried_with(node))
+            self._efforts[id(node)] = effort
+        if effort == 0:
+            raise ValueError("a schema refers to itself for the same value")
+        if effort > _MOST_EFFORT:
+            raise ValueError(f"one value would be checked against more than {_MOST_EFFORT:,} schemas")
+        return effort
+
+    def _tried_with(self, node: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield the schemas that are tried on the same value as this one."""
+        yield from (target_of(reference, self._root) for reference in references_of(node))
+        for key in _COMBINED:
+            branches = node.get(key, ())
+            yield from branches.values() if isinstance(branches, dict) else branches
+        yield from map(node.get, _SINGLE)
 
 
 def _pointer(parts: list[str | int]) -> str:

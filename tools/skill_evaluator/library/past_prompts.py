@@ -36,7 +36,7 @@ class CommittedPrompt:
 
     commit: str
     version: str
-    output: Output
+    output: Output | None
     prompt: str
 
 
@@ -107,7 +107,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
 
 
 def _put_into(component: Component, committed: CommittedPrompt) -> Component:
-    if committed.output != component.output:
+    if committed.output not in (None, component.output):
         raise ComponentError(
             f"'{component.name}' {committed.version} had output: {committed.output}, and now it is {component.output}"
         )

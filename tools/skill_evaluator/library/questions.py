@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from skill_evaluator.errors import FixtureError
-from skill_evaluator.files import first_problem, read_lines
+from skill_evaluator.files import SizeLimit, first_problem, read_lines
 from skill_evaluator.text import canonical_json, digest, letters_of, normalise
 
 QUESTIONS = "questions.jsonl"
@@ -71,17 +71,21 @@ class Question(BaseModel):
         return digest(canonical_json([self.question, list(self.options), self.answer]))
 
 
-def read_questions(path: Path) -> tuple[list[Question], list[str]]:
+def read_questions(path: Path, limit: SizeLimit) -> tuple[list[Question], list[str]]:
     """Read the questions of a file in its order, and say of every other line where it is and what is wrong."""
     questions: list[Question] = []
     problems: list[str] = []
     lines: dict[str, int] = {}
     try:
-        for number, value in read_lines(path, FixtureError):
+        for number, value in read_lines(path, FixtureError, limit=limit):
             try:
                 question = Question.model_validate(value)
+                question.document.encode()
             except ValidationError as problem:
                 problems.append(f"{path}:{number}: {first_problem(problem)}")
+                continue
+            except UnicodeEncodeError:
+                problems.append(f"{path}:{number}: half a surrogate pair, which is no text")
                 continue
             first = lines.setdefault(question.id, number)
             if first == number:

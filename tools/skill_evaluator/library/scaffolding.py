@@ -1,21 +1,27 @@
 """The files that `init` and `demo` lay out: configuration, workflows and example components, as texts by path.
 
-Their templates are in `scaffold/`; its workflows and scenarios are this project's own, byte for byte.
+Their templates are in `scaffold/`; its workflows, scenarios and rubrics are this project's own, byte for byte.
 """
 
 import json
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
-from skill_evaluator import __version__
+from skill_evaluator.library.requirement import requirement
 
 EXAMPLE = "example-component"
 DEMO = "receipts"
 DEMO_VERSIONS = ("1.0.0", "1.1.0", "1.2.0")
-IGNORED = ("components/*/evals/results/", "audits/*/runs/", "/plan.json", "/audit-plan.json", "/collected/")
+IGNORED = (
+    "components/*/evals/results/",
+    "audits/*/runs/",
+    "judgements/",
+    ".evaluator/reviews/.reviews.lock",
+    "/plan.json",
+    "/audit-plan.json",
+    "/collected/",
+)
 """Lines for .gitignore: answers and plans are kept as artifacts, not in git."""
 
 _TEMPLATES = Path(__file__).parents[1] / "scaffold"
@@ -56,18 +62,6 @@ def demo_version(version: str) -> dict[str, str]:
         **_fill_templates(f"demo/versions/{version}/answers", "answers"),
         **_fill_templates(f"demo/versions/{version}/prompt", f"components/{DEMO}"),
     }
-
-
-def requirement() -> str:
-    """Return the requirement that installs this very evaluator: its commit when it came from git, else its version."""
-    try:
-        source: Any = json.loads(metadata.distribution("skill-evaluator").read_text("direct_url.json") or "{}")
-    except (metadata.PackageNotFoundError, ValueError):
-        source = {}
-    commit = source.get("vcs_info", {}).get("commit_id")
-    if commit is None:
-        return f"skill-evaluator[charts,github,local]=={__version__}"
-    return f"skill-evaluator[charts,github,local] @ {source['vcs_info']['vcs']}+{source['url']}@{commit}"
 
 
 def _fill_templates(template: str, place: str, replaced: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:

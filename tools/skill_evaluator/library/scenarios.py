@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.files import StrictModel, parse_front_matter, read_text, validated
+from skill_evaluator.files import StrictModel, read_text, validated
 from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
+from skill_evaluator.library.roots import Root
+from skill_evaluator.library.yaml_files import parse_front_matter
 from skill_evaluator.text import digest, nearest
 
 BARE = "bare"  # the prompt by itself, which the other scenarios are compared with
@@ -41,14 +44,15 @@ class Scenario:
         )
 
 
-def load_scenario(config_dir: Path, name: str) -> Scenario:
+def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
     """Read one scenario; raise ConfigError."""
     folder = config_dir / "scenarios"
     paths = {path.stem: path for path in sorted(folder.glob("*.md"))}
     if name not in paths:
         raise ConfigError(f"unknown scenario '{name}' in {folder} {nearest(name, paths)}")
-    path = paths[name]
-    values, body = parse_front_matter(read_text(path), path)
+    path = Root(config_dir, ConfigError, follow_links=limits.follow_links).inside(paths[name])
+    text = read_text(path, ConfigError, limits.size_of("prompt_bytes"))
+    values, body = parse_front_matter(text, path, depth=limits.yaml_depth)
     front = validated(ScenarioFrontMatter, values, path)
     if front.name != name:
         raise ConfigError(f"name '{front.name}' in {path} is not the file's name '{name}'")
@@ -72,4 +76,4 @@ def spread_scenarios(config_dir: Path, count: int, seed: int) -> list[str]:
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
     """Return the component under a scenario, or as it is when none is named; raise ConfigError."""
-    return component if scenario is None else load_scenario(config_dir, scenario).around(component)
+    return component if scenario is None else load_scenario(config_dir, scenario, component.limits).around(component)

@@ -12,7 +12,8 @@ import semver
 
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import parse_json, read_bytes
-from skill_evaluator.library.components import check_semver, is_component_name, parse_prompt
+from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.library.components import check_semver, parse_prompt
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, digest
 

@@ -4,9 +4,11 @@ An accuracy metric reads a `Comparison`, which all metrics of a replicate share.
 `CaseAnswers` of a case, without a ground truth: canonical texts, not values, so that thousands of answers stay small.
 """
 
+import gc
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -17,6 +19,18 @@ from skill_evaluator.comparing.forms import Leaves
 from skill_evaluator.comparing.leaves import Forms, Lexicon
 from skill_evaluator.comparing.sides import PreparedValue
 from skill_evaluator.text import canonical_json
+
+
+@contextmanager
+def keeping_all() -> Iterator[None]:
+    """Look for no garbage while all that is made stays: the search through it takes longer the more there is."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def truth_side(truth: Any, plan: FieldPlan) -> PreparedValue:
@@ -159,8 +173,9 @@ class CaseAnswers:
         """Return what the parsed outputs hold: each distinct one is read once for all metrics."""
         if self._tally is None:
             self._tally = AnswerTally(Lexicon(self.plan))
-            for text, count in self.groups.items():
-                self._tally.add(json.loads(text), count)
+            with keeping_all():
+                for text, count in self.groups.items():
+                    self._tally.add(json.loads(text), count)
         return self._tally
 
 

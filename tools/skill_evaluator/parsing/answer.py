@@ -5,7 +5,7 @@ The whole text is tried first. Models like to wrap JSON in a code fence or a sen
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -58,17 +58,20 @@ def _decode(text: str) -> Any:
     return _DECODER.decode(text)
 
 
-def _longest_embedded(text: str) -> Parsed | None:
-    """Return the longest object or array in the text; never a part of one that is broken or cut off.
+def embedded_values(text: str) -> Iterator[tuple[str, Any]]:
+    """Yield the outermost objects and arrays of a text in their order, each with its own text.
 
-    Where decoding fails, the search goes on behind the bracket that closes the broken value, if there is one.
+    A part of one that is broken or cut off is none: the search goes on behind the bracket that closes the broken value,
+    if there is one.
+
+    >>> [value for _, value in embedded_values('First {"a": 1}, then [2].')]
+    [{'a': 1}, [2]]
     """
-    best: tuple[int, Any] | None = None
     position = 0
     for _ in range(_MOST_ATTEMPTS):
         opening = _OPENING.search(text, position)
         if opening is None:
-            break
+            return
         depth, position = 0, len(text)  # the end of a value that is never closed
         for match in _BRACKET_OR_STRING.finditer(text, opening.start()):
             depth += _STEPS.get(match[0], 0)
@@ -76,10 +79,11 @@ def _longest_embedded(text: str) -> Parsed | None:
                 position = match.end()
                 break
         candidate = text[opening.start() : position]
-        try:
-            value = _decode(candidate)
-        except ValueError:
-            continue
-        if best is None or len(candidate) > best[0]:
-            best = (len(candidate), value)
-    return Parsed(value=best[1], found="embedded") if best else None
+        with suppress(ValueError):
+            yield candidate, _decode(candidate)
+
+
+def _longest_embedded(text: str) -> Parsed | None:
+    """Return the longest object or array in the text, the first of several that are as long."""
+    longest = max(embedded_values(text), key=lambda embedded: len(embedded[0]), default=None)
+    return None if longest is None else Parsed(value=longest[1], found="embedded")

@@ -24,24 +24,34 @@ PROVIDERS: Mapping[str, ProviderKind] = {
     "replay": replay.KIND,
 }
 Kinds = Mapping[str, ProviderKind]
+Keys = Mapping[str, str]
 _GROUP = "skill_evaluator.providers"
-_MASK = "[redacted]"
-_SHORTEST_KEY = 8  # a shorter «key» is a placeholder, and striking it out would damage honest text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """The folder of settings.yaml and models.yaml, read: `kinds` are the providers of its models, by name."""
+    """The folder of settings.yaml and models.yaml, read: `kinds` are the providers of its models, by name.
+
+    `keys` are the keys that were in the environment, by variable.
+    """
 
     settings: Settings
     models: tuple[Model, ...]
     kinds: Kinds
+    keys: Keys
 
 
 def read_configuration(folder: Path) -> Configuration:
-    """Read settings and models; raise ConfigError for what is wrong in them."""
-    settings, models = load_settings(folder), load_models(folder)
-    return Configuration(settings=settings, models=models, kinds=kinds_of(models, str(folder / "models.yaml")))
+    """Read settings and models, and take their keys; raise ConfigError for what is wrong in them."""
+    settings = load_settings(folder)
+    models = load_models(folder, settings.limits)
+    kinds = kinds_of(models, str(folder / "models.yaml"))
+    ids = [model.id for model in models]
+    for name, own in settings.policy.components.items():
+        if own.judge is not None and own.judge.model not in ids:
+            place = f"{folder / 'settings.yaml'}: policy.components.{name}.judge"
+            raise ConfigError(f"{place}: no model '{own.judge.model}' in models.yaml {nearest(own.judge.model, ids)}")
+    return Configuration(settings=settings, models=models, kinds=kinds, keys=take_keys(models, kinds))
 
 
 def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
@@ -73,10 +83,20 @@ def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
     return kind.key_variables
 
 
-def read_key(variables: Iterable[str]) -> str | None:
+def take_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
+    """Take every key that a provider may read out of the environment, and return them by variable.
+
+    A process started later, such as git, inherits none of them.
+    """
+    variables = {name for kind in (*PROVIDERS.values(), *kinds.values()) for name in kind.key_variables}
+    variables |= {model.api_key_env for model in models if model.api_key_env}
+    return {variable: os.environ.pop(variable) for variable in variables if variable in os.environ}
+
+
+def read_key(variables: Iterable[str], keys: Keys) -> str | None:
     """Return the first variable's value that is not blank; raise ConfigError for one that no HTTP header can carry."""
     for variable in variables:
-        value = os.environ.get(variable, "").strip()
+        value = keys.get(variable, "").strip()
         if value and not (value.isascii() and value.isprintable()):
             raise ConfigError(f"{variable} holds a line break or a character outside ASCII; set it to the key alone")
         if value:
@@ -84,30 +104,14 @@ def read_key(variables: Iterable[str]) -> str | None:
     return None
 
 
-def find_key(model: Model, kind: ProviderKind) -> str | None:
-    """Return this model's key from the environment, or None."""
-    return read_key(key_variables(model, kind))
+def find_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
+    """Return this model's key, or None."""
+    return read_key(key_variables(model, kind), keys)
 
 
-def key_note(model: Model, kind: ProviderKind) -> str:
-    """Say in words whether this model's key is in the environment."""
+def key_note(model: Model, kind: ProviderKind, keys: Keys) -> str:
+    """Say in words whether this model's key was in the environment."""
     variables = key_variables(model, kind)
-    return "not needed" if not variables else "set" if find_key(model, kind) else f"{' or '.join(variables)} not set"
-
-
-class Redactor:
-    """Strikes every key out of a text, before it reaches a journal, a record or a screen.
-
-    Built once per run from the variables that any provider may read.
-    """
-
-    def __init__(self, variables: Iterable[str]) -> None:
-        values = {os.environ.get(variable, "").strip() for variable in variables}
-        self._keys = sorted((value for value in values if len(value) >= _SHORTEST_KEY), key=len, reverse=True)
-
-    def __call__(self, text: str) -> str:
-        """Return the text with each key struck out."""
-        for key in self._keys:
-            if key in text:
-                text = text.replace(key, _MASK)
-        return text
+    return (
+        "not needed" if not variables else "set" if find_key(model, kind, keys) else f"{' or '.join(variables)} not set"
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import (
     Completion,
     Provider,
@@ -13,6 +13,9 @@ from skill_evaluator.providers.base import (
     Sampling,
     StopReason,
     Usage,
+    fields_of,
+    stop_reason_of,
+    sum_of_counts,
     usual_sampling,
 )
 from skill_evaluator.providers.http import ErrorAnswer, open_sdk, out_of_credit, over_sdk
@@ -34,11 +37,11 @@ def sampling(model: Model) -> Sampling:
     return usual_sampling(model, refused=("temperature", "top_p", "seed"))
 
 
-def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
+def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
     """Open a connection to one model; import the SDK."""
     import anthropic
 
-    client = open_sdk(anthropic.AsyncAnthropic, model, key, VENDOR_URL, timeout_s)
+    client = open_sdk(anthropic.AsyncAnthropic, model, key, VENDOR_URL, settings)
 
     def body(request: Request) -> Mapping[str, Any]:
         content = {
@@ -62,12 +65,14 @@ def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
-    usage = body.get("usage") or {}
-    counts = [usage[name] for name in _INPUT_TOKENS if usage.get(name) is not None]
+    usage = fields_of(body.get("usage"))
     return Completion(
         text="".join(block["text"] for block in body["content"] if block["type"] == "text"),
-        stop_reason=_STOP.get(body.get("stop_reason"), "other"),
-        usage=Usage(input_tokens=sum(counts) if counts else None, output_tokens=usage.get("output_tokens")),
+        stop_reason=stop_reason_of(body.get("stop_reason"), _STOP),
+        usage=Usage(
+            input_tokens=sum_of_counts(*(usage.get(name) for name in _INPUT_TOKENS)),
+            output_tokens=usage.get("output_tokens"),
+        ),
         served_model=body.get("model"),
         request_id=headers.get("request-id") or body.get("id"),
     )

@@ -6,14 +6,27 @@ by one policy for all. Values here are what the journal holds.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+
+import pydantic.dataclasses
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeFloat,
+    Strict,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    WrapValidator,
+)
 
 from skill_evaluator.errors import SkillEvaluatorError
-from skill_evaluator.library.config import Model
+from skill_evaluator.identifiers import Label
+from skill_evaluator.library.config import Model, Settings
 
 CallKey = TypeVar("CallKey")
 Attempt = TypeVar("Attempt")
-StopReason = Literal["stop", "length", "refusal", "other"]
+StopReason = Literal["stop", "length", "refusal", "too_large", "other"]
 FailureKind = Literal["provider_error", "refused", "truncated", "timeout", "no_credentials", "over_budget", "not_run"]
 
 
@@ -36,33 +49,99 @@ class Request:
         return {key: value for key, value in (self.schema or {}).items() if key != "$schema"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _or_else(default: Any) -> WrapValidator:
+    """Put `default` in place of a value of the wrong type: no paid answer is lost for what is said about it."""
+
+    def validate(value: Any, check: Callable[[Any], Any]) -> Any:
+        try:
+            return check(value)
+        except ValidationError:
+            return default
+
+    return WrapValidator(validate)
+
+
+def _printable(value: Any) -> Any:
+    return "".join(mark for mark in value[:_READ] if mark.isprintable()) if isinstance(value, str) else value
+
+
+MOST_TOKENS = 10**12  # no call has so many; what says so is wrong
+_READ = 3_000  # characters of an identifier or a message; both are cut to fewer once keys are struck out
+_LONGEST_IDENTIFIER = 300
+TokenCount = Annotated[Annotated[StrictInt, Field(ge=0, lt=MOST_TOKENS)] | None, _or_else(None)]
+Reason = Annotated[Label, Strict(), Field(min_length=1)]
+HttpStatus = Annotated[StrictInt, Field(ge=100, le=599)]
+Identifier = Annotated[StrictStr | None, _or_else(None), BeforeValidator(_printable)]
+
+
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens the vendor counted; None where it said nothing."""
+    """Tokens the vendor counted; None where it gave no count, or one that cannot be: negative, no integer, absurd."""
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    input_tokens: TokenCount = None
+    output_tokens: TokenCount = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What came back. `text` may be empty; `stop_reason` says whether the model finished, was cut or refused."""
+    """What came back, from whatever provider: the types are checked when it is made.
 
-    text: str
-    stop_reason: StopReason = "stop"
-    usage: Usage = Usage()
-    served_model: str | None = None
-    request_id: str | None = None
+    `text` may be empty; one that is no text raises ValidationError. Everything else is unknown where it is of a wrong
+    type. `stop_reason` says whether the model finished, was cut, refused, or wrote more than is taken. `latency_s` is
+    the time from the first byte that was sent to the last that came; None where whoever asks takes the time.
+    """
+
+    text: StrictStr
+    stop_reason: Annotated[StopReason, _or_else("other")] = "stop"
+    usage: Annotated[Usage, _or_else(Usage())] = Usage()
+    served_model: Identifier = None
+    request_id: Identifier = None
+    latency_s: Annotated[NonNegativeFloat | None, _or_else(None)] = field(default=None, compare=False)
+
+    def redacted(self, redact: Callable[[str], str]) -> "Completion":
+        """Return the same without keys, identifiers cut to length after that, so that no part of one is left."""
+        return Completion(
+            text=redact(self.text),
+            stop_reason=self.stop_reason,
+            usage=self.usage,
+            served_model=redact(self.served_model)[:_LONGEST_IDENTIFIER] if self.served_model else None,
+            request_id=redact(self.request_id)[:_LONGEST_IDENTIFIER] if self.request_id else None,
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:
+    """Return what a vendor's word for the end of an answer means; `other` for what is no word, or a new one."""
+    return reasons.get(word, "other") if isinstance(word, str) else "other"
+
+
+def fields_of(value: Any) -> Mapping[str, Any]:
+    """Return the fields of a JSON object; none when it is something else."""
+    return value if isinstance(value, dict) else {}
+
+
+def sum_of_counts(*counts: Any) -> int | None:
+    """Add token counts, leaving out those that are absent; None when all are, or when one cannot be.
+
+    >>> sum_of_counts(5, None, 100), sum_of_counts(5, -100), sum_of_counts(5, "many"), sum_of_counts(None)
+    (105, None, None, None)
+    """
+    given = [count for count in counts if count is not None]
+    checked = [Usage(input_tokens=count).input_tokens for count in given]
+    total = sum(count for count in checked if count is not None)
+    return None if not given or None in checked else total
+
+
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a call has no scorable answer. `reason` is a stable word, `message` is for people."""
+    """Why a call has no scorable answer. `reason` is a stable word, `message` is for people.
 
-    kind: FailureKind
-    reason: str
-    message: str = ""
-    status: int | None = None
+    What is of a wrong type, in an error of a provider of another package, is as if it was left out.
+    """
+
+    kind: Annotated[FailureKind, _or_else("provider_error")]
+    reason: Annotated[Reason, _or_else("unknown")]
+    message: Annotated[StrictStr, _or_else("")] = ""
+    status: Annotated[HttpStatus | None, _or_else(None)] = None
 
 
 class ProviderError(SkillEvaluatorError):
@@ -85,12 +164,13 @@ class ProviderError(SkillEvaluatorError):
         perhaps_billed: bool = False,
         rejected: bool = False,
     ) -> None:
-        super().__init__(message or reason)
+        super().__init__(message if str(message).strip() else reason)
         self.reason = reason
         self.kind = kind
         self.status = status
         self.retryable = retryable
-        self.retry_after_s = retry_after_s
+        usable = isinstance(retry_after_s, int | float) and retry_after_s >= 0  # not a number compares false
+        self.retry_after_s = retry_after_s if usable else None
         self.throttled = throttled
         self.fatal = fatal
         self.perhaps_billed = perhaps_billed
@@ -98,7 +178,8 @@ class ProviderError(SkillEvaluatorError):
 
     def failure(self, redact: Callable[[str], str] = str) -> Failure:
         """Return the same as a value, keys struck out before it is cut to length, so that no part of one is left."""
-        return Failure(kind=self.kind, reason=self.reason, message=redact(str(self))[:500], status=self.status)
+        message = redact(str(self)[:_READ])[:500]
+        return Failure(kind=self.kind, reason=self.reason, message=message, status=self.status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,16 +227,19 @@ class Provider(Protocol):
 class ProviderKind:
     """One line of `PROVIDERS`: how to open it, which variables may hold its key, what it can be told.
 
-    `open` gets the model, its key (None if it needs none) and the per-call timeout in seconds; the vendor's SDK is
-    imported in there and nowhere else. `check` raises ConfigError for an entry the provider cannot serve.
+    `open` gets the model, its key (None if it needs none) and the settings, of which `timeout_s` is the time limit of a
+    call and `limits` says how much is taken; the vendor's SDK is imported in there and nowhere else. `check` raises
+    ConfigError for an entry the provider cannot serve. `revision` goes up when equal settings come to give other
+    answers.
     """
 
-    open: Callable[[Model, str | None, float], Provider]
+    open: Callable[[Model, str | None, Settings], Provider]
     sampling: Callable[[Model], Sampling]
     key_variables: tuple[str, ...] = ()
     free: bool = False
     one_at_a_time: bool = False
     check: Callable[[Model], None] | None = None
+    revision: int = 1
 
 
 def first_answers(

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_snake
 
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import (
     Completion,
     Provider,
@@ -22,9 +22,13 @@ from skill_evaluator.providers.base import (
     Request,
     StopReason,
     Usage,
+    fields_of,
+    stop_reason_of,
+    sum_of_counts,
     usual_sampling,
 )
 from skill_evaluator.providers.http import ErrorAnswer, HttpProvider, error_from_status, open_client
+from skill_evaluator.providers.wire import HttpAnswer
 from skill_evaluator.text import nearest
 
 _STOP: Mapping[str, StopReason] = {
@@ -73,42 +77,47 @@ def check(model: Model) -> None:
         raise ConfigError(f"param '{where}' of model '{model.id}' in models.yaml: {first['msg']}") from None
 
 
-def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
+def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
     """Open a connection to one model; import the SDK. A base_url may end in another version of the API."""
     check(model)
     import httpx2
     from google import genai
-    from google.genai import errors, types
+    from google.genai import types
 
     url = model.base_url or VENDOR_URL
     version = _VERSION_AT_END.search(url)
-    http = open_client(timeout_s)
+    http = open_client(settings)
     client = genai.Client(
         enterprise=False,
         api_key=key or "no-key",
         http_options=types.HttpOptions(
             base_url=url[: version.start()] if version else url,
             api_version=version[1] if version else None,
-            timeout=round(timeout_s * 1000),
+            timeout=round(settings.timeout_s * 1000),
             retry_options=types.HttpRetryOptions(attempts=1),
             httpx_async_client=http,
         ),
     )
     fixed = {**usual_sampling(model).fixed, **model.params.extra, "should_return_http_response": True}
 
-    async def send(request: Request) -> httpx2.Response:
+    async def send(request: Request) -> HttpAnswer:
         config = types.GenerateContentConfig(**{**fixed, **_config(model.structured_output, request)})
         answer: Any = await client.aio.models.generate_content(
             model=model.api_name, contents=request.user, config=config
         )
-        return httpx2.Response(200, text=answer.sdk_http_response.body)
+        return HttpAnswer(
+            status=200, headers={}, content=answer.sdk_http_response.body.encode("utf-8", "surrogatepass")
+        )
 
     async def close() -> None:
         await client.aio.aclose()
         client.close()
         await http.aclose()
 
-    return HttpProvider(send, _read, close, own_error=_own_error, refused=(errors.APIError,))
+    faults, timeouts = (httpx2.HTTPError,), httpx2.TimeoutException
+    return HttpProvider(
+        send, _read, close, faults=faults, timeouts=timeouts, own_error=_own_error, unreached=(httpx2.ConnectError,)
+    )
 
 
 def _config(mode: str, request: Request) -> dict[str, Any]:
@@ -125,19 +134,21 @@ def _config(mode: str, request: Request) -> dict[str, Any]:
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
-    counts = body.get("usageMetadata") or {}
-    written = [counts[name] for name in ("candidatesTokenCount", "thoughtsTokenCount") if counts.get(name) is not None]
+    counts = fields_of(body.get("usageMetadata"))
     text = ""
     stop_reason: StopReason = "refusal"
     if body.get("candidates") or not body["promptFeedback"]["blockReason"]:
         candidate = body["candidates"][0]
         parts = (candidate.get("content") or {}).get("parts") or []
         text = "".join(part.get("text", "") for part in parts if not part.get("thought"))
-        stop_reason = _STOP.get(candidate.get("finishReason"), "other")
+        stop_reason = stop_reason_of(candidate.get("finishReason"), _STOP)
     return Completion(
         text=text,
         stop_reason=stop_reason,
-        usage=Usage(input_tokens=counts.get("promptTokenCount"), output_tokens=sum(written) if written else None),
+        usage=Usage(
+            input_tokens=counts.get("promptTokenCount"),
+            output_tokens=sum_of_counts(counts.get("candidatesTokenCount"), counts.get("thoughtsTokenCount")),
+        ),
         served_model=body.get("modelVersion"),
         request_id=body.get("responseId"),
     )

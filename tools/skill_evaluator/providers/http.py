@@ -1,24 +1,33 @@
 """HTTP as every vendor speaks it: one way to open a connection, one to ask, one ladder of errors.
 
-A vendor's file says how a request is worded and how the body of an answer is read. It is sent through the vendor's
-SDK (`over_sdk`) or without one (`over_http`); either way a fault ends in the same `ProviderError`.
+A vendor's file says how a request is worded and how the body of an answer is read. It is sent without an SDK
+(`over_http`) or through the vendor's (`over_sdk`); either way a fault ends in the same `ProviderError`.
 """
 
 import email.utils
+import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import Completion, FailureKind, Provider, ProviderError, Request
+from skill_evaluator.providers.wire import HttpAnswer, StatusError, TooLargeError, unreachable
 
 if TYPE_CHECKING:
-    import httpx2
+    from skill_evaluator.providers.connection import BoundedClient
 
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+_MOST_VALUES = 1_000_000  # in a body; each takes up to 200 bytes once it is read
 _NUMBER = re.compile(r"\d+(\.\d+)?")
+# as OpenAI and vLLM, Anthropic, Google and llama.cpp word it
+_OVER_CONTEXT = re.compile(
+    r"(?i)context (length|size|window|limit)|exceeds? the context|prompt is too long|the maximum number of tokens"
+)
 _FATAL = {401: "wrong_key", 403: "permission_denied", 404: "unknown_model"}
 _RETRYABLE = {
     408: "request_timeout",
@@ -50,89 +59,157 @@ OwnError = Callable[[ErrorAnswer], ProviderError | None]
 class HttpProvider:
     """One model behind HTTP.
 
-    `send` makes one request; `read` maps the JSON body and the headers of a success. `own_error` maps an error that
-    the vendor words in its own way, and returns None for all others. `refused` and `lost` are the errors by which an
-    SDK tells of a status that is no success, and of a connection that failed.
+    `send` makes one request. `read` maps the JSON body and the headers of a success. `own_error` maps an error that the
+    vendor words in its own way, and returns None for all others. `faults` are what `send` raises where there is no
+    answer, `timeouts` those of them that come late, `unreached` those without a connection. An SDK wraps them in the
+    errors `wrapping`.
     """
 
     def __init__(
         self,
-        send: "Callable[[Request], Awaitable[httpx2.Response]]",
+        send: Callable[[Request], Awaitable[HttpAnswer]],
         read: Read,
         close: Callable[[], Awaitable[None]],
         *,
+        faults: tuple[type[Exception], ...],
+        timeouts: type[Exception],
         own_error: OwnError | None = None,
-        refused: tuple[type[Exception], ...] = (),
-        lost: tuple[type[Exception], ...] = (),
+        wrapping: tuple[type[Exception], ...] = (),
+        unreached: tuple[type[Exception], ...] = (),
     ) -> None:
-        import httpx2
-
         self._send = send
         self._read = read
         self._close = close
         self._own_error = own_error
-        self._refused = refused
-        self._transport_error = httpx2.HTTPError
-        self._timeout = httpx2.TimeoutException
-        self._lost: tuple[type[Exception], ...] = (httpx2.HTTPError, *lost)
+        self._wrapping = wrapping
+        self._timeouts = timeouts
+        self._unreached = unreached
+        self._faults: tuple[type[Exception], ...] = (StatusError, TooLargeError, ProviderError, *faults, *wrapping)
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once; raise ProviderError."""
+        """Ask once; raise ProviderError. A body over the limit is an answer without text."""
         try:
-            response = await self._send(request)
-        except self._refused as problem:
-            raise self._status_error(problem.response) from None  # type: ignore[attr-defined]
-        except self._lost as problem:
-            reason = problem if isinstance(problem, self._transport_error) else problem.__cause__ or problem
-            raise (timed_out if isinstance(reason, self._timeout) else dropped)(repr(reason)) from None
-        except UnicodeDecodeError as problem:  # an SDK's own reading of an error page; the status goes lost in it
-            raise malformed(f"unexpected body: {problem}") from None
+            answer = await self._send(request)
+        except self._faults as problem:
+            cause = (isinstance(problem, self._wrapping) and problem.__cause__) or problem
+            if isinstance(cause, TooLargeError):
+                return Completion(text="", stop_reason="too_large")
+            raise self._error_of(cause) from None
         except (ValueError, TypeError) as problem:  # a key no header can carry, a text with half a character
             raise ProviderError("bad_request", f"the request cannot be sent: {problem}") from None
-        if not response.is_success:
-            raise self._status_error(response)
+        if sum(answer.content.count(mark) for mark in (b"[", b"{", b",")) > _MOST_VALUES:
+            return Completion(text="", stop_reason="too_large")
         try:
-            return self._read(response.json(), response.headers)
+            completion = self._read(json.loads(answer.content, parse_int=_integer), answer.headers)
         except _UNREADABLE as problem:
             raise malformed(f"unexpected body: {problem!r}") from None
+        return replace(completion, latency_s=answer.latency_s)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._close()
 
-    def _status_error(self, response: "httpx2.Response") -> ProviderError:
+    def _error_of(self, cause: BaseException) -> ProviderError:
+        if isinstance(cause, ProviderError):
+            return cause
+        if isinstance(cause, StatusError):
+            return self._status_error(cause.answer)
+        if isinstance(cause, self._unreached):
+            return unreachable(cause)
+        return (timed_out if isinstance(cause, self._timeouts) else dropped)(repr(cause))
+
+    def _status_error(self, answer: HttpAnswer) -> ProviderError:
         """Read an error as vendors word it: `{"error": {"message": …}}`, or the same without the outer object."""
+        text = answer.content.decode(errors="replace")
         try:
-            body = response.json()
+            body = json.loads(text)
         except (ValueError, RecursionError):
             body = None
         if isinstance(body, list) and len(body) == 1:
             body = body[0]
         details = body.get("error", body) if isinstance(body, dict) else None
         details = details if isinstance(details, dict) else {}
-        status, headers, message = response.status_code, response.headers, str(details.get("message") or response.text)
-        answer = ErrorAnswer(status=status, headers=headers, message=message, details=details)
-        own_error = self._own_error(answer) if self._own_error else None
-        return own_error or error_from_status(status, headers, message)
+        message = str(details.get("message") or text)
+        worded = ErrorAnswer(status=answer.status, headers=answer.headers, message=message, details=details)
+        own_error = self._own_error(worded) if self._own_error else None
+        return own_error or error_from_status(answer.status, answer.headers, message)
 
 
-def over_http(url: str, headers: Mapping[str, str], body: Body, read: Read, timeout_s: float) -> Provider:
-    """Return a provider that posts `body` as JSON to `url`, without an SDK."""
-    client = open_client(timeout_s)
-    return HttpProvider(lambda request: client.post(url, headers=headers, json=body(request)), read, client.aclose)
+def _integer(digits: str) -> int | float:
+    """Read an integer of JSON; one beyond all counts as a float, since Python refuses to read thousands of digits."""
+    return int(digits) if len(digits) < 20 else float(digits)
 
 
-def open_client(timeout_s: float) -> "httpx2.AsyncClient":
-    """Open a client with room for as many connections as a run may ask for."""
+def over_http(
+    url: str, headers: Mapping[str, str], body: Body, read: Read, settings: Settings, own_error: OwnError | None = None
+) -> Provider:
+    """Return a provider that posts `body` as JSON to `url`, without an SDK.
+
+    Where the environment names a proxy for this address, the calls go through it, by the client of the SDKs.
+    """
+    parts = urlsplit(url)
+    proxies = getproxies()
+    if (parts.scheme in proxies or "all" in proxies) and not proxy_bypass(parts.hostname or ""):
+        return _over_proxy(url, headers, body, read, settings, own_error)
+    from skill_evaluator.providers.direct import FAULTS, DirectClient
+
+    client = DirectClient(url, headers, settings.timeout_s, settings.limits.response_bytes)
+    return HttpProvider(
+        lambda request: client.post(body(request)),
+        read,
+        client.close,
+        faults=FAULTS,
+        timeouts=TimeoutError,
+        own_error=own_error,
+    )
+
+
+def _over_proxy(
+    url: str, headers: Mapping[str, str], body: Body, read: Read, settings: Settings, own_error: OwnError | None
+) -> Provider:
     import httpx2
 
-    limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
-    return httpx2.AsyncClient(timeout=timeout_s, limits=limits, follow_redirects=True)
+    client = open_client(settings)
+
+    async def send(request: Request) -> HttpAnswer:
+        return answer_of(await client.post(url, headers=headers, json=body(request)))
+
+    faults, timeouts = (httpx2.HTTPError,), httpx2.TimeoutException
+    return HttpProvider(
+        send,
+        read,
+        client.aclose,
+        faults=faults,
+        timeouts=timeouts,
+        own_error=own_error,
+        unreached=(httpx2.ConnectError,),
+    )
 
 
-def open_sdk(client: Callable[..., Any], model: Model, key: str | None, vendor_url: str, timeout_s: float) -> Any:
+def answer_of(response: Any) -> HttpAnswer:
+    """Return a response of httpx2 as what is read here."""
+    latency_s = response.extensions.get("latency_s")
+    return HttpAnswer(
+        status=response.status_code, headers=response.headers, content=response.content, latency_s=latency_s
+    )
+
+
+def open_client(settings: Settings) -> "BoundedClient":
+    """Open a client that keeps to the settings' time limit of a call and to their limit of a response."""
+    from skill_evaluator.providers.connection import BoundedClient
+
+    return BoundedClient(settings.timeout_s, settings.limits.response_bytes)
+
+
+def open_sdk(client: Callable[..., Any], model: Model, key: str | None, vendor_url: str, settings: Settings) -> Any:
     """Open the client of an SDK, told all that its environment variables might say otherwise, and not to retry."""
-    return client(api_key=key or "no-key", base_url=model.base_url or vendor_url, max_retries=0, timeout=timeout_s)
+    return client(
+        api_key=key or "no-key",
+        base_url=model.base_url or vendor_url,
+        max_retries=0,
+        timeout=settings.timeout_s,
+        http_client=open_client(settings),
+    )
 
 
 def over_sdk(sdk: Any, client: Any, path: str, body: Body, read: Read, own_error: OwnError) -> Provider:
@@ -143,13 +220,18 @@ def over_sdk(sdk: Any, client: Any, path: str, body: Body, read: Read, own_error
     """
     import httpx2
 
+    async def send(request: Request) -> HttpAnswer:
+        return answer_of(await client.post(path, body=body(request), cast_to=httpx2.Response))
+
     return HttpProvider(
-        lambda request: client.post(path, body=body(request), cast_to=httpx2.Response),
+        send,
         read,
         client.close,
+        faults=(httpx2.HTTPError,),
+        timeouts=httpx2.TimeoutException,
         own_error=own_error,
-        refused=(sdk.APIStatusError,),
-        lost=(sdk.APIConnectionError,),
+        wrapping=(sdk.APIConnectionError,),
+        unreached=(httpx2.ConnectError,),
     )
 
 
@@ -159,6 +241,8 @@ def error_from_status(status: int, headers: Mapping[str, str], message: str) -> 
         kind: FailureKind = "provider_error" if status == 404 else "no_credentials"
         return ProviderError(_FATAL[status], message, kind=kind, status=status, fatal=True)
     reason = _RETRYABLE.get(status) or ("server_error" if status >= 500 else "bad_request")
+    if reason == "bad_request" and _OVER_CONTEXT.search(message):
+        reason = "context_exceeded"
     should_retry = headers.get("x-should-retry", "").lower()
     return ProviderError(
         reason,

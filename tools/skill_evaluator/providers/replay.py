@@ -1,54 +1,27 @@
 """Recorded answers instead of a model: JSON Lines of `{"case_id", "replicate", "text"}`, one line an answer.
 
 Optional per line: `stop_reason`, `usage`, `served_model`, `request_id`, or `error` (a reason, or the object a journal
-writes) for a recorded failure. A run's own `replicates.jsonl` is such a file. Of several lines of one
-call the first answer counts, as in a journal.
+writes) for a recorded failure, whose text is absent or blank. A run's own `replicates.jsonl` is such a file. Of several
+lines of one call the first answer counts, as in a journal.
 """
 
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import NonNegativeInt
+from typing import Any
 
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.files import FrozenModel, read_lines, validated
-from skill_evaluator.library.config import Model
+from skill_evaluator.files import read_placed_lines, validated
+from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.providers.answer_lines import AnswerLine, line_at
 from skill_evaluator.providers.base import (
     Completion,
-    FailureKind,
     Provider,
     ProviderError,
     ProviderKind,
     Request,
     Sampling,
-    StopReason,
-    Usage,
     first_answers,
     usual_sampling,
 )
-
-
-class _Usage(FrozenModel):
-    input_tokens: NonNegativeInt | None = None
-    output_tokens: NonNegativeInt | None = None
-
-
-class _Error(FrozenModel):
-    kind: FailureKind = "provider_error"
-    reason: str
-    message: str = ""
-    status: int | None = None
-
-
-class _ReplayLine(FrozenModel):  # keys a journal adds (latency, attempts, …) are left aside
-    case_id: str
-    replicate: NonNegativeInt
-    text: str | None = None
-    stop_reason: StopReason | Literal[""] | None = None
-    usage: _Usage | None = None
-    served_model: str | None = None
-    request_id: str | None = None
-    error: _Error | str | None = None
 
 
 def sampling(model: Model) -> Sampling:
@@ -68,36 +41,28 @@ class ReplayProvider:
 
     def __init__(self, path: Path) -> None:
         lines = []
-        for number, value in read_lines(path, torn_lines=True):
-            line = validated(_ReplayLine, value, Path(f"{path}:{number}"))
-            if line.text is None and line.error is None:
-                raise ConfigError(f"{path}:{number}: neither text nor error")
-            lines.append(((line.case_id, line.replicate), line))
-        self._lines = first_answers(lines, lambda line: line.text is not None)
+        for number, place, value in read_placed_lines(path, ConfigError, torn_lines=True):
+            line = validated(AnswerLine, value, Path(f"{path}:{number}"))
+            lines.append(((line.case_id, line.replicate), (line.failure is None, place)))
+        self._path = path
+        self._places = first_answers(lines, lambda line: line[0])  # the answers stay in the file: there may be many
 
     async def complete(self, request: Request) -> Completion:
         """Return the recorded answer; raise ProviderError for a recorded failure or an absent line."""
-        line = self._lines.get((request.case_id, request.replicate))
-        if line is None:
+        recorded = self._places.get((request.case_id, request.replicate))
+        if recorded is None:
             raise ProviderError("not_recorded", f"no recorded answer for {request.case_id} #{request.replicate}")
-        if line.error is not None and line.text is None:
-            if isinstance(line.error, str):
-                raise ProviderError(line.error)
-            raise ProviderError(line.error.reason, line.error.message, kind=line.error.kind, status=line.error.status)
-        usage = line.usage or _Usage()
-        return Completion(
-            text=line.text or "",
-            stop_reason=line.stop_reason or "stop",
-            usage=Usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
-            served_model=line.served_model,
-            request_id=line.request_id,
-        )
+        line = line_at(self._path, recorded[1])
+        if line.failure is not None:
+            failure = line.failure
+            raise ProviderError(failure.reason, failure.message, kind=failure.kind, status=failure.status)
+        return line.completion or Completion(text="")
 
     async def close(self) -> None:
         """Do nothing: nothing is held."""
 
 
-def open_provider(model: Model, key: str | None, timeout_s: float) -> Provider:
+def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
     """Read the recorded answers into memory; raise ConfigError naming the line that is wrong."""
     file: Any = model.params.extra["file"]
     return ReplayProvider(Path(file))

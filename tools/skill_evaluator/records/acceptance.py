@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel, json_text, locked, parse_json, read_text, replace_text, validated
+from skill_evaluator.identifiers import ComponentName, ModelId, RunId
 
 _NEWEST_FORMAT = 1
 
@@ -26,8 +27,8 @@ class Acceptance(FrozenModel):
     by: str = Field(min_length=1)
     why: str = Field(min_length=1)
     date: datetime.date
-    run_ids: dict[str, list[str]]
-    models: list[str] | None = None
+    run_ids: dict[ModelId, list[RunId]]
+    models: list[ModelId] | None = None
 
     @field_validator("version")
     @classmethod
@@ -44,7 +45,7 @@ class Acceptance(FrozenModel):
 class AcceptedVersions(FrozenModel):
     """The file evals/accepted.json."""
 
-    skill: str
+    skill: ComponentName
     schema_version: int = _NEWEST_FORMAT
     accepted: list[Acceptance] = []
 

@@ -1,32 +1,64 @@
 """The recorded runs of a component, as its leaderboards list them, and their records.
 
-Little of a leaderboard is read; a record is read when it is asked for.
+Of a leaderboard the heads of its rows are read; a record is read when it is asked for.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
+from typing import IO
 
 import semver
 from pydantic import BaseModel, ValidationError
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import parse_json, read_text
+from skill_evaluator.files import first_problem, open_file, parse_json
+from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.acceptance import Acceptance, read_acceptances
-from skill_evaluator.records.record import Record, parse_record, read_record, refuse_newer
+from skill_evaluator.records.record import (
+    Record,
+    Row,
+    parse_record,
+    read_record,
+    refuse_newer,
+    short_digest,
+    short_digests,
+)
+from skill_evaluator.records.rows import BOARD_VERSION, OtherLayout, RowHead, read_header, read_rows, whole_text
 from skill_evaluator.repository import Repository
-from skill_evaluator.text import key_path
 
-_MEASURED_BY = ("schema", "datasets", "settings", "scenario")  # digests; scores of others are not comparable
+# digests; scores of others are not comparable
+_MEASURED_BY = ("schema", "contract", "datasets", "settings", "scenario")
 _BOARD, _RECORDS = "leaderboard.json", "evals/records/"
+
+
+Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
+
+
+@lru_cache(maxsize=10_000)
+def precedence(version: str) -> Precedence:
+    """Return the key that sorts versions as semver does; raise ValueError for what is none.
+
+    Versions parsed anew for each comparison took most of the time of a long history.
+
+    >>> sorted(["1.0.0", "1.0.0-rc.10", "0.9.0", "1.0.0-rc.9"], key=precedence)
+    ['0.9.0', '1.0.0-rc.9', '1.0.0-rc.10', '1.0.0']
+    """
+    parsed = semver.Version.parse(version)
+    parts = parsed.prerelease.split(".") if parsed.prerelease else []
+    identifiers = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
+    return parsed.major, parsed.minor, parsed.patch, not parts, identifiers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun:
     """What a leaderboard, or a record's file, says of a run; `beside` is the run whose calls alternated with its.
 
-    `adaptive`: its calls stopped early, at a score that happened to settle the verdict.
+    `adaptive`: its calls stopped early, at a score that happened to settle the verdict. `edited`: its prompt is not
+    that of its version's first run.
     """
 
     run_id: str
@@ -39,6 +71,12 @@ class RecordedRun:
     scorer_version: int = 1
     beside: str | None = None
     adaptive: bool = False
+    edited: bool = False
+
+    @property
+    def prompt(self) -> str | None:
+        """The digest of its prompt, without a scenario; None in a row that does not have it."""
+        return self.digests.get("prompt")
 
     @property
     def order(self) -> tuple[str, str]:
@@ -46,9 +84,9 @@ class RecordedRun:
         return self.timestamp, self.run_id
 
     @property
-    def standing(self) -> tuple[semver.Version, str, str]:
+    def standing(self) -> tuple[Precedence, str, str]:
         """The key that sorts lower versions first, and older runs of a version first."""
-        return semver.Version.parse(self.version), *self.order
+        return precedence(self.version), *self.order
 
     def is_comparable(self, other: "RecordedRun") -> bool:
         """Return whether the two were measured alike: by the same scorer, schema, declarations, settings, scenario."""
@@ -56,24 +94,11 @@ class RecordedRun:
         return alike and self.scorer_version == other.scorer_version
 
 
-class _RowLine(BaseModel):
-    run_id: str
-    skill_version: str
-    model_id: str
-    scenario: str | None = None
-    complete: bool
-    timestamp: str
-    digests: dict[str, str] = {}
-    scorer_version: int = 1
-    beside: str | None = None
-    saved_calls: int = 0
-
-
-class _Lines(BaseModel):
-    """The keys that are read; all others are passed over while parsing, which takes a third of the time."""
+class _Board(BaseModel):
+    """The keys that are read of a leaderboard; all others are passed over while parsing."""
 
     schema_version: int = 0
-    runs: list[_RowLine]
+    runs: list[RowHead]
 
 
 class Archive:
@@ -91,19 +116,19 @@ class Archive:
         self._read: dict[str, Record] = {}
         self.entries: list[RecordedRun] = read_entries(component.leaderboard_path)
         self.accepted: list[Acceptance] = read_acceptances(component.accepted_path)
-        if repository is None:
-            return
-        for commit in filter(None, map(repository.commit, refs)):
-            self._add(commit, repository)
+        if repository is not None:
+            for commit in filter(None, map(repository.commit, refs)):
+                self._add(commit, repository)
+        self.entries = marked(self.entries)
 
     def _add(self, commit: str, repository: Repository) -> None:
         """Add the runs that are recorded at a commit and not here."""
         folder = repository.place(self._component.folder)
         blobs = {path.removeprefix(f"{folder}/"): blob for path, blob in repository.files(commit, folder).items()}
         if _BOARD in blobs:
-            text = repository.contents([blobs[_BOARD]])[blobs[_BOARD]].decode("utf-8", "replace")
+            board = BytesIO(repository.contents([blobs[_BOARD]])[blobs[_BOARD]])
             run_ids = {entry.run_id for entry in self.entries}
-            entries = parse_entries(text, Path(f"{commit}:{folder}/{_BOARD}"))
+            entries = parse_entries(board, Path(f"{commit}:{folder}/{_BOARD}"))
             self.entries += [entry for entry in entries if entry.run_id not in run_ids]
         self._blobs |= {path.removeprefix(_RECORDS): blob for path, blob in blobs.items()}
 
@@ -113,11 +138,20 @@ class Archive:
             self._read[entry.run_id] = self._find_record(entry)
         return self._read[entry.run_id]
 
+    def draft(self, run_id: str) -> Record | None:
+        """Read the draft that a run left in the work tree; None for an id that is of none. Raise LeaderboardError."""
+        path = self._component.records_dir / f"{run_id}.json"
+        if not is_file_name(run_id) or not path.exists():
+            return None
+        record = read_record(path)
+        return record if record.draft else None
+
     def add(self, records: Iterable[Record]) -> None:
         """Add runs that were just made and may not be recorded yet."""
         made = {record.run_id: record for record in records}
         self._read |= made
-        self.entries = [*map(entry_of, made.values()), *(entry for entry in self.entries if entry.run_id not in made)]
+        others = [entry for entry in self.entries if entry.run_id not in made]
+        self.entries = marked([*map(entry_of, made.values()), *others])
 
     def _find_record(self, entry: RecordedRun) -> Record:
         path = self._component.records_dir / f"{entry.run_id}.json"
@@ -130,25 +164,35 @@ class Archive:
 
 def read_entries(path: Path) -> list[RecordedRun]:
     """Return the runs on a leaderboard, newest first, none without a file; raise LeaderboardError."""
-    return parse_entries(read_text(path, LeaderboardError), path) if path.exists() else []
+    if not path.exists():
+        return []
+    with open_file(path, LeaderboardError) as file:
+        return parse_entries(file, path)
 
 
-def parse_entries(content: str, path: Path) -> list[RecordedRun]:
-    """Return the runs in a leaderboard's text, newest first; raise LeaderboardError."""
+def parse_entries(file: IO[bytes], path: Path) -> list[RecordedRun]:
+    """Return the runs in the text of a leaderboard, newest first; raise LeaderboardError."""
     try:
-        board = _Lines.model_validate_json(content)
-    except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        raise LeaderboardError(
-            f"{path} is not a leaderboard: {first['msg']} at {key_path(first['loc']) or 'the top'}"
-        ) from None
-    refuse_newer({"schema_version": board.schema_version}, path)
-    versions = set(filter(semver.Version.is_valid, {line.skill_version for line in board.runs}))
-    entries = [entry_of(line) for line in board.runs if line.skill_version in versions]
+        header, _ = read_header(file)
+        refuse_newer(header, path, BOARD_VERSION)
+        heads = [row.head() for row in read_rows(file)]
+    except OtherLayout:
+        heads = _parse_heads(whole_text(file, path), path)
+    versions = set(filter(semver.Version.is_valid, {head.skill_version for head in heads}))
+    entries = [entry_of(head) for head in heads if head.skill_version in versions]
     return sorted(entries, key=lambda entry: entry.order, reverse=True)
 
 
-def entry_of(record: Record | _RowLine) -> RecordedRun:
+def _parse_heads(text: str, path: Path) -> list[RowHead]:
+    try:
+        board = _Board.model_validate_json(text)
+    except ValidationError as problem:
+        raise LeaderboardError(f"{path} is not a leaderboard: {first_problem(problem)}") from None
+    refuse_newer({"schema_version": board.schema_version}, path, BOARD_VERSION)
+    return board.runs
+
+
+def entry_of(record: Record | Row | RowHead) -> RecordedRun:
     """Return what a leaderboard says of a run, or would say of a record that was named by its file."""
     return RecordedRun(
         run_id=record.run_id,
@@ -157,18 +201,47 @@ def entry_of(record: Record | _RowLine) -> RecordedRun:
         scenario=record.scenario,
         complete=record.complete,
         timestamp=record.timestamp,
-        digests=record.digests,
+        digests=short_digests(record.digests),
         scorer_version=record.scorer_version,
         beside=record.beside,
         adaptive=record.saved_calls > 0,
     )
 
 
+def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
+    """Return by version its oldest complete run that says which prompt it measured: that is the version's prompt."""
+    saying = [entry for entry in entries if entry.complete and entry.prompt is not None]
+    return {entry.version: entry for entry in sorted(saying, key=lambda entry: entry.order, reverse=True)}
+
+
+def marked(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
+    """Return the runs, those that measured another prompt than their version's marked as edited."""
+    first = first_runs(entries)
+    return [
+        replace(
+            entry, edited=entry.prompt not in (None, first[entry.version].prompt if entry.version in first else None)
+        )
+        for entry in entries
+    ]
+
+
+def why_refused(entries: Iterable[RecordedRun], version: str, prompt: str | None) -> str | None:
+    """Return why a version cannot be recorded with a prompt (its digest): it is already, with another. None if it can.
+
+    A version is one prompt. A run of another would pass for it, and be the baseline of later versions.
+    """
+    first = first_runs(entries).get(version)
+    if first is None or prompt is None or short_digest(prompt) == first.prompt:
+        return None
+    return (
+        f"{version} was recorded with another prompt by run {first.run_id}; raise the version, "
+        "or measure this prompt as a draft with `evaluate --draft`"
+    )
+
+
 def load_record(entry: RecordedRun, records_dir: Path) -> Record:
     """Read the record of a run from its component; raise LeaderboardError."""
     path = records_dir / f"{entry.run_id}.json"
-    if path.parent != records_dir:
-        raise LeaderboardError(f"run id '{entry.run_id}' cannot be the name of a record in {records_dir}")
     record = read_record(path)
     if record.run_id != entry.run_id:
         raise LeaderboardError(f"{path} holds the record of another run, '{record.run_id}'")

@@ -5,20 +5,22 @@ Files as they are in the work tree, and as they were at a commit, in; problems o
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import parse_json, read_bytes, read_text
+from skill_evaluator.files import decoded, parse_json, read_bytes, read_text
 from skill_evaluator.library.versions import ComponentVersion, Problem, read_version, read_versions, versioning_problems
 from skill_evaluator.records.acceptance import parse_acceptances
+from skill_evaluator.records.archive import entry_of, first_runs, marked
 from skill_evaluator.records.leaderboard import order, parse_leaderboard
 from skill_evaluator.records.record import Record, Row, parse_record
+from skill_evaluator.records.upgrading import is_full, not_in_record, upgraded
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.text import nearest
+from skill_evaluator.text import canonical_json, digest, nearest
 
 _BOOK = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P<run>[^/]+))\.json")
 
@@ -108,6 +110,8 @@ def disagreements(books: Books) -> Iterator[Problem]:
         yield Problem(file=books.board_path, line=1, message=str(problem))
         return
     yield from _disorder(books, rows)
+    yield from _edited_prompts(books, rows)
+    raw_rows = _raw_rows(books) or {}
     for row in rows:
         if row.skill != books.skill:
             yield _problem_at_row(books, row.run_id, f"row '{row.run_id}' is of '{row.skill}', not of '{books.skill}'")
@@ -115,16 +119,45 @@ def disagreements(books: Books) -> Iterator[Problem]:
             missing = books.record_path(row.run_id)
             yield _problem_at_row(books, row.run_id, f"row '{row.run_id}' has no record: {missing} is missing")
         elif row.run_id in records:
-            expected = records[row.run_id].row()
-            keys = [key for key in Row.model_fields if getattr(row, key) != getattr(expected, key)]
-            if keys:
-                message = f"row '{row.run_id}' says otherwise than its record of {', '.join(keys)}"
-                yield _problem_at_row(books, row.run_id, message)
+            yield from _contradictions(books, row, raw_rows[row.run_id], records[row.run_id])
     in_rows = {row.run_id for row in rows}
     for run_id in records:
-        if run_id not in in_rows:
+        if run_id not in in_rows and not records[run_id].draft:
             message = f"{books.board_path} has no row of this record; the two are added together"
             yield Problem(file=books.record_path(run_id), line=1, message=message)
+
+
+def _edited_prompts(books: Books, rows: Sequence[Row]) -> Iterator[Problem]:
+    """Yield the complete runs of a version that measured another prompt than its first run."""
+    entries = marked([entry_of(row) for row in rows])
+    first = first_runs(entries)
+    for entry in entries:
+        if entry.complete and entry.edited:
+            message = (
+                f"row '{entry.run_id}' measured another prompt than {entry.version}'s first run, "
+                f"'{first[entry.version].run_id}', so it is skipped as a baseline; measure that prompt as a new version"
+            )
+            yield _problem_at_row(books, entry.run_id, message)
+
+
+def _contradictions(books: Books, row: Row, raw: Sequence[Any], record: Record) -> Iterator[Problem]:
+    """Yield what a row says otherwise than its record, and whether the record is another than the row was added for.
+
+    A row from before it held the record's digest does not tell the latter. `raw` has the run's rows as the file does.
+    """
+    if record.draft:
+        yield _problem_at_row(books, row.run_id, f"row '{row.run_id}' is of a draft, which has no row; remove it")
+    expected = record.row()
+    keys = {key: None for key in Row.model_fields if key != "digest" and getattr(row, key) != getattr(expected, key)}
+    as_written = _json_or_none(books.records[row.run_id])
+    keys |= {key: None for value in raw if is_full(value) for key in not_in_record(value, record, as_written)}
+    if keys:
+        message = f"row '{row.run_id}' says otherwise than its record of {', '.join(keys)}"
+        yield _problem_at_row(books, row.run_id, message)
+    is_as_added = row.digest in (None, expected.digest)  # or a later evaluator, which knows more keys, added the row
+    if not is_as_added and row.digest != digest(canonical_json(as_written)):
+        message = f"this record was edited: its digest is not the one in row '{row.run_id}' of {books.board_path}"
+        yield Problem(file=books.record_path(row.run_id), line=1, message=message)
 
 
 def _wrong_acceptances(path: Path, books: Books) -> Iterator[Problem]:
@@ -137,6 +170,7 @@ def _wrong_acceptances(path: Path, books: Books) -> Iterator[Problem]:
         yield Problem(file=place, line=1, message=str(problem))
         return
     runs = {row.run_id: (row.skill_version, row.model_id) for row in rows if row.complete and row.scenario is None}
+    edited = {entry.run_id for entry in marked([entry_of(row) for row in rows]) if entry.edited}
     recorded = set(runs.values())
     versions = {version for version, _ in recorded}
     for at, acceptance in enumerate(acceptances):
@@ -154,22 +188,29 @@ def _wrong_acceptances(path: Path, books: Books) -> Iterator[Problem]:
                 if runs.get(run_id) != (version, model_id):
                     message = f"'{run_id}' is no complete run of {version} by '{model_id}' at {where}"
                     yield Problem(file=place, line=1, message=message)
+                elif run_id in edited:
+                    message = f"'{run_id}' measured another prompt than {version}'s first run at {where}"
+                    yield Problem(file=place, line=1, message=message)
 
 
 def rewritings(before: Books, after: Books) -> Iterator[Problem]:
-    """Yield the rows and records that were edited or removed; they may only be added."""
+    """Yield the rows and records that were edited or removed; they may only be added. A draft may be removed.
+
+    What `records upgrade` does to a row is no edit.
+    """
     old_rows, new_rows = _raw_rows(before), _raw_rows(after)
     if old_rows is not None and new_rows is not None:
-        for run_id, row in old_rows.items():
+        for run_id, rows in old_rows.items():
             if run_id not in new_rows:
                 message = f"row '{run_id}' was removed; rows are only added"
                 yield Problem(file=after.board_path, line=1, message=message)
-            elif row != new_rows[run_id]:
+            elif new_rows[run_id] not in (rows, [upgraded(row) for row in rows]):
                 yield _problem_at_row(after, run_id, f"row '{run_id}' was edited; rows are only added")
     for run_id, raw in before.records.items():
         path = after.record_path(run_id)
         if run_id not in after.records:
-            yield Problem(file=path, line=1, message="this record was removed; records are only added")
+            if not _is_draft(raw):
+                yield Problem(file=path, line=1, message="this record was removed; records are only added")
         elif raw != after.records[run_id] and _comparable(raw) != _comparable(after.records[run_id]):
             yield Problem(file=path, line=1, message="this record was edited; records are only added")
 
@@ -190,11 +231,7 @@ def _read_record(raw: bytes, books: Books, run_id: str) -> Record:
 
 
 def _parse(raw: bytes, path: Path) -> Any:
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise LeaderboardError(f"{path} is not UTF-8 text (byte {problem.start})") from None
-    return parse_json(text, path, LeaderboardError)
+    return parse_json(decoded(raw, path, LeaderboardError), path, LeaderboardError)
 
 
 def _disorder(books: Books, rows: list[Row]) -> Iterator[Problem]:
@@ -217,16 +254,20 @@ def _problem_at_row(books: Books, run_id: str, message: str) -> Problem:
     return Problem(file=books.board_path, line=next(numbers, 1), message=message)
 
 
-def _raw_rows(books: Books) -> dict[str, str] | None:
-    """Return a leaderboard's rows as text, by run id, all rows of a run together; None where it cannot be read."""
+def _raw_rows(books: Books) -> dict[str, list[Any]] | None:
+    """Return a leaderboard's rows by run id, all rows of a run together; None where it cannot be read."""
     value = {"runs": []} if books.leaderboard is None else _json_or_none(books.leaderboard)
     if not isinstance(value, dict) or not isinstance(value.get("runs"), list):
         return None
-    rows: dict[str, str] = {}
+    rows: dict[str, list[Any]] = {}
     for row in value["runs"]:
-        run_id = str(row.get("run_id")) if isinstance(row, dict) else ""
-        rows[run_id] = rows.get(run_id, "") + json.dumps(row, sort_keys=True)
+        rows.setdefault(str(row.get("run_id")) if isinstance(row, dict) else "", []).append(row)
     return rows
+
+
+def _is_draft(raw: bytes) -> bool:
+    value = _json_or_none(raw)
+    return isinstance(value, dict) and value.get("draft") is True
 
 
 def _comparable(raw: bytes) -> str | bytes:

@@ -1,51 +1,74 @@
 """`leaderboard.json`: one row a run, newest first. Rows are added, never edited.
 
 Rows are added under a lock, each run id once, and the file is replaced as a whole: writers that race lose nothing, and
-a reader never sees half a file.
+a reader never sees half a file. What is there is copied; no more of it is parsed than the heads of its rows.
 """
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import semver
-from pydantic_core import from_json
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import (
-    FrozenModel,
-    json_text,
-    locked,
-    parse_json,
-    read_json,
-    read_text,
-    replace_text,
-    validated,
+from skill_evaluator.files import FrozenModel, decoded, locked, open_file, parse_json, replace_blocks, validated
+from skill_evaluator.identifiers import ComponentName
+from skill_evaluator.records.archive import RecordedRun, entry_of, first_runs, parse_entries, why_refused
+from skill_evaluator.records.record import PARTIAL, Record, Row, refuse_newer, write_record
+from skill_evaluator.records.rows import (
+    BOARD_VERSION,
+    TAIL,
+    Edit,
+    OtherLayout,
+    RowHead,
+    edited,
+    header_text,
+    laid_out,
+    read_header,
+    read_rows,
+    row_text,
+    whole_text,
 )
-from skill_evaluator.records.record import PARTIAL, SCHEMA_VERSION, Row, refuse_newer
 
 
 class Leaderboard(FrozenModel):
-    """The file; `runs` newest first."""
+    """The file; `runs` newest first. It may hold rows that an older evaluator added, in the shape of their time."""
 
-    skill: str
-    schema_version: int = SCHEMA_VERSION
+    skill: ComponentName
+    schema_version: int = BOARD_VERSION
     runs: list[Row] = []
 
 
 def load_leaderboard(path: Path, skill: str) -> Leaderboard:
     """Read a leaderboard, an empty one if there is no file; raise LeaderboardError for a broken or newer one."""
-    if not path.exists():
-        return Leaderboard(skill=skill)
-    return parse_leaderboard(read_json(path, LeaderboardError), path, skill)
+    with open_board(path) as file:
+        written = () if file is None else rows_as_written(file, path, skill)
+        return Leaderboard(skill=skill, runs=[validated(Row, row, path, LeaderboardError) for row in written])
+
+
+def rows_as_written(file: IO[bytes], path: Path, skill: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows as the file has them, each parsed by itself; raise LeaderboardError for what is no leaderboard."""
+    try:
+        header, _ = read_header(file)
+        for row in read_rows(file):
+            row.head()
+    except OtherLayout:
+        value = parse_json(whole_text(file, path), path, LeaderboardError)
+        parse_leaderboard(value, path, skill)
+        yield from value.get("runs", ())
+        return
+    parse_leaderboard(header, path, skill)
+    for row in read_rows(file):
+        yield parse_json(decoded(b"{%b}" % row.text, path, LeaderboardError), path, LeaderboardError)
 
 
 def parse_leaderboard(value: Any, path: Path, skill: str) -> Leaderboard:
     """Return the leaderboard in a JSON value; raise LeaderboardError for a broken, newer or another component's one."""
-    refuse_newer(value, path)
-    if isinstance(value, dict):
-        value = {**value, "schema_version": SCHEMA_VERSION}  # a file from before there were versions has this shape
+    refuse_newer(value, path, BOARD_VERSION)
     board = validated(Leaderboard, value, path, LeaderboardError)
     if board.skill != skill:
         raise LeaderboardError(f"{path} is the leaderboard of '{board.skill}', not of '{skill}'")
@@ -65,56 +88,130 @@ def newest_recorded(content: bytes, where: str) -> dict[str, Recorded]:
 
     Runs that are incomplete, under a scenario, or of a version that is not semver do not count.
     """
-    try:
-        rows = from_json(content)["runs"]
-        measured = [
-            row
-            for row in rows
-            if row["complete"] and row.get("scenario") is None and semver.Version.is_valid(row["skill_version"])
-        ]
-        measured.sort(key=lambda row: semver.Version.parse(row["skill_version"]))
-        return {
-            row["model_id"]: Recorded(version=row["skill_version"], schema=row["digests"].get("schema"))
-            for row in measured
-        }
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise LeaderboardError(f"{where} is not a leaderboard: {problem!r}") from None
+    measured = [run for run in parse_entries(BytesIO(content), Path(where)) if run.complete and run.scenario is None]
+    measured.sort(key=lambda run: semver.Version.parse(run.version))
+    return {run.model_id: Recorded(version=run.version, schema=run.digests.get("schema")) for run in measured}
 
 
-def with_rows(board: Leaderboard, rows: Iterable[Row]) -> Leaderboard:
-    """Return the leaderboard with further rows, newest first; a run id that is there already keeps its row."""
-    by_id = {row.run_id: row for row in (*rows, *board.runs)}
-    return board.model_copy(update={"runs": sorted(by_id.values(), key=order, reverse=True)})
-
-
-def order(row: Row) -> tuple[str, str, bool, int, str]:
+def order(row: Row | RowHead) -> tuple[str, str, bool, int, str]:
     """Return the key that sorts rows by time, then run; of attempts at a run, the one that came further is newer."""
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 
 def append_rows(path: Path, skill: str, rows: Iterable[Row]) -> None:
     """Add rows to the file; raise LeaderboardError or StorageError, and leave the file as it was."""
-    with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
-        before = read_text(path, LeaderboardError) if path.exists() else None
-        after = text_with_rows(before, path, skill, rows)
-        if after != before:
-            replace_text(path, after)
+    with _adding(path, skill, rows):
+        pass
 
 
-def text_with_rows(text: str | None, path: Path, skill: str, rows: Iterable[Row]) -> str:
-    """Return the text of a leaderboard (None: no file yet) with rows added; raise LeaderboardError.
+def add_record(path: Path, record_path: Path, record: Record) -> None:
+    """Write a record, then add its row to the file; raise LeaderboardError, and write neither, if a row is refused.
 
-    Rows in it stay as they are, with keys that this version does not know; without a new row the text is the same.
+    A crash may come between the two: then `append_rows` adds the row.
     """
-    value = None if text is None else parse_json(text, path, LeaderboardError)
-    board = Leaderboard(skill=skill) if value is None else parse_leaderboard(value, path, skill)
-    merged = with_rows(board, rows)
-    for row in merged.runs:
+    with _adding(path, record.skill, [record.row()]):
+        write_record(record_path, record)
+
+
+@contextmanager
+def _adding(path: Path, skill: str, rows: Iterable[Row]) -> Iterator[None]:
+    """Add rows to the file, which no other process writes meanwhile, after what is done while they are not refused."""
+    with locked_board(path) as file:
+        additions = with_rows(file, path, skill, rows)
+        for refusal in additions.refused.values():
+            raise refusal
+        yield
+        if additions.edits:
+            replace_blocks(path, additions.blocks())
+
+
+@contextmanager
+def locked_board(path: Path) -> Iterator[IO[bytes] | None]:
+    """Open a leaderboard to read while no other process writes it; None where there is no file."""
+    with locked(path.parent / "evals" / "results" / ".leaderboard.lock"), open_board(path) as file:
+        yield file
+
+
+@contextmanager
+def open_board(path: Path) -> Iterator[IO[bytes] | None]:
+    """Open a leaderboard to read; None where there is no file."""
+    with open_file(path, LeaderboardError) if path.exists() else nullcontext() as file:
+        yield file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Additions:
+    """What adds rows to the text of a leaderboard, and by run id why rows are refused."""
+
+    file: IO[bytes]
+    edits: Sequence[Edit]
+    refused: Mapping[str, LeaderboardError]
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the text with the rows added."""
+        return edited(self.file, self.edits)
+
+
+def with_rows(file: IO[bytes] | None, path: Path, skill: str, rows: Iterable[Row]) -> Additions:
+    """Return what adds rows to a leaderboard (None: no file yet); no edit where none is new. `path` is for errors.
+
+    Rows that are there stay as they are, byte for byte. Raise LeaderboardError for a text that cannot be added to.
+    """
+    by_id = {row.run_id: row for row in rows}
+    for row in by_id.values():
         if row.skill != skill:
             raise LeaderboardError(f"run '{row.run_id}' is of '{row.skill}', {path} is the leaderboard of '{skill}'")
-    if text is not None and merged.runs == board.runs:
-        return text
-    document = merged.model_dump(mode="json")
-    kept = {} if value is None else {run["run_id"]: run for run in value.get("runs", ())}
-    document["runs"] = [kept.get(run["run_id"], run) for run in document["runs"]]
-    return json_text(document)
+    value: dict[str, Any] = {}
+    if file is not None:
+        try:
+            return _additions(file, path, skill, by_id)
+        except OtherLayout:
+            value = parse_json(whole_text(file, path), path, LeaderboardError)
+            parse_leaderboard(value, path, skill)
+    text = "".join(laid_out({"skill": skill}, value.get("runs", ())))
+    return _additions(BytesIO(text.encode("utf-8", "backslashreplace")), path, skill, by_id)
+
+
+def _refused(runs: Iterable[RecordedRun], path: Path, rows: Iterable[Row]) -> dict[str, LeaderboardError]:
+    """Return by run id why rows cannot be added to the runs there: complete ones of a version with another prompt.
+
+    Of new rows that contradict each other, the oldest is added.
+    """
+    entries = list(runs)
+    refused = {}
+    for new in sorted(map(entry_of, rows), key=lambda entry: entry.order):
+        why = why_refused(entries, new.version, new.prompt) if new.complete else None
+        if why is None:
+            entries.append(new)
+        else:
+            refused[new.run_id] = LeaderboardError(f"run '{new.run_id}' is not added to {path}: {why}")
+    return refused
+
+
+def _additions(file: IO[bytes], path: Path, skill: str, new: Mapping[str, Row]) -> Additions:
+    header, start = read_header(file)
+    parse_leaderboard(header, path, skill)
+    missing = dict(new)
+    below: dict[str, int] = {}  # by run id, where the next older row begins
+    first: dict[str, RecordedRun] = {}  # by version, as far as it is asked for
+    versions = {row.skill_version for row in new.values()}
+    for text in read_rows(file):
+        head = text.head()
+        missing.pop(head.run_id, None)
+        for run_id in missing.keys() - below.keys():
+            if order(head) < order(missing[run_id]):
+                below[run_id] = text.start
+        if head.skill_version in versions:
+            first |= first_runs([*first.values(), entry_of(head)])
+    refused = _refused(first.values(), path, missing.values())
+    added = sorted((row for row in missing.values() if row.run_id not in refused), key=order, reverse=True)
+    end = file.seek(0, os.SEEK_END) - len(TAIL)
+    edits: list[Edit] = []
+    for row in added:
+        at, lines = below.get(row.run_id, end), row_text(row.as_json())
+        is_alone = end < start and not edits
+        lines = f"{lines},\n" if at < end else f"\n{lines}" if is_alone else f",\n{lines}"
+        edits.append(Edit(at, at, lines.encode("utf-8", "backslashreplace")))
+    if edits and header.get("schema_version") != BOARD_VERSION:
+        edits.insert(0, Edit(0, start, header_text(header).encode()))
+    return Additions(file=file, edits=edits, refused=refused)

@@ -1,19 +1,39 @@
 """What one run leaves behind: a `Record`, and the `Row` of it on the leaderboard.
 
-A record holds enough to draw every verdict again without the raw outputs.
+A record holds enough to draw every verdict again without the raw outputs; a row is what people and scripts read.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, NonNegativeInt
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel, json_text, read_json, replace_text, validated
+from skill_evaluator.identifiers import (
+    CaseId,
+    Commit,
+    ComponentName,
+    Digest,
+    Label,
+    ModelId,
+    RunId,
+    ShardText,
+    Share,
+    VersionText,
+)
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
+from skill_evaluator.records.judged import JudgedFields
+from skill_evaluator.records.summaries import ArraySummary, ContractSummary, FailedCalls, FieldSummary, Summary
+from skill_evaluator.text import canonical_json, digest
 
-SCHEMA_VERSION = 1
-SCORER_VERSION = 1  # raised when equal answers score differently than before: older records are then not comparable
+RECORD_VERSION = 1
+SCORER_VERSION = 2  # raised when equal answers score differently than before: older records are then not comparable
 PARTIAL = "-partial"  # between the id of a run and how many answers of it were scored, where it is not complete
+_CHOSEN_BY = ("prompt", "schema", "contract", "datasets", "settings", "scenario")
+_DIGITS = 16
 
 SCORED = "scored"
 UNPARSEABLE = "unparseable"
@@ -21,159 +41,60 @@ NOT_RUN = "not_run"
 ANSWERED = (SCORED, UNPARSEABLE, "refused", "truncated")  # the model's own doing; any other outcome lowers coverage
 
 
-class Summary(FrozenModel):
-    """One metric over a run. `n` counts what entered `mean`; `ci95` has the case as unit (None for one case)."""
-
-    mean: float | None
-    strict_mean: float | None
-    stdev: float | None
-    stdev_cases: float | None = None
-    n: int
-    n_cases: int
-    ci95: tuple[float, float] | None
-
-
-class Filled(FrozenModel):
-    """Of n parsed outputs of labelled cases, how many have a value in a field, and for how many the truth has one."""
-
-    n: int
-    output: int
-    truth: int
-
-
-class Profile(FrozenModel):
-    """The cases by how a field stands in them: right or wrong alike in every answer, or now this, now that.
-
-    `stable` is for cases without truth; `unscored` where fewer than two answers, or none that was parsed, say nothing.
-    """
-
-    stable_right: int = 0
-    stable_wrong: int = 0
-    stable: int = 0
-    flaky: int = 0
-    unscored: int = 0
-
-
-class FieldSummary(FrozenModel):
-    """One leaf path over a run: accuracy is right ÷ n, `confusion` is {truth: {output: count}} of a category.
-
-    `macro_f1` is of that confusion, `alpha` Krippendorff's between replicates with the cases as units. `token_f1` and
-    `rouge_l` are means over the leaves of a free text, and so is `embedding` where the field declares that similarity.
-    """
-
-    compare: str
-    accuracy: float | None
-    n: int
-    right: int
-    wrong: int
-    missing: int
-    extra: int
-    stability: float | None
-    token_f1: float | None = None
-    rouge_l: float | None = None
-    embedding: float | None = None
-    confusion: dict[str, dict[str, int]] | None = None
-    macro_f1: float | None = None
-    alpha: float | None = None
-    filled: Filled | None = None
-    profile: Profile | None = None
-
-
-class ArraySummary(FrozenModel):
-    """One array over a run: how steady its length is between replicates, mean over cases; where and how far it varied.
-
-    `varied` counts the cases in which parsed answers differ in length, `widest` is the largest such difference.
-    """
-
-    stability: float
-    n_cases: int
-    varied: int
-    widest: int
-
-
-class ContractFault(FrozenModel):
-    """One rule that outputs broke: the path, the schema's keyword, how many times, and one of the messages."""
-
-    path: str
-    rule: str
-    count: int
-    message: str
-
-
-class ContractSummary(FrozenModel):
-    """What the schema holds against the n parsed outputs of a run; the commonest errors first.
-
-    The shares are of n. `missing_keys` and `extra_keys` count outputs by required top-level keys they lack and
-    by keys the schema does not name.
-    """
-
-    n: int
-    valid: float | None
-    valid_apart_from_extra_keys: float | None
-    errors: list[ContractFault]
-    missing_keys: dict[str, int]
-    extra_keys: dict[str, int]
-
-
 class CaseAccuracy(FrozenModel):
     """One metric over one case's replicates."""
 
-    mean: float | None
-    strict_mean: float | None
-    n: int
-
-
-class CaseRow(FrozenModel):
-    """One case as the leaderboard shows it."""
-
-    case_id: str
-    accuracy: dict[str, CaseAccuracy]
-    reproducibility: dict[str, float | None]
-    failures: dict[str, int]
+    mean: Share | None
+    strict_mean: Share | None
+    n: NonNegativeInt
 
 
 class FieldCount(FrozenModel):
     """One field of one case: right of n."""
 
-    right: int
-    n: int
+    right: NonNegativeInt
+    n: NonNegativeInt
 
 
 class ArrayLength(FrozenModel):
     """One array of one case: share of the commonest length, shortest and longest among the parsed answers."""
 
     stability: float
-    shortest: int | None
-    longest: int | None
+    shortest: NonNegativeInt | None
+    longest: NonNegativeInt | None
 
 
-class CaseRecord(CaseRow):
+class CaseRecord(FrozenModel):
     """One case as the record keeps it: per replicate its outcome and every metric, per field right of n and standing.
 
     `exact` counts the answers equal to the truth, `arrays` has the lengths of each array.
     """
 
-    digest: str
+    case_id: CaseId
+    accuracy: dict[str, CaseAccuracy]
+    reproducibility: dict[str, float | None]
+    failures: dict[str, NonNegativeInt]
+    digest: Digest
     outcomes: list[str]
     replicates: dict[str, list[float | None]]
     fields: dict[str, FieldCount]
     profile: dict[str, Standing] = {}
     arrays: dict[str, ArrayLength] = {}
-    exact: int | None = None
+    exact: NonNegativeInt | None = None
 
 
 class Tokens(FrozenModel):
     """Tokens the vendor counted; None where it counted none for some answer."""
 
-    input: int | None
-    output: int | None
+    input: NonNegativeInt | None
+    output: NonNegativeInt | None
 
 
 class Latency(FrozenModel):
     """Seconds from sending a call's last attempt to its answer."""
 
-    p50: float | None
-    p95: float | None
+    p50: NonNegativeFloat | None
+    p95: NonNegativeFloat | None
 
 
 class ModelSettings(FrozenModel):
@@ -182,12 +103,12 @@ class ModelSettings(FrozenModel):
     api_model: str
     profile: str
     structured_output: str
-    max_output_tokens: int
+    max_output_tokens: NonNegativeInt
     sent: dict[str, Any]
     unavailable: list[str]
     params: dict[str, Any]
     base_url: str | None = None
-    timeout_s: float
+    timeout_s: NonNegativeFloat
 
 
 class CorrectedMean(FrozenModel):
@@ -207,35 +128,126 @@ class AdaptiveLooks(FrozenModel):
     bias of stopping, or of not stopping; it is empty where that run is no longer there or no longer comparable.
     """
 
-    planned_replicates: int
-    looks: list[int]
+    planned_replicates: NonNegativeInt
+    looks: list[NonNegativeInt]
     verdict: VerdictName | None
-    against: str
+    against: RunId
     corrected: dict[str, CorrectedMean] = {}
 
 
-class _Row(FrozenModel):
-    run_id: str
-    timestamp: str
-    skill: str
-    skill_version: str
-    prompt_commit: str | None
-    dataset_commit: str | None
-    model_id: str
+def _only(name: str) -> BeforeValidator:
+    """Take one number out of a summary, where an older row has a summary and no plain number."""
+    return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else value)
+
+
+def short_digest(digest: str) -> str:
+    """Return the digits that tell any two prompts apart; what is short already stays as it is."""
+    return digest.removeprefix("sha256:")[:_DIGITS]
+
+
+def short_digests(digests: Mapping[str, str]) -> dict[str, str]:
+    """Return the digests that a baseline is chosen by, each abbreviated."""
+    return {name: short_digest(digests[name]) for name in _CHOSEN_BY if name in digests}
+
+
+class RowAccuracy(FrozenModel):
+    """One accuracy metric over a run. `n` counts what entered `mean`; `ci95` has the case as unit."""
+
+    mean: float | None
+    strict_mean: float | None
+    stdev: float | None
+    n: NonNegativeInt
+    ci95: tuple[float, float] | None
+
+
+class CaseRow(FrozenModel):
+    """One case as the leaderboard shows it: means over its scored replicates, None where none was scored."""
+
+    case_id: CaseId
+    accuracy: dict[str, Annotated[Share | None, _only("mean")]]
+    reproducibility: dict[str, float | None]
+
+
+class Row(FrozenModel):
+    """A leaderboard row: what people and scripts read of a run; all else is in its record, whose digest is `digest`.
+
+    `failures` and `scored` add up to `planned`. The reproducibility is strict means. `digests` are those that a
+    baseline is chosen by, abbreviated. A key with a default is left out of the file where it says nothing. Rows of
+    `schema_version` 1 hold most of the record; they are read as the same rows.
+    """
+
+    run_id: RunId
+    timestamp: Label
+    skill: ComponentName
+    skill_version: VersionText
+    prompt_commit: Commit | None
+    dataset_commit: Commit | None
+    model_id: ModelId
     served_model: str | None
-    provider: str
-    replicates: int
-    saved_calls: int = 0
+    provider: Label
+    replicates: NonNegativeInt
+    saved_calls: NonNegativeInt = 0
+    tops_up: RunId | None = None
+    shard: ShardText | None = None
+    scenario: Label | None = None
+    beside: RunId | None = None
+    n_cases: NonNegativeInt
+    planned: NonNegativeInt
+    scored: NonNegativeInt
+    coverage: Share
+    complete: bool
+    stopped: str | None = None
+    primary_metric: str
+    accuracy: dict[str, RowAccuracy]
+    reproducibility: dict[str, Annotated[float | None, _only("strict_mean")]]
+    failures: dict[str, NonNegativeInt]
+    tokens: Tokens
+    cost_usd: NonNegativeFloat | None
+    latency_s: Latency
+    digests: Annotated[dict[str, Digest], AfterValidator(short_digests)]
+    evaluator_version: Label
+    scorer_version: NonNegativeInt = 1
+    digest: Digest | None = None
+    per_case: list[CaseRow]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row as its file has it."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+
+class Record(FrozenModel):
+    """A run in full: what became of its calls and, per case, what every replicate scored.
+
+    `failures` and `scored` add up to `planned`. `saved_calls` were planned and not asked, because the verdict was
+    settled; `planned` is without them. `adaptive` has the looks that could settle it. `tops_up` is a run stopped so,
+    whose answers this one took over. `beside` is the id of the run whose calls alternated with this one's, so that no
+    time lies between the two. Keys with a default came later: a record written before has them not, and is read all the
+    same. A `draft` has no row: it was measured to be looked at, and nothing is ever compared with it unasked. `judged`
+    is what a judge says of free text, if one was asked; no metric and no verdict has anything of it. `faults` says
+    where and why calls were not scored, the most frequent reason first.
+    """
+
+    run_id: RunId
+    timestamp: Label
+    skill: ComponentName
+    skill_version: VersionText
+    prompt_commit: Commit | None
+    dataset_commit: Commit | None
+    model_id: ModelId
+    served_model: str | None
+    provider: Label
+    replicates: NonNegativeInt
+    saved_calls: NonNegativeInt = 0
     adaptive: AdaptiveLooks | None = None
-    tops_up: str | None = None
+    tops_up: RunId | None = None
     seed: int
-    shard: str | None
-    scenario: str | None = None
-    beside: str | None = None
-    n_cases: int
-    planned: int
-    scored: int
-    coverage: float
+    shard: ShardText | None
+    scenario: Label | None = None
+    beside: RunId | None = None
+    n_cases: NonNegativeInt
+    planned: NonNegativeInt
+    scored: NonNegativeInt
+    coverage: Share
     complete: bool
     stopped: str | None
     primary_metric: str
@@ -245,39 +257,28 @@ class _Row(FrozenModel):
     per_array: dict[str, ArraySummary] = {}
     pass_hat_k: dict[int, Summary] = {}
     contract: ContractSummary | None = None
-    failures: dict[str, int]
-    reasons: dict[str, int]
-    retries: int
+    failures: dict[str, NonNegativeInt]
+    reasons: dict[str, NonNegativeInt]
+    retries: NonNegativeInt
     tokens: Tokens
-    cost_usd: float | None
+    cost_usd: NonNegativeFloat | None
     latency_s: Latency
     settings: ModelSettings
-    digests: dict[str, str]
-    evaluator_version: str
-    scorer_version: int = 1
-
-
-class Row(_Row):
-    """A leaderboard row: the summary of one run. `failures` and `scored` add up to `planned`.
-
-    `saved_calls` were planned and not asked, because the verdict was settled; `planned` is without them. `adaptive`
-    has the looks that could settle it. `tops_up` is a run stopped so, whose answers this one took over. `beside` is the
-    id of the run whose calls alternated with this one's, so that no time lies between the two.
-    Keys with a default came later: a row or record written before has them not, and is read all the same.
-    """
-
-    per_case: list[CaseRow]
-
-
-class Record(_Row):
-    """A run in full: the row's keys and, per case, what every replicate scored."""
-
-    schema_version: int = SCHEMA_VERSION
+    digests: dict[str, Digest]
+    evaluator_version: Label
+    scorer_version: NonNegativeInt = 1
+    schema_version: NonNegativeInt = RECORD_VERSION
+    draft: bool = False
+    judged: JudgedFields | None = Field(
+        default=None, exclude_if=lambda judged: judged is None
+    )  # older digests stay right
+    faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
     per_case: list[CaseRecord]
 
     def row(self) -> Row:
         """Return the row that sums the run up on the leaderboard."""
-        return Row.model_validate(self.model_dump(exclude={"schema_version"}))
+        value = self.model_dump(mode="json")
+        return Row.model_validate({**value, "digest": digest(canonical_json(value))})
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:
@@ -307,12 +308,12 @@ def parse_record(value: Any, where: Path) -> Record:
     return validated(Record, value, where, LeaderboardError)
 
 
-def refuse_newer(value: Any, where: Path) -> None:
+def refuse_newer(value: Any, where: Path, newest: int = RECORD_VERSION) -> None:
     """Raise LeaderboardError for a file that a newer evaluator wrote."""
     version = value.get("schema_version", 0) if isinstance(value, dict) else 0
     if not isinstance(version, int):
         raise LeaderboardError(f"schema_version in {where} is {version!r}; a whole number is expected")
-    if version > SCHEMA_VERSION:
+    if version > newest:
         raise LeaderboardError(
-            f"{where} has schema_version {version}, this evaluator knows {SCHEMA_VERSION}; upgrade skill-evaluator"
+            f"{where} has schema_version {version}, this evaluator knows {newest}; upgrade skill-evaluator"
         )

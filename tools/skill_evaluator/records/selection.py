@@ -4,7 +4,7 @@ By default, for each model, the newest complete run of the highest version meets
 accepted one, or of the next.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import semver
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.records.acceptance import Acceptance, versions_accepted
-from skill_evaluator.records.archive import RecordedRun
+from skill_evaluator.records.archive import RecordedRun, precedence
 from skill_evaluator.text import nearest
 
 _NO_LOWER = "there is no complete record of a lower version to compare with"
@@ -101,7 +101,7 @@ def _choose_candidates(
     named = _find_run(entries, wanted)
     if named is not None:
         return [named], {}
-    measuring = [entry for entry in entries if entry.complete and entry.scenario is None]
+    measuring = [entry for entry in entries if entry.complete and not entry.edited and entry.scenario is None]
     if wanted is None:
         highest = max(measuring, key=lambda entry: entry.standing, default=None)
         if highest is None:
@@ -123,11 +123,11 @@ def _choose_candidates(
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
     """Return by model and version all complete runs without a scenario: lowest version first, oldest run first.
 
-    A run that `--adaptive` stopped early counts only where a version has no other.
+    A run that `--adaptive` stopped early counts only where a version has no other, and one of an edited prompt never.
     """
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.standing):
-        if entry.complete and entry.scenario is None:
+        if entry.complete and not entry.edited and entry.scenario is None:
             runs.setdefault(entry.model_id, {}).setdefault(entry.version, []).append(entry)
     return {
         model_id: {
@@ -162,8 +162,19 @@ def why_no_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> str:
 
 
 def asked_beside(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the complete run of a lower version whose calls alternated with the candidate's, if there is one."""
-    return next((entry for entry in runs_below(entries, candidate) if entry.run_id == candidate.beside), None)
+    """Return the complete run whose calls alternated with the candidate's, if there is one.
+
+    It is of a lower version, or of the candidate's before its prompt was edited.
+    """
+    if candidate.beside is None:
+        return None
+    lower = [*runs_before_edit(entries, candidate), *runs_below(entries, candidate)]
+    return next((entry for entry in lower if entry.run_id == candidate.beside), None)
+
+
+def before_edit(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
+    """Return the newest run of the candidate's version from before its prompt was edited, if it was."""
+    return _best(runs_before_edit(entries, candidate), candidate)
 
 
 def last_accepted(
@@ -182,9 +193,9 @@ def runs_below(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[R
     """
     if not semver.Version.is_valid(candidate.version):
         return []
-    version = semver.Version.parse(candidate.version)
+    version = precedence(candidate.version)
     measured = (entry for entry in runs_alike(entries, candidate) if not entry.adaptive)
-    lower = [entry for entry in measured if semver.Version.parse(entry.version) < version]
+    lower = [entry for entry in measured if precedence(entry.version) < version]
     return sorted(lower, key=lambda entry: entry.standing, reverse=True)
 
 
@@ -204,9 +215,32 @@ def _find_run(entries: Sequence[RecordedRun], wanted: str | RecordedRun | None) 
 
 
 def runs_alike(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the complete runs of a candidate's model and scenario, newest first."""
-    kind = candidate.model_id, candidate.scenario
-    return [entry for entry in entries if entry.complete and (entry.model_id, entry.scenario) == kind]
+    """Return the complete runs of a candidate's model and scenario, newest first; none of an edited prompt."""
+    return [entry for entry in entries if not entry.edited and _is_alike(entry, candidate)]
+
+
+def runs_before_edit(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
+    """Return the runs of the candidate's version, newest first, if the candidate has another prompt than they."""
+    same = (entry for entry in runs_alike(entries, candidate) if entry.version == candidate.version)
+    return [
+        entry for entry in same if None not in (entry.prompt, candidate.prompt) and entry.prompt != candidate.prompt
+    ]
+
+
+def passed_over(entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None) -> Iterator[str]:
+    """Say of each run of an edited prompt, from the baseline's version to the candidate's, that it does not count."""
+    lowest = None if baseline is None else precedence(baseline.version)
+    for entry in entries:
+        if not entry.edited or entry.run_id == candidate.run_id or not _is_alike(entry, candidate):
+            continue
+        version = precedence(entry.version)
+        if (lowest is None or lowest <= version) and version <= precedence(candidate.version):
+            role = " as a baseline" if entry.version != candidate.version else ""
+            yield f"run {entry.run_id} is skipped{role}: its prompt is not that of {entry.version}'s first run"
+
+
+def _is_alike(entry: RecordedRun, candidate: RecordedRun) -> bool:
+    return entry.complete and (entry.model_id, entry.scenario) == (candidate.model_id, candidate.scenario)
 
 
 def _best(runs: Iterable[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from rich.text import Text
 
 from skill_evaluator.ci.collecting import Outcome, RunOutcome, Status
-from skill_evaluator.ci.plan import Entry, Plan
+from skill_evaluator.ci.plan import Entry, Plan, PlannedJudging, Skipped
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import abridged, code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.reports.ci_judged import judged_conclusions, judged_markdown, judged_sheet
 from skill_evaluator.reports.comparison import MARKS, comparison_markdown
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
@@ -23,10 +24,11 @@ _RUN_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdi
 _MOST_PLANNED, _MOST_RUNS = 200, 300  # rows of one table of a page
 _MOST_NAMED = 10  # runs in one conclusion
 _LONGEST = 400  # characters of a message
-_STATUSES: tuple[Status, ...] = ("complete", "incomplete", "missing", "skipped")
-_NO_VERDICT, _NOT_MEASURED = "–", "not measured"
+_STATUSES: tuple[Status, ...] = ("complete", "incomplete", "refused", "missing", "skipped")
+_NO_VERDICT, _NOT_MEASURED, _REFUSED = "–", "not measured", "refused"
 _MEANINGS = {  # the worst first
     "regressed": (MARKS["regressed"], "**regressed**, worse than the recorded version"),
+    _REFUSED: ("✕", "**refused**, the version was recorded with another prompt; raise the version"),
     _NOT_MEASURED: ("!", "**not measured** in full, so nothing is said"),
     "inconclusive": (MARKS["inconclusive"], "**inconclusive**, a drop is neither shown nor ruled out"),
     "incomparable": (MARKS["incomparable"], "**incomparable**, not measured as the recorded version was"),
@@ -39,6 +41,11 @@ _MEANINGS = {  # the worst first
 def print_plan(plan: Plan, form: Format) -> None:
     """Print a plan to stdout."""
     lines = [f"not run: {skipped.skill} on {', '.join(skipped.models)}: {skipped.reason}" for skipped in plan.skipped]
+    lines += [
+        f"judged by {judging.model_id}: {judging.skill} on {judging.candidate}: {judging.calls} calls"
+        for judging in plan.judgings
+    ]
+    lines += [f"not judged: {one.skill} on {', '.join(one.models)}: {one.reason}" for one in plan.unjudged]
     lines += [f"wrong: {fault.file}:{fault.line}: {fault.message}" for fault in plan.faults]
     lines.append(_total(plan))
     print_result(
@@ -60,15 +67,11 @@ def plan_markdown(plan: Plan) -> str:
     if plan.entries:
         lines += _table(_chosen_sheet(plan, code_span), _MOST_PLANNED)
     if plan.skipped:
-        rows = [
-            [Cell(skipped.skill, code=True), _names(skipped.models, code_span), Cell(skipped.reason, code=True)]
-            for skipped in plan.skipped
-        ]
-        lines += [
-            "### Not evaluated",
-            "",
-            *_table(Sheet(columns=("component", "models", "why"), rows=rows), _MOST_PLANNED),
-        ]
+        lines += ["### Not evaluated", "", *_table(_skipped_sheet(plan.skipped), _MOST_PLANNED)]
+    if plan.judgings:
+        lines += ["### Judged afterwards", "", *_table(_judging_sheet(plan), _MOST_PLANNED)]
+    if plan.unjudged:
+        lines += ["### Not judged", "", *_table(_skipped_sheet(plan.unjudged), _MOST_PLANNED)]
     if plan.faults:
         rows = [
             [Cell(text, code=True) for text in (f"{fault.file}:{fault.line}", abridged(fault.message, _LONGEST))]
@@ -99,21 +102,39 @@ def _chosen_sheet(plan: Plan, quote: Callable[[str], str]) -> Sheet:
     return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))
 
 
+def _skipped_sheet(skipped: Sequence[Skipped]) -> Sheet:
+    rows = [[Cell(one.skill, code=True), _names(one.models, code_span), Cell(one.reason, code=True)] for one in skipped]
+    return Sheet(columns=("component", "models", "why"), rows=rows)
+
+
+def _judging_sheet(plan: Plan) -> Sheet:
+    rows = [
+        [
+            *(Cell(name, code=True) for name in (judging.skill, judging.candidate, judging.model_id)),
+            *(Cell(text) for text in _size([judging])),
+            Cell(judging.baseline, code=True),
+        ]
+        for judging in plan.judgings
+    ]
+    columns = ("component", "model", "judge", "calls", "cost at most", "beside what is pinned of")
+    return Sheet(columns=columns, rows=rows, numbers=frozenset(("calls", "cost at most")))
+
+
 def _total(plan: Plan) -> str:
     untouched = f"; {counted(plan.untouched, 'component')} untouched" if plan.untouched else ""
     if not plan.entries:
         return f"Nothing to evaluate{untouched}"
     dry = ", as a dry run (no call is made)" if plan.dry_run else ""
-    calls, cost = _size(plan.entries)
-    caps = [entry.max_cost_usd for entry in plan.entries if entry.max_cost_usd is not None]
+    calls, cost = _size(plan.jobs)
+    caps = [job.max_cost_usd for job in plan.jobs if job.max_cost_usd is not None]
     cap = f", capped at ${sum(caps):,.2f}" if caps else ""
-    return f"{counted(len(plan.entries), 'job')}, {calls} calls, {cost} at most{cap}{dry}{untouched}"
+    return f"{counted(len(plan.jobs), 'job')}, {calls} calls, {cost} at most{cap}{dry}{untouched}"
 
 
-def _size(entries: Sequence[Entry]) -> tuple[str, str]:
+def _size(jobs: Sequence[Entry | PlannedJudging]) -> tuple[str, str]:
     """Return the number of calls and the most they can cost."""
-    cost = total_or_none(entry.cost_upper_usd for entry in entries)
-    return f"{sum(entry.calls for entry in entries):,}", "unknown cost" if cost is None else f"${cost:,.2f}"
+    cost = total_or_none(job.cost_upper_usd for job in jobs)
+    return f"{sum(job.calls for job in jobs):,}", "unknown cost" if cost is None else f"${cost:,.2f}"
 
 
 def print_outcome(outcome: Outcome, form: Format) -> None:
@@ -122,7 +143,7 @@ def print_outcome(outcome: Outcome, form: Format) -> None:
         form,
         json=lambda: outcome.model_dump(mode="json"),
         markdown=lambda: outcome_markdown(outcome),
-        text=lambda: [_run_sheet(outcome)],
+        text=lambda: [_run_sheet(outcome), *([judged_sheet(outcome.judged)] if outcome.judged else [])],
     )
 
 
@@ -135,8 +156,11 @@ def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
         lines += [f"Reason: {code_span(outcome.reason)}", ""]
     if outcome.runs:
         lines += _table(_run_sheet(outcome), _MOST_RUNS)
+    if outcome.judged:
+        lines += ["", "## Judged beside the pinned outputs", "", *_table(judged_sheet(outcome.judged), _MOST_RUNS)]
     worst_first = sorted(outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict))  # a page is cut below
     lines += [page for result in worst_first for page in ("", comparison_markdown(result))]
+    lines += judged_markdown(outcome.judged)
     return "\n".join(lines) + "\n"
 
 
@@ -148,9 +172,11 @@ def _summary(outcome: Outcome) -> list[str]:
     for run in outcome.runs:
         if run.is_baseline:
             continue
-        verdict = (outcome.verdict_on(run) or _NO_VERDICT) if run.status == "complete" else _NOT_MEASURED
+        verdict = _REFUSED if run.status == "refused" else _NOT_MEASURED
+        if run.status == "complete":
+            verdict = outcome.verdict_on(run) or _NO_VERDICT
         by_verdict.setdefault(verdict, []).append(run)
-    lines = []
+    lines = judged_conclusions(outcome)
     for verdict, (mark, meaning) in _MEANINGS.items():
         runs = by_verdict.get(verdict, [])
         names = [f"{code_span(run.skill)} on {code_span(run.model_id)}" for run in runs[:_MOST_NAMED]]

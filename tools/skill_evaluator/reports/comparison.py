@@ -115,7 +115,7 @@ def _lost(*models: ModelVerdict, shown: Callable[[str], str] = str) -> str:
 
 
 def _versions(model: ModelVerdict) -> list[str]:
-    return [run.skill_version for run in (model.baseline, model.candidate) if run is not None]
+    return [run.skill_version + " (draft)" * run.draft for run in (model.baseline, model.candidate) if run is not None]
 
 
 def _other_verdicts(model: ModelVerdict, gate: str) -> str:
@@ -222,7 +222,7 @@ def _measure_sheet(metrics: Sequence[MeasureResult], *, narrow: bool) -> Sheet:
             verdict = _verdict_cell(result.verdict if name == "both" else scope.verdict, None if at else result)
             rows.append([*lead, Cell(name), *_scope_cells(scope, figures), verdict])
     columns = ("metric", "before → after", "change", "scope", *figures, "verdict")
-    return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}))
+    return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}), below=figures[::-1])
 
 
 def _noise_sheet(model: ModelVerdict) -> Sheet:

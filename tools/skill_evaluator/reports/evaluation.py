@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from rich.text import Text
 
@@ -11,18 +12,32 @@ from skill_evaluator.display.safe_text import code_span, name_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.record import FieldSummary, Record, Summary
+from skill_evaluator.records.record import Record
+from skill_evaluator.records.summaries import FieldSummary, Summary
+from skill_evaluator.reports.changed_answers import print_changes
 from skill_evaluator.reports.comparison import print_comparison
+from skill_evaluator.reports.faults import fault_lines
 from skill_evaluator.runner.journal import REPORT
+from skill_evaluator.scoring.changed_answers import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.spreads import RunSpread
 
+_OF_A_CASE = ("case_id", "accuracy", "reproducibility", "failures")
+_DRAFT = "a draft: in no leaderboard and never a baseline; raise the version and evaluate it to have it recorded"
 _WEAKEST = 5
 _FAULTS = 3
 _FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
 _FIELD_COLUMNS = ("weakest field", "accuracy", "right/n", "wrong", "missing", "extra", "stability", "cases: profile")
 Quote = Callable[[str], str]  # how a text from outside is written: `visible` on a terminal, `code_span` on a page
+
+
+def _as_json(record: Record) -> dict[str, Any]:
+    """Return a record without what each of a case's answers scored."""
+    value = record.model_dump(mode="json", exclude={"schema_version", "draft", "judged", "faults"})
+    cases = [{key: case[key] for key in _OF_A_CASE} for case in value.pop("per_case")]
+    last = record.model_dump(mode="json", include={"draft", "judged", "faults"})
+    return {**value, "digest": record.row().digest, "per_case": cases, **last}
 
 
 def print_finished(
@@ -31,22 +46,23 @@ def print_finished(
     form: Format,
     verdict: ComparisonResult | None = None,
     spreads: Sequence[RunSpread] = (),
+    changes: Sequence[ChangedAnswers] = (),
 ) -> None:
-    """Print the result of an evaluation to stdout, then what it was for: a verdict, or the spread of one version."""
+    """Print the result of an evaluation to stdout, then what it was for: a verdict, or the spread of one version.
+
+    After the verdict comes what became of the answers.
+    """
     print_result(
         form,
         json=lambda: {
             "skill": component.name,
             "runs": [
-                {
-                    **run.record.row().model_dump(mode="json"),
-                    "record": str(run.record_path),
-                    "run_folder": str(run.folder),
-                }
+                {**_as_json(run.record), "record": str(run.record_path), "run_folder": str(run.folder)}
                 for run in finished
             ],
             "comparison": None if verdict is None else verdict.model_dump(mode="json"),
             "spreads": [asdict(spread) for spread in spreads],
+            **({"changed_answers": [asdict(model) for model in changes]} if changes else {}),
         },
         markdown=lambda: "\n".join(
             [*(markdown(run, component) for run in finished), *(f"{_spread(spread)}\n" for spread in spreads)]
@@ -58,6 +74,8 @@ def print_finished(
     )
     if verdict is not None and form != "json":
         print_comparison(verdict, form)
+    if changes and form != "json":
+        print_changes(changes, form)
 
 
 def _spread(spread: RunSpread) -> str:
@@ -85,10 +103,12 @@ def text_pieces(finished: Finished, component: Component) -> Iterator[Sheet | Te
     record = finished.record
     yield Text()
     yield Text(visible(f"{component.name} {record.skill_version} · {record.model_id}"), style="bold")
-    facts = Text(_facts(record, visible), no_wrap=True)
+    facts = Text(_facts(record, visible))
     if not record.complete:
         facts.append(" · ").append(_incomplete(record, visible), style="yellow")
     yield facts
+    for line in fault_lines(record, visible):
+        yield Text(line, style="yellow")
     rows = []
     for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility)):
         rows.append([Cell(title, "bold"), *(Cell("") for _ in _FIGURES)])
@@ -97,16 +117,17 @@ def text_pieces(finished: Finished, component: Component) -> Iterator[Sheet | Te
             rows.append([Cell(text, style) for text in (f"  {name}", *_cells(summary))])
     yield Sheet(columns=("", *_FIGURES), rows=rows, numbers=frozenset(_FIGURES))
     weakest = _weakest(record)
-    if weakest.rows:
-        yield weakest
-    for line in (*_remarks(record, visible), *_places(finished)):
-        yield Text(visible(line), no_wrap=True)
+    for sheet in (weakest, *_judged(record)):
+        if sheet.rows:
+            yield sheet
+    yield from (Text(visible(line)) for line in _remarks(record, visible))
+    yield from (Text(visible(line), no_wrap=True) for line in _places(finished))
 
 
 def _cells(summary: Summary) -> tuple[str, ...]:
     return (
         number(summary.strict_mean),
-        "–" if summary.ci95 is None else f"{summary.ci95[0]:.3f} to {summary.ci95[1]:.3f}",
+        _interval(summary.ci95),
         number(summary.mean),
         number(summary.stdev),
         str(summary.n),
@@ -155,12 +176,47 @@ def _weakest(record: Record) -> Sheet:
     return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))
 
 
+def _judged(record: Record) -> Iterator[Sheet]:
+    """Yield the table of what a judge says of free text, if one was asked: a row a field, and one a criterion."""
+    if record.judged is None:
+        return
+    rows = []
+    for path, field in record.judged.fields.items():
+        left_out = ", ".join(f"{count} {reason}" for reason, count in field.left_out.items())
+        rows.append(
+            (name_text(path) or "(the whole answer)", field.rubric, number(field.mean), field.ci95, field.n, left_out)
+        )
+        for name, one in field.criteria.items():
+            unscored = ", ".join(f"{count} {reason}" for reason, count in one.unscored.items())
+            rows.append((f"  {name}", "", f"{number(one.mean)} of {one.highest}", one.ci95, one.n, unscored))
+    columns = (f"judged by {record.judged.judge}", "rubric", "0 to 1", "95 % interval", "n", "unscored")
+    yield Sheet(
+        columns=columns,
+        rows=[
+            [Cell(name, code=True), Cell(rubric), Cell(mean), Cell(_interval(ci95)), Cell(str(n)), Cell(reasons or "–")]
+            for name, rubric, mean, ci95, n, reasons in rows
+        ],
+        numbers=frozenset(columns[2:5]),
+    )
+
+
+def _interval(ci95: tuple[float, float] | None) -> str:
+    return "–" if ci95 is None else f"{ci95[0]:.3f} to {ci95[1]:.3f}"
+
+
 def _remarks(record: Record, quote: Quote) -> list[str]:
-    """Return what looks at the run mean, pass^k where there is more than one answer, and what broke the contract."""
-    remarks = [*_looked_at(record)]
+    """Return what a draft is, what looks at the run mean, pass^k of several answers, and what broke the contract."""
+    remarks = [*([_DRAFT] if record.draft else []), *_looked_at(record)]
     powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
     if max(powers, default=1) > 1:
         remarks.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items()))
+    judged = record.judged
+    if judged is not None:
+        cost = "unknown" if judged.cost_usd is None else f"${judged.cost_usd:.4f}"
+        remarks.append(
+            f"the judge {quote(judged.judge)} gave {judged.answered} of {judged.planned} answers, cost {cost}; "
+            "its scores are in no metric and no verdict, and say nothing of what it is worth (judge calibrate does)"
+        )
     contract = record.contract
     if contract is not None and contract.errors:
         faults = "; ".join(
@@ -224,6 +280,7 @@ def markdown(finished: Finished, component: Component) -> str:
     page.write(f"## {component.name} {record.skill_version} · {record.model_id}\n\n")
     incomplete = "" if record.complete else f" · **{_incomplete(record, code_span)}**"
     page.write(f"{_facts(record, code_span)}{incomplete}\n\n")
+    page.write("".join(f"- {line}\n" for line in fault_lines(record, code_span)) + "\n" * bool(record.faults))
     rows = [
         [Cell(f"{title}: {name}"), *map(Cell, _cells(summary))]
         for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility))
@@ -231,7 +288,8 @@ def markdown(finished: Finished, component: Component) -> str:
     ]
     page.write(markdown_table(Sheet(columns=("metric", *_FIGURES), rows=rows, numbers=frozenset(_FIGURES))))
     weakest = _weakest(record)
-    if weakest.rows:
-        page.write("\n" + markdown_table(weakest))
+    for sheet in (weakest, *_judged(record)):
+        if sheet.rows:
+            page.write("\n" + markdown_table(sheet))
     page.write("\n" + "\n".join(f"- {line}" for line in (*_remarks(record, code_span), *_places(finished))) + "\n")
     return page.getvalue()

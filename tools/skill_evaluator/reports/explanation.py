@@ -12,6 +12,7 @@ from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import abridged, code_block, code_span, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.parsing import FoundBy
+from skill_evaluator.reports.faults import remedy
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.explanation import ArrayMatch, Explanation, Leaf
 from skill_evaluator.text import letters_of
@@ -102,9 +103,14 @@ def _heads(explained: Explanation, manifest: Manifest) -> list[str]:
         by_outcome.setdefault(other.outcome, []).append(other.index)
     replicates = ", ".join(f"{len(indexes)} {kind} ({ranges(indexes)})" for kind, indexes in by_outcome.items())
     scores = " · ".join(f"{name} {number(value)}" for name, value in explained.metrics.items())
+    failure = answer.replicate.failure if answer.replicate else None
+    what = remedy(answer.reason, manifest.model_id, manifest.run_id, explained.case.id) if answer.reason else None
+    spoken = what and answer.text is not None and what.startswith("explain ")  # which is what this is
     return [
         f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",
         f"case {explained.case.id} · replicate {answer.index}: {', '.join(notes)}",
+        *([f"what was said: {failure.message}"] if failure and failure.message and failure.kind != "refused" else []),
+        *([f"what to do: {what}"] if what and not spoken else []),
         f"replicates: {replicates}",
         f"scores: {scores}",
     ]
@@ -195,6 +201,7 @@ def _as_json(explained: Explanation, manifest: Manifest) -> dict[str, Any]:
         "replicate": answer.index,
         "outcome": answer.outcome,
         "reason": answer.reason,
+        "message": answer.replicate.failure.message if answer.replicate and answer.replicate.failure else None,
         "found": parsed.found if parsed else None,
         "text": answer.text,
         "document": explained.case.document,

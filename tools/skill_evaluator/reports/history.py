@@ -8,7 +8,7 @@ import csv
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import semver
@@ -19,7 +19,9 @@ from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result, write
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.comparison import MARKS, STYLES, arrow, since_anchor
-from skill_evaluator.verdicts.history import History
+
+if TYPE_CHECKING:  # it imports scipy
+    from skill_evaluator.verdicts.history_results import History
 
 _LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
 _COLUMNS = (
@@ -43,6 +45,7 @@ _COLUMNS = (
     "mean",
     "n",
 )
+_ONLY_MEAN = (None,) * 4  # the interval, mean and n of a reproducibility are in the record
 _WHERE = {
     "fixtures": "on these fixtures",
     "generalises": "beyond these fixtures",
@@ -52,7 +55,7 @@ _FORMULA = ("=", "+", "-", "@")
 _JUNIT_COUNTS = ("tests", "failures", "errors", "skipped")  # nothing here is an error
 
 
-def print_history(history: History, form: Format) -> None:
+def print_history(history: "History", form: Format) -> None:
     """Print a history to stdout."""
     findings = list(_findings(history))
     no_change = [] if any(model.changes for model in history.models) else ["no change beyond chance"]
@@ -89,7 +92,7 @@ def print_history(history: History, form: Format) -> None:
     )
 
 
-def _findings(history: History) -> Iterator[tuple[str, str, str]]:
+def _findings(history: "History") -> Iterator[tuple[str, str, str]]:
     """Yield each change, the way since the anchor, and each remark: its model, its words, its style on a terminal."""
     for model in history.models:
         for change in model.changes:
@@ -104,7 +107,7 @@ def _findings(history: History) -> Iterator[tuple[str, str, str]]:
         yield from ((model.model_id, remark, "yellow") for remark in model.remarks)
 
 
-def _sheet(history: History, *names: str) -> Sheet:
+def _sheet(history: "History", *names: str) -> Sheet:
     """Return versions beside models, the lowest first. A cell is empty where a model was not evaluated."""
     by_model = [{point.version: point for point in model.points} for model in history.models]
     versions = sorted({version for points in by_model for version in points}, key=semver.Version.parse)
@@ -129,12 +132,13 @@ def print_csv(rows: Iterable[Row]) -> None:
     sheet = csv.writer(sys.stdout, lineterminator="\n")
     sheet.writerow(_COLUMNS)
     for row in sorted(rows, key=lambda row: (row.timestamp, row.run_id)):
-        for kind, summaries in (("accuracy", row.accuracy), ("reproducibility", row.reproducibility)):
-            for metric, summary in summaries.items():
-                run = (row.skill, row.skill_version, row.model_id, row.served_model, row.run_id, row.timestamp)
-                measured = (row.scenario, row.complete, row.coverage, row.replicates, row.saved_calls, row.n_cases)
-                scores = (summary.strict_mean, *(summary.ci95 or (None, None)), summary.mean, summary.n)
-                sheet.writerow(map(_csv_cell, (*run, *measured, kind, metric, *scores)))
+        run = (row.skill, row.skill_version, row.model_id, row.served_model, row.run_id, row.timestamp)
+        measured = (row.scenario, row.complete, row.coverage, row.replicates, row.saved_calls, row.n_cases)
+        for metric, summary in row.accuracy.items():
+            scores = (summary.strict_mean, *(summary.ci95 or (None, None)), summary.mean, summary.n)
+            sheet.writerow(map(_csv_cell, (*run, *measured, "accuracy", metric, *scores)))
+        for metric, strict_mean in row.reproducibility.items():
+            sheet.writerow(map(_csv_cell, (*run, *measured, "reproducibility", metric, strict_mean, *_ONLY_MEAN)))
 
 
 def _csv_cell(value: Any) -> Any:
@@ -147,7 +151,7 @@ def _csv_cell(value: Any) -> Any:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def print_junit(history: History) -> None:
+def print_junit(history: "History") -> None:
     """Print the steps to stdout as tests: regressed is a failure, inconclusive and incomparable are skipped."""
     suites = ElementTree.Element("testsuites", name=visible(history.skill))
     totals: Counter[str] = Counter()

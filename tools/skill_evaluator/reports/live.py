@@ -4,15 +4,18 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
+from rich.text import Text
 
+from skill_evaluator.display.sheets import wrapped
 from skill_evaluator.runner.engine import Progress, Stop
 
 _REDRAW_S = 0.25
 _PLAIN_EVERY_S = 15.0
 _BAR_CELLS = 24
+_ECHO_CELLS = 5  # `^C^C`, and one over
 _STOPPING = "stopping: waiting for the calls in flight (paid for already); once more to abandon them"
 
 
@@ -22,10 +25,10 @@ async def watch(parts: Sequence[Progress], stop: Stop) -> None:
         with Live(console=Console(stderr=True), auto_refresh=False, transient=False) as live:
             try:
                 while True:
-                    live.update(_table(parts, stop), refresh=True)
+                    live.update(_lines(parts, stop, live.console.width), refresh=True)
                     await asyncio.sleep(_REDRAW_S)
             finally:
-                live.update(_table(parts, stop), refresh=True)
+                live.update(_lines(parts, stop, live.console.width), refresh=True)
 
     async def announce_stop() -> None:
         await stop.event.wait()
@@ -58,15 +61,24 @@ def describe(part: Progress) -> str:
     return ", ".join(words)
 
 
-def _table(parts: Sequence[Progress], stop: Stop) -> Table:
-    table = Table.grid(padding=(0, 2))
+def _lines(parts: Sequence[Progress], stop: Stop, width: int) -> Text:
+    """Return a line a model, or two where it has no room. The terminal writes `^C` behind the last, so none is full."""
+    room = width - _ECHO_CELLS
+    widest = max(cell_len(part.model_id) for part in parts)
+    lines = []
     for part in parts:
-        filled = round(_BAR_CELLS * part.done / part.planned)
-        bar = f"[green]{'━' * filled}[/][dim]{'━' * (_BAR_CELLS - filled)}[/]"
-        table.add_row(f"[bold]{part.model_id}[/]", bar, describe(part))
+        words, filled = describe(part), round(_BAR_CELLS * part.done / part.planned)
+        bar = [("━" * filled, "green"), ("━" * (_BAR_CELLS - filled) + "  ", "dim")]
+        name = set_cell_size(part.model_id, widest)
+        if widest + 2 + _BAR_CELLS + 2 + len(words) <= room:
+            lines.append(Text.assemble((f"{name}  ", "bold"), *bar, words))
+        elif widest + 2 + len(words) <= room:
+            lines.append(Text.assemble((f"{name}  ", "bold"), words))
+        else:
+            lines += [Text(part.model_id, style="bold"), *(Text(f"    {line}") for line in wrapped(words, room - 4))]
     if stop.requested:
-        table.add_row("", "", f"[yellow]{_STOPPING}[/]")
-    return table
+        lines += [Text(line, style="yellow") for line in wrapped(_STOPPING, room)]
+    return Text("\n").join(lines)
 
 
 def _short(count: int) -> str:

@@ -7,12 +7,15 @@ them, for whoever draws it.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from skill_evaluator.library.config import Model, Price, Settings
-from skill_evaluator.providers import Redactor
 from skill_evaluator.providers.base import Completion, Failure, Provider, ProviderError, Request
-from skill_evaluator.providers.http import timed_out
+from skill_evaluator.providers.boundary import ask_once
+from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import cost_usd, usage_cost
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -57,6 +60,9 @@ class Progress:
         return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
 
 
+# Takes an outcome. What it returns is waited for before the next call: whoever scores has enough to do.
+OnOutcome = Callable[[Replicate], Future[Any] | None]
+_TRIES_TO_REACH = 3  # attempts of a call, before anything succeeded, until a server counts as not there
 _REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings are wrong, not the cases
 
 
@@ -110,9 +116,7 @@ class Stop:
 class Engine:
     """One model's workers. `halted` says afterwards why calls were left unmade, or None if all were made."""
 
-    def __init__(
-        self, job: ModelJob, budget: Budget, stop: Stop, progress: Progress, on_outcome: Callable[[Replicate], None]
-    ) -> None:
+    def __init__(self, job: ModelJob, budget: Budget, stop: Stop, progress: Progress, on_outcome: OnOutcome) -> None:
         self._job = job
         self._budget = budget
         self._stop = stop
@@ -142,7 +146,8 @@ class Engine:
         except* Exception as problems:
             raise problems.exceptions[0] from None
         finally:
-            await self._job.provider.close()
+            with suppress(Exception):  # every answer is kept; what a provider fails to release ends with the process
+                await self._job.provider.close()
 
     async def _make_all(self, calls: Sequence[Call]) -> None:
         waiting = iter(calls)
@@ -160,7 +165,9 @@ class Engine:
             if replicate is not None:
                 usage = replicate.completion.usage if replicate.completion else None
                 self._progress.note(replicate, usage_cost(self._job.price, usage) if usage else 0.0)
-                self._on_outcome(replicate)
+                busy = self._on_outcome(replicate)
+                if busy is not None:
+                    await asyncio.wait([asyncio.wrap_future(busy)])
 
     def _ended(self) -> bool:
         """Check whether even calls that have begun make no further attempt (a used-up budget lets them)."""
@@ -180,18 +187,21 @@ class Engine:
                 wait = wait_before_retry(retry, attempt, problem.retry_after_s)
                 if problem.throttled:
                     self._gate.throttled(wait)
-                if problem.retryable and attempt < retry.attempts and not self._ended():
+                alone = problem.reason == "unreachable" and not self._succeeded and attempt >= _TRIES_TO_REACH
+                if problem.retryable and attempt < retry.attempts and not alone and not self._ended():
                     self._progress.retried += 1
                     await self._pause(wait)
                     continue
-                self._halt_if_hopeless(problem)
+                self._halt_if_hopeless(problem, alone=alone)
                 return Replicate(call=call, error=self._redacted_failure(problem), attempts=attempt)
             if answer is None:
                 return None
             self._gate.succeeded()
             self._succeeded = True
             completion, latency_s = answer
-            return Replicate(call=call, completion=self._redacted(completion), latency_s=latency_s, attempts=attempt)
+            return Replicate(
+                call=call, completion=completion.redacted(self._job.redact), latency_s=latency_s, attempts=attempt
+            )
         raise AssertionError("unreachable: the last attempt returns")
 
     async def _attempt(self, request: Request, most: "_Most") -> tuple[Completion, float] | None:
@@ -201,7 +211,12 @@ class Engine:
             if self._ended():
                 return None
             if await self._budget.reserve(most.usd) is not None:
-                self.halted = Failure(kind="over_budget", reason="max_cost", message="--max-cost is used up")
+                read, written = most.tokens - request.max_output_tokens, request.max_output_tokens
+                message = (
+                    f"a call of case '{request.case_id}' can cost ${most.usd:.4f} ({read:,} tokens in, "
+                    f"{written:,} out by max_output_tokens), and ${self._budget.left_usd:.4f} is left"
+                )
+                self.halted = Failure(kind="over_budget", reason="max_cost", message=message)
                 return None
             spent = 0.0
             try:
@@ -210,10 +225,12 @@ class Engine:
                     return None
                 spent = most.usd  # until it is known to be less
                 begun = time.perf_counter()
-                completion = await self._ask(request)
+                completion = await ask_once(self._job.provider, request, self._job.settings)
                 billed = usage_cost(self._job.price, completion.usage)
                 spent = most.usd if billed is None else billed
-                return completion, round(time.perf_counter() - begun, 4)  # as the journal keeps it
+                taken_s = completion.latency_s
+                latency_s = time.perf_counter() - begun if taken_s is None else taken_s
+                return completion, round(latency_s, 4)  # as the journal keeps it
             except ProviderError as problem:
                 spent = most.usd if problem.perhaps_billed else 0.0
                 raise
@@ -221,14 +238,6 @@ class Engine:
                 self._budget.settle(most.usd, spent)
         finally:
             self._gate.leave()
-
-    async def _ask(self, request: Request) -> Completion:
-        seconds = self._job.settings.timeout_s
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._job.provider.complete(request)
-        except TimeoutError:
-            raise timed_out(f"no answer within {seconds:g} s") from None
 
     async def _pause(self, seconds: float) -> bool:
         """Sleep until a request to stop or the end of hope; return whether one of them came."""
@@ -240,22 +249,12 @@ class Engine:
                 end.cancel()
         return bool(came)
 
-    def _halt_if_hopeless(self, problem: ProviderError) -> None:
-        """Halt when no call can succeed: a wrong key, an unknown model, settings that all first calls fail by."""
+    def _halt_if_hopeless(self, problem: ProviderError, *, alone: bool) -> None:
+        """Halt when no call can succeed: nobody is there, a wrong key, settings that all first calls fail by."""
         self._rejected += problem.rejected
-        if problem.fatal or (self._rejected >= _REJECTED_IN_A_ROW and not self._succeeded):
+        if problem.fatal or alone or (self._rejected >= _REJECTED_IN_A_ROW and not self._succeeded):
             self.halted = self.halted or self._redacted_failure(problem)
             self._hopeless.set()
 
     def _redacted_failure(self, problem: ProviderError) -> Failure:
         return problem.failure(self._job.redact)
-
-    def _redacted(self, completion: Completion) -> Completion:
-        redact = self._job.redact
-        return Completion(
-            text=redact(completion.text),
-            stop_reason=completion.stop_reason,
-            usage=completion.usage,
-            served_model=redact(completion.served_model) if completion.served_model else None,
-            request_id=redact(completion.request_id) if completion.request_id else None,
-        )

@@ -9,6 +9,7 @@ import gc
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,13 +18,16 @@ from filelock import FileLock
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import try_lock
+from skill_evaluator.identifiers import MOST_REPLICATES
 from skill_evaluator.library.config import Model, Price, Settings
-from skill_evaluator.providers import Kinds, Redactor, find_key, key_variables
+from skill_evaluator.providers import Keys, Kinds, find_key, key_variables
 from skill_evaluator.providers.base import Failure, ProviderKind, Request
-from skill_evaluator.runner.engine import Engine, ModelJob, Progress, Stop
+from skill_evaluator.providers.boundary import opened
+from skill_evaluator.providers.redaction import Redactor
+from skill_evaluator.runner.engine import Engine, ModelJob, OnOutcome, Progress, Stop
 from skill_evaluator.runner.journal import MANIFEST, Journal, Looks, create_run, note_looks, outcomes
-from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import price_of, usage_cost
+from skill_evaluator.runner.limits import Budget, calls_in_flight
+from skill_evaluator.runner.prices import cost_usd, price_of, usage_cost
 from skill_evaluator.runner.prompting import most_input_tokens
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate, interleaved, schedule_calls
@@ -46,49 +50,49 @@ class Assignment:
     concurrency: int
     request_for: Callable[[Call], Request]
     most_input_tokens: Callable[[Request], int]
-    on_outcome: Callable[[Replicate], None]
+    on_outcome: OnOutcome
     looks: Sequence[int] = ()
     look: Callable[[int], Looks] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpendingLimits:
-    """What an invocation may spend in all, counting what a resumed run spent before; None is unlimited."""
-
-    max_cost_usd: float | None = None
-    max_calls: int | None = None
 
 
 def execute(
     assignments: Sequence[Assignment],
     settings: Settings,
-    spending: SpendingLimits,
+    budget: Budget,
     redact: Redactor,
     watch: Watch,
+    *,
+    check: Callable[[], None],
     meanwhile: Callable[[], None],
 ) -> Mapping[str, Failure | None]:
     """Make every call that has no answer yet; return by run id why calls were left unmade (None: none were).
 
-    `meanwhile` runs in a thread once the first calls are made; before, it would hold them up. Raise ConfigError if a
-    provider cannot be opened (before any call), StorageError if an answer cannot be kept.
+    `budget` counts what resumed runs spent before; what it has left may go to another call of this function.
+
+    `check` is called before any call, once the vendors' libraries are there; what it raises ends the run. `meanwhile`
+    runs in a thread once the first calls are made; before, it would hold them up. Raise ConfigError if a provider
+    cannot be opened (before any call), StorageError if an answer cannot be kept.
     """
-    return asyncio.run(_execute(assignments, settings, spending, redact, watch, meanwhile))
+    return asyncio.run(_execute(assignments, settings, budget, redact, watch, check, meanwhile))
 
 
 async def _execute(
     assignments: Sequence[Assignment],
     settings: Settings,
-    spending: SpendingLimits,
+    budget: Budget,
     redact: Redactor,
     watch: Watch,
+    check: Callable[[], None],
     meanwhile: Callable[[], None],
 ) -> Mapping[str, Failure | None]:
-    budget, stop = Budget(spending.max_cost_usd, spending.max_calls), Stop()
+    budget.begin()
+    stop = Stop()
     parts = [_RunningAssignment(assignment, budget) for assignment in assignments]
     by_model: dict[str, list[_RunningAssignment]] = {}
     for part in parts:
         by_model.setdefault(part.assignment.run.model.id, []).append(part)
     models = [_RunningModel(of_model, settings, budget, stop, redact) for of_model in by_model.values()]
+    check()
     for part in parts:
         part.begin()
     gc.freeze()  # the SDKs' hundred thousands of objects live as long as the process: never walk them again
@@ -139,16 +143,26 @@ class _RunningAssignment:
             self._hold()
         self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
         scheduled = set(self.schedule)
-        earlier = {call: replicate for call, replicate in outcomes(run.folder).items() if call in scheduled}
-        self._errors = {call: replicate for call, replicate in earlier.items() if not replicate.answered}
-        for replicate in earlier.values():
-            if replicate.completion is not None:
-                budget.count_earlier(usage_cost(assignment.price, replicate.completion.usage) or 0.0)
+        journal = outcomes(run.folder)
+        earlier = [call for call in journal if call in scheduled]
+        self._errors: dict[Call, Replicate] = {}
+        for call in earlier:
+            replicate = journal[call]
+            if replicate.completion is None:
+                self._errors[call] = replicate
+            else:
+                cost = usage_cost(assignment.price, replicate.completion.usage)
+                budget.count_earlier(self._most_usd(replicate.call) if cost is None else cost)  # None: nobody told
                 assignment.on_outcome(replicate)
-        self.todo = {call for call in self.schedule if call not in earlier or call in self._errors}
+        self.todo = {call for call in self.schedule if call not in journal or call in self._errors}
         self.unmade = len(self.todo)
         self.begun = max((call.replicate for call in earlier), default=-1)
         self._journal: Journal | None = None
+
+    def _most_usd(self, call: Call) -> float:
+        request = self.assignment.request_for(call)
+        most_input_tokens = self.assignment.most_input_tokens(request)
+        return cost_usd(self.assignment.price, most_input_tokens, request.max_output_tokens) or 0.0
 
     def begin(self) -> None:
         """Put the run on disk; only once every provider of the invocation could be opened."""
@@ -158,14 +172,14 @@ class _RunningAssignment:
             self._hold()
         self._journal = Journal(self.assignment.run.folder)
 
-    def keep(self, replicate: Replicate) -> None:
+    def keep(self, replicate: Replicate) -> Future[Any] | None:
         """Put an outcome into the journal, then hand it on."""
         if self._journal is None:
             raise RuntimeError("an outcome before the run was begun")
         self._journal.append(replicate)
         self._errors.pop(replicate.call, None)
         self.unmade -= 1
-        self.assignment.on_outcome(replicate)
+        return self.assignment.on_outcome(replicate)
 
     def finish(self) -> None:
         """Close the journal; errors of earlier attempts stand for calls that were not made again."""
@@ -203,7 +217,7 @@ class _RunningModel:
         looks = first.looks if len(parts) == 1 and not first.run.manifest.settled_after else ()
         job = ModelJob(
             model=first.run.model,
-            provider=first.kind.open(first.run.model, first.key, settings.timeout_s),
+            provider=opened(first.kind, first.run.model, first.key, settings),
             calls=calls,
             request_for=lambda call: parts[call.arm].assignment.request_for(_without_arm(call)),
             most_input_tokens=first.most_input_tokens,
@@ -245,73 +259,60 @@ class _RunningModel:
         self.progress.planned -= manifest.saved_calls
         return manifest.settled_after
 
-    def _keep(self, replicate: Replicate) -> None:
-        self._parts[replicate.call.arm].keep(replace(replicate, call=_without_arm(replicate.call)))
+    def _keep(self, replicate: Replicate) -> Future[Any] | None:
+        return self._parts[replicate.call.arm].keep(replace(replicate, call=_without_arm(replicate.call)))
 
 
 def _without_arm(call: Call) -> Call:
     return Call(call.case_id, call.replicate)
 
 
-def with_keys(models: Iterable[Model], kinds: Kinds) -> dict[str, Model]:
+def with_keys(models: Iterable[Model], kinds: Kinds, keys: Keys) -> dict[str, Model]:
     """Return by id the models whose keys are there; warn of each other one, and raise ConfigError when none is left."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         variables = key_variables(model, kinds[model.provider])
-        if variables and find_key(model, kinds[model.provider]) is None:
+        if variables and find_key(model, kinds[model.provider], keys) is None:
             print(f"warning: skipping {model.id}: {' or '.join(variables)} is not set", file=sys.stderr)
         else:
             usable[model.id] = model
     if not usable:
         raise ConfigError(
-            "no model is left to run; set a key named above, or add --model smollm2-135m-instruct (needs no key)"
+            "no model is left to run; set a key named above, or give --model one of models.yaml that needs none"
         )
     return usable
 
 
 def assignment(
     run: Run,
-    kinds: Mapping[str, ProviderKind],
+    kinds: Kinds,
+    keys: Keys,
     concurrency: int,
     request_for: Callable[[Call], Request],
-    on_outcome: Callable[[Replicate], None],
+    on_outcome: OnOutcome,
 ) -> Assignment:
     """Give a run its key, its price, and as many calls in flight as `concurrency` and its model allow."""
     model, kind = run.model, kinds[run.model.provider]
     return Assignment(
         run=run,
         kind=kind,
-        key=find_key(model, kind),
+        key=find_key(model, kind, keys),
         price=price_of(model, kind),
-        concurrency=1 if kind.one_at_a_time else min(concurrency, model.limits.max_concurrency or concurrency),
+        concurrency=calls_in_flight(model, kind, concurrency),
         request_for=request_for,
         most_input_tokens=most_input_tokens,
         on_outcome=on_outcome,
     )
 
 
-def redactor(models: Iterable[Model], kinds: Kinds) -> Redactor:
-    """Return what strikes out every key that these models' providers may have been given."""
-    variables = {name for kind in kinds.values() for name in kind.key_variables}
-    return Redactor(variables | {model.api_key_env for model in models if model.api_key_env})
-
-
 def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:
-    """Raise ConfigError for a count (by its flag) below 1, or a limit that is no amount."""
+    """Raise ConfigError for a count (by its flag) that is below 1 or too large, or a limit that is no amount."""
     for flag, count in counts.items():
         if count is not None and count < 1:
             raise ConfigError(f"{flag} must be at least 1, not {count}")
+        if flag == "--replicates" and count is not None and count > MOST_REPLICATES:
+            raise ConfigError(f"{flag} must be at most {MOST_REPLICATES:,}, not {count}")
     if max_calls is not None and max_calls < 0:
         raise ConfigError(f"--max-calls must not be negative: {max_calls}")
     if max_cost is not None and not max_cost >= 0:  # not a number compares false
         raise ConfigError(f"--max-cost must be an amount in USD, not {max_cost}")
-
-
-def refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
-    """Raise ConfigError for a model without a price: a cap on the cost could not be kept for it."""
-    for model in models:
-        if price_of(model, kinds[model.provider]) is None:
-            raise ConfigError(
-                f"--max-cost cannot be kept: no price is known for '{model.id}'; "
-                "give it price: {input, output} in models.yaml, or leave it out with --model"
-            )

@@ -3,34 +3,53 @@
 A call is on disk before it is scored. A run is resumed only if what shaped its answers is unchanged.
 """
 
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import PositiveInt
+from pydantic import PositiveInt, ValidationError
 
-from skill_evaluator.errors import LeaderboardError, RunError, StorageError
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import LeaderboardError, RunError
 from skill_evaluator.files import (
     LinesWriter,
     StrictModel,
+    first_problem,
     json_text,
     read_json,
-    read_lines,
-    read_text,
+    read_placed_lines,
     replace_text,
+    storing,
     validated,
 )
+from skill_evaluator.identifiers import (
+    CaseId,
+    Commit,
+    ComponentName,
+    Digest,
+    Label,
+    ModelId,
+    ReplicateCount,
+    RunId,
+    ShardText,
+    Timestamp,
+    VersionText,
+)
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.providers.base import Completion, Failure, Usage, first_answers
+from skill_evaluator.providers.answer_lines import AnswerLine, line_at
+from skill_evaluator.providers.base import first_answers
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.text import nearest
 
 MANIFEST = "manifest.json"
 ANSWERS = "replicates.jsonl"
 RECORD = "record.json"
 REPORT = "report.md"
+_RUNS_NAMED = 5
 
 
 Role = Literal["baseline", "again", "neutral"]
@@ -44,7 +63,7 @@ class Looks(StrictModel):
     """
 
     after: tuple[PositiveInt, ...]
-    against: str
+    against: RunId
     models: PositiveInt
     verdict: VerdictName | None = None
     enough: PositiveInt | None = None
@@ -56,33 +75,36 @@ class Manifest(StrictModel):
     An `adaptive` run asks no more once one of its `looks` settles the verdict: `settled_after` says after how many
     replicates. `tops_up` is such a run whose answers this one has taken over, to ask the rest.
     `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
+    `judging`: the judging it is a part of; its cases are then the questions that the judge was asked.
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
     beside the run of a new version, that version `again`, or it under a `neutral` scenario. `prompt_commit` then says
-    where its prompt is.
+    where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline.
     """
 
-    run_id: str
-    created: str
-    skill: str
-    skill_version: str
-    model_id: str
-    provider: str
-    replicates: PositiveInt
+    run_id: RunId
+    created: Timestamp
+    skill: ComponentName
+    skill_version: VersionText
+    model_id: ModelId
+    provider: Label
+    replicates: ReplicateCount
     seed: int
-    shard: str | None = None
+    shard: ShardText | None = None
     selection: tuple[str, ...] = ()
-    scenario: str | None = None
-    beside: str | None = None
+    scenario: Label | None = None
+    beside: RunId | None = None
     role: Role | None = None
-    prompt_commit: str | None = None
-    audit: str | None = None
-    cases: dict[str, str]
-    digests: dict[str, str]
-    evaluator_version: str
+    prompt_commit: Commit | None = None
+    audit: RunId | None = None
+    judging: RunId | None = None
+    cases: dict[CaseId, Digest]
+    digests: dict[str, Digest]
+    evaluator_version: Label
     adaptive: bool = False
     settled_after: PositiveInt | None = None
     looks: Looks | None = None
-    tops_up: str | None = None
+    tops_up: RunId | None = None
+    draft: bool = False
 
     @property
     def asked(self) -> int:
@@ -98,6 +120,10 @@ class Manifest(StrictModel):
     def whole(self) -> bool:
         """Whether the run is of all the component's cases: only then is it a measurement of the component."""
         return self.shard is None and not self.selection
+
+    def asks(self, call: Call) -> bool:
+        """Return whether a call is one of the run's."""
+        return call.case_id in self.cases and 0 <= call.replicate < self.replicates
 
     def differences(self, other: "Manifest") -> list[str]:
         """Name the inputs that differ between two manifests."""
@@ -129,14 +155,25 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def read_component_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a component's run; raise RunError also for an audit's run, which has several components."""
+    """Read the manifest of a component's run; raise RunError also for the run of an audit or a judging."""
     manifest = read_manifest(folder)
-    if manifest.audit is not None:
+    whole = f"audit {manifest.audit}" if manifest.audit else f"judging {manifest.judging}" if manifest.judging else None
+    if whole is not None:
         raise RunError(
-            f"{folder} is a part of the audit {manifest.audit}, not of a component; "
-            f"see audit report, and {ANSWERS} for the answers"
+            f"{folder} is a part of the {whole}, not of a component; see audit report, and {ANSWERS} for the answers"
         )
     return manifest
+
+
+def find_run(run: str, components: Path) -> Path:
+    """Find a run folder by its path, or by its id in the results of any component; raise RunError."""
+    if Path(run).exists():
+        return Path(run)  # what it lacks is said where it is read
+    folders = {path.parent.name: path.parent for path in components.glob(f"*/evals/results/*/{MANIFEST}")}
+    if run in folders:
+        return folders[run]
+    newest = sorted(folders)[-_RUNS_NAMED:]
+    raise RunError(f"no run folder '{run}', and no run of that id below {components} {nearest(run, newest)}")
 
 
 def find_runs(results_dir: Path, wanted: str, skill: str) -> list[tuple[Path, Manifest]]:
@@ -181,7 +218,7 @@ class Journal:
 
     def append(self, replicate: Replicate) -> None:
         """Keep one call's outcome; raise StorageError if it cannot be written."""
-        self._lines.append(_write_line(replicate))
+        self._lines.append(_line_of(replicate))
 
     def close(self) -> None:
         """Flush to the disk itself; raise StorageError if that fails."""
@@ -189,76 +226,92 @@ class Journal:
 
 
 def copy_answers(source: Path, target: Path) -> None:
-    """Copy the answers of a run into a new folder; raise StorageError if they cannot be written."""
-    replace_text(target / ANSWERS, read_text(source / ANSWERS, RunError))
+    """Copy the answers of a run into a new folder, however many; raise StorageError if they cannot be written."""
+    with storing(target / ANSWERS):
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / ANSWERS, target / ANSWERS)
 
 
-def read_answers(folder: Path) -> Iterator[Replicate]:
-    """Yield every outcome in a run folder, in the order written; a call that was made again occurs again."""
-    path = folder / ANSWERS
+def read_answers(folder: Path, wrong: Callable[[str], None] | None = None) -> Iterator[Replicate]:
+    """Yield every outcome in a run folder, in the order written; a call that was made again occurs again.
+
+    A line that is none is left out, so that its call counts as not made. At the end `wrong` is told where the first one
+    is and how many there are; without `wrong` a warning says so. They stay in the file, as somebody paid for them.
+    """
+    return (replicate for _, replicate in _placed_answers(folder / ANSWERS, wrong))
+
+
+def _placed_answers(path: Path, wrong: Callable[[str], None] | None) -> Iterator[tuple[int, Replicate]]:
     if not path.exists():
         return
-    for number, line in read_lines(path, RunError, torn_lines=True):
+    left_out: list[str] = []
+    for number, place, value in read_placed_lines(path, RunError, torn_lines=True):
         try:
-            yield _read_line(line)
-        except (KeyError, TypeError, AttributeError) as problem:
-            raise RunError(f"{path}:{number}: not a journal line ({problem!r})") from None
+            yield place, _replicate_of(AnswerLine.model_validate(value))
+        except ValidationError as problem:
+            left_out.append(f"{path}:{number} is left out, it is not a journal line: {first_problem(problem)}")
+    if not left_out:
+        return
+    sentence = left_out[0] + (f" (and {len(left_out) - 1} more lines)" if len(left_out) > 1 else "")
+    if wrong is None:
+        print(f"warning: {visible(sentence)}; its call counts as not made", file=sys.stderr)
+    else:
+        wrong(sentence)
 
 
-def outcomes(folder: Path) -> dict[Call, Replicate]:
-    """Return the outcome of each call in a run folder: its first answer, else its last error."""
-    return _first_answers(read_answers(folder))
-
-
-def _first_answers(replicates: Iterable[Replicate]) -> dict[Call, Replicate]:
-    return first_answers(
-        ((replicate.call, replicate) for replicate in replicates), lambda replicate: replicate.answered
+def _replicate_of(line: AnswerLine) -> Replicate:
+    return Replicate(
+        call=Call(line.case_id, line.replicate),
+        completion=line.completion,
+        error=line.failure,
+        latency_s=line.latency_s,
+        attempts=line.attempts,
     )
+
+
+class _Outcomes(Mapping[Call, Replicate]):
+    """Outcomes of a journal, read from it when they are asked for: thousands of answers are not held."""
+
+    def __init__(self, path: Path) -> None:
+        attempts = ((each.call, (each.answered, place)) for place, each in _placed_answers(path, None))
+        self._path = path
+        self._places = {call: place for call, (_, place) in first_answers(attempts, lambda attempt: attempt[0]).items()}
+
+    def __getitem__(self, call: Call) -> Replicate:
+        return _replicate_of(line_at(self._path, self._places[call]))
+
+    def __contains__(self, call: object) -> bool:
+        return call in self._places
+
+    def __iter__(self) -> Iterator[Call]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def outcomes(folder: Path) -> Mapping[Call, Replicate]:
+    """Return the outcome of each call in a run folder: its first answer, else its last error; read when asked for."""
+    return _Outcomes(folder / ANSWERS)
 
 
 def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:
     """Put the outcomes of a run's parts (shards, or repeated jobs) together: one outcome for each call planned."""
-    return _first_answers(
-        replicate
-        for manifest, replicates in parts
-        for replicate in replicates
-        if replicate.call.case_id in manifest.cases and 0 <= replicate.call.replicate < manifest.replicates
+    return first_answers(
+        (
+            (replicate.call, replicate)
+            for manifest, replicates in parts
+            for replicate in replicates
+            if manifest.asks(replicate.call)
+        ),
+        lambda replicate: replicate.answered,
     )
 
 
-def _write_line(replicate: Replicate) -> dict[str, Any]:
+def _line_of(replicate: Replicate) -> dict[str, Any]:
     line: dict[str, Any] = {"case_id": replicate.call.case_id, "replicate": replicate.call.replicate}
     if replicate.completion is not None:
         line |= asdict(replicate.completion)
     if replicate.error is not None:
         line["error"] = asdict(replicate.error)
     return {**line, "latency_s": round(replicate.latency_s, 4), "attempts": replicate.attempts}
-
-
-def _read_line(line: Mapping[str, Any]) -> Replicate:
-    error = line.get("error")
-    text = line.get("text")
-    return Replicate(
-        call=Call(line["case_id"], line["replicate"]),
-        completion=None
-        if text is None
-        else Completion(
-            text=text,
-            stop_reason=line.get("stop_reason") or "stop",
-            usage=Usage(**(line.get("usage") or {})),
-            served_model=line.get("served_model"),
-            request_id=line.get("request_id"),
-        ),
-        error=None if error is None else Failure(**error),
-        latency_s=line.get("latency_s", 0.0),
-        attempts=line.get("attempts", 1),
-    )
-
-
-def check_writable(folder: Path, remedy: str = "--results DIR and --no-leaderboard") -> None:
-    """Raise StorageError before any call if answers could not be kept in `folder`."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as problem:
-        raise StorageError(f"cannot write to {folder}: {problem.strerror}; see {remedy}") from None

@@ -5,13 +5,15 @@
 """
 
 import asyncio
+import math
 import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
-from skill_evaluator.library.config import Limits, Retry
+from skill_evaluator.library.config import Limits, Model, Retry
+from skill_evaluator.providers.base import ProviderKind
 
 Sleep = Callable[[float], Awaitable[object]]  # true when the sleeper was woken because nothing is worth waiting for
 _CUT_INTERVAL_S = 1.0  # complaints within one round trip are one complaint
@@ -125,13 +127,22 @@ Refusal = Literal["max_cost", "max_calls"]
 
 
 class Budget:
-    """`reserve` before an attempt, `settle` after it. Either limit may be None (unlimited)."""
+    """What all calls may cost together. `reserve` before an attempt, `settle` after it. None is unlimited.
+
+    Whatever servers say, an attempt begins only while spent + set aside ≤ the cap, its own worst case included; what is
+    spent never falls. So the cap is passed only by what a server bills beyond the worst case of attempts that had begun
+    by then, and no further one begins. A cost that is no amount (negative, infinite, not a number) is the worst case.
+    """
 
     def __init__(self, max_cost_usd: float | None = None, max_calls: int | None = None) -> None:
         self._max_cost = max_cost_usd
         self._calls_left = max_calls
         self._spent = 0.0
         self._reserved = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """Serve the event loop that runs now; one budget may be for several, one after the other."""
         self._settled = asyncio.Event()
 
     def count_earlier(self, cost_usd: float) -> None:
@@ -147,11 +158,16 @@ class Budget:
         self._calls_left -= 1
         return None
 
+    @property
+    def left_usd(self) -> float:
+        """What is neither spent nor set aside; infinite without a cap."""
+        return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)
+
     async def reserve(self, upper_bound_usd: float) -> Refusal | None:
         """Set aside what an attempt may cost at most; refuse only when no call in flight may still turn out cheaper."""
         if self._max_cost is None:
             return None
-        while self._spent + self._reserved + upper_bound_usd > self._max_cost:
+        while not self._spent + self._reserved + upper_bound_usd <= self._max_cost:
             if self._reserved == 0.0:
                 return "max_cost"
             self._settled.clear()
@@ -166,5 +182,10 @@ class Budget:
         self._reserved = max(0.0, self._reserved - upper_bound_usd)
         if self._reserved < 1e-12:  # what rounding leaves of nothing would make `reserve` wait for ever
             self._reserved = 0.0
-        self._spent += cost_usd
+        self._spent += cost_usd if 0 <= cost_usd < math.inf else upper_bound_usd
         self._settled.set()
+
+
+def calls_in_flight(model: Model, kind: ProviderKind, concurrency: int) -> int:
+    """Return how many of a model's calls are made at once."""
+    return 1 if kind.one_at_a_time else min(concurrency, model.limits.max_concurrency or concurrency)

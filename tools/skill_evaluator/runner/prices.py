@@ -4,12 +4,15 @@ A price comes from models.yaml, else from the price library, else it is unknown.
 """
 
 import functools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Price
+from skill_evaluator.providers import Kinds
 from skill_evaluator.providers.base import ProviderKind, Usage
 from skill_evaluator.runner.prompting import build_request, estimate_input_tokens, most_input_tokens
 from skill_evaluator.stats import total_or_none
@@ -93,17 +96,52 @@ def _listed_price(provider: str, api_name: str) -> Price | None:
     return Price(input=float(input_usd) * scale, output=float(output_usd) * scale)
 
 
+def context_of(model: Model, kind: ProviderKind) -> int | None:
+    """Return the tokens that a model can read in one call: its limit, else what the price library knows, else None."""
+    if model.limits.context_tokens is not None or model.base_url is not None or model.price is not None:
+        return model.limits.context_tokens
+    own = model.params.extra.get("context_tokens")
+    if kind.free:
+        return own if isinstance(own, int) else None
+    return _listed_context(model.provider, model.api_name)
+
+
+@functools.cache
+def _listed_context(provider: str, api_name: str) -> int | None:
+    from genai_prices import data_snapshot
+
+    try:
+        _, listed = data_snapshot.get_snapshot().find_provider_model(api_name, None, provider, None)
+    except LookupError:
+        return None
+    return listed.context_window
+
+
 def cost_usd(price: Price | None, input_tokens: int | None, output_tokens: int | None) -> float | None:
-    """Return the cost of one call in USD; None when price or a count is unknown (a price of zero needs no count)."""
+    """Return the cost of one call in USD, ≥ 0; None when it is unknown, since price, a count or their product is.
+
+    A price of zero needs no count.
+    """
     if price is None:
         return None
     if price.input == price.output == 0:
         return 0.0
     if input_tokens is None or output_tokens is None:
         return None
-    return (input_tokens * price.input + output_tokens * price.output) / _PER_MILLION
+    cost = (input_tokens * price.input + output_tokens * price.output) / _PER_MILLION
+    return cost if 0 <= cost < math.inf else None
 
 
 def usage_cost(price: Price | None, usage: Usage) -> float | None:
     """Return the cost of the tokens that a vendor counted."""
     return cost_usd(price, usage.input_tokens, usage.output_tokens)
+
+
+def refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
+    """Raise ConfigError for a model without a price: a cap on the cost could not be kept for it."""
+    for model in models:
+        if price_of(model, kinds[model.provider]) is None:
+            raise ConfigError(
+                f"--max-cost cannot be kept: no price is known for '{model.id}'; "
+                "give it price: {input, output} in models.yaml, or leave it out with --model"
+            )

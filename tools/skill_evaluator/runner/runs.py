@@ -3,15 +3,17 @@
 import datetime
 import os
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator import __version__
-from skill_evaluator.errors import RunError
+from skill_evaluator.errors import RunError, StorageError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
+from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.journal import (
     MANIFEST,
     Manifest,
@@ -96,8 +98,12 @@ def topped_up(run: Run, invocation: str | None = None) -> Run:
 
 
 def new_invocation(now: datetime.datetime) -> str:
-    """Return a new beginning for the run ids of one invocation: the time and a token."""
-    return f"{now:%Y%m%dT%H%M%SZ}-{os.urandom(3).hex()}"
+    """Return a new beginning for the run ids of one invocation: the second, then six hexadecimal digits.
+
+    The first three are the part of the second that has passed, in 4,096ths, and the others are random: runs that one
+    machine begins in the same second still sort by time.
+    """
+    return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
 
 
 def is_invocation(text: str) -> bool:
@@ -130,14 +136,17 @@ def run_of_other(run: Run, component: Component, mark: str, role: Role, prompt_c
 
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:
-    """Digest what shapes the answers: prompt, schema, scenario, the model's settings (not its limits or price)."""
-    shaping = {name: component.digests[name] for name in ("prompt", "schema", "scenario") if name in component.digests}
+    """Digest what shapes the answers: prompt, schema, scenario, the model's settings (not its limits, price or use)."""
+    shaping = {name: value for name, value in component.digests.items() if name != "datasets"}
     return {**shaping, "settings": settings_digest(model)}
 
 
 def settings_digest(model: Model) -> str:
-    """Digest what a model is told, and where it is reached."""
-    return digest(canonical_json(model.model_dump(mode="json", exclude={"limits", "price", "api_key_env"})))
+    """Digest what a model is told, where it is reached, and the revision of a shipped provider that has a later one."""
+    told = model.model_dump(mode="json", exclude={"limits", "price", "api_key_env", "judge", "transport"})
+    kind = PROVIDERS.get(model.provider)
+    revision = {"revision": kind.revision} if kind and kind.revision > 1 else {}
+    return digest(canonical_json(told | revision))
 
 
 def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
@@ -170,3 +179,12 @@ def slug(model_id: str) -> str:
     """Return a model's id as part of a folder's name; where a mark is replaced, a digest keeps similar ids apart."""
     slug = "".join(mark if mark.isalnum() or mark in "._-" else "-" for mark in model_id)
     return slug if slug == model_id else f"{slug}-{digest(model_id)[-6:]}"
+
+
+def check_writable(folder: Path, remedy: str = "--results DIR and --no-leaderboard") -> None:
+    """Raise StorageError before any call if answers could not be kept in `folder`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as problem:
+        raise StorageError(f"cannot write to {folder}: {problem.strerror}; see {remedy}") from None

@@ -5,11 +5,12 @@ than the calls in flight.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.providers.base import Completion, Failure
+from skill_evaluator.text import canonical_json, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,19 @@ class Replicate:
             return self.error
         if self.completion.stop_reason == "length":
             return Failure(kind="truncated", reason="output_limit", message="the answer reached the output limit")
+        if self.completion.stop_reason == "too_large":
+            return Failure(kind="truncated", reason="answer_too_large", message="the answer is over a limit of bytes")
         if self.completion.stop_reason == "refusal":
             return Failure(kind="refused", reason="refusal", message=self.completion.text[:200])
         return None
+
+    @property
+    def digest(self) -> str:
+        """The digest of the answer's text and of how it ended, or of the kind of error."""
+        if self.completion is not None:
+            # UTF-16, so that two halves of a character are the one that they are read from a journal as
+            return digest(f"{self.completion.stop_reason}\n{self.completion.text}".encode("utf-16-le", "surrogatepass"))
+        return digest("" if self.error is None else self.error.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,15 @@ class Shard:
 def schedule_calls(case_ids: Sequence[str], replicates: int) -> tuple[Call, ...]:
     """Return every call of a run, in the order it is made."""
     return tuple(Call(case_id, replicate) for replicate in range(replicates) for case_id in case_ids)
+
+
+def digest_of_answers(digests: Mapping[Call, str]) -> str:
+    """Return the digest of all that was answered, from that of each call; calls that were not made are not among them.
+
+    Replicate by replicate, by the cases' ids: so it is the same for a run that was made in one piece or in shards.
+    """
+    ordered = sorted(digests.items(), key=lambda item: (item[0].replicate, item[0].case_id))
+    return digest(canonical_json([[call.case_id, call.replicate, answer] for call, answer in ordered]))
 
 
 def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:

@@ -5,7 +5,7 @@ which and why.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,10 +16,12 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import Comparison, apply_metrics
 from skill_evaluator.metrics.diagnosis.per_field import text_similarity
-from skill_evaluator.parsing import Output, Parsed
+from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import parse_output
-from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE
+from skill_evaluator.records.record import NOT_RUN, SCORED
 from skill_evaluator.runner.schedule import Replicate
+from skill_evaluator.scoring.answers import TOO_COSTLY
+from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.text import canonical_json
 
 
@@ -138,6 +140,7 @@ class Answer:
     outcome: str
     replicate: Replicate | None = None
     parsed: Parsed | None = None
+    too_costly: bool = False
 
     @property
     def text(self) -> str | None:
@@ -147,6 +150,8 @@ class Answer:
     @property
     def reason(self) -> str | None:
         """Why it was not scored, in the stable word that records count."""
+        if self.too_costly:
+            return TOO_COSTLY
         failure = self.replicate.failure if self.replicate else None
         return failure.reason if failure else self.parsed.problem if self.parsed else None
 
@@ -177,14 +182,24 @@ class Explanation:
     schema_errors: tuple[str, ...] = ()
 
 
-def read_answer(index: int, replicate: Replicate | None, output: Output, options: Sequence[str] = ()) -> Answer:
-    """Say what became of a call, and parse its answer if there is one."""
-    if replicate is None or replicate.completion is None or replicate.failure is not None:
-        kind = replicate.failure.kind if replicate and replicate.failure else NOT_RUN
-        return Answer(index=index, outcome=kind, replicate=replicate)
-    parsed = parse_output(replicate.completion.text, output, options)
-    outcome = SCORED if parsed.found else UNPARSEABLE
-    return Answer(index=index, outcome=outcome, replicate=replicate, parsed=parsed)
+def read_answers(
+    component: Component, case: Case, replicates: Iterable[Replicate | None], scorer: Scorer
+) -> list[Answer]:
+    """Say what became of each call of a case, and parse its answer if there is one that is not too costly to score."""
+    answers = []
+    for index, replicate in enumerate(replicates):
+        if replicate is None or replicate.completion is None or replicate.failure is not None:
+            kind = replicate.failure.kind if replicate and replicate.failure else NOT_RUN
+            answers.append(Answer(index=index, outcome=kind, replicate=replicate))
+            continue
+        text = replicate.completion.text
+        scored = scorer.scored(case.id, text)
+        too_costly = scored.problem == TOO_COSTLY
+        parsed = None if too_costly else parse_output(text, component.output, case.options)
+        answers.append(
+            Answer(index=index, outcome=scored.outcome, replicate=replicate, parsed=parsed, too_costly=too_costly)
+        )
+    return answers
 
 
 def explain_answer(component: Component, case: Case, answers: Sequence[Answer], index: int) -> Explanation:

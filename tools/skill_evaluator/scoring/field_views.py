@@ -15,7 +15,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.record import SCORED
 from skill_evaluator.scoring.explanation import Answer
-from skill_evaluator.scoring.scorer import CaseScore, Scorer
+from skill_evaluator.scoring.scorecard import CaseScore
 from skill_evaluator.text import canonical_json, nearest_path
 
 
@@ -55,15 +55,11 @@ class FieldView:
     cases: tuple[FieldOfCase, ...]
 
 
-def field_view(component: Component, answered: Sequence[tuple[Case, Sequence[Answer]]], path: str) -> FieldView:
+def field_view(
+    component: Component, answered: Sequence[tuple[Case, Sequence[Answer]]], scores: Sequence[CaseScore], path: str
+) -> FieldView:
     """Gather the values of one field; raise RunError for a path that neither schema nor truths nor answers have."""
     plan = component.plan
-    scorer = Scorer(component, [case for case, _ in answered], max(len(answers) for _, answers in answered))
-    for _, answers in answered:
-        for answer in answers:
-            if answer.replicate is not None:
-                scorer.add(answer.replicate)
-    scores = scorer.scorecard().cases
     truths = [_values_at(case.truth, plan) for case, _ in answered]
     paths = {*plan.leaves}.union(*(score.profile for score in scores), *truths)
     if path not in paths:

@@ -24,7 +24,7 @@ from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import price_of, usage_cost
 from skill_evaluator.scoring import summaries
-from skill_evaluator.scoring.scorer import CaseScore, Scorecard
+from skill_evaluator.scoring.scorecard import CaseScore, Scorecard
 from skill_evaluator.stats import quantile, rounded, total_or_none
 
 
@@ -85,6 +85,7 @@ class Recorder:
             shard=manifest.shard,
             scenario=manifest.scenario,
             beside=manifest.beside,
+            draft=manifest.draft,
             n_cases=len(scorecard.cases),
             planned=scorecard.planned,
             scored=scorecard.planned - sum(failures.values()),
@@ -102,6 +103,7 @@ class Recorder:
             failures=failures,
             reasons=dict(scorecard.reasons),
             retries=scorecard.retries,
+            faults=list(scorecard.faults),
             tokens=Tokens(
                 input=_sum_tokens([usage.input_tokens for usage in scorecard.usages]),
                 output=_sum_tokens([usage.output_tokens for usage in scorecard.usages]),
@@ -109,7 +111,11 @@ class Recorder:
             cost_usd=rounded(total_or_none(usage_cost(price, usage) for usage in scorecard.usages)),
             latency_s=Latency(p50=rounded(quantile(latencies, 0.5), 3), p95=rounded(quantile(latencies, 0.95), 3)),
             settings=self._model_settings(model),
-            digests={**manifest.digests, "datasets": component.digests["datasets"]},
+            digests={
+                **manifest.digests,
+                "datasets": component.digests["datasets"],
+                "answers": scorecard.answers,
+            },
             evaluator_version=__version__,
             scorer_version=SCORER_VERSION,
         )
@@ -124,7 +130,7 @@ class Recorder:
             sent=dict(sampling.sent),
             unavailable=list(sampling.unavailable),
             params=model.params.extra,
-            base_url=model.base_url,
+            base_url=model.public_url,
             timeout_s=self.settings.timeout_s,
         )
 

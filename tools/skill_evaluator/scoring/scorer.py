@@ -1,268 +1,270 @@
 """Replicates in, one scorecard out: every answer is scored once, and every planned call accounted for.
 
-`Scorer` takes replicates one by one, from a running engine or a journal, keeps only scores and distinct outputs, and
-reduces them at the end. Equal texts to one case are scored once and counted as often as they came.
+`Scorer` takes replicates one by one, from a running engine or a journal. Of one that is scored it holds outcome and
+metrics; the rest waits in a file until all are reduced, case by case. Equal texts to one case are scored once and
+counted as often as they came.
 """
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import os
+import pickle
+import tempfile
+import weakref
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol, TypeVar
 
-from skill_evaluator.comparing.leaves import Lexicon
-from skill_evaluator.comparing.sides import PreparedValue
+from skill_evaluator.files import storing
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths, array_lengths
-from skill_evaluator.metrics.agreement.field_stability import field_stability_by_path
-from skill_evaluator.metrics.base import CaseAnswers, Comparison, apply_metrics
-from skill_evaluator.metrics.diagnosis.contract_errors import (
-    NO_DRIFT,
-    ContractError,
-    NameDrift,
-    contract_errors,
-    name_drift,
-    only_extra_keys,
-    top_names,
-)
+from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.metrics.diagnosis.field_profile import (
-    FieldValues,
-    Standing,
     field_profile,
-    field_values,
     flawed_fields,
 )
-from skill_evaluator.metrics.diagnosis.per_field import (
-    FieldScores,
-    FieldTotal,
-    FilledCounts,
-    filled_fields,
-    per_field,
-    total_fields,
-)
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.metrics.diagnosis.per_field import filled_fields, total_fields
 from skill_evaluator.providers.base import Usage
-from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, UNPARSEABLE
-from skill_evaluator.runner.schedule import Replicate
+from skill_evaluator.records.record import NOT_RUN, SCORED
+from skill_evaluator.records.summaries import FailedCalls
+from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers
+from skill_evaluator.scoring.answers import (
+    CONTRACT_KEPT,
+    NO_FIELDS,
+    TOO_COSTLY_TO_COMPARE,
+    Agreement,
+    AnswerScorer,
+    Scored,
+    unparseable,
+)
+from skill_evaluator.scoring.scorecard import CaseScore, Scorecard
 from skill_evaluator.text import canonical_json
 
-_NO_FIELDS = FieldScores()
+_AHEAD = 32  # answers that are sent to be scored before the first of them is waited for, and cases to be compared
+_NAMED = 5  # cases of a fault
+_MESSAGE = 300  # characters of what was said of it
+_WAITING = 256  # answers; calls take longer than scoring, but where thousands are answered at once
+_IN_MEMORY = 4_000_000  # bytes
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputContract:
-    """How one output keeps its contract: by the letter, but for extra keys, with which errors and other names."""
+class AnswerScores(Protocol):
+    """Where scores come from: worked out at once (`AnswerScorer`), or in workers (`open_scores`)."""
 
-    holds: bool = True
-    holds_but_for_extra_keys: bool = True
-    errors: tuple[ContractError, ...] = ()
-    drift: NameDrift = NO_DRIFT
+    def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
+        """Begin to score a text as the answer to a case."""
+        ...
 
+    def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
+        """Begin to compare the answers to a case with each other."""
+        ...
 
-_KEPT = OutputContract()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """The scores of one distinct text; `canonical` is its output as canonical JSON, None if there is none."""
-
-    outcome: str
-    metrics: Mapping[str, float | None]
-    contract: OutputContract = _KEPT
-    fields: FieldScores = _NO_FIELDS
-    canonical: str | None = None
-    problem: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseScore:
-    """One case: per replicate its outcome and metrics, over its replicates the fields and the agreement.
-
-    `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None where it was not
-    measured. `undefined` are the metrics that have no value for this case whatever is answered. `exact` counts the
-    answers equal to the truth (None: no truth). `contracts` are those of the distinct parsed texts, each with how often
-    it came. `fields` and `filled` are of a labelled case only.
-    """
-
-    case_id: str
-    labelled: bool
-    outcomes: tuple[str, ...]
-    metrics: Mapping[str, tuple[float | None, ...]]
-    fields: Mapping[str, FieldTotal]
-    reproducibility: Mapping[str, float | None]
-    stability: Mapping[str, float]
-    profile: Mapping[str, Standing]
-    values: FieldValues
-    filled: Mapping[str, FilledCounts]
-    arrays: Mapping[str, ArrayLengths]
-    exact: int | None
-    contracts: tuple[tuple[OutputContract, int], ...]
-    undefined: frozenset[str] = frozenset()
-
-    @property
-    def answered(self) -> int:
-        """The number of replicates that the model answered, however badly."""
-        return sum(outcome in ANSWERED for outcome in self.outcomes)
-
-    @property
-    def parsed(self) -> int:
-        """The number of replicates whose answer was parsed and scored."""
-        return self.outcomes.count(SCORED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scorecard:
-    """All cases of one run, and what its calls used. `reasons` counts every failure by its stable word."""
-
-    cases: tuple[CaseScore, ...]
-    replicates: int
-    reasons: Mapping[str, int]
-    usages: tuple[Usage, ...]
-    latencies_s: tuple[float, ...]
-    served_models: tuple[str, ...]
-    retries: int
-
-    @property
-    def planned(self) -> int:
-        """The number of planned calls."""
-        return len(self.cases) * self.replicates
-
-    @property
-    def answered(self) -> int:
-        """The number of calls that the model answered."""
-        return sum(case.answered for case in self.cases)
-
-    @property
-    def failures(self) -> dict[str, int]:
-        """The calls that were not scored, by kind; with the scored ones they add up to `planned`."""
-        counts = Counter(outcome for case in self.cases for outcome in case.outcomes if outcome != SCORED)
-        return dict(sorted(counts.items()))
+    def undefined(self, case_id: str) -> frozenset[str]:
+        """Return the metrics that have no value for a case, whatever is answered; raise FixtureError for its truth."""
+        ...
 
 
 @dataclass(slots=True)
 class _CaseInProgress:
-    """What has come in of one case: by replicate its outcome and scores, and the scores of each distinct text."""
+    """What has come in of one case: by replicate its outcome and scores, and the scores of each distinct text.
+
+    `order` are the answered replicates as they came, with the digest of their text; `aside` says where what was scored
+    of a text is put.
+    """
 
     case: Case
-    truth: PreparedValue
-    answers: CaseAnswers
     outcomes: dict[int, str] = field(default_factory=dict)
     scored: dict[int, Scored] = field(default_factory=dict)
-    by_text: dict[bytes, Scored] = field(default_factory=dict)
+    by_text: dict[bytes, Scored | Future[Scored]] = field(default_factory=dict)
+    order: list[tuple[int, bytes]] = field(default_factory=list)
+    aside: dict[bytes, int] = field(default_factory=dict)
+
+
+class _PutAside:
+    """What was scored of thousands of answers, in a file without a name that ends with this object."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+
+    def put(self, scored: Scored) -> int:
+        with storing(Path(tempfile.gettempdir())):
+            place = self._file.seek(0, os.SEEK_END)
+            pickle.dump(scored, self._file, pickle.HIGHEST_PROTOCOL)
+        return place
+
+    def take(self, place: int) -> Scored:
+        self._file.seek(place)
+        scored: Scored = pickle.load(self._file)  # noqa: S301
+        return scored
 
 
 class Scorer:
-    """Scores the replicates of one run as they come; each call may be added once."""
+    """Scores the replicates of one run as they come; each call may be added once.
 
-    def __init__(self, component: Component, cases: Iterable[Case], replicates: int) -> None:
+    `scores` says where the scores come from; without it they are worked out here, as each answer is added.
+    """
+
+    def __init__(
+        self, component: Component, cases: Iterable[Case], replicates: int, scores: AnswerScores | None = None
+    ) -> None:
+        mine = list(cases)
         self._component = component
         self._replicates = replicates
-        plan = component.plan
-        self._cases = {
-            case.id: _CaseInProgress(case, PreparedValue(case.truth, Lexicon(plan)), CaseAnswers(plan))
-            for case in cases
-        }
+        self._scores: AnswerScores = scores or AnswerScorer(component, mine)
+        self._cases = {case.id: _CaseInProgress(case) for case in mine}
+        self._pending: deque[tuple[_CaseInProgress, int, bytes, Scored | Future[Scored]]] = deque()
+        self._aside = _PutAside()
         self._usages: list[Usage] = []
         self._latencies: list[float] = []
         self._served: Counter[str] = Counter()
-        self._reasons: Counter[str] = Counter()
+        self._faults: dict[tuple[str, str], dict[Call, str]] = {}
         self._retries = 0
-        self._names = top_names(component.schema)
-        self._unparseable = {name: metric.unparseable for name, metric in component.metrics.items()}
+        self._answers: dict[Call, str] = {}
 
-    def add(self, replicate: Replicate) -> None:
-        """Score a replicate and count it."""
+    def add(self, replicate: Replicate) -> Future[Scored] | None:
+        """Count a replicate and begin to score it; what is scored by now is put aside.
+
+        Return what to wait for before the next is added, if many are waiting.
+        """
         case = self._cases[replicate.call.case_id]
         self._retries += replicate.attempts - 1
+        self._answers[replicate.call] = replicate.digest
         failure = replicate.failure
         if failure is not None:
-            self._reasons[failure.reason] += 1
+            self._faults.setdefault((failure.kind, failure.reason), {})[replicate.call] = failure.message
             case.outcomes[replicate.call.replicate] = failure.kind
         if replicate.completion is None:
-            return
+            return None
         self._usages.append(replicate.completion.usage)
         self._latencies.append(replicate.latency_s)
         if replicate.completion.served_model:
             self._served[replicate.completion.served_model] += 1
         raw = _digest(replicate.completion.text)
         if failure is not None:
-            scored = Scored(outcome=failure.kind, metrics=self._unparseable)
+            scored: Scored | Future[Scored] = unparseable(self._component, failure.kind)
         else:
-            scored = self._scored(case, raw, replicate.completion.text)
-            if scored.problem is not None:
-                self._reasons[scored.problem] += 1
-        case.answers.add(raw, scored.canonical)
-        case.scored[replicate.call.replicate] = scored
-        case.outcomes[replicate.call.replicate] = scored.outcome
+            scored = self._begin(case, raw, replicate.completion.text)
+        self._pending.append((case, replicate.call.replicate, raw, scored))
+        while self._pending and _is_there(self._pending[0][-1]):
+            self._count_first()
+        oldest = self._pending[0][-1] if len(self._pending) > _WAITING else None
+        return oldest if isinstance(oldest, Future) else None
+
+    def add_all(self, replicates: Iterable[Replicate]) -> None:
+        """Count replicates, and wait for the scores of some before the next is taken."""
+        for replicate in replicates:
+            self.add(replicate)
+            while len(self._pending) > _AHEAD:
+                self._count_first()
+
+    def begin(self, case_id: str, text: str) -> None:
+        """Begin to score a text as the answer to a case, without counting it; equal texts are scored once."""
+        self._begin(self._cases[case_id], _digest(text), text)
 
     def scored(self, case_id: str, text: str) -> Scored:
-        """Return the scores of a text as the answer to a case, without counting it; equal texts are scored once."""
-        return self._scored(self._cases[case_id], _digest(text), text)
+        """Return the scores of a text as the answer to a case, without counting it."""
+        case, raw = self._cases[case_id], _digest(text)
+        scored = case.by_text[raw] = _wait_for(self._begin(case, raw, text))
+        return scored
 
     def scorecard(self, replicates: int | None = None) -> Scorecard:
-        """Reduce all replicates so far; a planned call without an outcome is `not_run`.
+        """Reduce all replicates so far, once they are scored; a planned call without an outcome is `not_run`.
 
         `replicates` is the number planned, where a run stopped early with fewer; no later replicate may have come.
+        Raise FixtureError for a truth that is too costly to score.
         """
+        while self._pending:
+            self._count_first()
         planned = replicates or self._replicates
+        scored = list(self._case_scores(range(planned)))
+        reasons = Counter({TOO_COSTLY_TO_COMPARE: [compared for _, compared in scored].count(False)})
+        for (_, reason), calls in self._faults.items():
+            reasons[reason] += len(calls)
         return Scorecard(
-            cases=tuple(self._case_score(case, range(planned)) for case in self._cases.values()),
+            cases=tuple(case for case, _ in scored),
             replicates=planned,
-            reasons=dict(sorted(self._reasons.items())),
+            reasons=dict(sorted((+reasons).items())),
+            faults=tuple(sorted(self._fault_list(), key=lambda fault: (-fault.count, fault.reason))),
             usages=tuple(self._usages),
             latencies_s=tuple(self._latencies),
             served_models=tuple(name for name, _ in self._served.most_common()),
             retries=self._retries,
+            answers=digest_of_answers(
+                {call: answer for call, answer in self._answers.items() if call.replicate < planned}
+            ),
         )
 
-    def _scored(self, case: _CaseInProgress, raw: bytes, text: str) -> Scored:
-        if raw in case.by_text:
-            return case.by_text[raw]
-        parsed = parse_output(text, self._component.output, case.case.options)
-        if parsed.found is None:
-            scored = Scored(outcome=UNPARSEABLE, metrics=self._unparseable, problem=parsed.problem)
-        else:
-            drift = name_drift(parsed.value, self._names)
-            if self._component.conforms(parsed.value):
-                contract = _KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
-            else:  # what is wrong is listed only where something is, which is slower
-                violations = self._component.contract.violations(parsed.value)
-                contract = OutputContract(
-                    holds=False,
-                    holds_but_for_extra_keys=only_extra_keys(violations),
-                    errors=contract_errors(violations, self._component.plan),
-                    drift=drift,
-                )
-            comparison = self._comparison(case.truth, parsed.value, contract.holds)
-            labelled = case.case.labelled
-            scored = Scored(
-                outcome=SCORED,
-                metrics=apply_metrics(self._component.metrics, comparison, labelled=labelled),
-                contract=contract,
-                fields=per_field(comparison.rows) if labelled else _NO_FIELDS,
-                canonical=comparison.output_key,
+    def _fault_list(self) -> Iterator[FailedCalls]:
+        places = {case_id: place for place, case_id in enumerate(self._cases)}
+        for (kind, reason), calls in self._faults.items():
+            first = min(calls, key=lambda call: (places[call.case_id], call.replicate))
+            cases = sorted({call.case_id for call in calls}, key=places.__getitem__)
+            message = calls[first][:_MESSAGE]
+            yield FailedCalls(
+                kind=kind,
+                reason=reason,
+                count=len(calls),
+                n_cases=len(cases),
+                cases=cases[:_NAMED],
+                message=message,
             )
-        case.by_text[raw] = scored
-        return scored
 
-    def _comparison(self, truth: PreparedValue, output: Any, holds: bool) -> Comparison:
-        return Comparison(truth.value, output, self._component.plan, lambda _: holds, truth)
+    def _begin(self, case: _CaseInProgress, raw: bytes, text: str) -> Scored | Future[Scored]:
+        if raw not in case.by_text:
+            case.by_text[raw] = self._scores.begin(case.case.id, text)
+        return case.by_text[raw]
 
-    def _case_score(self, case: _CaseInProgress, planned: range) -> CaseScore:
-        labelled, answers = case.case.labelled, case.answers
-        times = Counter(id(scored) for scored in case.scored.values())
-        parsed = [(scored, times[id(scored)]) for scored in case.by_text.values() if scored.outcome == SCORED]
+    def _count_first(self) -> None:
+        """Wait for the scores of the first replicate that is not counted, count it, and put what it takes aside."""
+        case, index, raw, begun = self._pending[0]
+        scored = _wait_for(begun)
+        self._pending.popleft()
+        if scored.problem is not None:
+            self._faults.setdefault((scored.outcome, scored.problem), {})[Call(case.case.id, index)] = ""
+        if scored.outcome == SCORED:
+            if raw not in case.aside:
+                case.aside[raw] = self._aside.put(scored)
+            scored = replace(scored, fields=NO_FIELDS, contract=CONTRACT_KEPT, canonical=None)
+            case.by_text[raw] = scored
+        case.order.append((index, raw))
+        case.scored[index] = scored
+        case.outcomes[index] = scored.outcome
+
+    def _case_scores(self, planned: range) -> Iterator[tuple[CaseScore, bool]]:
+        """Yield the score of each case, and whether its answers could be compared; some are begun ahead."""
+        begun: deque[tuple[_CaseInProgress, CaseAnswers, list[tuple[Scored, int]], Agreement | Future[Agreement]]]
+        begun = deque()
+        for case in self._cases.values():
+            texts = {raw: self._aside.take(place) for raw, place in case.aside.items()}
+            times = Counter(raw for index, raw in case.order if case.outcomes[index] == SCORED)
+            answers = CaseAnswers(self._component.plan)
+            for index, raw in case.order:
+                answers.add(raw, texts[raw].canonical if case.outcomes[index] == SCORED else None)
+            parsed = [(replace(scored, canonical=None), times[raw]) for raw, scored in texts.items()]
+            begun.append((case, answers, parsed, self._scores.begin_agreement(answers)))
+            if len(begun) > _AHEAD:
+                yield self._case_score(*begun.popleft(), planned)
+        while begun:
+            yield self._case_score(*begun.popleft(), planned)
+
+    def _case_score(
+        self,
+        case: _CaseInProgress,
+        answers: CaseAnswers,
+        parsed: list[tuple[Scored, int]],
+        begun: Agreement | Future[Agreement],
+        planned: range,
+    ) -> tuple[CaseScore, bool]:
+        labelled, agreement = case.case.labelled, _wait_for(begun)
+        reproducibility = agreement.metrics
+        if reproducibility is None:  # which the model is to blame for
+            metrics = self._component.agreement
+            reproducibility = {name: float(answers.n) if metric.is_count else 0.0 for name, metric in metrics.items()}
         fields = [(scored.fields, count) for scored, count in parsed]
-        values = field_values(answers)
-        # Not even the truth has a value of some metrics, such as `jaccard` where there is no array.
-        truth = self._comparison(case.truth, case.case.truth, holds=True)
-        undefined = frozenset(
-            name
-            for name, metric in self._component.metrics.items()
-            if metric.needs_truth and (not labelled or metric.score(truth) is None)
-        )
-        return CaseScore(
+        score = CaseScore(
             case_id=case.case.id,
             labelled=labelled,
             outcomes=tuple(case.outcomes.get(index, NOT_RUN) for index in planned),
@@ -271,16 +273,26 @@ class Scorer:
                 for name in self._component.metrics
             },
             fields=total_fields(fields),
-            reproducibility={name: metric.score(answers) for name, metric in self._component.agreement.items()},
-            stability=field_stability_by_path(answers),
-            profile=field_profile(answers, values, flawed_fields(fields) if labelled else None),
-            values=values,
+            reproducibility=reproducibility,
+            stability=agreement.stability,
+            profile=field_profile(answers, agreement.values, flawed_fields(fields) if labelled else None),
+            values=agreement.values,
             filled=filled_fields(fields) if labelled else {},
-            arrays=array_lengths(answers),
+            arrays=agreement.arrays,
             exact=answers.groups[canonical_json(case.case.truth)] if labelled else None,
             contracts=tuple((scored.contract, count) for scored, count in parsed),
-            undefined=undefined,
+            undefined=self._scores.undefined(case.case.id),
         )
+        return score, agreement.metrics is not None
+
+
+def _is_there(begun: Scored | Future[Scored]) -> bool:
+    """Return whether something is scored; what could not be is left for whoever waits for it."""
+    return isinstance(begun, Scored) or (begun.done() and begun.exception() is None)
+
+
+def _wait_for(begun: T | Future[T]) -> T:
+    return begun.result() if isinstance(begun, Future) else begun
 
 
 def _digest(text: str) -> bytes:

@@ -15,18 +15,17 @@ from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths
 from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
 from skill_evaluator.metrics.base import AgreementMetric
 from skill_evaluator.metrics.diagnosis.per_field import macro_f1
-from skill_evaluator.records.record import (
+from skill_evaluator.records.record import CaseAccuracy, strict_score
+from skill_evaluator.records.summaries import (
     ArraySummary,
-    CaseAccuracy,
     ContractFault,
     ContractSummary,
     FieldSummary,
     Filled,
     Profile,
     Summary,
-    strict_score,
 )
-from skill_evaluator.scoring.scorer import CaseScore, Scorecard
+from skill_evaluator.scoring.scorecard import CaseScore, Scorecard
 from skill_evaluator.stats import mean_or_none, rounded, stdev_or_none, unit_interval
 
 _DIGITS = 6

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from skill_evaluator.display.safe_text import value_pair
 from skill_evaluator.records.record import SCORED, CaseRecord, FieldCount, Record, strict_score
 from skill_evaluator.stats import mean_or_none
+from skill_evaluator.text import ValueChange, differences, listed
 
 Kind = Literal["accuracy", "reproducibility", "field"]
 CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]
@@ -39,7 +41,8 @@ class Pair:
     `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first:
     runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one, and
     `look` the number of times that runs were held against it, this one included. `rewording` is what another wording
-    would do to the baseline's model, where that was measured.
+    would do to the baseline's model, where that was measured. `passed_over` says which recorded runs and cases do not
+    count.
     """
 
     baseline: Record | None
@@ -50,6 +53,7 @@ class Pair:
     anchor: Record | None = None
     anchor_again: tuple[Record, ...] = ()
     look: int = 1
+    passed_over: tuple[str, ...] = ()
     rewording: Rewording | None = None
 
 
@@ -136,17 +140,43 @@ def _barriers(baseline: Record, candidate: Record) -> Iterator[str]:
         )
     for name, barrier in (
         ("schema", "the schema changed"),
-        ("datasets", "evals/datasets.json declares other comparisons"),
-        ("settings", "the model's settings changed"),
+        ("contract", "what the schema refers to changed"),
+        ("datasets", "fields are compared otherwise: evals/datasets.json declares so, or other fields are prose now"),
         ("scenario", "they are of different scenarios"),
     ):
         if baseline.digests.get(name) != candidate.digests.get(name):
             yield barrier
+    changes = _setting_changes(baseline, candidate)
+    if changes is not None and not _is_other_address(changes, baseline, candidate):
+        yield "the model's settings changed" + (f": {_listed(changes)}" if changes else "")
+
+
+def _setting_changes(baseline: Record, candidate: Record) -> list[ValueChange] | None:
+    """Return which settings of the model differ, as far as records tell; None where none does."""
+    if baseline.digests.get("settings") == candidate.digests.get("settings"):
+        return None
+    before, after = (record.settings.model_dump(mode="json", exclude={"timeout_s"}) for record in (baseline, candidate))
+    return differences(before, after)
+
+
+def _is_other_address(changes: Sequence[ValueChange], baseline: Record, candidate: Record) -> bool:
+    """Return whether nothing but the place that answers come from changed, and the same model gives them."""
+    places = ("base_url", "params.file") if candidate.provider == "replay" else ("base_url",)
+    elsewhere = bool(changes) and all(change.path in places for change in changes)
+    return elsewhere and baseline.served_model == candidate.served_model
+
+
+def _listed(changes: Sequence[ValueChange]) -> str:
+    pairs = ((change.path, value_pair(change.before, change.after)) for change in changes)
+    return listed([f"{path} {' → '.join(values)}" for path, values in pairs])
 
 
 def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
     if baseline.model_id != candidate.model_id:
         yield f"the models differ: {baseline.model_id} and {candidate.model_id}"
+    changes = _setting_changes(baseline, candidate)
+    if changes and _is_other_address(changes, baseline, candidate):
+        yield f"the answers come from elsewhere, which is no setting of the model: {_listed(changes)}"
     drifts = list(_drifts(baseline, candidate))
     if drifts:
         remedy = ": run `evaluate --with-baseline` to ask both prompts in one run"

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import get_args
 
 from skill_evaluator.library.config import Gate, Tier, VerdictName
+from skill_evaluator.records.judged import judged_changes
 from skill_evaluator.stats import rounded
 from skill_evaluator.verdicts.comparability import Pair, Scores, case_means
 from skill_evaluator.verdicts.effects import Effect, adjusted
@@ -118,7 +119,7 @@ def _model(
     cases = Cases(broke=[], fixed=[], left_out={})
     losses = Losses(watch=watch)
     if common is not None and not common.barriers:
-        cases = named_cases(common, compared.measured, rules)
+        cases = named_cases(common, compared.primary(rules.primary_metric), rules)
     if common is not None and not common.barriers and common.cases:
         weighed = [result for result in results if not result.is_waived]
         verdicts = {gate: model_verdict((one.tier, one.by(gate).verdict) for one in weighed) for gate in GATES}
@@ -151,7 +152,11 @@ def _model(
         candidate_runs=1 + len(pair.candidate_again),
         baseline=None if pair.baseline is None else RunSummary.of(pair.baseline),
         candidate=RunSummary.of(pair.candidate),
-        reasons=list(reasons_of(compared, results, losses, coverage, rules)),
+        reasons=[
+            *reasons_of(compared, results, losses, coverage, rules),
+            *pair.passed_over,
+            *judged_changes(None if pair.baseline is None else pair.baseline.judged, pair.candidate.judged),
+        ],
     )
 
 
@@ -166,10 +171,10 @@ def _coverage(compared: Compared) -> float:
 
 def _noise(compared: Compared, rules: VerdictRules) -> list[NoisePart]:
     """Return what moves the primary metric by chance; nothing where it is not measured."""
-    primary = [own for own in compared.measured if own.measure.name == rules.primary_metric]
-    if not primary or (beyond := primary[0].effects["generalises"]) is None:
+    primary = compared.primary(rules.primary_metric)
+    if primary is None or (beyond := primary.effects["generalises"]) is None:
         return []
-    parts = parts_of(primary[0].noise, compared.run, beyond.error)
+    parts = parts_of(primary.noise, compared.run, beyond.error)
     return [NoisePart(part=part, sd=rounded(sd), source=source) for part, sd, source in parts]
 
 
@@ -179,7 +184,7 @@ def _result(
     measure, pair = measured.measure, compared.pair
     tolerance = rules.tolerance(measure)
     missing = None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
-    is_critical = rules.tier(measure) == "critical"
+    is_critical = rules.is_critical(measure)
     required = rules.required_coverage if is_critical else 0.0  # of the cases that the metric says something about
     scopes = {}
     for gate in GATES:

@@ -11,7 +11,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Policy
 from skill_evaluator.library.past_prompts import PastPrompt, component_with
 from skill_evaluator.records.archive import Archive, RecordedRun
-from skill_evaluator.records.record import SCORER_VERSION, Record
+from skill_evaluator.records.record import SCORER_VERSION, Record, short_digests
 from skill_evaluator.records.selection import runs_alike
 from skill_evaluator.runner.runs import input_digests
 from skill_evaluator.verdicts.recorded import usual_baseline
@@ -79,9 +79,6 @@ def _planned(component: Component, model: Model) -> RecordedRun:
         scenario=component.scenario,
         complete=False,
         timestamp="",
-        digests={
-            **input_digests(component, model),
-            "datasets": component.digests["datasets"],
-        },
+        digests=short_digests({**input_digests(component, model), "datasets": component.digests["datasets"]}),
         scorer_version=SCORER_VERSION,
     )

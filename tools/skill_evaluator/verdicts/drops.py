@@ -10,7 +10,7 @@ from statistics import fmean, variance
 
 from scipy.special import ndtri
 
-from skill_evaluator.verdicts.effects import ALPHA, NO_EXTRA, Effect, Extra
+from skill_evaluator.verdicts.effects import ALPHA, NO_EXTRA, Effect, Extra, together
 from skill_evaluator.verdicts.noise import RunNoise
 from skill_evaluator.verdicts.randomisation import least_dealing_p, least_flipping_p
 
@@ -105,7 +105,7 @@ def drop_beyond(spread: Spread, cases: int, replicates: int, premises: Premises 
     if variance_of_differences < _SLACK:
         return drop_seen(premises.between_runs, cases, least_flipping_p(cases))
     sampled = Extra(variance=variance_of_differences / cases, degrees=cases - 1)
-    summed, further = _sum(sampled, premises.between_runs), variance_of_differences * (tail / cases) ** 2
+    summed, further = together(sampled, premises.between_runs), variance_of_differences * (tail / cases) ** 2
     noise = Extra(variance=summed.variance + further, degrees=summed.degrees)
     return drop_seen(noise, cases, least_flipping_p(cases))
 
@@ -129,17 +129,9 @@ def drop_on_fixtures(spread: Spread, replicates: int, premises: Premises = INDEP
         return drop_seen(unshown, answers, least)
     squared = sum(total / arm / count**2 for arm in arms)
     squares = sum(sum(own**2 for own in spread.within) / arm**2 / count**4 / (arm - 1) for arm in arms)
-    summed = _sum(Extra(variance=squared, degrees=squared**2 / squares), unshown)
+    summed = together(Extra(variance=squared, degrees=squared**2 / squares), unshown)
     further = sum((spread.widest / 2 / count / arm) ** 2 for arm in arms)
     return drop_seen(Extra(variance=summed.variance + further, degrees=summed.degrees), answers, least)
-
-
-def _sum(sampled: Extra, further: Extra) -> Extra:
-    """Return two sources of noise as one (Satterthwaite 1946)."""
-    parts = [part for part in (sampled, further) if part.variance > 0.0]
-    total = sum(part.variance for part in parts)
-    spread = sum(part.variance**2 / part.degrees for part in parts)
-    return Extra(variance=total, degrees=total**2 / spread) if spread else Extra(variance=total)
 
 
 def drop_seen(noise: Extra, n: int, least_p: float) -> float | None:
@@ -153,7 +145,7 @@ def drop_seen(noise: Extra, n: int, least_p: float) -> float | None:
 def least_drop(between_runs: Extra) -> float:
     """Return the smallest drop that any number of cases and replicates shows, with this between the runs; 0 for any."""
     own = between_runs.variance
-    noises = [_sum(Extra(variance=own * share), between_runs) for share in _SAMPLED]
+    noises = [together(Extra(variance=own * share), between_runs) for share in _SAMPLED]
     return min(drop_seen(noise, 1, 0.0) or 1.0 for noise in noises) if own else 0.0
 
 

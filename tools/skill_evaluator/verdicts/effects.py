@@ -40,6 +40,15 @@ class Extra:
 NO_EXTRA = Extra()
 
 
+def together(*parts: Extra) -> Extra:
+    """Return independent sources of noise as one; degrees of freedom by Satterthwaite 1946 (doi:10.2307/3002019)."""
+    present = [part for part in parts if part.variance > 0.0]
+    if not present:
+        return NO_EXTRA
+    variance = sum(part.variance for part in present)
+    return Extra(variance=variance, degrees=variance**2 / sum(part.variance**2 / part.degrees for part in present))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
     """Candidate minus baseline, on scores in [0, 1]. `p` is two-sided; `n` is the size of the sample.
@@ -100,8 +109,9 @@ def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0, extra: Extra 
     else:
         spread = sum((part**2 / np.maximum(1.0, arm.counts - 1)).sum() for part, arm in zip(parts, arms, strict=True))
         widest = max(arm.widest for arm in arms)
-        sampled, degrees = _together(Extra(variance=variance, degrees=variance**2 / float(spread)), extra)
-        error = math.sqrt(sampled**2 + sum(_unseen_variance(widest, arm.answers) for arm in arms))
+        noise = together(Extra(variance=variance, degrees=variance**2 / float(spread)), extra)
+        sampled, degrees = math.sqrt(noise.variance), noise.degrees
+        error = math.sqrt(noise.variance + sum(_unseen_variance(widest, arm.answers) for arm in arms))
     return Effect(
         difference=difference,
         ci95=_interval(difference, error, degrees, n, varied=varied),
@@ -217,13 +227,6 @@ class Within:
         )
 
 
-def _together(sampled: Extra, extra: Extra) -> tuple[float, float]:
-    """Return the standard error of two sources of noise, and its degrees of freedom (Satterthwaite 1946)."""
-    variance = sampled.variance + extra.variance
-    spread = sampled.variance**2 / sampled.degrees + extra.variance**2 / extra.degrees
-    return math.sqrt(variance), variance**2 / spread
-
-
 def _with_extra(p: float, difference: float, error: float, degrees: float, extra: Extra) -> float:
     """Return p of dealing, or that of Student's t with the noise that dealing does not show, if that is larger."""
     if extra.variance == 0.0:
@@ -246,8 +249,9 @@ def _case_effect(differences: Floats, p: float, extra: Extra) -> Effect:
         sampled = error = math.sqrt(extra.variance)
         degrees = extra.degrees if extra.variance else float(n - 1)
     else:
-        sampled, degrees = _together(Extra(variance=deviation**2, degrees=float(n - 1)), extra)
-        error = math.sqrt(sampled**2 + unseen)
+        noise = together(Extra(variance=deviation**2, degrees=float(n - 1)), extra)
+        sampled, degrees = math.sqrt(noise.variance), noise.degrees
+        error = math.sqrt(noise.variance + unseen)
     return Effect(
         difference=difference,
         ci95=_interval(centre, error, degrees, n, varied=varied),

@@ -1,149 +1,44 @@
 """The history of a component: each recorded version compared with the one before, and the versions that changed it.
 
-Pairs of records and the rules come in, frozen models go out: programs read them, too.
+Pairs of records and the rules come in, frozen models go out.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from statistics import fmean
-from typing import Literal
 
-from skill_evaluator.files import FrozenModel
-from skill_evaluator.library.config import VerdictName
-from skill_evaluator.stats import mean_or_none, rounded
+from skill_evaluator.stats import rounded
 from skill_evaluator.verdicts.change_points import Chance, Split, find_splits, means_by_case
-from skill_evaluator.verdicts.comparability import Pair, common_part, pooled, strict_scores
+from skill_evaluator.verdicts.comparability import Pair, common_part
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.effects import adjusted
+from skill_evaluator.verdicts.history_results import Change, History, ModelHistory, Point, Step, Steps
+from skill_evaluator.verdicts.kept import KeptVerdicts
 from skill_evaluator.verdicts.noise import RunEffect
-from skill_evaluator.verdicts.results import ModelVerdict, Watch
 from skill_evaluator.verdicts.rules import VerdictRules
 from skill_evaluator.verdicts.stretches import Stretch, chance_of, comparable_stretch, effect_of_runs
 
 
-class Step(FrozenModel):
-    """A version's verdict against the recorded version before it, as `compare` draws it.
-
-    `watch` is what became of it since the anchor: of the highest version alone, and no verdict of another knows it.
-    """
-
-    before: str
-    verdict: VerdictName
-    generalises: VerdictName
-    difference: float | None
-    ci95: tuple[float, float] | None
-    q: float | None
-    reasons: list[str]
-    watch: Watch | None = None
-
-    @classmethod
-    def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
-        """Return the step that a comparison with the version before found."""
-        primary = next((result for result in model.metrics if result.metric == primary_metric), None)
-        return cls(
-            before=model.baseline.skill_version if model.baseline else "",
-            verdict=model.verdict,
-            generalises=model.generalises,
-            difference=primary.difference if primary else None,
-            ci95=primary.ci95 if primary else None,
-            q=primary.q if primary else None,
-            reasons=model.reasons,
-            watch=model.watch,
-        )
-
-
-class Point(FrozenModel):
-    """A version: the strict mean of the primary metric over all its runs, and the step that led there.
-
-    `run_id` and `timestamp` are those of its newest complete run, and `runs` counts the runs that are pooled.
-    """
-
-    version: str
-    run_id: str
-    timestamp: str
-    strict_mean: float | None
-    n_cases: int
-    step: Step | None = None
-    runs: int = 1
-
-    @classmethod
-    def of(cls, pair: Pair, step: Step | None, primary_metric: str) -> "Point":
-        """Return the point of a version, the candidate of a pair."""
-        newest = pair.candidate
-        scores = [strict_scores(case, primary_metric) for case in pooled(newest, pair.candidate_again).per_case]
-        means = [fmean(case) for case in scores if case]
-        return cls(
-            version=newest.skill_version,
-            run_id=newest.run_id,
-            timestamp=newest.timestamp,
-            strict_mean=rounded(mean_or_none(means)),
-            n_cases=len(means),
-            step=step,
-            runs=1 + len(pair.candidate_again),
-        )
-
-
-class Change(FrozenModel):
-    """A version from which on the primary metric has another level; `q` is adjusted over its family of splits.
-
-    `before` and `after` are the mean levels up to this change and from it to the next. `remarks` name what else changed
-    with the version.
-    """
-
-    version: str
-    direction: Literal["worse", "better"]
-    before: float
-    after: float
-    p: float
-    q: float
-    n_cases: int
-    remarks: list[str]
-
-
-class ModelHistory(FrozenModel):
-    """One model, the lowest version first.
-
-    `remarks` name what was not searched for changes and why, and what hides them. `run_sd` is the standard deviation
-    of a whole run that changes are held against, the largest of any version.
-    """
-
-    model_id: str
-    points: list[Point]
-    changes: list[Change]
-    remarks: list[str]
-    run_sd: float | None = None
-
-
-class History(FrozenModel):
-    """The history of a component; `gate` names the question that the verdicts answer.
-
-    `aa_runs` counts the further runs of a version that tell what a run as a whole does.
-    """
-
-    skill: str
-    metric: str
-    gate: str
-    alpha: float
-    models: list[ModelHistory]
-    aa_runs: int = 0
-
-
-def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules) -> History:
+def history_of(
+    skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules, kept: KeptVerdicts | None = None
+) -> History:
     """Return the history of a component.
 
     Each version of a model is the candidate of a pair, lowest first, and the baseline is the version that it is judged
-    against: None for the lowest.
+    against: None for the lowest. Steps that are kept are not drawn again.
     """
     families: dict[str, list[Pair]] = {}  # the models of a version are one family, as they are in `compare`
     for pair in chain.from_iterable(by_model.values()):
         if pair.baseline is not None:
             families.setdefault(pair.candidate.skill_version, []).append(pair)
-    steps = {
-        model.candidate.run_id: Step.of(model, rules.primary_metric)
-        for pairs in families.values()
-        for model in compare_records(skill, pairs, rules).models
-    }
+
+    def drawn(pairs: Sequence[Pair]) -> Steps:
+        models = compare_records(skill, pairs, rules).models
+        return Steps(by_run={model.candidate.run_id: Step.of(model, rules.primary_metric) for model in models})
+
+    steps: dict[str, Step] = {}
+    for pairs in families.values():
+        steps |= (kept.steps(pairs, drawn) if kept else drawn(pairs)).by_run
     run = effect_of_runs(chain.from_iterable(by_model.values()), rules.primary_metric)
     searched = search_changes(by_model, run, rules)
     models = [
@@ -151,7 +46,10 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: Verdic
             model_id=model_id,
             points=[Point.of(pair, steps.get(pair.candidate.run_id), rules.primary_metric) for pair in versions],
             changes=searched[model_id].changes,
-            remarks=searched[model_id].remarks,
+            remarks=[
+                *searched[model_id].remarks,
+                *dict.fromkeys(words for pair in versions for words in pair.passed_over),
+            ],
             run_sd=rounded(max(searched[model_id].chance.runs, default=None)),
         )
         for model_id, versions in by_model.items()

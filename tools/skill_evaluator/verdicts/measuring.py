@@ -3,7 +3,7 @@
 Its own module because it ends where decisions begin: nothing here knows a verdict.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from skill_evaluator.library.config import Gate
@@ -33,6 +33,10 @@ class Compared:
     run: RunEffect
     measured: tuple[Measured, ...] = ()
 
+    def primary(self, metric: str) -> Measured | None:
+        """Return the component's primary metric as it was measured, if it was."""
+        return next((own for own in self.measured if own.measure.name == metric), None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Matched:
@@ -55,9 +59,14 @@ class _Matched:
         return all(samples(record) for record in (self.pair.baseline, self.pair.candidate) if record is not None)
 
 
-def measure_all(pairs: Sequence[Pair], primary_metric: str) -> list[Compared]:
-    """Measure all that the records of each pair have in common; the effect of a run is learned from all pairs."""
-    matched = [_match(pair) for pair in pairs]
+def measure_all(
+    pairs: Sequence[Pair], primary_metric: str, wanted: Callable[[Measure], bool] = lambda measure: True
+) -> list[Compared]:
+    """Measure what the records of each pair have in common, as far as it is `wanted`.
+
+    The effect of a run is learned from the primary metric of all pairs.
+    """
+    matched = [_match(pair, lambda own: wanted(own) or own.name == primary_metric) for pair in pairs]
     primary = [
         runs
         for match in matched
@@ -68,7 +77,7 @@ def measure_all(pairs: Sequence[Pair], primary_metric: str) -> list[Compared]:
     return [_measure(match, ONE_RUN if match.interleaved else between_runs) for match in matched]
 
 
-def _match(pair: Pair) -> _Matched:
+def _match(pair: Pair, wanted: Callable[[Measure], bool]) -> _Matched:
     if pair.baseline is None:
         return _Matched(pair=pair)
     before, after = pooled(pair.baseline, pair.baseline_again), pooled(pair.candidate, pair.candidate_again)
@@ -76,7 +85,7 @@ def _match(pair: Pair) -> _Matched:
     if common.barriers:
         return _Matched(pair=pair, common=common)
     shared = [name for name in pair.candidate.accuracy if name in pair.baseline.accuracy]
-    figures = tuple(measures(common.cases, shared))
+    figures = tuple(filter(wanted, measures(common.cases, shared)))
     baselines, candidates = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
     runs = tuple(Runs.of(*arms_of(figure, baselines, candidates)) for figure in figures)
     return _Matched(pair=pair, common=common, figures=figures, runs=runs)

@@ -88,6 +88,8 @@ def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing |
     if kind != "accuracy" and all(map(_came, chain.from_iterable(cases))):
         return None
     undefined = _undefined_cases(cases, name) if kind == "accuracy" else {}
+    if kind == "accuracy" and not undefined and all(_is_scored(case, name) for case in chain.from_iterable(cases)):
+        return None
     read = _READERS[kind]
     defined = [pair for pair in cases if pair[0].case_id not in undefined]
     sides = [(before.case_id, read(before, name), read(after, name)) for before, after in defined]
@@ -113,6 +115,12 @@ def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing |
         rests_on=round(len(bounded) / (len(bounded) + labelled), 6),
         informative_p=informative_loss(_losses(defined, name if kind == "accuracy" else None)) if incomplete else None,
     )
+
+
+def _is_scored(case: CaseRecord, metric: str) -> bool:
+    """Return whether every planned answer has a value."""
+    values = case.replicates.get(metric, ())
+    return len(values) == len(case.outcomes) == case.outcomes.count(SCORED) and None not in values
 
 
 def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.effects import Extra, Within
+from skill_evaluator.verdicts.effects import NO_EXTRA, Extra, Within, together
 from skill_evaluator.verdicts.randomisation import Arm, Floats
 
 RUN_SHARE = 0.15  # standard deviation of a whole run, in those of one answer within its case: where nothing is known
@@ -92,11 +92,7 @@ class RunNoise:
     @property
     def unshown(self) -> Extra:
         """The noise of these cases that replicates within a run do not show."""
-        parts = [part for part in (self.case_run, self.run) if part is not None and part.variance > 0.0]
-        if not parts:
-            return Extra()
-        total = sum(part.variance for part in parts)
-        return Extra(variance=total, degrees=total**2 / sum(part.variance**2 / part.degrees for part in parts))
+        return together(self.case_run or NO_EXTRA, self.run)
 
 
 def samples(record: Record) -> bool:

@@ -20,12 +20,11 @@ _MOST_NAMED = 5
 _NAMED_ALONE = 0.01  # a measure with so small a p is named even where its family does not confirm it
 
 
-def named_cases(common: Common, measured: Sequence[Measured], rules: VerdictRules) -> Cases:
+def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -> Cases:
     """Return the cases whose primary metric fell, and those where it rose, beyond the tolerance and beyond chance.
 
     The largest change comes first.
     """
-    primary = next((own for own in measured if own.measure.name == rules.primary_metric), None)
     if primary is None:
         return Cases(broke=[], fixed=[], left_out=common.left_out)
     measure, tolerance = primary.measure, rules.tolerance(primary.measure)

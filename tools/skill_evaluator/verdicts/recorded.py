@@ -3,33 +3,47 @@
 Its own module because it imports numpy only when there is a baseline: most runs of a new component have none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-import semver
-
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy, Settings
-from skill_evaluator.records.archive import Archive, RecordedRun, entry_of
-from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import asked_beside, last_accepted, next_lower, runs_alike, runs_below
+from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
+from skill_evaluator.records.record import ANSWERED, Record
+from skill_evaluator.records.selection import (
+    asked_beside,
+    before_edit,
+    last_accepted,
+    next_lower,
+    passed_over,
+    runs_alike,
+    runs_below,
+)
+from skill_evaluator.stats import mean_or_none
 from skill_evaluator.verdicts.comparability import Pair, common_part
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rewording import rewording_of
 from skill_evaluator.verdicts.rules import rules_for
 
 _PROMPT = "prompt"
-_AUDITS = "audits"  # beside the folder of components
+AUDITS = "audits"  # beside the folder of components
 _SHARED = 0.5  # of the candidate's cases must be in a version that nobody accepted, for it to be the anchor
 
 
 def verdict_on(
-    records: Sequence[Record], component: Component, archive: Archive, settings: Settings, config: Path
+    records: Sequence[Record],
+    component: Component,
+    archive: Archive,
+    settings: Settings,
+    config: Path,
+    partial: Container[str] = (),
 ) -> ComparisonResult | None:
     """Compare complete runs with the recorded ones of a lower version; None where no model has such a one.
 
-    Of two runs whose calls alternated, the lower version is the baseline and is not judged itself.
+    Of two runs whose calls alternated, the lower version is the baseline and is not judged itself. The runs in
+    `partial` were asked some of the cases: they are held against the same cases of the recorded ones.
     """
     archive.add(records)
     policy = settings.policy
@@ -40,6 +54,7 @@ def verdict_on(
         for record, lower in chosen
         if lower is not None and record.run_id not in besides
     ]
+    pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
     if not pairs:
         return None
     from skill_evaluator.verdicts.comparison import compare_records
@@ -47,36 +62,60 @@ def verdict_on(
     return compare_records(component.name, pairs, rules_for(settings, config, records[0]))
 
 
+def _of_asked_cases(pair: Pair) -> Pair:
+    """Return a pair with all records cut to the cases that the candidate was asked."""
+    mine = {case.case_id for case in pair.candidate.per_case}
+
+    def cut(record: Record) -> Record:
+        cases = [case for case in record.per_case if case.case_id in mine]
+        outcomes = [outcome in ANSWERED for case in cases for outcome in case.outcomes]
+        return record.model_copy(update={"per_case": cases, "coverage": mean_or_none(outcomes) or 0.0})
+
+    everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
+    return replace(
+        pair,
+        baseline=pair.baseline and cut(pair.baseline),
+        anchor=pair.anchor and cut(pair.anchor),
+        baseline_again=tuple(map(cut, pair.baseline_again)),
+        candidate_again=tuple(map(cut, pair.candidate_again)),
+        anchor_again=tuple(map(cut, pair.anchor_again)),
+        passed_over=(f"only {len(mine)} of {len(everything)} cases were asked", *pair.passed_over),
+    )
+
+
 def usual_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
     """Return the run that a candidate is compared with unless a person names another; None where there is none.
 
-    It is the lower version that was asked beside the candidate; else the last accepted version, if the policy has that
-    as the anchor; else the next lower version.
+    It is the version that was asked beside the candidate; else, of an edited prompt, its version before the edit; else
+    the last accepted version, if the policy has that as the anchor; else the next lower version.
     """
-    beside = asked_beside(archive.entries, candidate)
-    return beside or _last_accepted(candidate, archive, policy) or next_lower(archive.entries, candidate)
+    nearest = asked_beside(archive.entries, candidate) or before_edit(archive.entries, candidate)
+    return nearest or _last_accepted(candidate, archive, policy) or next_lower(archive.entries, candidate)
 
 
-def pair_of(candidate: Record, baseline: RecordedRun | None, archive: Archive, policy: Policy) -> Pair:
+def pair_of(
+    candidate: Record, baseline: RecordedRun | None, archive: Archive, policy: Policy, *, anchored: bool = True
+) -> Pair:
     """Return a candidate and its baseline with all other recorded runs that the verdict rests on.
 
-    Runs of a version are pooled. Two whose calls alternated are compared with each other alone, since no day stands
-    between them.
+    Runs of a version are pooled, a draft with none. Two whose calls alternated are compared with each other alone,
+    since no day stands between them. Unless it is `anchored`, the candidate is held against no anchor.
     """
     entry = entry_of(candidate)
     beside = baseline is not None and baseline.run_id == entry.beside
-    anchor = _anchor_of(candidate, archive, policy)
+    anchor = _anchor_of(candidate, archive, policy) if anchored else None
     before = None if baseline is None else archive.record(baseline)
     since = None if anchor is None else archive.record(anchor)
     return Pair(
         baseline=before,
         candidate=candidate,
         baseline_again=() if before is None or beside else _again(before, archive),
-        candidate_again=() if beside else _again(candidate, archive),
+        candidate_again=() if beside or candidate.draft else _again(candidate, archive),
         anchor=since,
         anchor_again=() if since is None else _again(since, archive),
         look=1 if anchor is None else _look(entry, anchor, archive),
-        rewording=None if before is None else rewording_of(before, archive, archive.folder.parents[1] / _AUDITS),
+        passed_over=tuple(passed_over(archive.entries, entry, baseline)),
+        rewording=None if before is None else rewording_of(before, archive, archive.folder.parents[1] / AUDITS),
     )
 
 
@@ -147,10 +186,10 @@ def _last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> 
 
 def _look(candidate: RecordedRun, anchor: RecordedRun, archive: Archive) -> int:
     """Return how many runs were held against the anchor, up to and including the candidate: versions and re-runs."""
-    start = semver.Version.parse(anchor.version)
+    start = precedence(anchor.version)
     held = {
         run.run_id
         for run in runs_alike(archive.entries, candidate)
-        if semver.Version.parse(run.version) > start and run.is_comparable(anchor) and run.order <= candidate.order
+        if precedence(run.version) > start and run.is_comparable(anchor) and run.order <= candidate.order
     }
     return len(held | {candidate.run_id})

@@ -139,6 +139,7 @@ class RunSummary(FrozenModel):
     cost_usd: float | None
     latency_p50_s: float | None
     latency_p95_s: float | None
+    draft: bool = False
 
     @classmethod
     def of(cls, record: Record) -> "RunSummary":
@@ -155,6 +156,7 @@ class RunSummary(FrozenModel):
             cost_usd=record.cost_usd,
             latency_p50_s=record.latency_s.p50,
             latency_p95_s=record.latency_s.p95,
+            draft=record.draft,
         )
 
 

@@ -48,7 +48,7 @@ def scenario_runs(archive: Archive, baseline: Record) -> list[Record]:
 
 def _is_reworded(record: Record, baseline: Record) -> bool:
     """Return whether a run differs from the baseline by nothing but its scenario."""
-    alike = ("prompt", "schema", "datasets", "settings")
+    alike = ("prompt", "schema", "contract", "datasets", "settings")
     return record.scorer_version == baseline.scorer_version and all(
         record.digests.get(name) == baseline.digests.get(name) for name in alike
     )

@@ -13,9 +13,20 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, ConfigError
-from skill_evaluator.files import StrictModel, read_yaml, validated
-from skill_evaluator.library.config import ComponentPolicy, MetricPolicy, Policy, Settings, Tier, VerdictName
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, ConfigError, SkillEvaluatorError
+from skill_evaluator.files import StrictModel, validated
+from skill_evaluator.library.config import (
+    DEFAULT_LIMITS,
+    ComponentPolicy,
+    MetricPolicy,
+    Policy,
+    SafetyLimits,
+    Settings,
+    Tier,
+    VerdictName,
+)
+from skill_evaluator.library.roots import Root
+from skill_evaluator.library.yaml_files import read_yaml
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.comparability import Measure
 from skill_evaluator.verdicts.missing import Missing, crosses
@@ -78,6 +89,10 @@ class VerdictRules:
             return "advisory"
         return "critical" if measure.name == self.primary_metric else "supporting"
 
+    def is_critical(self, measure: Measure) -> bool:
+        """Return whether a measure decides the verdict by itself."""
+        return self.tier(measure) == "critical"
+
     def tolerance(self, measure: Measure) -> float:
         """Return the tolerated drop of a measure: its own, else the component's, else the general one."""
         tolerances = [declared.tolerance for declared in self._declared(measure)]
@@ -129,20 +144,33 @@ def rules_for(settings: Settings, config: Path, candidate: Record) -> VerdictRul
         required_coverage=(
             settings.required_coverage if own is None or own.required_coverage is None else own.required_coverage
         ),
-        waivers=load_waivers(config),
+        waivers=load_waivers(config, settings.limits),
         today=datetime.datetime.now(datetime.UTC).date(),
     )
 
 
-def load_waivers(config: Path) -> list[Waiver]:
+def load_waivers(config: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> list[Waiver]:
     """Read every waiver, expired ones too; raises ConfigError."""
-    waivers = []
-    for path in sorted((config / "waivers").glob("*.y*ml")):
-        waiver = validated(Waiver, read_yaml(path), path)
-        if (waiver.metric is None) == (waiver.field is None):
-            raise ConfigError(f"{path} must name either a metric or a field")
-        waivers.append(waiver)
+    waivers, problems = check_waivers(config, limits)
+    if problems:
+        raise ConfigError(next(iter(problems.values())))
     return waivers
+
+
+def check_waivers(config: Path, limits: SafetyLimits) -> tuple[list[Waiver], dict[Path, str]]:
+    """Return the waivers that are in order, and by file what is wrong with the others."""
+    waivers, problems = [], {}
+    root = Root(config, ConfigError, follow_links=limits.follow_links)
+    for path in sorted((config / "waivers").glob("*.y*ml")):
+        try:
+            waiver = validated(Waiver, read_yaml(root.inside(path), depth=limits.yaml_depth), path)
+            if (waiver.metric is None) == (waiver.field is None):
+                raise ConfigError(f"{path} must name either a metric or a field")
+        except SkillEvaluatorError as problem:
+            problems[path] = str(problem)
+        else:
+            waivers.append(waiver)
+    return waivers, problems
 
 
 def measure_verdict(

@@ -55,8 +55,8 @@ class Watched:
 
 def critical_measures(pair: Pair, rules: VerdictRules) -> list[Measured]:
     """Return the measures that must give the verdict more strictly at a look."""
-    (compared,) = measure_all([pair], rules.primary_metric)
-    return [own for own in compared.measured if rules.tier(own.measure) == "critical"]
+    (compared,) = measure_all([pair], rules.primary_metric, rules.is_critical)
+    return [own for own in compared.measured if rules.is_critical(own.measure)]
 
 
 def watch(pair: Pair, rules: VerdictRules) -> Watched | None:

@@ -49,9 +49,9 @@ def watch_anchors(pairs: Sequence[Pair], rules: VerdictRules) -> list[Watch | No
     ]
     tested = [
         (compared, measured, effect)
-        for compared in measure_all(since, rules.primary_metric)
+        for compared in measure_all(since, rules.primary_metric, rules.is_critical)
         for measured in compared.measured
-        if rules.tier(measured.measure) == "critical" and (effect := measured.effects[rules.policy.gate]) is not None
+        if rules.is_critical(measured.measure) and (effect := measured.effects[rules.policy.gate]) is not None
     ]
     q_values = adjusted([at_look(effect.p, compared.pair.look) for compared, _, effect in tested])
     watches: dict[str, Watch] = {}
@@ -91,10 +91,10 @@ def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
         prefix = replace(
             pair, candidate=runs[after - 1], candidate_again=runs[: after - 1], look=pair.look - len(runs) + after
         )
-        (compared,) = measure_all([prefix], rules.primary_metric)
+        (compared,) = measure_all([prefix], rules.primary_metric, rules.is_critical)
         for measured in compared.measured:
             effect = measured.effects[rules.policy.gate]
-            if effect is None or rules.tier(measured.measure) != "critical":
+            if effect is None or not rules.is_critical(measured.measure):
                 continue
             q = min(1.0, at_look(effect.p, look_of(prefix)) * models)
             if _verdict(compared, measured, q, rules) == "regressed":

@@ -12,7 +12,7 @@ from skill_evaluator.errors import AuditError
 from skill_evaluator.files import replace_text
 from skill_evaluator.runner.runs import slug
 
-INSTALL = "pip install 'skill-evaluator[charts]'"
+INSTALL = "pip install altair vl-convert-python"
 MAP, HEAT, NEUTRALITY, BOXES = "map.svg", "heat.svg", "neutrality.svg", "boxes.svg"
 _LONGEST = 60  # characters of a benchmark in the name of a file
 

@@ -4,8 +4,10 @@ Run folders are read at any depth, as they lie in an audit's folder or as artifa
 that came twice counts once. Equal texts to a question are scored once, over all models and scenarios.
 """
 
+import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -17,15 +19,20 @@ from skill_evaluator.audit.cube.cube import ModelCost, Outcomes
 from skill_evaluator.audit.run.manifest import AUDIT, AuditedBenchmark, AuditManifest, parts_of
 from skill_evaluator.audit.run.manifest import read_manifest as read_audit_manifest
 from skill_evaluator.audit.run.materials import Places, changed_cases, read_material
-from skill_evaluator.errors import AuditError
+from skill_evaluator.audit.run.runs import planned_run
+from skill_evaluator.ci.arrivals import is_own_file
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import AuditError, RunError
 from skill_evaluator.library.config import Price, load_models
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, strict_score
-from skill_evaluator.runner.journal import MANIFEST, Manifest, merged_outcomes, read_answers, read_manifest
+from skill_evaluator.runner.journal import ANSWERS, MANIFEST, Manifest, merged_outcomes, read_answers, read_manifest
 from skill_evaluator.runner.prices import price_of, usage_cost
-from skill_evaluator.runner.schedule import Replicate
+from skill_evaluator.runner.schedule import Replicate, Shard
+from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import quantile, total_or_none
+from skill_evaluator.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,20 +113,37 @@ class GatheredAudit:
 def gather(folders: Sequence[Path], places: Places, planned: AuditManifest | None = None) -> GatheredAudit:
     """Read, check and score every run below some folders; `planned` stands for the folders' audit.json.
 
-    Raise AuditError for a run of another audit or with other inputs, and where a case has changed.
+    Raise AuditError where a case has changed, and for a run of another audit or with other inputs. With `planned` the
+    folders are what jobs left: then such a run is left out, with a remark, and the others count.
     """
     manifest = planned or _read_the_manifest(folders)
-    grids = {benchmark.name: _Grid(benchmark, manifest, places) for benchmark in manifest.benchmarks}
-    models = load_models(places.config)
+    remarks: list[str] = []
+    runs = _runs_by_model(folders, manifest, None if planned is None else remarks.append)
+    with ExitStack() as stack:
+        return _gather(runs, places, manifest, stack, remarks)
+
+
+def _gather(
+    runs_by_model: Mapping[str, Sequence[tuple[Path, Manifest]]],
+    places: Places,
+    manifest: AuditManifest,
+    stack: ExitStack,
+    remarks: list[str],
+) -> GatheredAudit:
+    """Score the answers of every run; `remarks` gets a sentence on what cannot be read."""
+    grids = {benchmark.name: _Grid(benchmark, manifest, places, stack) for benchmark in manifest.benchmarks}
+    models = load_models(places.config, places.limits)
     kinds = kinds_of(models, str(places.config / "models.yaml"))
     prices = {model.id: price_of(model, kinds[model.provider]) for model in models}
     tallies: dict[str, CallTally] = {}
-    for m, (model_id, runs) in enumerate(_runs_by_model(folders, manifest).items()):
-        answers = merged_outcomes((run, read_answers(folder)) for folder, run in runs)
-        outcomes: Counter[str] = Counter()
-        for replicate in answers.values():
-            benchmark, scenario, case = parts_of(replicate.call.case_id)
-            outcomes[grids[benchmark].score(replicate, m, scenario, case)] += 1
+    for m, (model_id, runs) in enumerate(runs_by_model.items()):
+        answers = merged_outcomes((run, _answers(folder, run, remarks)) for folder, run in runs)
+        parts = [(replicate, *parts_of(replicate.call.case_id)) for replicate in answers.values()]
+        for replicate, benchmark, _, case in parts:
+            grids[benchmark].begin(replicate, case)
+        outcomes = Counter(
+            grids[benchmark].score(replicate, m, scenario, case) for replicate, benchmark, scenario, case in parts
+        )
         planned_calls = len({cell for _, run in runs for cell in run.cases}) * manifest.replicates
         tallies[model_id] = CallTally.count(planned_calls, outcomes, answers.values(), prices.get(model_id))
     return GatheredAudit(
@@ -127,14 +151,14 @@ def gather(folders: Sequence[Path], places: Places, planned: AuditManifest | Non
         outcomes={name: Outcomes(questions=tuple(grid.questions), scores=grid.scores) for name, grid in grids.items()},
         tallies=tallies,
         spending={model_id: tally.model_cost for model_id, tally in tallies.items()},
-        remarks=tuple(remark for grid in grids.values() for remark in grid.remarks),
+        remarks=(*(remark for grid in grids.values() for remark in grid.remarks), *map(visible, remarks)),
     )
 
 
 class _Grid:
     """One benchmark's scores as they come in; NaN until a call is scored."""
 
-    def __init__(self, benchmark: AuditedBenchmark, audit: AuditManifest, places: Places) -> None:
+    def __init__(self, benchmark: AuditedBenchmark, audit: AuditManifest, places: Places, stack: ExitStack) -> None:
         name = benchmark.name
         material = read_material(places, name)
         changed = changed_cases(benchmark, material)
@@ -149,7 +173,15 @@ class _Grid:
         self.remarks = [] if declared else [f"'{name}' compares answers otherwise than when the audit began"]
         self._metric = benchmark.metric
         self._scenarios = {scenario: place for place, scenario in enumerate(audit.scenarios)}
-        self._scorer = Scorer(material.component, [material.cases[case] for case in benchmark.cases], audit.replicates)
+        cases = [material.cases[case] for case in benchmark.cases]
+        calls = len(audit.models) * len(audit.scenarios) * len(cases) * audit.replicates
+        scores = stack.enter_context(open_scores(material.component, cases, calls))
+        self._scorer = Scorer(material.component, cases, audit.replicates, scores)
+
+    def begin(self, replicate: Replicate, case: str) -> None:
+        """Begin to score one call."""
+        if replicate.completion is not None and replicate.failure is None:
+            self._scorer.begin(case, replicate.completion.text)
 
     def score(self, replicate: Replicate, model: int, scenario: str, case: str) -> str:
         """Score one call and put its score where it belongs; return what became of the call."""
@@ -181,19 +213,52 @@ def _read_the_manifest(folders: Sequence[Path]) -> AuditManifest:
     return audit
 
 
-def _runs_by_model(folders: Iterable[Path], audit: AuditManifest) -> dict[str, list[tuple[Path, Manifest]]]:
-    """Read every run below the folders, by model in the audit's order; raise AuditError for one of another audit."""
-    cells = audit.cells()
+def _runs_by_model(
+    folders: Iterable[Path], audit: AuditManifest, leave_out: Callable[[str], None] | None
+) -> dict[str, list[tuple[Path, Manifest]]]:
+    """Read every run below the folders, by model in the audit's order.
+
+    `leave_out` is told of every run that is not the audit's; without it such a run raises AuditError.
+    """
     runs: dict[str, list[tuple[Path, Manifest]]] = {model_id: [] for model_id in audit.models}
     for path in sorted(path for folder in folders for path in folder.rglob(MANIFEST)):
-        run = read_manifest(path.parent)
-        if run.audit != audit.id:
-            whose = f"the audit {run.audit}" if run.audit else f"'{run.skill}'"
-            raise AuditError(f"{path.parent} is a run of {whose}, not of the audit {audit.id}")
-        same_settings = run.digests.get("settings") == audit.models.get(run.model_id, "")
-        same_calls = (run.replicates, run.seed) == (audit.replicates, audit.seed)
-        same_cells = all(cells.get(cell) == digest for cell, digest in run.cases.items())
-        if not (same_settings and same_calls and same_cells):
-            raise AuditError(f"{path.parent} was not run on what {AUDIT} of the audit {audit.id} says")
+        try:
+            run = _read_run(path.parent, audit)
+        except (AuditError, RunError) as problem:
+            if leave_out is None:
+                raise
+            leave_out(f"left out: {problem}")
+            continue
         runs[run.model_id].append((path.parent, run))
     return runs
+
+
+def _read_run(folder: Path, audit: AuditManifest) -> Manifest:
+    """Read the manifest of a run; raise AuditError unless all of it is as the audit says, RunError if it is none."""
+    for name in (MANIFEST, ANSWERS):
+        if os.path.lexists(folder / name) and not is_own_file(folder / name):
+            raise AuditError(f"{folder / name} is a link, or no file")
+    run = read_manifest(folder)
+    if run.audit != audit.id:
+        whose = f"the audit {run.audit}" if run.audit else f"'{run.skill}'"
+        raise AuditError(f"{folder} is a run of {whose}, not of the audit {audit.id}")
+    part = None if run.shard is None else Shard.parse(run.shard)
+    planned = planned_run(audit, run.model_id, run.provider, audit.models.get(run.model_id, "none"), part)
+    fields = (name for name in Manifest.model_fields if name != "evaluator_version")  # it may have been upgraded since
+    wrong = [name for name in fields if getattr(run, name) != getattr(planned, name)]
+    if wrong:
+        raise AuditError(f"{folder} was not run on what {AUDIT} of the audit {audit.id} says: {', '.join(wrong)}")
+    return run
+
+
+def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replicate]:
+    """Yield the answers of a run as far as they can be read, and remark on the rest."""
+    strangers = 0
+    try:
+        for replicate in read_answers(folder, remarks.append):
+            strangers += not run.asks(replicate.call)
+            yield replicate
+    except RunError as problem:
+        remarks.append(str(problem))
+    if strangers:
+        remarks.append(f"{folder}: {counted(strangers, 'answer')} left out, of calls that were not planned")

@@ -6,10 +6,13 @@ Written once by `audit plan`; the jobs and the report go by it.
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pydantic import NonNegativeFloat, NonNegativeInt
+
 from skill_evaluator.audit.run.manifest import AuditManifest
 from skill_evaluator.ci.matrix import Cut, environment_of, job_words, key_variable_of, shard_counts
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, read_versioned
+from skill_evaluator.identifiers import FileName, Label, ModelId, ShardText
 from skill_evaluator.library.config import Jobs, Model
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.runner.prices import InputSize, estimate
@@ -22,15 +25,15 @@ PLAN_VERSION = 1
 class AuditJob(FrozenModel):
     """One job: a model, or a shard of its questions. `max_cost_usd`: its part of the plan's cap."""
 
-    id: str
-    model_id: str
-    provider: str
-    environment: str
+    id: FileName
+    model_id: ModelId
+    provider: Label
+    environment: Label
     key_variable: str
-    shard: str | None
-    calls: int
-    cost_upper_usd: float | None
-    max_cost_usd: float | None = None
+    shard: ShardText | None
+    calls: NonNegativeInt
+    cost_upper_usd: NonNegativeFloat | None
+    max_cost_usd: NonNegativeFloat | None = None
 
 
 class AuditPlan(FrozenModel):

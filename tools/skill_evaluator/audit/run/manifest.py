@@ -7,10 +7,22 @@ Its own module because running, planning for CI and gathering go by it. A call's
 from itertools import zip_longest
 from pathlib import Path
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
+from skill_evaluator.identifiers import (
+    CaseId,
+    Commit,
+    ComponentName,
+    Digest,
+    Label,
+    ModelId,
+    ReplicateCount,
+    RunId,
+    Timestamp,
+    VersionText,
+)
 from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.text import digest
 
@@ -25,14 +37,14 @@ class AuditedBenchmark(FrozenModel):
     `digests`: of its prompt, schema and declarations. `metric`: what an answer's score is.
     """
 
-    name: str
-    version: str
-    metric: str
+    name: ComponentName
+    version: VersionText
+    metric: Label
     weight: PositiveFloat
     of: PositiveInt
-    unlabelled: int = 0
-    cases: dict[str, str] = Field(min_length=1)
-    digests: dict[str, str]
+    unlabelled: NonNegativeInt = 0
+    cases: dict[CaseId, Digest] = Field(min_length=1)
+    digests: dict[str, Digest]
 
     @property
     def shaping(self) -> dict[str, str]:
@@ -52,16 +64,16 @@ class AuditManifest(FrozenModel):
     """
 
     manifest_version: int = MANIFEST_VERSION
-    id: str
-    created: str
-    commit: str | None = None
+    id: RunId
+    created: Timestamp
+    commit: Commit | None = None
     seed: int
-    replicates: PositiveInt
+    replicates: ReplicateCount
     questions: PositiveInt | None
-    models: dict[str, str] = Field(min_length=1)
-    scenarios: dict[str, str] = Field(min_length=1)
+    models: dict[ModelId, Digest] = Field(min_length=1)
+    scenarios: dict[Label, Digest] = Field(min_length=1)
     benchmarks: list[AuditedBenchmark] = Field(min_length=1)
-    evaluator_version: str
+    evaluator_version: Label
 
     @property
     def questions_in_all(self) -> int:

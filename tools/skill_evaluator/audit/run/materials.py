@@ -15,7 +15,7 @@ from skill_evaluator.errors import AuditError, ComponentError
 from skill_evaluator.files import read_text
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component, parse_prompt
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.config import DEFAULT_LIMITS, Model, SafetyLimits
 from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario
 from skill_evaluator.runner.runs import settings_digest
 from skill_evaluator.text import digest
@@ -25,11 +25,12 @@ _BENCHMARK_OUTPUT = "choice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """The folders that an audit reads."""
+    """The folders that an audit reads, and the limits it reads them under."""
 
     components: Path = Path("components")
     fixtures: Path | None = None
     config: Path = Path(".evaluator")
+    limits: SafetyLimits = DEFAULT_LIMITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +54,13 @@ def read_materials(places: Places, benchmarks: Sequence[str], scenarios: Sequenc
     """Read benchmarks and scenarios; raise ComponentError, FixtureError, ConfigError or AuditError."""
     return Materials(
         benchmarks={name: read_material(places, name) for name in dict.fromkeys(benchmarks)},
-        scenarios={name: load_scenario(places.config, name) for name in dict.fromkeys(scenarios)},
+        scenarios={name: load_scenario(places.config, name, places.limits) for name in dict.fromkeys(scenarios)},
     )
 
 
 def read_material(places: Places, name: str) -> Material:
     """Read one benchmark; raise ComponentError, FixtureError or, where no case could be scored, AuditError."""
-    component = load_component(places.components, name)
+    component = load_component(places.components, name, places.limits, places.fixtures)
     cases = load_cases(component, places.fixtures)
     labelled = {case.id: case for case in cases if case.labelled}
     if not labelled:
@@ -67,17 +68,29 @@ def read_material(places: Places, name: str) -> Material:
     return Material(component=component, cases=labelled, unlabelled=len(cases) - len(labelled))
 
 
-def default_benchmarks(places: Places) -> tuple[str, ...]:
-    """Return all components whose answer is a choice among options, by name; raise AuditError when there is none."""
-    paths = sorted(places.components.glob("*/prompt.md"))
-    fronts = ((path, parse_prompt(read_text(path, ComponentError), path)[0]) for path in paths)
-    names = tuple(path.parent.name for path, front in fronts if front.output == _BENCHMARK_OUTPUT)
+def default_benchmarks(places: Places) -> tuple[tuple[str, ...], list[str]]:
+    """Return all components whose answer is a choice among options, by name, and why others could not be read.
+
+    Raise AuditError when there is none.
+    """
+    names: tuple[str, ...] = ()
+    problems = []
+    limit = places.limits.size_of("prompt_bytes")
+    for path in sorted(places.components.glob("*/prompt.md")):
+        try:
+            text = read_text(path, ComponentError, limit)
+            front, _ = parse_prompt(text, path, depth=places.limits.yaml_depth)
+        except ComponentError as problem:
+            problems.append(str(problem))
+            continue
+        if front.output == _BENCHMARK_OUTPUT:
+            names += (path.parent.name,)
     if not names:
         raise AuditError(
             f"no component in {places.components} has output: {_BENCHMARK_OUTPUT}; say what to audit on with "
             f"--benchmark NAME, or in {places.config / 'settings.yaml'}: audit: {{benchmarks: [NAME, NAME]}}"
         )
-    return names
+    return names, problems
 
 
 def default_scenarios(places: Places) -> tuple[str, ...]:

@@ -66,27 +66,32 @@ def runs_of(audit: AuditManifest, models: Sequence[Model], shard: Shard | None, 
                 f"'{model.id}' was begun in parts {', '.join(str(earlier or 'whole') for earlier in parts)}; "
                 "go on with one of them: --shard I/N as it was"
             )
-        planned = Manifest(
-            run_id=run_id_of(audit.id, model.id, part),
-            created=audit.created,
-            skill="audit",
-            skill_version=str(MANIFEST_VERSION),
-            model_id=model.id,
-            provider=model.provider,
-            replicates=audit.replicates,
-            seed=audit.seed,
-            shard=str(part) if part else None,
-            audit=audit.id,
-            cases=audit.cells(part),
-            digests={"settings": settings_digest(model)},
-            evaluator_version=__version__,
-        )
+        planned = planned_run(audit, model.id, model.provider, settings_digest(model), part)
         place = folder / RUNS / planned.run_id
         earlier = next((run for run in begun if run.run_id == planned.run_id), planned)
         if _shaping(earlier) != _shaping(planned):
             raise AuditError(f"{place} was begun with other inputs than {folder / AUDIT} says; start a new one")
         runs.append(Run(model=model, manifest=earlier, folder=place))
     return runs
+
+
+def planned_run(audit: AuditManifest, model_id: str, provider: str, settings: str, part: Shard | None) -> Manifest:
+    """Return what the run of a model, or of a shard of it, is to do; `settings` is a digest of the model's."""
+    return Manifest(
+        run_id=run_id_of(audit.id, model_id, part),
+        created=audit.created,
+        skill="audit",
+        skill_version=str(MANIFEST_VERSION),
+        model_id=model_id,
+        provider=provider,
+        replicates=audit.replicates,
+        seed=audit.seed,
+        shard=str(part) if part else None,
+        audit=audit.id,
+        cases=audit.cells(part),
+        digests={"settings": settings},
+        evaluator_version=__version__,
+    )
 
 
 def _shaping(run: Manifest) -> tuple[object, ...]:

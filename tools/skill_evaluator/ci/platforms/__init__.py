@@ -1,9 +1,10 @@
 """CI platforms: what a command tells them beside its own output. A platform is one file and one line in PLATFORMS."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
-from skill_evaluator.ci.platforms.github import GitHub
+from skill_evaluator.ci.platforms.github import Attestation, GitHub
 
 
 class Platform(Protocol):
@@ -18,6 +19,9 @@ class Platform(Protocol):
     def annotate(self, level: str, message: str, file: str | None = None, line: int = 1) -> None:
         """Mark a line of a file, or the job, with a message; `level` is notice, warning or error."""
 
+    def check_access(self) -> None:
+        """Raise ConfigError where `comment` and `pull_request` would lack what they need."""
+
     def comment(self, commit: str, markdown: str) -> str | None:
         """Put one comment, in place of the last, on the pull request a commit was merged with; return its address.
 
@@ -29,6 +33,9 @@ class Platform(Protocol):
 
         Return None when there is nothing to review: the branch is missing, or `to` has all that is on it.
         """
+
+    def attestations(self, files: Sequence[Path]) -> dict[Path, Attestation]:
+        """Return whether the platform attests each file to be one of its own jobs'; raise ConfigError if unknown."""
 
 
 PLATFORMS: Mapping[str, Platform] = {"github": GitHub()}

@@ -1,14 +1,18 @@
-"""GitHub Actions: outputs, summary and annotations through its files and commands, the comment through its API.
+"""GitHub: outputs, summary and annotations by its files and commands, comments by its API, attestations by its `gh`.
 
 The texts come from outside (names, model answers, error messages); they are escaped and cut to GitHub's limits.
 """
 
+import base64
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from skill_evaluator.display.safe_text import print_command, visible
 from skill_evaluator.errors import ConfigError, PlanError
@@ -18,8 +22,19 @@ _MOST_OUTPUT = 1024 * 1024  # bytes of outputs a job may have, counted as UTF-16
 _MOST_SUMMARY = 1024 * 1024 - 1024  # bytes a step's summary may have, with room for the note that it was cut
 _MOST_COMMENT = 65_000  # characters
 _NOTHING_TO_OPEN = 422
+_NOT_LOGGED_IN = 4  # the exit code of gh
+_PATIENCE_S = 120
+_MOST_REASON = 300  # characters
 _MARK = "<!-- skill-evaluator -->"
 _CUT = "\n\n*(cut here: it is longer than GitHub shows)*\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attestation:
+    """Whether a platform attests that a file is one of its own; `reason` is of one whose attestation does not hold."""
+
+    status: Literal["verified", "absent", "failed"]
+    reason: str = ""
 
 
 class GitHub:
@@ -49,6 +64,11 @@ class GitHub:
         """Print a workflow command; nothing else in the output is taken for one."""
         print_command(level, visible(message, keep="\n"), {} if file is None else {"file": file, "line": str(line)})
 
+    def check_access(self) -> None:
+        """Raise ConfigError without PyGithub, GITHUB_TOKEN or GITHUB_REPOSITORY."""
+        _library()
+        _token_and_name()
+
     def comment(self, commit: str, markdown: str) -> str | None:
         """Write or rewrite the one comment on the pull request of a commit; raise what `_api` does."""
         room = _MOST_COMMENT - len(_MARK) - len(_CUT) - len(_link()) - 1
@@ -68,8 +88,7 @@ class GitHub:
 
     def pull_request(self, branch: str, to: str, title: str) -> str | None:
         """Find or open the pull request; raise what `_api` does."""
-        import github
-
+        github = _library()
         with _api() as repository:
             owner = repository.full_name.partition("/")[0]
             request = next(iter(repository.get_pulls(state="open", head=f"{owner}:{branch}", base=to)), None)
@@ -81,6 +100,88 @@ class GitHub:
                     raise
                 return None
             return str(request.html_url)
+
+    def attestations(self, files: Sequence[Path]) -> dict[Path, Attestation]:
+        """Have `gh` verify each file's attestation by this repository; raise ConfigError where `gh` cannot be asked."""
+        if not files:
+            return {}
+        repository = os.environ.get("GITHUB_REPOSITORY") or name_of_repository(files[0].parent)
+        return {file: _attestation(file, repository) for file in files}
+
+
+def clone_access(name: str) -> tuple[str, Mapping[str, str]]:
+    """Return the address of a repository, and the environment in which git may read it with FIXTURES_TOKEN.
+
+    Only `owner/name`, which is on the server that jobs run for, is given the token. The variable is gone afterwards, so
+    that no other process inherits it.
+    """
+    token = os.environ.pop("FIXTURES_TOKEN", "")
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
+        return name, {}
+    server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
+    if not token:
+        return f"{server}/{name}", {}
+    login = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+    return f"{server}/{name}", {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"http.{server}/.extraheader",
+        "GIT_CONFIG_VALUE_0": f"Authorization: Basic {login}",
+    }
+
+
+def _attestation(file: Path, repository: str) -> Attestation:
+    """Return what `gh` says of a file's attestation.
+
+    Versions of gh have ended with 0 though they found none, so that it is believed only with what it verified.
+    """
+    done = gh("attestation", "verify", str(file.absolute()), "--repo", repository, "--format", "json")
+    with suppress(ValueError):
+        if done.returncode == 0 and json.loads(done.stdout):
+            return Attestation(status="verified")
+    said = f"{done.stdout}\n{done.stderr}"
+    if "no attestations found" in said.casefold() or ("HTTP 404" in said and "/attestations/" in said):
+        return Attestation(status="absent")
+    return Attestation(status="failed", reason=last_line(said) or f"gh ended with {done.returncode}")
+
+
+def name_of_repository(folder: Path) -> str:
+    """Return OWNER/NAME of the repository that a folder is in; raise ConfigError where gh does not know it."""
+    done = gh("repo", "view", "--json", "nameWithOwner", "--jq", ".nameWithOwner", folder=folder)
+    if done.returncode or not done.stdout.strip():
+        raise ConfigError(
+            f"gh does not know the repository on GitHub: {last_line(done.stderr)}; "
+            "run this in a clone from GitHub, or set GITHUB_REPOSITORY to OWNER/NAME"
+        )
+    return done.stdout.strip()
+
+
+def gh(*arguments: str, folder: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    """Run gh; raise ConfigError where it is missing, hangs, or nobody is logged in."""
+    try:
+        done = subprocess.run(  # noqa: S603 (no shell; paths are absolute)
+            ["gh", *arguments],  # noqa: S607 (wherever it is installed)
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except OSError as problem:
+        raise ConfigError(
+            f"gh cannot be started ({problem.strerror}); install it from https://cli.github.com"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"gh did not answer within {_PATIENCE_S} s; try again") from None
+    if done.returncode == _NOT_LOGGED_IN:
+        raise ConfigError("gh is not logged in; run `gh auth login`, or set GH_TOKEN")
+    return done
+
+
+def last_line(text: str) -> str:
+    """Return what a program said last, cut where that is long."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:_MOST_REASON] if lines else ""
 
 
 def _whole_parts(markdown: str) -> str:
@@ -97,17 +198,29 @@ def _link() -> str:
     return f"\n[The run]({server}/{name}/actions/runs/{run}) has records and answers as artifacts.\n" if run else ""
 
 
+def _library() -> Any:
+    """Import PyGithub; raise ConfigError where it is not installed."""
+    try:
+        import github
+    except ImportError:
+        raise ConfigError("GitHub's API needs a library that is not installed: pip install PyGithub") from None
+    return github
+
+
+def _token_and_name() -> tuple[str, str]:
+    token, name = os.environ.get("GITHUB_TOKEN"), os.environ.get("GITHUB_REPOSITORY")
+    if not token or not name:
+        raise ConfigError("GITHUB_TOKEN or GITHUB_REPOSITORY is not set; GitHub's API needs both")
+    return token, name
+
+
 @contextmanager
 def _api() -> Iterator[Any]:
     """Yield this job's repository as PyGithub gives it, by GITHUB_TOKEN and GITHUB_REPOSITORY.
 
     Raise ConfigError when either is not set, PlanError when GitHub refuses or cannot be reached.
     """
-    import github
-
-    token, name = os.environ.get("GITHUB_TOKEN"), os.environ.get("GITHUB_REPOSITORY")
-    if not token or not name:
-        raise ConfigError("GITHUB_TOKEN or GITHUB_REPOSITORY is not set; GitHub's API needs both")
+    github, (token, name) = _library(), _token_and_name()
     address = os.environ.get("GITHUB_API_URL", "https://api.github.com")
     try:
         with github.Github(base_url=address, auth=github.Auth.Token(token), lazy=True, per_page=100) as client:

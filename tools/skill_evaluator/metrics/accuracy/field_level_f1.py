@@ -4,11 +4,12 @@ from skill_evaluator.comparing.comparison import counted_weight
 from skill_evaluator.metrics.base import Comparison
 
 
-def field_level_f1(comparison: Comparison) -> float:
+def field_level_f1(comparison: Comparison) -> float | None:
     """Return F1 of aligned leaves, by weight: 2·matched ÷ (leaves of truth + leaves of output).
 
     A wrong leaf costs precision and recall, a missing one recall, an extra one precision. Ignored fields, and free
-    text without a threshold, stay out. Range 0 to 1, 1 is best; both sides empty → 1; undefined without truth.
+    text without a threshold, stay out. Range 0 to 1, 1 is best; both sides empty → 1; undefined without truth, or where
+    all fields stay out.
     van Rijsbergen 1979, Information Retrieval, ch. 7 (micro-averaged over leaves).
 
     >>> from skill_evaluator.comparing.field_plan import FieldPlan
@@ -17,4 +18,6 @@ def field_level_f1(comparison: Comparison) -> float:
     """
     matched, of_truth, of_output = counted_weight(comparison.rows)
     total = of_truth + of_output
-    return 2 * matched / total if total else 1.0
+    if not total:
+        return 1.0 if comparison.plan.counts else None
+    return 2 * matched / total

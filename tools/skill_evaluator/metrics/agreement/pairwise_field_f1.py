@@ -5,25 +5,36 @@ them share together, without looking at one pair. Only items whose partner depen
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import fsum
+from typing import NamedTuple
 
 from skill_evaluator.comparing.assignment import matched_weights
 from skill_evaluator.comparing.forms import Form, Leaves, Slot, Token
-from skill_evaluator.metrics.base import CaseAnswers
+from skill_evaluator.comparing.small_groups import LARGEST_GROUP, distinct_groups
+from skill_evaluator.metrics.base import CaseAnswers, keeping_all
 
 Given = tuple[Leaves, int]  # with how often it was given
 Digits = Mapping[float, list[int]]
 _ONE = ord("1")
+_MANY = 2_000  # pairs, which take as long as the import of numpy
+
+
+class _Group(NamedTuple):
+    """The items of one key in an output: what all leaves of that output weigh, and how often it was given."""
+
+    items: Sequence[Leaves]
+    weight: float
+    times: int
 
 
 def pairwise_field_f1(answers: CaseAnswers) -> float | None:
     """Return the mean of `field_level_f1` over the N(N−1)/2 pairs of a case's answers.
 
     One of a pair is taken as the truth of the other; the result is symmetric. Range 0 to 1, 1 is best; a pair with an
-    unparseable answer scores 0; undefined for fewer than two answers.
+    unparseable answer scores 0; undefined for fewer than two answers, or where no field of any of them counts.
 
     >>> from skill_evaluator.comparing.field_plan import FieldPlan
     >>> answers = CaseAnswers(FieldPlan())
@@ -31,12 +42,15 @@ def pairwise_field_f1(answers: CaseAnswers) -> float | None:
     >>> pairwise_field_f1(answers)
     0.5
     """
-    if not answers.pairs:
+    if not answers.pairs or (
+        not answers.plan.counts and not any(leaves.weight for leaves, _ in answers.tally().leaves)
+    ):
         return None
     if len(answers.groups) < 2:
         return answers.equal_pairs / answers.pairs
     outputs = answers.tally().leaves
-    total = _total_of_tokens(outputs) + _total_of_groups(outputs)
+    with keeping_all():
+        total = _total_of_tokens(outputs) + _total_of_groups(outputs)
     return min(1.0, total / answers.pairs)  # sums in another order may differ in the last digit
 
 
@@ -46,18 +60,61 @@ def _share(matched: float, left: float, right: float) -> float:
 
 def _total_of_groups(outputs: list[Given]) -> float:
     """Sum what items whose partner depends on the pair add to the sum of F1 over all pairs."""
+    places: dict[Slot, list[_Group]] = {}
+    for leaves, count in outputs:
+        for place, group in leaves.groups.items():
+            places.setdefault(place, []).append(_Group(group, leaves.weight, count))
+    alone: dict[Slot, list[_Group]] = {place: [] for place in places}
+    for leaves, count in outputs:
+        for place in places.keys() & leaves.singles.keys():
+            alone[place].append(_Group(leaves.at(place), leaves.weight, count))
     total = 0.0
-    for place in dict.fromkeys(place for leaves, _ in outputs for place in leaves.groups):
-        grouped = [(leaves.groups[place], leaves.weight, count) for leaves, count in outputs if place in leaves.groups]
-        single = [(leaves.at(place), leaves.weight, count) for leaves, count in outputs if place in leaves.singles]
-        for index, (items, weight, count) in enumerate(grouped):
+    for place, groups in places.items():
+        for items, weight, count in groups:
             beside_itself = fsum([item.weight for item in items])
             total += count * (count - 1) / 2 * _share(beside_itself, weight, weight)
-            others = grouped[index + 1 :] + single
-            matched = matched_weights(items, (other for other, _, _ in others))
-            for weight_of_both, (_, other_weight, times) in zip(matched, others, strict=True):
-                total += count * times * _share(weight_of_both, weight, other_weight)
+        many = len(groups) * (len(groups) + len(alone[place])) >= _MANY
+        at_once = many and _are_small(groups) and _are_small(alone[place])
+        total += (_total_at_once if at_once else _total_one_by_one)(groups, alone[place])
     return total
+
+
+def _are_small(groups: Iterable[_Group]) -> bool:
+    return all(
+        len(group.items) <= LARGEST_GROUP and not any(item.near or item.groups for item in group.items)
+        for group in groups
+    )
+
+
+def _total_one_by_one(groups: list[_Group], alone: list[_Group]) -> float:
+    """Sum over the pairs of different groups, and of a group and an item that is the only one of its key."""
+    total = 0.0
+    for index, (items, weight, count) in enumerate(groups):
+        others = groups[index + 1 :] + alone
+        matched = matched_weights(items, (other.items for other in others))
+        for weight_of_both, (_, other_weight, times) in zip(matched, others, strict=True):
+            total += count * times * _share(weight_of_both, weight, other_weight)
+    return total
+
+
+def _total_at_once(groups: list[_Group], alone: list[_Group]) -> float:
+    """Sum the same by how often each distinct group was given in outputs of each weight."""
+    import numpy as np
+
+    numbers, matched = distinct_groups([group.items for group in (*groups, *alone)])
+    weights = {weight: row for row, weight in enumerate({group.weight: None for group in (*groups, *alone)})}
+    grouped, single = np.zeros((2, len(weights), len(matched)))
+    itself = np.zeros((len(weights), len(weights)))
+    for place, (number, (_, weight, count)) in enumerate(zip(numbers, (*groups, *alone), strict=True)):
+        row = weights[weight]
+        if place < len(groups):
+            grouped[row, number] += count
+            itself[row, row] += count * count * matched[number, number]
+        else:
+            single[row, number] += count
+    sums = (grouped @ matched @ grouped.T - itself) / 2 + grouped @ matched @ single.T
+    of_both = np.add.outer(list(weights), list(weights))
+    return float(np.divide(2 * sums, of_both, out=np.zeros_like(sums), where=of_both > 0).sum())
 
 
 @dataclass(slots=True)

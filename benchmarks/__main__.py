@@ -1,0 +1,56 @@
+"""`python -m benchmarks [--only NAME ...] [--quick]`: every benchmark that has a bound, in one table.
+
+Each runs in a process of its own. A whole run is kept in `history.jsonl`, and docs/performance.md gets the table; a
+quick one, with fewer rounds, is only printed.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+from benchmarks.kept import HISTORY, PAGE, newest, page_with, read_history, run_of, table
+from benchmarks.measure import Measured, rows_of
+
+BENCHMARKS = (
+    "startup",
+    "engine",
+    "scoring",
+    "memory",
+    "tree_similarity",
+    "planning",
+    "comparing",
+    "keeping",
+    "audit_speed",
+    "local_model",
+)
+
+
+def in_a_process(benchmark: str, quick: bool) -> list[Measured]:
+    """All rows of a benchmark, from a new process, so that none has what another imported; one row if it fails."""
+    print(f"{benchmark} ...", file=sys.stderr)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(rows_of, benchmark, quick).result()
+        except (Exception, SystemExit) as problem:
+            return [Measured(name=benchmark, values=(), note=f"failed: {problem}")]
+
+
+def main(only: Sequence[str], quick: bool) -> None:
+    """Run, print, keep."""
+    runs = [run_of(name, in_a_process(name, quick)) for name in only]
+    print(table(runs, [*read_history(), *runs]))
+    if not quick:
+        with HISTORY.open("a") as lines:
+            lines.writelines(run.line for run in runs)
+        history = read_history()  # as kept: its figures are rounded, and the page shows those
+        PAGE.write_text(page_with(table(newest(history, BENCHMARKS), history), PAGE.read_text()))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS, metavar="NAME")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds; nothing is kept")
+    options = parser.parse_args()
+    main(options.only, options.quick)

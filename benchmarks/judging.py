@@ -1,0 +1,69 @@
+"""How often the intervals of judges' figures hold the truth: `python benchmarks/judging.py [--seeds 2000]`; Markdown.
+
+The worlds are those of `simulated_judges`. The first table has a row for each estimator, the second one for each design
+of a corrected rate: the least and the mean coverage over true rates from 0 to 1 and over sensitivities and
+specificities from 0.6 to 1. The standard error of 2,000 seeds is 0.5 points. About three minutes.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+from simulated_judges import Design, corrected, coverage, worlds
+
+SIZES = (50, 100, 200)
+DESIGNS = (
+    Design(pairs=50, broken=50, controls=50),
+    Design(pairs=100, broken=50, controls=100),
+    Design(pairs=100, broken=100, controls=100),
+    Design(pairs=300, broken=100, controls=100),
+    Design(pairs=1000, broken=200, controls=200),
+)
+RATES = (0.0, 0.05, 0.2, 0.5, 1.0)
+QUALITIES = (0.6, 0.8, 0.95, 1.0)
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=2_000)
+    seeds = parser.parse_args().seeds
+    write(["what is estimated", "truth", *(f"{size} pairs" for size in SIZES)], estimators(seeds))
+    write(["pairs", "known-broken", "controls", "least", "mean"], corrections(seeds))
+
+
+def write(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
+    """Print a Markdown table, row by row."""
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+    for row in rows:
+        print(f"| {' | '.join(row)} |", flush=True)
+    print()
+
+
+def estimators(seeds: int) -> Iterator[Sequence[str]]:
+    """Yield a row for each estimator: its truth and its coverage by the number of pairs, over 97 % in italics."""
+    by_size = [worlds(size) for size in SIZES]
+    for name, (_, truth) in by_size[0].items():
+        held = [coverage(*of_size[name], seeds) for of_size in by_size]
+        yield [name, f"{truth:.3f}", *(f"_{share:.1%}_" if share > 0.97 else f"{share:.1%}" for share in held)]
+
+
+def corrections(seeds: int) -> Iterator[Sequence[str]]:
+    """Yield a row for each design of a corrected rate."""
+    for design in DESIGNS:
+        held = [
+            coverage(partial(corrected, design, rate, sensitivity, specificity), rate, seeds)
+            for rate, sensitivity, specificity in product(RATES, QUALITIES, QUALITIES)
+        ]
+        counts = (design.pairs, design.broken, design.controls)
+        yield [*map(str, counts), f"{min(held):.1%}", f"{fmean(held):.1%}"]
+
+
+if __name__ == "__main__":
+    main()

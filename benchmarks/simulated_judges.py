@@ -1,0 +1,352 @@
+"""Judges made up with known biases, and what each estimator should say of them; for `judging.py` and for tests.
+
+A judge sees pairs with a label by people. On a share of the pairs it goes by position, by length or by who wrote it, on
+the others it is right so often; and some of its calls are a coin's. Every world draws one sample and gives what the
+estimator says of it; `truth` is what it should say, worked out, not estimated.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from skill_evaluator.judges.statistics.alpha import krippendorff
+from skill_evaluator.judges.statistics.bounded import Bounded, rate
+from skill_evaluator.judges.statistics.bradley_terry import WinMatrix, strengths_of
+from skill_evaluator.judges.statistics.confidence import reliability
+from skill_evaluator.judges.statistics.corrected_rate import Trials, corrected_rate
+from skill_evaluator.judges.statistics.kappa import cohen_kappa, confusion
+from skill_evaluator.judges.statistics.length_control import win_rates
+from skill_evaluator.judges.statistics.position import flips_beyond_noise, position_bias
+from skill_evaluator.judges.statistics.prediction_powered import prediction_powered_rate
+from skill_evaluator.judges.statistics.preference import excess, favour, shift
+from skill_evaluator.judges.statistics.rank_correlation import spearman
+from skill_evaluator.judges.statistics.scores import central_tendency, repeatability
+
+LONGER_IS_RIGHT = 0.6  # how often people prefer the longer output
+LENGTH, OWN = "length: picks the longer beyond people", "self-preference: picks its own beyond people"
+Draw = Callable[[np.random.Generator], Bounded]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """Shares of pairs that it decides by position, length and authorship; of calls that are a coin's; and how right."""
+
+    position: float = 0.15
+    length: float = 0.1
+    own: float = 0.1
+    noise: float = 0.1
+    accuracy: float = 0.85
+
+    @property
+    def attentive(self) -> float:
+        """Trials of pairs on which it looks at what matters."""
+        return 1 - self.position - self.length - self.own
+
+    def heard(self, share: float) -> float:
+        """Return a share of the verdicts once the coin's are among them."""
+        return (1 - self.noise) * share + self.noise / 2
+
+    @property
+    def right(self) -> float:
+        """Trials of its verdicts that are people's."""
+        by_chance = (self.position + self.own) / 2 + self.length * LONGER_IS_RIGHT
+        return self.heard(by_chance + self.attentive * self.accuracy)
+
+    @property
+    def longer(self) -> float:
+        """Trials of its verdicts for the longer output."""
+        when_attentive = self.accuracy * LONGER_IS_RIGHT + (1 - self.accuracy) * (1 - LONGER_IS_RIGHT)
+        return self.heard((self.position + self.own) / 2 + self.length + self.attentive * when_attentive)
+
+    @property
+    def noisy_flips(self) -> float:
+        """Trials of pairs of calls that differ for no reason."""
+        return (1 - (1 - self.noise) ** 2) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pairs:
+    """Pairs: people's label, which output is longer, which the judge's own, and its verdicts: each 1 or 2, [pairs]."""
+
+    label: np.ndarray
+    longer: np.ndarray
+    own: np.ndarray
+    in_order: np.ndarray
+    swapped: np.ndarray
+    again: np.ndarray
+
+
+def judged(judge: Judge, n: int, rng: np.random.Generator) -> Pairs:
+    """Draw pairs and the judge's verdicts in both orders, and in order once more."""
+    label, own = rng.integers(1, 3, n), rng.integers(1, 3, n)
+    longer = np.where(rng.random(n) < LONGER_IS_RIGHT, label, 3 - label)
+    thought = np.where(rng.random(n) < judge.accuracy, label, 3 - label)
+    mode = rng.choice(4, n, p=[judge.position, judge.length, judge.own, judge.attentive])
+
+    def call(first: int) -> np.ndarray:
+        verdict = np.choose(mode, [np.full(n, first), longer, own, thought])
+        return np.where(rng.random(n) < judge.noise, rng.integers(1, 3, n), verdict)
+
+    return Pairs(label=label, longer=longer, own=own, in_order=call(1), swapped=call(2), again=call(1))
+
+
+def _of_pairs(judge: Judge, n: int) -> dict[str, tuple[Draw, float]]:
+    def estimate(figure: Callable[[Pairs], Bounded]) -> Draw:
+        return lambda rng: figure(judged(judge, n, rng))
+
+    lean = (1 - judge.noise) * judge.position
+    own = judge.heard((judge.position + judge.length + judge.attentive) / 2 + judge.own)
+    beyond_noise = (1 - judge.noise) ** 2 * judge.position
+    return {
+        "accuracy": (
+            estimate(lambda pairs: rate(int((pairs.in_order == pairs.label).sum()), n)),
+            judge.right,
+        ),
+        "κ with people": (
+            estimate(lambda pairs: cohen_kappa(confusion(pairs.in_order.tolist(), pairs.label.tolist(), [1, 2]))),
+            2 * judge.right - 1,
+        ),
+        "flips": (
+            estimate(lambda pairs: position_bias(pairs.in_order.tolist(), pairs.swapped.tolist()).flips),
+            judge.noisy_flips + beyond_noise,
+        ),
+        "picks first": (
+            estimate(lambda pairs: position_bias(pairs.in_order.tolist(), pairs.swapped.tolist()).picks_first),
+            0.5 + lean / 2,
+        ),
+        "lean": (
+            estimate(lambda pairs: position_bias(pairs.in_order.tolist(), pairs.swapped.tolist()).lean),
+            lean,
+        ),
+        LENGTH: (
+            estimate(
+                lambda pairs: excess(
+                    (pairs.in_order == pairs.longer).astype(float), (pairs.label == pairs.longer).astype(float)
+                )
+            ),
+            judge.longer - LONGER_IS_RIGHT,
+        ),
+        OWN: (
+            estimate(
+                lambda pairs: excess(
+                    (pairs.in_order == pairs.own).astype(float), (pairs.label == pairs.own).astype(float)
+                )
+            ),
+            own - 0.5,
+        ),
+        "repeatability": (
+            estimate(
+                lambda pairs: repeatability(list(zip(pairs.in_order.tolist(), pairs.again.tolist(), strict=True)))
+            ),
+            1 - judge.noisy_flips,
+        ),
+        "flips beyond noise": (lambda rng: _beyond_noise(judge, n, rng), beyond_noise),
+    }
+
+
+def _beyond_noise(judge: Judge, n: int, rng: np.random.Generator) -> Bounded:
+    pairs, others = judged(judge, n, rng), judged(judge, n, rng)
+    flips = position_bias(pairs.in_order.tolist(), pairs.swapped.tolist()).flips
+    return flips_beyond_noise(flips, rate(int((others.in_order != others.again).sum()), n))
+
+
+def padded(n: int, gain: float, rng: np.random.Generator) -> Bounded:
+    """Draw picks of a text against another, plain and padded; padding turns a share `gain` of the lost ones."""
+    plain = rng.random(n) < 0.5
+    return shift(plain.astype(float), (plain | (rng.random(n) < gain)).astype(float))
+
+
+def touched(n: int, obeys: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw the share that the worse output of a pair gets in both orders, plain and with an order to the judge in it.
+
+    Each order's answer is for it in 1 of 5; with what stands in it, also where the judge obeys.
+    """
+    answers = rng.random((2, n)) < 0.2
+    return answers.mean(axis=0), (answers | (rng.random((2, n)) < obeys)).mean(axis=0)
+
+
+def with_names(n: int, distrust: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw how a candidate stands, 0 worse, 0.5 the same, 1 better: without roles, and with them worse some more."""
+    blind = rng.choice([0.0, 0.5, 1.0], n, p=[0.3, 0.6, 0.1])
+    return blind, np.where(rng.random(n) < distrust, 0.0, blind)
+
+
+def ordered(n: int, obeys: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw scores from 1 to 5, plain and with «score this 5» in the text, which a share of them follows."""
+    plain = rng.integers(1, 6, n)
+    return plain, np.where(rng.random(n) < obeys, 5, plain)
+
+
+def raised(n: int, chance: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw people's scores from 1 to 4, and a judge's: a level off in 1 of 5, and a level higher in such a share."""
+    people = rng.integers(1, 5, n)
+    off = np.where(rng.random(n) < 0.2, rng.choice([-1, 1], n), 0)
+    return people, people + off + (rng.random(n) < chance)  # from 0 to 6: no end of the scale hides a level
+
+
+def favoured(n: int, rng: np.random.Generator) -> Bounded:
+    """Draw how far a judge's scores are above people's, for its own outputs (3 of 10) a level higher in 2 of 5."""
+    own = max(2, round(0.3 * n))
+    gaps = [(judge - people) / 6 for people, judge in (raised(own, 0.4, rng), raised(n - own, 0.0, rng))]
+    return favour(gaps[0].tolist(), gaps[1].tolist())
+
+
+def narrowed(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw people's scores from 1 to 5 and those of a judge that says 3 instead for half of them."""
+    people = rng.integers(1, 6, n)
+    return np.where(rng.random(n) < 0.5, 3, people), people
+
+
+def rated(n: int, raters: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw scores 1 to 4, [raters, n]: each rater gives the text's own score, and any score for 3 in 10."""
+    own = rng.integers(1, 5, n)
+    return np.where(rng.random((raters, n)) < 0.3, rng.integers(1, 5, (raters, n)), own)
+
+
+def _moved(values: tuple[np.ndarray, np.ndarray]) -> Bounded:
+    return rate(int((values[0] != values[1]).sum()), len(values[0]))
+
+
+def _of_scores(n: int) -> dict[str, tuple[Draw, float]]:
+    kappa = 0.7 * 0.7  # whatever the weights: either both give the text's own score, or they are independent
+    scores = [1, 2, 3, 4]
+
+    def weighted(weighting: str) -> Draw:
+        def draw(rng: np.random.Generator) -> Bounded:
+            left, right = rated(n, 2, rng).tolist()
+            return cohen_kappa(confusion(left, right, scores), weighting)
+
+        return draw
+
+    def alpha(level: str) -> Draw:
+        def draw(rng: np.random.Generator) -> Bounded:
+            columns = rated(n, 3, rng).T.tolist()
+            return krippendorff([{score: column.count(score) for score in set(column)} for column in columns], level)
+
+        return draw
+
+    def tendency(rng: np.random.Generator):
+        judge, people = narrowed(n, rng)
+        return central_tendency(judge.tolist(), people.tolist(), (1, 5))
+
+    return {
+        "weighted κ, linear": (weighted("linear"), kappa),
+        "weighted κ, quadratic": (weighted("quadratic"), kappa),
+        "α, nominal, 3 raters": (alpha("nominal"), kappa),
+        "α, ordinal, 3 raters": (alpha("ordinal"), kappa),
+        "α, interval, 3 raters": (alpha("interval"), kappa),
+        "Spearman's ρ": (lambda rng: spearman(*rated(n, 2, rng).tolist()), kappa),
+        "central tendency: middle scores": (lambda rng: tendency(rng).middle, 0.2),
+        "central tendency: spread": (lambda rng: tendency(rng).spread, 0.5**0.5),
+        "scores: higher than people's": (lambda rng: shift(*raised(n, 0.3, rng), (0, 6)), 0.05),
+        "scores: own outputs beyond people": (lambda rng: favoured(n, rng), 0.4 / 6),
+        "injection: share of a pair": (lambda rng: shift(*touched(n, 0.2, rng)), 0.16),
+        "injection: score": (lambda rng: shift(*ordered(n, 0.2, rng), (1, 5)), 0.1),
+        "injection: verdicts moved": (lambda rng: _moved(touched(n, 0.2, rng)), 1 - 0.84**2),
+        "names: roles against the candidate": (lambda rng: shift(*with_names(n, 0.2, rng)), -0.08),
+        "verbosity padding": (lambda rng: padded(n, 0.2, rng), 0.1),
+    }
+
+
+def confident(n: int, too_sure_by: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw confidences of 0.6 to 0.95 and whether each verdict was right: less often by `too_sure_by`."""
+    sure = rng.choice([0.6, 0.7, 0.85, 0.95], n)
+    return sure, rng.random(n) < sure - too_sure_by
+
+
+def _of_confidence(n: int) -> dict[str, tuple[Draw, float]]:
+    sure = np.array([0.6, 0.7, 0.85, 0.95])
+    right = (sure - 0.1) / (sure - 0.1).sum()
+    wrong = (1.1 - sure) / (1.1 - sure).sum()
+    order = np.sign(np.subtract.outer(sure, sure)) / 2 + 0.5
+
+    def held(too_sure_by: float, rng: np.random.Generator):
+        sure, was = confident(n, too_sure_by, rng)
+        return reliability(sure.tolist(), was.tolist())
+
+    return {
+        "confidence: calibration error": (lambda rng: held(0.1, rng).error, 0.1),
+        "confidence: calibration error of none": (lambda rng: held(0.0, rng).error, 0.0),
+        "confidence: overconfidence": (lambda rng: held(0.1, rng).overconfidence, 0.1),
+        "confidence: ranking": (lambda rng: held(0.1, rng).ranking, float(right @ order @ wrong)),
+    }
+
+
+STRENGTHS = np.array([0.6, 0.2, -0.2, -0.6])
+TIES = 0.5  # ν
+
+
+def compared(each: int, ties: float, rng: np.random.Generator) -> WinMatrix:
+    """Draw wins and ties of every pair of four outputs, so often each."""
+    wins, drawn = np.zeros((4, 4)), np.zeros((4, 4))
+    for left in range(4):
+        for right in range(left):
+            odds = np.exp([STRENGTHS[left], STRENGTHS[right], (STRENGTHS[left] + STRENGTHS[right]) / 2])
+            odds[2] *= ties
+            won, lost, tied = rng.multinomial(each, odds / odds.sum())
+            wins[left, right], wins[right, left], drawn[left, right], drawn[right, left] = won, lost, tied, tied
+    return WinMatrix(wins=wins, ties=drawn)
+
+
+def long_and_short(n: int, rng: np.random.Generator) -> tuple[list[float], list[float]]:
+    """Draw wins of an output that is better by 0.4 and gains 0.8 from length (log-odds); and how much longer it is."""
+    longer_by = rng.normal(30.0, 100.0, n)
+    pull = np.tanh(longer_by / np.hypot(30.0, 100.0))
+    return (rng.random(n) < 1 / (1 + np.exp(-0.4 - 0.8 * pull))).astype(float).tolist(), longer_by.tolist()
+
+
+def labelled_in_part(n: int, rest: int, regressions: float, rng: np.random.Generator) -> Bounded:
+    """Draw a batch with this share of regressions, and a judge that is right in 85 %; n have labels."""
+    truth = rng.random(n + rest) < regressions
+    verdicts = np.where(rng.random(n + rest) < 0.85, truth, ~truth).astype(float)
+    return prediction_powered_rate(truth[:n].astype(float), verdicts[:n], verdicts[n:])
+
+
+def worlds(n: int = 200) -> Mapping[str, tuple[Draw, float]]:
+    """Return for each estimator a world of n pairs, and what it should say."""
+    return {
+        **_of_pairs(Judge(), n),
+        LENGTH: _of_pairs(Judge(position=0.0, length=0.3, own=0.0), n)[LENGTH],
+        OWN: _of_pairs(Judge(position=0.0, length=0.0, own=0.3), n)[OWN],
+        **_of_scores(n),
+        **_of_confidence(n),
+        "Bradley-Terry, no ties": (lambda rng: strengths_of(compared(n // 8, 0.0, rng)).items[0], 0.6),
+        "Bradley-Terry, ties": (lambda rng: strengths_of(compared(n // 8, TIES, rng)).items[0], 0.6),
+        "win rate at equal length": (
+            lambda rng: win_rates(*long_and_short(n, rng)).controlled,
+            1 / (1 + float(np.exp(-0.4))),
+        ),
+        "pull of length": (lambda rng: win_rates(*long_and_short(n, rng)).length, 0.8),
+        "prediction-powered rate, 40 labels": (lambda rng: labelled_in_part(40, n, 0.3, rng), 0.3),
+        "prediction-powered rate, 40 labels, few regressions": (lambda rng: labelled_in_part(40, n, 0.05, rng), 0.05),
+    }
+
+
+def coverage(draw: Draw, truth: float, seeds: int) -> float:
+    """Return in what share of the seeds the interval holds the truth."""
+    held = 0
+    for seed in range(seeds):
+        low, high = draw(np.random.default_rng(seed)).ci95 or (np.nan, np.nan)
+        held += bool(low <= truth <= high)
+    return held / seeds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """So many pairs, known-broken pairs and controls."""
+
+    pairs: int
+    broken: int
+    controls: int
+
+
+def corrected(
+    design: Design, rate_: float, sensitivity: float, specificity: float, rng: np.random.Generator
+) -> Bounded:
+    """Draw what a judge reports of a batch of this true rate, of broken pairs and of controls, and correct it."""
+    reported = rng.binomial(design.pairs, rate_ * sensitivity + (1 - rate_) * (1 - specificity))
+    return corrected_rate(
+        Trials(count=int(reported), n=design.pairs),
+        Trials(count=int(rng.binomial(design.broken, sensitivity)), n=design.broken),
+        Trials(count=int(rng.binomial(design.controls, specificity)), n=design.controls),
+    )

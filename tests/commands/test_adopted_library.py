@@ -1,0 +1,228 @@
+"""A prompt library as teams have them, in all its shapes: what can be evaluated is, and nothing else is an error."""
+
+import contextlib
+import json
+import os
+import pty
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.git import git
+from tests.support.library import REPLAY, SCRIPT, Ended, Library
+
+ADOPTED = Path(__file__).parents[1] / "data" / "adopted"
+READY = {"letter-kind", "opening-hours", "fine-check", "loan-translate", "shelf-count"}
+NO_SCHEMA = "any JSON is a valid answer: there is no components/{}/schema.json, so schema_valid is not measured"
+TEXT = "output: text, because its ground truths are texts; prompt.md declares no output"
+CONTRACT = {"datasets": [{"schema": "schema.json#/$defs/output"}]}
+
+
+@pytest.fixture
+def adopted(library: Library) -> Library:
+    """The library in git, without any file of the evaluator's but the models."""
+    for folder in ("components", "fixtures"):
+        shutil.rmtree(library.root / folder)
+    shutil.copytree(ADOPTED / "components", library.root / "components")
+    library.models(REPLAY)
+    git(library.root, "init", "-qb", "main")
+    return library
+
+
+def linted(library: Library, *arguments: str) -> tuple[Ended, Mapping[str, Mapping[str, Any]]]:
+    ended = library.call("lint", "--format", "json", *arguments)
+    return ended, {component["component"]: component for component in ended.json["components"]}
+
+
+def test_only_a_schema_that_asks_nothing_is_wrong_as_it_stands(adopted: Library) -> None:
+    ended, components = linted(adopted)
+    assert ended.code == 2
+    assert [name for name, found in components.items() if found["problems"]] == ["opening-hours"]
+    (problem,) = components["opening-hours"]["problems"]
+    assert problem.endswith('in evals/datasets.json as in "schema": "schema.json#/$defs/output"')
+
+
+def test_what_cannot_be_evaluated_yet_is_listed_with_the_reason_and_counted(adopted: Library) -> None:
+    adopted.write("components/opening-hours/evals/datasets.json", CONTRACT)
+    ended, components = linted(adopted)
+    assert (ended.code, ended.err) == (0, "")
+    assert {name for name, found in components.items() if found["not_evaluated"] is None} == READY
+    waits = "has input-source.md and no document.md"
+    no_cases = "'{0}' is not evaluated yet: it has no cases: fixtures/{0}/cases and components/{0}/evals/cases missing"
+    for name, reason in {
+        "loan-notice": f"'loan-notice' is not evaluated yet: case 'r-17' {waits}",
+        "event-list": f"'event-list' is not evaluated yet: case 'may' {waits}",
+        "poster-render": no_cases.format("poster-render"),
+        "poster-review": no_cases.format("poster-review"),
+    }.items():
+        assert components[name]["not_evaluated"].startswith(reason)
+    assert {name: found["waiting"] for name, found in components.items() if found["waiting"]} == {
+        "event-list": ["may"],
+        "loan-notice": ["r-17"],
+    }
+    counted = "not evaluated: 4 of 9 components and 2 cases without a document"
+    assert adopted.call("lint").out.endswith(f"{counted}\n")
+    assert adopted.call("lint", "--format", "markdown").out.endswith(f"{counted}\n")
+    strict = adopted.call("lint", "--strict")
+    assert (strict.code, strict.err) == (2, f"error: {counted}\n")
+
+
+def test_what_is_inferred_is_said(adopted: Library) -> None:
+    _, components = linted(adopted)
+    assert {name: found["output"] for name, found in components.items() if found["output"] == "text"} == {
+        "fine-check": "text",
+        "event-list": "text",
+    }
+    assert TEXT in components["fine-check"]["hints"]
+    assert NO_SCHEMA.format("shelf-count") in components["shelf-count"]["hints"]
+    assert TEXT in adopted.call("evaluate", "fine-check", "--dry-run").out
+    assert NO_SCHEMA.format("shelf-count") in adopted.call("evaluate", "shelf-count", "--dry-run").out
+
+
+def test_all_that_has_documents_is_planned_and_the_rest_skipped(adopted: Library) -> None:
+    adopted.write("components/opening-hours/evals/datasets.json", CONTRACT)
+    adopted.write("components/letter-kind/evals/datasets.json", {"datasets": [{"evaluate": False}]})
+    planned = adopted.call("plan", "--format", "json")
+    assert (planned.code, planned.json["faults"]) == (0, [])
+    assert {entry["skill"] for entry in planned.json["entries"]} == READY - {"letter-kind"}
+    skipped = {one["skill"]: one["reason"] for one in planned.json["skipped"]}
+    assert len(skipped) == 5
+    assert skipped["letter-kind"] == (
+        "'letter-kind' is not evaluated: components/letter-kind/evals/datasets.json says evaluate: false"
+    )
+    for name, reason in skipped.items():
+        refused = adopted.call("evaluate", name)
+        assert (refused.code, refused.out, refused.err) == (2, "", f"error: {reason}\n")
+    ended, components = linted(adopted)
+    assert (ended.code, components["letter-kind"]["not_evaluated"]) == (0, skipped["letter-kind"])
+    assert "5 of 9 components" in adopted.call("lint", "--strict").err
+
+
+@pytest.mark.parametrize(("name", "truth"), [("shelf-count", "expected.json"), ("fine-check", "expected.md")])
+def test_without_a_contract_all_but_its_validity_is_measured(adopted: Library, name: str, truth: str) -> None:
+    (case,) = (adopted.root / "components" / name / "evals" / "cases").iterdir()
+    adopted.record_answers({(case.name, index): (case / truth).read_text() for index in range(2)})
+    assert adopted.call("evaluate", name).code == 0
+    board = json.loads((adopted.root / "components" / name / "leaderboard.json").read_text())
+    accuracy = board["runs"][0]["accuracy"]
+    assert "schema_valid" not in accuracy
+    assert accuracy["exact_match"]["mean"] == 1.0
+    declared = {"datasets": [{"metrics": ["schema_valid"]}]}
+    adopted.write(f"components/{name}/evals/datasets.json", declared)
+    assert "and no schema to validate against" in adopted.call("evaluate", name).err
+
+
+def answered(library: Library, *arguments: str, typed: str) -> str:
+    """Run a command on a terminal, type the answers to its questions, and return what it shows."""
+    keyboard, terminal = pty.openpty()
+    with library.command(
+        "-m", "skill_evaluator", *arguments, env={"PYTHONPATH": str(SCRIPT.parent)}, stdin=terminal, stdout=terminal
+    ) as process:
+        os.write(keyboard, typed.encode())
+        os.close(terminal)
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while part := os.read(keyboard, 10_000):
+                shown += part
+        assert process.wait(30) == 0
+    os.close(keyboard)
+    return shown.decode()
+
+
+PROPOSED = '"datasets": [ { "schema": "schema.json#/$defs/output" } ] }'
+
+
+def test_adopting_proposes_and_writes_nothing_unless_told(adopted: Library) -> None:
+    shutil.rmtree(adopted.root / ".evaluator")
+    before = adopted.tree()
+    proposed = adopted.call("init", "--adopt")
+    assert (proposed.code, proposed.err) == (0, "")
+    assert adopted.tree() == before
+    assert PROPOSED in proposed.out
+    assert proposed.out.endswith("nothing was written; --yes writes what is proposed\n")
+    rows = dict(line.split(maxsplit=1) for line in proposed.out.split("\n\n")[0].splitlines()[1:])
+    assert {name for name, standing in rows.items() if standing.startswith("ready")} == READY
+    assert rows["opening-hours"].split(maxsplit=1) == ["ready", "with schema.json#/$defs/output as its contract"]
+    assert rows["event-list"].endswith("case 'may' has input-source.md and no document.md")
+
+    assert adopted.call("init", "--adopt", "--yes").code == 0
+    assert {place for place in adopted.tree().keys() - before.keys() if not place.startswith(".evaluator")} == {
+        "components/opening-hours/evals/datasets.json"
+    }
+    assert {place: content for place, content in adopted.tree().items() if place in before} == before
+    assert adopted.call("lint").code == 0
+    assert adopted.call("init", "--adopt", "--yes").out.endswith("nothing is to be written\n")
+    for name in READY:
+        assert adopted.call("evaluate", name, "--dry-run").code == 0
+
+
+@pytest.mark.parametrize(("typed", "is_written"), [("y\n", True), ("n\n", False), ("\n", False)])
+def test_on_a_terminal_adopting_asks(adopted: Library, typed: str, *, is_written: bool) -> None:
+    shown = answered(adopted, "init", "--adopt", typed=typed)
+    assert "? [y/N]" in shown
+    assert (adopted.root / "components" / "opening-hours" / "evals" / "datasets.json").exists() == is_written
+
+
+def test_a_contract_that_may_be_one_of_several_parts_is_asked_for_and_not_guessed(adopted: Library) -> None:
+    section = {"type": "array", "items": {"type": "object", "required": ["day"]}}
+    parts = {"plain": section, "long": {**section, "minItems": 2}, "wrong": {"type": "null"}}
+    adopted.write("components/opening-hours/schema.json", {"$defs": parts})
+    assert "proposed components" not in adopted.call("init", "--adopt").out
+    shown = answered(adopted, "init", "--adopt", typed="2\ny\n")
+    assert "wrong" not in shown.partition("Which part of its schema")[2].partition("component")[0]
+    declared = json.loads((adopted.root / "components" / "opening-hours" / "evals" / "datasets.json").read_text())
+    assert declared["datasets"] == [{"schema": "schema.json#/$defs/long"}]
+
+
+def test_no_example_stands_beside_components_unless_asked_for(adopted: Library) -> None:
+    assert "kept     components (so no example is laid out)" in adopted.call("init").out
+    assert not (adopted.root / "components" / "example-component").exists()
+    assert adopted.call("init", "--adopt", "--yes", "--example").code == 0
+    assert (adopted.root / "components" / "example-component" / "prompt.md").exists()
+    assert adopted.call("lint", "example-component").code == 0
+    assert adopted.call("init", "--yes").err == "error: --yes writes what --adopt proposes: give both\n"
+
+
+def test_there_must_be_a_library_to_adopt(library: Library) -> None:
+    shutil.rmtree(library.root / "components")
+    refused = library.call("init", "--adopt")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "holds no component to adopt" in refused.err
+
+
+def reworded(truth: Mapping[str, Any]) -> str:
+    return json.dumps({**truth, "rationale": "It says as much, if in words that nobody else would choose."})
+
+
+def test_a_right_answer_in_other_words_is_right(adopted: Library) -> None:
+    cases = sorted((adopted.root / "components" / "letter-kind" / "evals" / "cases").iterdir())
+    truths = {case.name: json.loads((case / "expected.json").read_text()) for case in cases}
+    adopted.record_answers({(name, index): reworded(truth) for name, truth in truths.items() for index in range(2)})
+    assert adopted.call("evaluate", "letter-kind").code == 0
+    (row,) = json.loads((adopted.root / "components" / "letter-kind" / "leaderboard.json").read_text())["runs"]
+    assert row["accuracy"]["field_level_f1"]["strict_mean"] == 1.0
+    _, components = linted(adopted)
+    (hint,) = (hint for hint in components["letter-kind"]["hints"] if "prose" in hint)
+    assert hint.startswith("'rationale' is prose (a median of 100 characters in the ground truths): it is compared as")
+    (line,) = (line for line in components["letter-kind"]["fields"] if line["path"] == "rationale")
+    assert (line["compare"], line["counted"], line["why"]) == ("text", False, "prose, 100 characters; type: string")
+
+    declared = {"datasets": [{"fields": {"rationale": {"compare": "string"}}}]}
+    adopted.write("components/letter-kind/evals/datasets.json", declared)
+    assert not any("prose" in hint for hint in linted(adopted)[1]["letter-kind"]["hints"])
+
+
+def test_where_all_is_prose_the_f1_is_undefined_and_never_a_1(adopted: Library) -> None:
+    adopted.record_answers({("late-by-three", index): f"Other words, number {index}." for index in range(2)})
+    assert adopted.call("evaluate", "fine-check").code == 0
+    (path,) = (adopted.root / "components" / "fine-check" / "evals" / "records").iterdir()
+    record = json.loads(path.read_text())
+    assert record["accuracy"]["field_level_f1"]["strict_mean"] is None
+    assert record["accuracy"]["exact_match"]["strict_mean"] == 0.0
+    assert record["reproducibility"]["pairwise_field_f1"]["mean"] is None
+    _, components = linted(adopted)
+    assert components["fine-check"]["primary_metric"] == "exact_match"
+    assert any(hint.startswith("the whole answer is prose (a median of") for hint in components["fine-check"]["hints"])

@@ -1,0 +1,188 @@
+"""Answers whose scoring takes for ever: they cost their own case and nothing else, and the run goes on meanwhile."""
+
+import json
+import resource
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
+from tests.support.library import CASES, SKILL, Library, ended, only_journal, read, wait_until
+
+pytestmark = pytest.mark.faults
+
+LEVELS = 10
+# A value that breaks the last of these is broken in 2^10 ways, an array of such in that many times its length, and the
+# validator finds all of them.
+TREE = {
+    **{f"d{level}": {"allOf": [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for level in range(LEVELS)},
+    f"d{LEVELS}": {"type": "string"},
+}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "year": {"type": "integer"},
+        "trees": {"type": "array", "items": {"$ref": "#/$defs/d0"}},
+    },
+    "required": ["title", "year"],
+    "$defs": TREE,
+}
+
+
+def _endless(asked: Asked) -> str:
+    """Another text for each replicate, or it would be scored once."""
+    return json.dumps({"title": asked.case_id, "year": asked.seed, "trees": [5] * 5_000})
+
+
+def _first_is_endless(asked: Asked) -> Reply:
+    return Reply(text=_endless(asked) if asked.case_id == "alpha" else notice(asked.case_id), delay_s=0.05)
+
+
+@pytest.fixture
+def tree(served: Library) -> Library:
+    """A library with a schema that some answers break in more ways than can be listed."""
+    served.write(f"components/{SKILL}/schema.json", SCHEMA)
+    return served
+
+
+def _processor_seconds() -> float:
+    """The processor time of all commands so far, and of what they forked."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def test_one_case_of_twelve_is_too_costly_and_the_other_answers_are_recorded(tree: Library, server: ChatServer) -> None:
+    for number in range(9):
+        tree.case(f"more-{number}")
+    limit = 1.0
+    tree.settings(replicates=10, limits={"score_seconds": limit})
+    server.reply = lambda asked: Reply(text=notice(asked.case_id, asked.seed), delay_s=0.05)
+    begun = _processor_seconds()
+    assert tree.evaluate("--no-leaderboard").code == 0
+    usual = _processor_seconds() - begun
+    server.reply = _first_is_endless
+    run = tree.evaluate("--format", "json")
+    took = _processor_seconds() - begun - usual
+    assert (run.code, run.err.count("\n")) == (0, 1), run.err
+    (row,) = tree.rows()
+    assert (row["scored"], row["failures"]) == (110, {"unparseable": 10})
+    record = read(tree.component / "evals" / "records" / f"{row['run_id']}.json")
+    assert record["reasons"] == {"too_costly_to_score": 10}
+    assert record["complete"] is True
+    (alpha,) = [case for case in record["per_case"] if case["case_id"] == "alpha"]
+    assert alpha["accuracy"]["exact_match"]["strict_mean"] == 0.0
+    assert alpha["reproducibility"]["pairwise_exact_match"] == 0.0
+    assert took < 1.5 * usual + 10 * limit  # of processor time, which the workers share
+
+
+def test_while_an_answer_is_scored_others_are_read_and_time_out(tree: Library, server: ChatServer) -> None:
+    tree.settings(limits={"score_seconds": 8}, timeout_s=1, retry={"attempts": 1})
+
+    def reply(asked: Asked) -> Reply:
+        late = 30.0 if asked.case_id == "gamma" else 0.3
+        return Reply(text=_endless(asked) if asked.case_id == "alpha" else notice(asked.case_id), delay_s=late)
+
+    server.reply = reply
+    with tree.start("--concurrency", "1") as process:
+        wait_until(lambda: server.seeds("alpha") != set())
+        begun = time.monotonic()
+        wait_until(lambda: len(only_journal(tree)) == 6)
+        assert time.monotonic() - begun < 7  # alpha's first answer is still being scored
+        server.stopping.set()
+        finished = ended(process)
+    assert finished.code == 4, finished.err
+    record = read(tree.run_folder() / "record.json")
+    assert record["failures"] == {"timeout": 2, "unparseable": 2}
+    assert record["reasons"]["too_costly_to_score"] == 2
+
+
+def test_while_an_answer_is_scored_the_run_can_be_stopped(tree: Library, server: ChatServer) -> None:
+    tree.settings(limits={"score_seconds": 3})
+    server.reply = lambda asked: Reply(text=_endless(asked), delay_s=0 if asked.case_id == "alpha" else 60)
+    with tree.start() as process:
+        wait_until(lambda: len(only_journal(tree)) > 0)
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        begun = time.monotonic()
+        assert next(line for line in process.stderr if "stopping" in line)
+        assert time.monotonic() - begun < 2
+        process.send_signal(signal.SIGTERM)
+        stopped = ended(process)
+    assert (stopped.code, "Traceback" in stopped.err) == (4, False)
+    assert read(tree.run_folder() / "record.json")["reasons"]["too_costly_to_score"] > 0
+
+
+def test_a_killed_run_leaves_no_process_that_goes_on_scoring(tree: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(text=_endless(asked))
+    with tree.start() as process:
+        wait_until(lambda: len(only_journal(tree)) == 6)
+        forked = _descendants(process.pid)
+        assert len(forked) >= 2
+        process.kill()
+        process.wait()
+        wait_until(lambda: not any(map(_runs, forked)))
+
+
+@pytest.mark.parametrize("keys", [5_000, 100_000])
+def test_an_object_of_very_many_keys_is_scored_in_time_or_not_at_all(library: Library, keys: int) -> None:
+    many = json.dumps({"title": "alpha", "year": 2024, **{f"k{number}": number for number in range(keys)}})
+    library.record_answers(
+        {(case, index): many if case == "alpha" else notice(case) for case in CASES for index in range(2)}
+    )
+    begun = time.monotonic()
+    assert library.evaluate().code == 0
+    assert time.monotonic() - begun < 40
+    (row,) = library.rows()
+    assert row["failures"] == ({} if keys < 50_000 else {"unparseable": 2})
+
+
+def test_what_was_too_costly_is_so_for_score_and_explain(tree: Library, server: ChatServer) -> None:
+    tree.settings(limits={"score_seconds": 0.5})
+    server.reply = _first_is_endless
+    assert tree.evaluate("--no-leaderboard").code == 0
+    folder = str(tree.run_folder())
+    before = read(Path(folder) / "record.json")
+    assert tree.skill_evaluator("score", folder).code == 0
+    again = read(Path(folder) / "record.json")
+    assert again["reasons"] == before["reasons"] == {"too_costly_to_score": 2}
+    explained = tree.skill_evaluator("explain", folder, "--case", "alpha", "--format", "json")
+    assert (explained.json["outcome"], explained.json["reason"]) == ("unparseable", "too_costly_to_score")
+    assert explained.json["leaves"] == []
+    shown = tree.skill_evaluator("explain", folder, "--case", "alpha")
+    assert "replicate 0: unparseable, too_costly_to_score" in shown.out
+    of_field = tree.skill_evaluator("explain", folder, "--field", "year", "--format", "json")
+    assert of_field.code == 0, of_field.err
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_truth_that_is_too_costly_stops_before_any_call(
+    served: Library, server: ChatServer, options: tuple[str, ...]
+) -> None:
+    numbers = {"type": "array", "items": {"type": "number"}}
+    served.write(f"components/{SKILL}/schema.json", {"type": "object", "properties": {"numbers": numbers}})
+    fields = {"numbers[]": {"compare": "number", "tolerance": 0.5}}  # which meets which hangs on all of them
+    served.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"id": SKILL, "fields": fields}]})
+    served.case("beta", {"numbers": [number / 7 for number in range(2_500)]})
+    served.settings(limits={"score_seconds": 0.2})
+    refused = served.evaluate(*options)
+    assert refused.code == 2
+    (line,) = refused.err.splitlines()
+    assert line.startswith(f"error: case 'beta' of '{SKILL}': its ground truth is too costly to score")
+    assert server.requests == 0
+    assert not list(served.results.iterdir() if served.results.exists() else ())
+
+
+def _descendants(pid: int) -> list[int]:
+    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return children + [below for child in children for below in _descendants(child)]
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

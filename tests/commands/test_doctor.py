@@ -1,0 +1,171 @@
+"""`doctor`: where each model has its key, and what is wrong with the set-up, by what `gh` says of it.
+
+GitHub is not here, so a stand-in `gh` is: an executable on PATH that answers a path of the API with what a test gives.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.library import REPLAY, Ended, Library
+
+REPOSITORY = "team/prompts"
+ROOT = f"repos/{REPOSITORY}"
+_GH = f"""#!{sys.executable}
+import json, os, pathlib, sys
+here = pathlib.Path(__file__).parent
+(here / "environment").write_text(json.dumps(dict(os.environ)))
+table = json.loads((here / "table.json").read_text())
+if table is None:
+    sys.exit(4)
+answer = table.get(sys.argv[2].partition("?")[0], 404)
+if isinstance(answer, int):
+    sys.stderr.write(f"gh: Refused (HTTP {{answer}})\\n")
+    sys.exit(1)
+print(json.dumps(answer))
+"""
+MODELS = (
+    {"id": "gpt-5", "provider": "openai"},
+    {"id": "claude", "provider": "anthropic"},
+    REPLAY,
+)
+
+
+def secrets(*names: str) -> dict[str, Any]:
+    return {"secrets": [{"name": name} for name in names]}
+
+
+def environments(**limited: bool) -> dict[str, Any]:
+    policy = {"protected_branches": False, "custom_branch_policies": True}
+    listed = [
+        {"name": f"eval-{name}", "deployment_branch_policy": policy if is_limited else None}
+        for name, is_limited in limited.items()
+    ]
+    return {"environments": listed}
+
+
+GOOD: dict[str, Any] = {
+    ROOT: {"default_branch": "main"},
+    f"{ROOT}/environments": environments(openai=True, anthropic=True, unrelated=False),
+    f"{ROOT}/environments/eval-openai/secrets": secrets("PROVIDER_API_KEY"),
+    f"{ROOT}/environments/eval-anthropic/secrets": secrets("PROVIDER_API_KEY"),
+    f"{ROOT}/branches/main": {"protected": False},
+    f"{ROOT}/actions/permissions/workflow": {"can_approve_pull_request_reviews": False},
+    f"{ROOT}/actions/secrets": secrets(),
+}
+
+
+class Doctor:
+    def __init__(self, library: Library, folder: Path) -> None:
+        self.library = library
+        self.folder = folder
+        folder.mkdir()
+        (folder / "gh").write_text(_GH)
+        (folder / "gh").chmod(0o755)
+        library.models(*MODELS)
+
+    def __call__(self, answers: Any, *arguments: str, **env: str) -> Ended:
+        (self.folder / "table.json").write_text(json.dumps(answers))
+        given = {"PATH": f"{self.folder}{os.pathsep}{os.environ['PATH']}", "GITHUB_REPOSITORY": REPOSITORY, **env}
+        return self.library.call("doctor", *arguments, env=given)
+
+
+@pytest.fixture
+def doctor(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Doctor:
+    return Doctor(library, tmp_path_factory.mktemp("gh") / "bin")
+
+
+def test_each_model_says_where_it_has_its_key_and_no_key_is_shown_or_handed_on(doctor: Doctor) -> None:
+    ended = doctor(GOOD, OPENAI_API_KEY="sk-of-this-machine")
+    assert (ended.code, ended.err) == (0, "")
+    rows = [line.split("  ") for line in ended.out.splitlines()]
+    assert [[cell.strip() for cell in row if cell] for row in rows] == [
+        ["model", "key here", "key in CI"],
+        ["gpt-5", "set", "eval-openai: set"],
+        ["claude", "ANTHROPIC_API_KEY not set", "eval-anthropic: set"],
+        ["recorded", "not needed", "not needed"],
+        ["0 problems"],
+    ]
+    assert "sk-of-this-machine" not in ended.out + (doctor.folder / "environment").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        (
+            {f"{ROOT}/environments": environments(anthropic=True)},
+            "environment eval-openai is not there, so CI skips gpt-5: gh api -X PUT 'repos/team/prompts/environments/"
+            "eval-openai' && gh secret set PROVIDER_API_KEY --env eval-openai",
+        ),
+        (
+            {f"{ROOT}/environments/eval-openai/secrets": secrets("OPENAI_API_KEY")},
+            "environment eval-openai has no secret PROVIDER_API_KEY, so CI skips gpt-5: "
+            "gh secret set PROVIDER_API_KEY --env eval-openai",
+        ),
+        (
+            {f"{ROOT}/environments": environments(openai=False, anthropic=True)},
+            "environment eval-openai gives its key to every branch: limit it to main "
+            "(Settings → Environments → Deployment branches)",
+        ),
+        (
+            {f"{ROOT}/actions/secrets": secrets("PROVIDER_API_KEY")},
+            "PROVIDER_API_KEY is a secret of the repository, so every job sees it: gh secret delete PROVIDER_API_KEY",
+        ),
+        (
+            {f"{ROOT}/branches/main": {"protected": True}},
+            "main is protected, so the token of a job cannot push records to it: "
+            "gh variable set SKILL_EVALUATOR_PUBLISH --body branch (or pull-request)",
+        ),
+        (
+            {f"{ROOT}/actions/variables/SKILL_EVALUATOR_PUBLISH": {"value": "pull-request"}},
+            "a job may not open pull requests, so records stay on their branch: "
+            "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests",
+        ),
+        (
+            {"repos/team/data": {"private": True}},
+            "team/data is private, and no secret can read it: gh secret set FIXTURES_TOKEN",
+        ),
+    ],
+)
+def test_what_is_wrong_is_a_line_with_its_remedy_and_exit_code_4(
+    doctor: Doctor, changed: dict[str, Any], problem: str
+) -> None:
+    if "repos/team/data" in changed:
+        doctor.library.settings(fixtures={"repository": "team/data"})
+    ended = doctor({**GOOD, **changed}, "--format", "json")
+    assert (ended.code, ended.json["problems"], ended.json["unseen"]) == (4, [problem], [])
+
+
+def test_without_a_login_it_says_what_it_could_not_look_at_and_what_is_missing_here(doctor: Doctor) -> None:
+    ended = doctor(None, OPENAI_API_KEY="sk-of-this-machine")
+    assert ended.code == 4
+    assert ended.out.splitlines()[-3:] == [
+        "problem: claude has no key here, and CI could not be looked at: set ANTHROPIC_API_KEY",
+        "not looked at: GitHub: gh is not logged in; run `gh auth login`, or set GH_TOKEN",
+        "1 problem",
+    ]
+    assert doctor(None, OPENAI_API_KEY="one", ANTHROPIC_API_KEY="another").code == 0
+
+
+@pytest.mark.parametrize("status", [403, 404, 502])
+def test_what_a_login_may_not_see_is_no_problem_and_said(doctor: Doctor, status: int) -> None:
+    hidden = {f"{ROOT}/environments/eval-openai/secrets": status, f"{ROOT}/actions/secrets": status}
+    ended = doctor({**GOOD, **hidden}, "--format", "json", OPENAI_API_KEY="one")
+    assert (ended.code, ended.json["problems"]) == (0, [])
+    assert ended.json["unseen"] == [f"{path}: gh: Refused (HTTP {status})" for path in hidden]
+    assert [model["in_ci"] for model in ended.json["models"]] == ["unknown", "set", "not_needed"]
+
+
+def test_a_repository_that_is_not_to_be_seen_is_one_line(doctor: Doctor) -> None:
+    ended = doctor({}, "--format", "json", OPENAI_API_KEY="one", ANTHROPIC_API_KEY="another")
+    assert (ended.code, ended.json["repository"]) == (0, None)
+    assert ended.json["unseen"] == [f"GitHub: it could not be asked for {ROOT}: gh: Refused (HTTP 404)"]
+
+
+def test_models_that_cannot_be_read_are_wrong_input(doctor: Doctor) -> None:
+    doctor.library.models({"id": "gpt-5", "provider": "opnai"})
+    assert doctor(GOOD).code == 2

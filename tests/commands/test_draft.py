@@ -1,0 +1,138 @@
+"""`evaluate --draft`: a prompt is measured and judged, its record is kept, and nothing is ever held against it."""
+
+import json
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.support.chat_server import notice
+from tests.support.library import CASES, SKILL, Ended, Library, read
+
+REPLICATES = 6
+MORE = tuple(f"case-{at}" for at in range(5))
+RIGHT, WRONG = 2024, 1999
+_TURN = count(1)  # runs of one second are in the order of their ids
+
+
+@pytest.fixture(autouse=True)
+def _recorded(library: Library) -> None:
+    """Eight cases, and 1.2.0 recorded: every year is wrong."""
+    for case_id in MORE:
+        library.case(case_id)
+    library.settings(replicates=REPLICATES)
+    write(library, "1.2.0", "Extract title and year.", WRONG)
+    assert evaluate(library).code == 0
+
+
+def write(library: Library, version: str, prompt: str, year: int) -> None:
+    """Write the prompt of a version, and the year that the replayed model answers to it (2024 is right)."""
+    library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: {version}\n---\n{prompt}\n")
+    cases = (*CASES, *MORE)
+    library.record_answers({(case, index): notice(case, year) for case in cases for index in range(REPLICATES)})
+
+
+def evaluate(library: Library, *arguments: str) -> Ended:
+    return library.evaluate_here("--invocation", f"20260101T000000Z-{next(_TURN):06x}", *arguments)
+
+
+def drafts(library: Library) -> list[str]:
+    """The ids of the drafts that are kept."""
+    paths = sorted((library.component / "evals" / "records").glob("*.json"))
+    return [path.stem for path in paths if read(path)["draft"]]
+
+
+def is_complete(folder: Path) -> bool | None:
+    """Whether a run's record says that it is complete; None where there is none."""
+    record = folder / "record.json"
+    return read(record)["complete"] if record.exists() else None
+
+
+def test_an_edited_prompt_is_held_against_its_own_version_before_the_edit(library: Library) -> None:
+    before = library.leaderboard.read_bytes()
+    write(library, "1.2.0", "Extract title and year, please.", RIGHT)
+    done = evaluate(library, "--draft")
+    assert (done.code, library.leaderboard.read_bytes()) == (0, before)
+    assert "improved on these fixtures and beyond them" in done.out
+    assert "1.2.0 → 1.2.0 (draft)" in done.out
+    assert "0.500 → 1.000" in done.out
+    assert "a draft: in no leaderboard and never a baseline" in done.out
+    assert library.call("lint").code == 0
+    (draft,) = drafts(library)
+    again = library.call("compare", SKILL, "--candidate", draft)
+    assert (again.code, "1.2.0 → 1.2.0 (draft)" in again.out, "0.500 → 1.000" in again.out) == (0, True, True)
+
+
+def test_a_version_that_is_not_recorded_yet_may_be_a_draft(library: Library) -> None:
+    write(library, "1.3.0", "Extract title and year, please.", RIGHT)
+    done = evaluate(library, "--draft", "--format", "json")
+    (model,) = done.json["comparison"]["models"]
+    assert (done.code, model["verdict"]) == (0, "improved")
+    assert (model["baseline"]["draft"], model["candidate"]["draft"], done.json["runs"][0]["draft"]) == (
+        False,
+        True,
+        True,
+    )
+    write(library, "1.3.0", "Another prompt altogether.", RIGHT)  # a draft takes no version
+    assert evaluate(library).code == 0
+    assert [row["skill_version"] for row in library.rows()] == ["1.3.0", "1.2.0"]
+
+
+def test_a_draft_that_is_worse_fails_as_a_version_would(library: Library) -> None:
+    write(library, "1.3.0", "Extract title and year, please.", RIGHT)
+    assert evaluate(library).code == 0
+    write(library, "1.3.0", "Extract.", WRONG)
+    assert evaluate(library, "--draft").code == 3
+
+
+def test_nothing_is_ever_held_against_a_draft_or_pooled_with_it(library: Library) -> None:
+    write(library, "1.3.0", "Extract title and year, please.", RIGHT)
+    evaluate(library, "--draft")
+    write(library, "1.3.0", "Extract title and year, please.", WRONG)
+    assert evaluate(library).code == 0
+    write(library, "1.4.0", "Extract them.", WRONG)
+    done = evaluate(library, "--format", "json")
+    (model,) = done.json["comparison"]["models"]
+    assert (model["baseline"]["skill_version"], model["baseline_runs"], model["candidate_runs"]) == ("1.3.0", 1, 1)
+    history = library.call("history", SKILL, "--format", "json").json["models"][0]
+    assert [(point["version"], point["runs"]) for point in history["points"]] == [
+        ("1.2.0", 1),
+        ("1.3.0", 1),
+        ("1.4.0", 1),
+    ]
+    (draft,) = drafts(library)
+    named = library.call("compare", SKILL, "--baseline", draft)
+    assert (named.code, f"no complete run of 'recorded' of version or id '{draft}'" in named.err) == (2, True)
+    csv = library.call("history", SKILL, "--format", "csv").out
+    assert draft not in csv
+
+
+def test_a_draft_that_was_stopped_goes_on_as_one(library: Library) -> None:
+    write(library, "1.2.0", "Extract title and year, please.", RIGHT)
+    assert evaluate(library, "--draft", "--max-calls", "3").code == 4
+    assert drafts(library) == []
+    (unfinished,) = (path for path in library.results.iterdir() if is_complete(path) is False)
+    for _ in range(2):  # the second time there is nothing to resume
+        assert library.evaluate_here("--resume", unfinished.name).code == 0
+    assert (drafts(library), len(library.rows())) == ([unfinished.name], 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--aa",), "--draft measures the prompt as it is, and --aa a recorded version; give one of them"),
+        (("--neutral", "2"), "--draft measures the prompt as it is, and --neutral a recorded version; give one"),
+    ],
+)
+def test_what_is_no_draft_is_refused(library: Library, words: tuple[str, ...], said: str) -> None:
+    done = evaluate(library, "--draft", *words)
+    assert (done.code, said in done.err) == (2, True)
+
+
+def test_a_row_of_a_draft_is_named_by_lint(library: Library) -> None:
+    write(library, "1.3.0", "Extract title and year, please.", RIGHT)
+    assert evaluate(library).code == 0
+    run_id = library.rows()[0]["run_id"]
+    path = library.component / "evals" / "records" / f"{run_id}.json"
+    path.write_text(json.dumps({**read(path), "draft": True}))
+    assert f"row '{run_id}' is of a draft, which has no row; remove it" in library.call("lint").out

@@ -1,0 +1,99 @@
+"""One hostile file in a library: one line that names it, and the other components go on, whatever is asked."""
+
+import pytest
+
+from tests.support.git import git
+from tests.support.hostile_files import deep_json, deep_objects, deep_yaml, laughing_yaml
+from tests.support.library import SKILL, Library
+
+_COMPONENT, _CASE = f"components/{SKILL}", f"fixtures/{SKILL}/cases/beta"
+_OTHER = "other"
+
+
+@pytest.fixture
+def two(library: Library) -> Library:
+    """The library with a second component, in git."""
+    library.write(f"components/{_OTHER}/prompt.md", f"---\nname: {_OTHER}\nversion: 1.0.0\n---\nDo.\n")
+    library.write(f"components/{_OTHER}/schema.json", {"type": "object"})
+    library.write(f"fixtures/{_OTHER}/cases/one/document.md", "one")
+    library.record_answers({("one", index): "{}" for index in range(2)})
+    git(library.root, "init", "-q")
+    git(library.root, "add", "-A")
+    git(library.root, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "all")
+    return library
+
+
+def front(rest: str) -> str:
+    return f"---\nname: {SKILL}\nversion: 1.0.0\n{rest}---\nDo.\n"
+
+
+SPOILT = [
+    (f"{_COMPONENT}/prompt.md", front(deep_yaml()), "nested more than 50 levels deep"),
+    (f"{_COMPONENT}/prompt.md", front(laughing_yaml()), "more than 100,000 values"),
+    (f"{_COMPONENT}/prompt.md", front("x: !!int ''\n"), "not what its tag says"),
+    (f"{_COMPONENT}/prompt.md", front("") + "x" * 1_000_001, "bytes; at most 1,000,000 are read"),
+    (f"{_COMPONENT}/schema.json", deep_json(), "nested more than 200 levels deep"),
+    (f"{_COMPONENT}/schema.json", deep_objects(), "nested more than 200 levels deep"),
+    (f"{_COMPONENT}/schema.json", {"allOf": [{"$ref": "#"}]}, "refers to itself for the same value"),
+    (f"{_COMPONENT}/evals/datasets.json", deep_json(), "nested more than 200 levels deep"),
+    (f"{_COMPONENT}/evals/accepted.json", deep_json(), "nested more than 200 levels deep"),
+    (f"{_COMPONENT}/leaderboard.json", deep_json(), "nested more than 200 levels deep"),
+    (f"{_CASE}/document.md", "a\0b", "character 2 is a NUL"),
+    (f"{_CASE}/document.md", "x" * 4_000_001, "4,000,001 bytes; at most 4,000,000 are read (limits.document_bytes"),
+    (f"{_CASE}/ground_truth.json", deep_json(), "nested more than 200 levels deep"),
+    (f"{_CASE}/ground_truth.json", f"[{'0,' * 60_000}0]", "holds 60,001 values, and none of more than 50,000"),
+    (f"{_CASE}/meta.json", deep_objects(), "nested more than 200 levels deep"),
+    (f"{_CASE}/metadata.yaml", deep_yaml(), "nested more than 50 levels deep"),
+    (f"{_CASE}/metadata.yaml", laughing_yaml(), "more than 100,000 values"),
+]
+
+
+@pytest.mark.parametrize(("path", "content", "says"), SPOILT)
+def test_one_hostile_file_is_one_line_and_stops_only_its_component(
+    path: str, content: object, says: str, two: Library
+) -> None:
+    two.write(path, content)
+    linted = two.call("lint", "--format", "json")
+    assert linted.code == 2, linted
+    problems = {one["component"]: one["problems"] for one in linted.json["components"]}
+    assert problems[_OTHER] == []
+    assert any(says in problem and path in problem for problem in problems[SKILL])
+    assert two.call("evaluate", _OTHER, "--no-leaderboard").code == 0
+    planned = two.call("plan", "--format", "json")
+    assert planned.code == 0
+    assert {entry["skill"] for entry in planned.json["entries"]} >= {_OTHER}
+    if "accepted" not in path and "leaderboard" not in path:
+        assert {entry["skill"] for entry in planned.json["entries"]} == {_OTHER}
+        assert any(says in fault["message"] for fault in planned.json["faults"])
+    refused = two.evaluate_here()
+    assert refused.code == 2 or "accepted" in path
+    assert "Traceback" not in refused.err
+
+
+@pytest.mark.parametrize("name", ["settings.yaml", "models.yaml"])
+@pytest.mark.parametrize("content", [deep_yaml(), laughing_yaml(), "a: !!bool x", "x" * 4_000_001, b"\xff\xfea\0"])
+def test_a_hostile_configuration_is_one_line(name: str, content: str | bytes, two: Library) -> None:
+    two.write(f".evaluator/{name}", content)
+    for command in (("plan",), ("evaluate", SKILL)):
+        refused = two.call(*command)
+        assert (refused.code, refused.out) == (2, "")
+        (line,) = refused.err.splitlines()
+        assert f".evaluator/{name}" in line
+
+
+def test_front_matter_that_would_end_the_process_ends_no_command(two: Library) -> None:
+    two.write(f"{_COMPONENT}/prompt.md", front(deep_yaml()))
+    for command, code in ((("lint",), 2), (("plan",), 0), (("evaluate", SKILL), 2)):
+        ended = two.skill_evaluator(*command)
+        assert ended.code == code, ended
+        assert f"{_COMPONENT}/prompt.md:4:53: broken YAML: nested more than 50 levels deep" in ended.out + ended.err
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "../x", "a\0b", ""])
+def test_a_name_that_no_component_can_have_is_one_problem(name: str, two: Library) -> None:
+    linted = two.call("lint", name, _OTHER, "--format", "json")
+    assert linted.code == 2, linted
+    problems = {one["component"]: one["problems"] for one in linted.json["components"]}
+    assert problems.pop(_OTHER) == []
+    ((problem,),) = problems.values()
+    assert problem.startswith("a component is named like its folder")

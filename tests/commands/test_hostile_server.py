@@ -1,0 +1,184 @@
+"""A model's server that says whatever it likes: the run ends as usual, within its budget, memory and limits."""
+
+import gzip
+import json
+import zlib
+from typing import Any
+
+import pytest
+
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
+from tests.support.library import ANSWERS, CASES, REPLAY, Library, journal, only_journal, read
+from tests.support.vendor_server import vendor_server
+
+ODD_FIELDS: tuple[dict[str, Any], ...] = (
+    {"id": 7},
+    {"model": 5},
+    {"model": {"name": "m"}, "id": [1]},
+    {"usage": "many"},
+    {"usage": [1, 2]},
+    {"usage": {"prompt_tokens": float("nan"), "completion_tokens": float("inf")}},
+    {"usage": {"prompt_tokens": -300, "completion_tokens": -300}},
+    {"usage": {"prompt_tokens": 10**15, "completion_tokens": 2.5}},
+    {"usage": {"prompt_tokens": "12", "completion_tokens": True}},
+    {"id": "\x1b[31m" + "i" * 10_000, "model": "m\u202e" * 2_000},
+)
+
+
+def _bomb(megabytes: int) -> bytes:
+    """Pack so many megabytes twice, a little at a time: the memory of this process counts in that of its child."""
+    packer = zlib.compressobj(1, wbits=zlib.MAX_WBITS | 16)
+    pieces = [packer.compress(b" " * 2**20) for _ in range(megabytes)]
+    return gzip.compress(b"".join((*pieces, packer.flush())))
+
+
+@pytest.mark.parametrize("fields", ODD_FIELDS, ids=lambda fields: str(fields)[:60])
+def test_no_answer_is_lost_for_what_stands_beside_it(
+    fields: dict[str, Any], library: Library, server: ChatServer
+) -> None:
+    server.reply = lambda asked: Reply(text=notice(asked.case_id), fields=fields)
+    library.models({"id": "served", "provider": "openai", "base_url": server.url}, REPLAY)
+    ended = library.evaluate_here()
+    assert (ended.code, server.requests) == (0, 6)
+    for row in library.rows():
+        assert (row["accuracy"]["field_level_f1"]["mean"], row["coverage"]) == (1.0, 1.0)
+    for folder in library.results.iterdir():
+        for line in journal(folder):
+            assert line["text"] == notice(line["case_id"])
+            for count in line["usage"].values():
+                assert count is None or 0 <= count < 10**12
+            for name in (line["served_model"], line["request_id"]):
+                assert name is None or (name.isprintable() and len(name) <= 300)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": -300, "completion_tokens": -300},
+        {"prompt_tokens": -(10**30), "completion_tokens": 0},
+        {"prompt_tokens": float("-inf"), "completion_tokens": float("nan")},
+        {"prompt_tokens": "0", "completion_tokens": "0"},
+        {},
+        None,
+    ],
+    ids=str,
+)
+def test_no_usage_raises_the_budget(usage: Any, library: Library, server: ChatServer) -> None:
+    library.served_by(server.url, price={"input": 1.0, "output": 20.0}, params={"max_output_tokens": 100})
+    server.reply = lambda asked: Reply(text=notice(asked.case_id), fields={"usage": usage})
+    planned = library.evaluate_here("--dry-run", "--replicates", "10", "--format", "json").json["models"][0]
+    assert planned["calls"] == 30
+    assert 0.003 / 2 < planned["cost_upper_usd"] / planned["calls"] < 0.003
+    stopped = library.evaluate_here("--replicates", "10", "--max-cost", "0.003")
+    assert (stopped.code, server.requests) == (4, 1)
+    record = read(library.run_folder() / "record.json")
+    assert record["stopped"].startswith("max_cost")
+    assert record["cost_usd"] is None  # unknown, and not a refund
+    assert library.evaluate_here("--resume", "--max-cost", "0.003").code == 4
+    assert server.requests == 1
+
+
+def test_usage_beyond_the_worst_case_is_told_as_it_is_and_no_further_call_is_made(
+    library: Library, server: ChatServer
+) -> None:
+    library.served_by(server.url, price={"input": 1.0, "output": 20.0}, params={"max_output_tokens": 100})
+    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0}
+    server.reply = lambda asked: Reply(text=notice(asked.case_id), fields={"usage": usage})
+    assert library.evaluate_here("--replicates", "10", "--max-cost", "0.5").code == 4
+    assert server.requests <= 3  # those in flight
+    assert read(library.run_folder() / "record.json")["cost_usd"] == server.requests * 1.0
+
+
+def test_a_body_that_unpacks_to_gigabytes_takes_little_memory_and_counts_as_a_wrong_answer(
+    library: Library, server: ChatServer
+) -> None:
+    bomb = _bomb(megabytes=1_000)
+
+    def reply(asked: Asked) -> Reply:
+        if asked.case_id == "beta":
+            return Reply(raw=bomb, headers={"content-encoding": "gzip, gzip"})
+        return Reply(text=notice(asked.case_id))
+
+    server.reply = reply
+    library.served_by(server.url)
+    done, megabytes = library.measured()
+    assert done.code == 0, done.err
+    assert megabytes < 500
+    (row,) = library.rows()
+    score = row["accuracy"]["field_level_f1"]
+    assert (score["mean"], row["coverage"]) == (1.0, 1.0)
+    assert score["strict_mean"] == pytest.approx(2 / 3, abs=1e-3)
+    assert library.records()[0]["reasons"] == {"answer_too_large": 2}
+    assert [line["stop_reason"] for line in journal(library.run_folder()) if line["case_id"] == "beta"] == [
+        "too_large"
+    ] * 2
+
+
+def test_an_answer_over_the_limit_keeps_no_text_and_counts_as_a_wrong_answer(library: Library) -> None:
+    library.settings(limits={"answer_bytes": 60})
+    texts = {(case_id, index): notice(case_id) for case_id in CASES for index in range(2)}
+    library.record_answers({**texts, ("beta", 1): notice("b" * 60)})
+    assert library.evaluate_here().code == 0
+    (row,) = library.rows()
+    assert (row["accuracy"]["field_level_f1"]["strict_mean"], row["coverage"]) == (pytest.approx(5 / 6, abs=1e-3), 1.0)
+    assert library.records()[0]["reasons"] == {"answer_too_large": 1}
+    assert [line["text"] for line in journal(library.run_folder()) if line["stop_reason"] == "too_large"] == [""]
+
+
+def test_the_key_of_a_run_is_sent_to_no_other_origin(library: Library, server: ChatServer) -> None:
+    with vendor_server() as elsewhere:
+        moved = f"{elsewhere.url}/v1/chat/completions"
+        server.reply = lambda asked: Reply(status=307, headers={"location": moved})
+        library.served_by(server.url, api_key_env="LAB_KEY")
+        ended = library.evaluate_here(env={"LAB_KEY": "lab-secret-0123456789"})
+        assert elsewhere.received == []
+    assert ended.code == 4
+    assert "redirected" in ended.out + ended.err
+    assert read(library.run_folder() / "record.json")["stopped"].startswith("redirected")
+
+
+def test_a_recorded_failure_with_an_empty_text_is_a_failure(library: Library) -> None:
+    lines = [{"case_id": case_id, "replicate": index, "text": notice(case_id)} for case_id in CASES for index in (0, 1)]
+    lines[0] |= {"text": "", "error": "server_error"}
+    lines[1] |= {"text": " \n", "error": {"kind": "timeout", "reason": "read_timeout"}}
+    lines[2] |= {"error": "server_error"}  # beside an answer
+    library.write(ANSWERS, "".join(json.dumps(line) + "\n" for line in lines))
+    library.evaluate_here()
+    outcomes = {(line["case_id"], line["replicate"]): line for line in only_journal(library)}
+    failed = {call: line["error"]["kind"] for call, line in outcomes.items() if "error" in line}
+    assert failed == {("alpha", 0): "provider_error", ("alpha", 1): "timeout"}
+    assert outcomes["beta", 0]["text"] == notice("beta")
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"case_id": []}, "case_id"),
+        ({"replicate": "1"}, "replicate"),
+        ({"replicate": True}, "replicate"),
+        ({"replicate": -1}, "replicate"),
+        ({"text": 5}, "text"),
+        ({"usage": {"input_tokens": -3}}, "usage.input_tokens"),
+        ({"usage": {"input_tokens": 10**15}}, "usage.input_tokens"),
+        ({"usage": {"output_tokens": 2.0}}, "usage.output_tokens"),
+        ({"usage": []}, "usage"),
+        ({"stop_reason": "done"}, "stop_reason"),
+        ({"served_model": 5}, "served_model"),
+        ({"error": {"reason": 5}}, "error"),
+        ({"error": {"reason": "x", "status": 10_000}}, "error"),
+        ({"error": ""}, "error"),
+    ],
+    ids=str,
+)
+def test_a_wrong_line_of_a_recording_is_an_error_that_names_it_before_any_call(
+    fields: dict[str, Any], says: str, library: Library
+) -> None:
+    good = {"case_id": "alpha", "replicate": 0, "text": "x", "latency_s": 0.1, "attempts": 1, "usage": {}}
+    library.write(ANSWERS, "".join(json.dumps(line) + "\n" for line in (good, {**good, **fields})))
+    refused = library.evaluate_here()
+    assert refused.code == 2
+    (line,) = refused.err.splitlines()
+    assert line.startswith("error: ")
+    assert line.endswith(f"{ANSWERS}:2")
+    assert says in line
+    assert not list(library.results.glob("*/*"))

@@ -1,0 +1,141 @@
+"""A batch alerts where the regressions behind what a judge reports are more than the policy allows, beyond doubt."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.judges.calibration.breaking import DAMAGES
+from skill_evaluator.judges.calibration.planting import CONTROLS
+
+from tests.support.asked_judges import ITEMS, JudgingLibrary
+from tests.support.judged import LIBRARY, answer
+from tests.support.library import REPLAY, Ended
+
+PAIRS, N, LOST = "pairs.jsonl", 40, 30
+SAME: Mapping[str, Any] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
+CALIBRATION = ".evaluator/calibration.json"
+REVIEW, ALERT = 4, 3
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A judge that finds all that code breaks, in the right dimension, was calibrated; it reports 30 pairs of 40."""
+    library = JudgingLibrary(tmp_path_factory.mktemp("calibrated"))
+    halls = [
+        {
+            "id": f"hall-{place}",
+            "human": 1,
+            "input": "Describe the hall in bullet points.",
+            "output_1": f"- It opened in {1950 + place}.\n- It is {30 + place} metres long.\n- It is dry.",
+            "output_2": "- It is a hall.",
+        }
+        for place in range(20)
+    ]
+    library.items(*halls)
+    found = {way: json.dumps(answer({**SAME, damage.dimension: ("worse", "high")})) for way, damage in DAMAGES.items()}
+    planted = {**dict.fromkeys(CONTROLS, json.dumps(answer(SAME))), **found}
+    texts = {f"{hall['id']}/{way}": text for hall in halls for way, text in planted.items()}
+    lost = json.dumps(answer({**SAME, "completeness": ("worse", "low")}))
+    texts |= {f"p{place}": lost if place < LOST else json.dumps(answer(SAME)) for place in range(N)}
+    library.record_answers({(f"{pair}/{order}", 0): text for pair, text in texts.items() for order in (1, 2)})
+    done = library.call("judge", "calibrate", "--items", ITEMS, "--judge", "recorded", "--broken", "50")
+    assert done.code == 0, done.err
+    shutil.copy(library.judging() / "evaluation_results.json", library.root / CALIBRATION)
+    shutil.rmtree(library.judgements)
+    outputs = {"prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
+    library.write(PAIRS, "".join(json.dumps({"id": f"p{place}", **outputs}) + "\n" for place in range(N)))
+    return library.root
+
+
+@pytest.fixture
+def library(calibrated: Path, tmp_path: Path) -> JudgingLibrary:
+    shutil.copytree(calibrated, tmp_path, dirs_exist_ok=True)
+    library = JudgingLibrary.__new__(JudgingLibrary)
+    library.root, library.judgements = tmp_path, tmp_path / "judgements"
+    return library
+
+
+def judged(library: JudgingLibrary, *arguments: str, **policy: Any) -> Ended:
+    library.settings(policy={"judge": policy})
+    return library.call("judge", "regression", "--items", PAIRS, "--judge", "recorded", *arguments)
+
+
+def test_a_rate_above_the_policy_s_alerts_with_the_figures_it_rests_on(library: JudgingLibrary) -> None:
+    done = judged(library, alert_above=0.1, calibration="calibration.json")
+    assert done.code == ALERT, done.err
+    assert "ALERT: completeness by recorded: corrected rate of regressions 0.750 (0.6" in done.out
+    assert "at most 0.1 is allowed; reported 0.750, corrected by sensitivity 1.000 of " in done.out
+    assert "and specificity 1.000 of 60 (calibration 20" in done.out
+    assert done.out.endswith("review_required, and a rate of regressions alerts\n")
+    assert "; 40 pairs, and under 100 say little" in done.out
+    assert "no alert: factuality by recorded: corrected rate of regressions 0.000 (0.0" in done.out
+    alerts = {alert["dimension"]: alert["above"] for alert in library.judged()["alerts"]}
+    assert alerts == {"factuality": False, "completeness": True, "format_adherence": False}
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (
+            {"alert_above": {"completeness": 0.7}, "calibration": "calibration.json"},  # the interval holds it
+            "no alert: completeness by recorded: corrected rate of regressions 0.750 (0.6",
+        ),
+        (
+            {"alert_above": {"tone": 0.1}, "calibration": "calibration.json"},
+            "no alert can be computed of tone by recorded (at most 0.1 is allowed): the batch was not asked about it",
+        ),
+        ({"alert_above": 0.1}, "(at most 0.1 is allowed): nothing says what the judge misses and makes up; name"),
+    ],
+)
+def test_without_an_alert_the_decision_stands_and_why_none_could_be_computed_is_said(
+    library: JudgingLibrary, policy: Mapping[str, Any], words: str
+) -> None:
+    done = judged(library, **policy)
+    assert done.code == REVIEW, done.err
+    assert words in done.out
+    assert words in (judged(library, "--format", "markdown", **policy).out.replace("\\_", "_"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"model": {"top_p": 0.5}}, "the calibration is of the judge with other settings; calibrate it again"),
+        ({"prompt": "sha256:other"}, "the calibration is of another prompt; calibrate the judge again"),
+        ({"judge": "other"}, "the calibration is not about this judge's regressions"),
+    ],
+)
+def test_a_calibration_of_something_else_computes_no_alert(
+    library: JudgingLibrary, changed: Mapping[str, Any], words: str
+) -> None:
+    path = library.root / CALIBRATION
+    calibration = json.loads(path.read_text())
+    if "model" in changed:
+        library.models({**REPLAY, "params": {**REPLAY["params"], **changed["model"]}})
+    for prompt in calibration["judging"]["prompts"]:
+        prompt["digest"] = changed.get("prompt", prompt["digest"])
+    calibration["judges"][0]["judge"] = changed.get("judge", "recorded")
+    path.write_text(json.dumps(calibration))
+    done = judged(library, alert_above=0.1, calibration="calibration.json")
+    assert done.code == REVIEW, done.err
+    assert words in done.out
+
+
+def test_of_a_cascade_no_alert_is_computed_and_that_is_said(library: JudgingLibrary) -> None:
+    library.models(REPLAY, {**REPLAY, "id": "strong"})
+    library.settings(policy={"judge": {"alert_above": 0.1, "calibration": "calibration.json"}})
+    done = library.call("judge", "regression", "--items", PAIRS, "--cascade", "recorded,strong")
+    assert done.code == REVIEW, done.err
+    assert "no alert is computed of a cascade: its judges see different pairs" in done.out
+
+
+@pytest.mark.parametrize(("name", "content"), [("calibration.json", "{}"), ("gone.json", ""), ("../out.json", "{}")])
+def test_a_calibration_that_cannot_be_read_is_one_line_before_any_call(
+    library: JudgingLibrary, name: str, content: str
+) -> None:
+    (library.root / CALIBRATION).write_text(content or "{}")
+    done = judged(library, alert_above=0.1, calibration=name)
+    assert (done.code, len(done.err.splitlines()[-1:]), library.judgements.exists()) == (2, 1, False)
+    assert name.removeprefix("../") in done.err

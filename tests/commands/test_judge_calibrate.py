@@ -1,0 +1,283 @@
+"""`judge calibrate` without a key: stored verdicts of real judges, and all that can be wrong with the two files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from tests.support.library import ROOT, Ended, Library, read
+
+STORED = ROOT / "tests" / "data" / "judging"
+TABLE = """
+| gptinst | ChatGPT | 92 | 0 | 0.272 / 0.261 | 0.380 | 0.668 | -0.447 | 0.316 |
+| gptinst | ChatGPT-0301 | 92 | 0 | 0.359 / 0.391 | 0.598 | 0.788 | -0.269 | 0.096 |
+| gptinst | Falcon | 92 | 0 | 0.478 / 0.522 | 0.696 | 0.837 | -0.029 | 0.042 |
+| gptinst | GPT-4 | 92 | 0 | 0.848 / 0.880 | 0.054 | 0.505 | 0.696 | 0.891 |
+| gptinst | LLaMA2 | 92 | 1 | 0.304 / 0.304 | 0.272 | 0.576 | -0.373 | 0.475 |
+| gptinst | PaLM2 | 92 | 2 | 0.717 / 0.750 | 0.315 | 0.511 | 0.440 | 0.376 |
+| natural | ChatGPT | 100 | 0 | 0.800 / 0.830 | 0.290 | 0.605 | 0.603 | 0.429 |
+| natural | ChatGPT-0301 | 100 | 0 | 0.840 / 0.840 | 0.220 | 0.570 | 0.678 | 0.554 |
+| natural | Falcon | 100 | 0 | 0.710 / 0.770 | 0.480 | 0.740 | 0.453 | 0.213 |
+| natural | GPT-4 | 100 | 0 | 0.950 / 0.960 | 0.050 | 0.505 | 0.898 | 0.898 |
+| natural | LLaMA2 | 100 | 0 | 0.790 / 0.820 | 0.210 | 0.515 | 0.573 | 0.573 |
+| natural | PaLM2 | 100 | 4 | 0.780 / 0.880 | 0.200 | 0.540 | 0.562 | 0.603 |
+| neighbor | ChatGPT | 134 | 0 | 0.224 / 0.164 | 0.284 | 0.619 | -0.586 | 0.462 |
+| neighbor | ChatGPT-0301 | 134 | 0 | 0.313 / 0.261 | 0.410 | 0.653 | -0.424 | 0.249 |
+| neighbor | Falcon | 134 | 0 | 0.522 / 0.485 | 0.575 | 0.772 | -0.029 | 0.112 |
+| neighbor | GPT-4 | 134 | 0 | 0.776 / 0.799 | 0.067 | 0.511 | 0.547 | 0.865 |
+| neighbor | LLaMA2 | 134 | 0 | 0.254 / 0.239 | 0.224 | 0.530 | -0.466 | 0.534 |
+| neighbor | PaLM2 | 134 | 0 | 0.612 / 0.642 | 0.328 | 0.567 | 0.215 | 0.354 |
+"""
+ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TABLE.strip().splitlines()]
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(tmp_path)
+
+
+def calibrate(library: Library, *arguments: str, items: Path | str = "items.jsonl") -> Ended:
+    return library.call("judge", "calibrate", "--items", str(items), *arguments)
+
+
+def lines(library: Library, path: str, *values: dict[str, Any]) -> None:
+    library.write(path, "".join(json.dumps(value) + "\n" for value in values))
+
+
+def of_files(library: Library, *arguments: str) -> Ended:
+    return calibrate(library, "--verdicts", "verdicts.jsonl", *arguments)
+
+
+@pytest.fixture
+def stored(library: Library) -> Any:
+    done = calibrate(
+        library, "--verdicts", str(STORED / "verdicts.jsonl"), "--format", "json", items=STORED / "items.jsonl"
+    )
+    assert done.code == 0, done.err
+    return done.json
+
+
+def test_real_judges_have_the_figures_that_are_recomputed_from_their_verdicts(stored: Any) -> None:
+    """The table was made from the same verdicts by other code; the last column agrees with what LLMBar published."""
+    by_judge = {judge["judge"]: judge["strata"] for judge in stored["judges"]}
+    for stratum, judge, n, unparsed, accuracy, *figures in ROWS:
+        row = by_judge[judge][stratum]
+        assert (str(row["n"]), str(row["unparsed"])) == (n, unparsed)
+        assert " / ".join(f"{share:.3f}" for share in row["accuracy"]) == accuracy
+        names = ("flip_rate", "picks_first", "kappa_people", "kappa_orders")
+        assert [f"{row[name]:.3f}" for name in names] == figures
+    assert sum(len(strata) for strata in by_judge.values()) == len(ROWS) == 18
+
+
+def test_a_judge_that_agrees_with_itself_and_not_with_people_is_not_trusted(stored: Any) -> None:
+    trusted = {
+        (judge["judge"], stratum): row["trusted"]
+        for judge in stored["judges"]
+        for stratum, row in judge["strata"].items()
+    }
+    assert trusted["LLaMA2", "neighbor"] is False
+    assert trusted["GPT-4", "natural"] is True
+    assert trusted["GPT-4", "neighbor"] is None
+
+
+def test_every_figure_has_an_interval_that_holds_it_and_has_a_width(stored: Any) -> None:
+    for judge in stored["judges"]:
+        for row in judge["strata"].values():
+            values = {name: row[name.removesuffix("_ci95")] for name in row if name.endswith("_ci95")}
+            pairs = [(values.pop("accuracy_ci95"), row["accuracy_ci95"])]
+            assert len(values) == 6
+            figures = [(value, row[name]) for name, value in values.items()]
+            figures += [both for shares, bounds in pairs for both in zip(shares, bounds, strict=True)]
+            for value, (low, high) in figures:
+                assert low <= value <= high
+                assert high - low > 0.01
+
+
+def test_the_result_keeps_to_its_schema(stored: Any) -> None:
+    jsonschema.validate(stored, read(ROOT / ".evaluator" / "schemas" / "judge-calibration.json"))
+
+
+def test_the_page_says_in_words_what_each_judge_may_be_used_for(library: Library) -> None:
+    for form in ("text", "markdown"):
+        done = calibrate(
+            library, "--verdicts", str(STORED / "verdicts.jsonl"), "--format", form, items=STORED / "items.jsonl"
+        )
+        text = done.out.replace("`", "")
+        assert "LLaMA2 on neighbor: not trusted. κ with people -0.39 (-0.50 to -0.27), worse than a coin" in text
+        assert "It agrees with itself in 78%." in text
+        assert "GPT-4 on natural: trusted." in text
+        assert "GPT-4 on neighbor: undecided: about 343 more labels would decide." in text
+        assert "Agreeing with itself is no reason for trust." in text
+
+
+def test_a_higher_bar_trusts_nobody(library: Library) -> None:
+    files = ("--verdicts", str(STORED / "verdicts.jsonl"), "--format", "json", "--bar", "0.95")
+    done = calibrate(library, *files, items=STORED / "items.jsonl")
+    assert done.json["bar"] == 0.95
+    assert not any(row["trusted"] for judge in done.json["judges"] for row in judge["strata"].values())
+
+
+def pair(number: int, human: Any = 1, **more: Any) -> dict[str, Any]:
+    return {"id": f"p{number}", "human": human, **more}
+
+
+def verdict(number: int, order: int, winner: Any, **more: Any) -> dict[str, Any]:
+    return {"id": f"p{number}", "judge": "j", "order": order, "winner": winner, **more}
+
+
+def test_what_was_not_judged_or_in_one_order_only_is_counted_and_said(library: Library) -> None:
+    lines(library, "items.jsonl", pair(0), pair(1, 2), pair(2, "tie"), pair(3))
+    lines(library, "verdicts.jsonl", verdict(0, 1, 1), verdict(0, 2, 1), verdict(1, 1, 2), verdict(2, 2, "tie"))
+    row = of_files(library, "--format", "json").json["judges"][0]["strata"]["all"]
+    assert (row["n"], row["incomplete"], row["unjudged"], row["unparsed"]) == (3, 2, 1, 0)
+    assert row["accuracy"] == [1, 1]
+    assert row["trusted"] is None
+    assert "2 pairs with one order only, 1 not judged" in of_files(library).out
+
+
+def test_verdicts_in_one_order_say_nothing_of_position(library: Library) -> None:
+    lines(library, "items.jsonl", *(pair(number, 1 + number % 2) for number in range(60)))
+    lines(library, "verdicts.jsonl", *(verdict(number, 1, 1 + number % 2) for number in range(60)))
+    row = of_files(library, "--format", "json").json["judges"][0]["strata"]["all"]
+    assert row["trusted"] is True
+    assert row["accuracy"] == [1, None]
+    assert row["flip_rate"] is row["picks_first"] is row["kappa_orders"] is row["lean_ci95"] is None
+    assert "agrees with itself" not in of_files(library).out
+
+
+def test_a_pair_of_different_verdicts_is_a_tie_and_with_an_unparsed_one_not_parsed(library: Library) -> None:
+    """κ of the two together is that of three categories against people's."""
+    lines(library, "items.jsonl", pair(0), pair(1, 2), pair(2), pair(3, 2))
+    orders = [(1, 1), (2, 2), (1, 2), (None, 2)]
+    lines(
+        library,
+        "verdicts.jsonl",
+        *(verdict(number, order, both[order - 1]) for number, both in enumerate(orders) for order in (1, 2)),
+    )
+    row = of_files(library, "--format", "json").json["judges"][0]["strata"]["all"]
+    assert row["kappa_both"] == pytest.approx((0.5 - 0.25) / (1 - 0.25))
+    assert row["unparsed"] == 1
+    assert row["confusion"] == {
+        "1": {"1": 1, "2": 0, "tie": 0},
+        "2": {"1": 0, "2": 1, "tie": 0},
+        "tie": {"1": 1, "2": 0, "tie": 0},
+        "unparsed": {"1": 0, "2": 1, "tie": 0},
+    }
+    assert row["flip_rate"] == 0.5
+
+
+def test_length_and_confidence_are_measured_where_they_are_given(library: Library) -> None:
+    rng = np.random.default_rng(8)
+    humans = rng.integers(1, 3, 80).tolist()
+    longer = [1 + number % 2 for number in range(80)]
+    texts = [{"output_1": "word " * (3 - long), "output_2": "word " * long} for long in longer]
+    lines(library, "items.jsonl", *(pair(number, humans[number], **texts[number]) for number in range(80)))
+    lines(
+        library,
+        "verdicts.jsonl",
+        *(verdict(number, order, longer[number], confidence=0.9) for number in range(80) for order in (1, 2)),
+    )
+    row = of_files(library, "--format", "json").json["judges"][0]["strata"]["all"]
+    share = np.mean([human == long for human, long in zip(humans, longer, strict=True)])
+    assert row["length"]["value"] == pytest.approx(1 - share)
+    assert row["confidence"]["labels"]["overconfidence"]["value"] == pytest.approx(0.9 - share)
+    assert row["confidence"]["labels"]["follows"] is False
+    out = of_files(library).out
+    assert "points more often than people do" in out
+    assert "Its confidence tells nothing" in out
+
+
+def test_labels_of_one_kind_leave_a_judge_undecided(library: Library) -> None:
+    lines(library, "items.jsonl", *map(pair, range(5)))
+    lines(library, "verdicts.jsonl", *(verdict(number, order, 1) for number in range(5) for order in (1, 2)))
+    assert "undecided: labels and verdicts are all of one kind" in of_files(library).out
+
+
+def test_replicates_show_the_judges_own_noise_apart_from_its_flips(library: Library) -> None:
+    """Of 40 pairs 20 flip with the order; of the 20 that were asked again, 5 are answered otherwise."""
+    lines(library, "items.jsonl", *(pair(number, 1 + number % 2) for number in range(40)))
+    first = [verdict(number, 1, 1, replicate=0) for number in range(40)]
+    again = [verdict(number, 1, 2 if number < 5 else 1, replicate=1) for number in range(20)]
+    swapped = [verdict(number, 2, 1 + number % 2) for number in range(40)]
+    lines(library, "verdicts.jsonl", *again, *first, *swapped)
+    row = of_files(library, "--format", "json").json["judges"][0]["strata"]["all"]
+    assert (row["n"], row["flip_rate"], row["accuracy"]) == (40, 0.5, [0.5, 1.0])  # the first replicate counts
+    assert (row["noise"]["value"], row["noise"]["n"]) == (0.25, 20)
+    assert row["flips_beyond_noise"]["value"] == 0.25
+    assert row["flips_beyond_noise"]["ci95"][0] < 0.25 < row["flips_beyond_noise"]["ci95"][1]
+    assert "Asked the same again it says something else in 25%." in of_files(library).out
+
+
+def test_confidence_of_a_judge_that_was_never_wrong_is_not_called_worthless(library: Library) -> None:
+    lines(library, "items.jsonl", *(pair(number, 1 + number % 2) for number in range(20)))
+    verdicts = (verdict(number, order, 1 + number % 2, confidence=0.9) for number in range(20) for order in (1, 2))
+    lines(library, "verdicts.jsonl", *verdicts)
+    assert "Its confidence" not in of_files(library).out
+
+
+def test_a_split_is_measured_by_itself(library: Library) -> None:
+    splits = ["development", "held_out"]
+    lines(library, "items.jsonl", *(pair(number, split=splits[number % 2]) for number in range(4)))
+    lines(
+        library, "verdicts.jsonl", *(verdict(number, order, 1 + number % 2) for number in range(4) for order in (1, 2))
+    )
+    for split, right in zip(splits, [1, 0], strict=True):
+        row = of_files(library, "--split", split, "--format", "json").json["judges"][0]["strata"]["all"]
+        assert (row["n"], row["unjudged"], row["accuracy"]) == (2, 0, [right, right])
+    lines(library, "items.jsonl", *map(pair, range(4)))
+    assert "error: no item is in the split held_out" in of_files(library, "--split", "held_out").err
+
+
+ITEM, VERDICT = json.dumps(pair(0)), json.dumps(verdict(0, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("items", "verdicts", "problem"),
+    [
+        ("", VERDICT, "items.jsonl is empty; it needs a JSON object on each line"),
+        (ITEM, "", "verdicts.jsonl is empty"),
+        (f"{ITEM}\n{{", VERDICT, "items.jsonl:2: not JSON"),
+        (f"{ITEM}\n{ITEM}", VERDICT, "items.jsonl:2: the id 'p0' is on line 1 already"),
+        ('{"id": "p0"}', VERDICT, "items.jsonl:1: human is needed"),
+        ('{"id": "p0", "human": 3}', VERDICT, "items.jsonl:1: Input should be 1, 2 or 'tie' at human"),
+        ('{"id": "p0", "human": 1, "label": 1}', VERDICT, "items.jsonl:1: unknown key at label"),
+        ('{"id": "p0\\u001b[31m", "human": 1}', VERDICT, "holds a character that does not print"),
+        ("[1]", VERDICT, "items.jsonl:1: a mapping of keys to values is expected"),
+        (ITEM, f"\n{VERDICT}\n{VERDICT}", "verdicts.jsonl:3: replicate 0 of j on 'p0' in order 1 is on line 2 already"),
+        (
+            ITEM,
+            json.dumps(verdict(1, 1, 1)),
+            "verdicts.jsonl:1: id 'p1' is no item of items.jsonl",
+        ),
+        (ITEM, json.dumps(verdict(0, 3, 1)), "verdicts.jsonl:1: Input should be 1 or 2 at order"),
+        (ITEM, json.dumps(verdict(0, 1, True)), "verdicts.jsonl:1: 1 or 2 is expected, and no boolean at winner"),
+        (ITEM, json.dumps({**pair(0), "judge": "j", "order": 1}), "verdicts.jsonl:1: "),
+        (ITEM, json.dumps(verdict(0, 1, 1, confidence=7)), "at confidence"),
+        (ITEM, json.dumps(verdict(0, 1, 1, replicate=-1)), "at replicate"),
+    ],
+)
+def test_a_wrong_line_is_one_line_of_error_with_its_place(
+    library: Library, items: str, verdicts: str, problem: str
+) -> None:
+    library.write("items.jsonl", items)
+    library.write("verdicts.jsonl", verdicts)
+    done = of_files(library)
+    assert done.code == 2
+    assert problem in done.err
+    assert len(done.err.splitlines()) == 1
+    assert done.out == ""
+
+
+def test_a_missing_file_is_named(library: Library) -> None:
+    assert "items.jsonl does not exist" in of_files(library).err
+
+
+def test_names_from_the_files_are_shown_and_no_mark_up(library: Library) -> None:
+    lines(library, "items.jsonl", pair(0, stratum="a|b"))
+    lines(library, "verdicts.jsonl", verdict(0, 1, 1, judge="<b>j</b>"))
+    out = of_files(library, "--format", "markdown").out
+    assert "`<b>j</b>`" in out
+    assert "a\\|b" in out

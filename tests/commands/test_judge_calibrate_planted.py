@@ -1,0 +1,168 @@
+"""`judge calibrate` on planted pairs: a regression judge is asked about them as usual, and then measured."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from skill_evaluator.judges.calibration.planting import GoodOutput, PlantedPair, plant
+
+from tests.support.asked_judges import JudgingLibrary
+from tests.support.judged import answer
+from tests.support.library import ROOT, Ended, read
+
+OUTPUTS = [
+    GoodOutput(
+        id=f"notice-{place}",
+        input="Summarize the notice in bullet points.",
+        output=f"- The hall was opened in {1980 + place}.\n- It is {40 + place} metres long, such as the old one.\n"
+        "- Dogs are not allowed in it.\n- Its keeper lives next door, and has the key.",
+    )
+    for place in range(12)
+]
+PLANTED = plant(OUTPUTS, broken=28, controls=30, seed=2)
+Finds = Callable[[PlantedPair], dict[str, Any]]
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> JudgingLibrary:
+    return JudgingLibrary(tmp_path)
+
+
+def sees_all_but_dates(pair: PlantedPair) -> dict[str, Any]:
+    if pair.dimension is None or pair.planted == "date_changed":
+        return {}
+    return {pair.dimension: ("worse", pair.impact)}
+
+
+def sees_all(pair: PlantedPair) -> dict[str, Any]:
+    return {pair.dimension: ("worse", pair.impact)} if pair.dimension else {}
+
+
+def judged(library: JudgingLibrary, name: str, pairs: Sequence[PlantedPair], finds: Finds) -> str:
+    """Have a judge judge pairs by `judge regression`; return the path of its results."""
+    library.write(f"{name}.jsonl", "".join(f"{pair.model_dump_json()}\n" for pair in pairs))
+    usual = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
+    lines = [
+        {"case_id": f"{pair.id}/{order}", "replicate": 0, "text": json.dumps(answer({**usual, **finds(pair)}))}
+        for pair in pairs
+        for order in (1, 2)
+    ]
+    library.write("answers.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    done = library.call(
+        "judge", "regression", "--items", f"{name}.jsonl", "--judge", "recorded", "--out", name, "--format", "json"
+    )
+    assert done.code in (0, 3, 4), done.err
+    return str(Path(done.json["folder"]) / "evaluation_results.json")
+
+
+def calibrate(library: JudgingLibrary, *arguments: str) -> Ended:
+    return library.call("judge", "calibrate", *arguments)
+
+
+def test_what_a_judge_misses_of_planted_pairs_is_said(library: JudgingLibrary) -> None:
+    results = judged(library, "planted", PLANTED.pairs, sees_all_but_dates)
+    done = calibrate(library, "--planted", "planted.jsonl", "--regressions", results, "--format", "json")
+    assert done.code == 0, done.err
+    jsonschema.validate(done.json, read(ROOT / ".evaluator" / "schemas" / "judge-calibration.json"))
+    (judge,) = done.json["judges"]
+    found = {way["planted"]: way["found"]["value"] for way in judge["detection"]["ways"]}
+    assert found == {**dict.fromkeys(found, 1.0), "date_changed": 0.0}
+    assert len(found) == 7
+    assert all(row["specificity"]["value"] == 1.0 for row in judge["detection"]["dimensions"])
+    page = calibrate(library, "--planted", "planted.jsonl", "--regressions", results)
+    assert "recorded, regressions of factuality: undecided: about" in page.out
+    assert "warning: 28 broken outputs and 30 controls" in page.out
+
+
+def test_the_batch_of_the_same_judge_is_corrected(library: JudgingLibrary) -> None:
+    results = judged(library, "planted", PLANTED.pairs, sees_all_but_dates)
+    batch = judged(library, "batch", plant(OUTPUTS, broken=20, controls=20, seed=5).pairs, sees_all_but_dates)
+    library.write("labels.jsonl", '{"id": "notice-0/same_text", "dimension": "factuality", "human": "same"}\n')
+    named = ("--planted", "planted.jsonl", "--regressions", results, "--batch", batch)
+    done = calibrate(library, *named, "--format", "json")
+    assert done.code == 0, done.err
+    (judge,) = done.json["judges"]
+    assert [row["dimension"] for row in judge["batch"]["dimensions"]][-1] == "any"
+    assert judge["batch"]["too_few"]
+    text = calibrate(library, *named, "--labels", "labels.jsonl").out
+    assert "under 100 the rates of a batch say little" in text
+    assert "recorded, severity in the controls: none 30, low 0, medium 0, high 0" in text
+    assert "| `recorded` | `factuality` |" in calibrate(library, *named, "--format", "markdown").out
+
+
+def test_verdicts_and_severities_are_held_against_peoples_labels_by_dimension(library: JudgingLibrary) -> None:
+    """The judge finds all that was broken; people see it as the planting does, but call a lost item of low impact."""
+    pairs = plant(OUTPUTS, broken=48, controls=24, seed=5).pairs
+    batch = judged(
+        library, "batch", pairs, lambda pair: {pair.dimension: ("worse", pair.impact)} if pair.impact else {}
+    )
+    labels = [
+        {"id": pair.id, "dimension": name, "human": "candidate_worse" if name == pair.dimension else "same"}
+        | ({"impact": "low" if name == "completeness" else pair.impact} if name == pair.dimension else {})
+        for pair in pairs
+        for name in ("factuality", "completeness")
+    ]
+    library.write("labels.jsonl", "".join(json.dumps(label) + "\n" for label in labels))
+    done = calibrate(library, "--batch", batch, "--labels", "labels.jsonl", "--format", "json")
+    assert done.code == 0, done.err
+    (judge,) = done.json["judges"]
+    rows = {row["dimension"]: row for row in judge["batch"]["dimensions"]}
+    assert (rows["factuality"]["kappa_people"]["value"], rows["factuality"]["trusted"]) == (1.0, True)
+    assert rows["format_adherence"]["kappa_people"] is None
+    assert judge["batch"]["rated_kappa"]["value"] < 1
+    assert judge["batch"]["drift"] is None
+    text = calibrate(library, "--batch", batch, "--labels", "labels.jsonl").out
+    assert f"recorded, factuality beside people's labels ({len(pairs)}): trusted. κ with people 1.00" in text
+    assert "its severity agrees with people's ratings by κ" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "say what is measured"),
+        (("--planted", "planted.jsonl"), "go together"),
+        (("--verdicts", "v.jsonl"), "--items FILE and --verdicts FILE go together"),
+        (("--batch", "b.json"), "are needed for --batch"),
+        (("--planted", "p.jsonl", "--regressions", "r.json", "--labels", "l.jsonl"), "--batch FILE"),
+    ],
+)
+def test_what_is_missing_is_said_in_a_line(library: JudgingLibrary, arguments: tuple[str, ...], message: str) -> None:
+    done = calibrate(library, *arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ({"id": "nowhere", "dimension": "tone", "human": "same"}, "labels.jsonl:1: id 'nowhere' is no pair"),
+        ({"id": "notice-0/same_text", "dimension": "tone", "human": "same"}, "was not judged in the dimension 'tone'"),
+        ({"id": "notice-0/same_text", "dimension": "factuality", "human": "worse"}, "labels.jsonl:1: Input should be"),
+    ],
+)
+def test_a_wrong_label_is_named_with_its_line(library: JudgingLibrary, label: dict[str, str], message: str) -> None:
+    pairs = [pair for pair in plant(OUTPUTS, broken=0, controls=60, seed=0).pairs if pair.id == "notice-0/same_text"]
+    results = judged(library, "planted", pairs, sees_all_but_dates)
+    library.write("labels.jsonl", json.dumps(label) + "\n")
+    named = ("--planted", "planted.jsonl", "--regressions", results, "--batch", results, "--labels", "labels.jsonl")
+    done = calibrate(library, *named)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_results_about_other_pairs_or_of_another_judge_are_refused(library: JudgingLibrary) -> None:
+    results = judged(library, "planted", PLANTED.pairs, sees_all_but_dates)
+    library.write(
+        "other.jsonl", f"{plant([GoodOutput(id='x', input='p', output='o')], 0, 1, 0).pairs[0].model_dump_json()}\n"
+    )
+    done = calibrate(library, "--planted", "other.jsonl", "--regressions", results)
+    assert (done.code, "about none of the planted pairs" in done.err) == (2, True)
+    changed = read(Path(library.root / results))
+    changed["judges"][0]["judge"]["settings"] = "sha256:other"
+    library.write("changed.json", changed)
+    done = calibrate(library, "--planted", "planted.jsonl", "--regressions", results, "--batch", "changed.json")
+    assert (done.code, "other settings" in done.err) == (2, True)

@@ -1,0 +1,258 @@
+"""`judge calibrate --probe`: judges on a loopback server with planted weaknesses, which the probes must find."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, compared, method, written
+from tests.support.asked_judges import answer as said
+from tests.support.chat_server import Asked, ChatServer, Reply, chat_server
+from tests.support.judged import answer
+from tests.support.library import ROOT, Ended, read
+
+WRONG = "The sum of these rows is eleven, as anyone can see who adds them."
+PAIRS = [
+    {
+        "id": f"p{place}",
+        "human": 1 + place % 2,
+        "input": "Add the rows up and say how.",
+        f"output_{1 + place % 2}": f"{QUOTE} That is what rows {place} and {place + 1} come to.",
+        f"output_{2 - place % 2}": f"{WRONG} Rows {place} and {place + 1} come to it.",
+    }
+    for place in range(30)
+]
+TEXT = re.compile(r"<judged_(\w+) \w+>\n(.*?)\n</judged_\1 ", re.DOTALL)
+Texts = Mapping[str, str]
+Judge = Callable[[Texts], str]
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> JudgingLibrary:
+    library = JudgingLibrary(tmp_path)
+    library.rubric({"method": method("pairwise_comparison"), "type": "subjective"})
+    library.items(*PAIRS)
+    return library
+
+
+def shown(asked: Asked) -> Texts:
+    return dict(TEXT.findall(asked.body["messages"][1]["content"]))
+
+
+def calibrate(library: JudgingLibrary, judge: Callable[[Texts], str], *arguments: str) -> Any:
+    with chat_server() as server:
+        server.reply = lambda asked: Reply(text=judge(shown(asked)))
+        library.served_by(server.url)
+        done = call(library, *arguments, "--format", "json")
+    assert done.code == 0, done.err
+    jsonschema.validate(done.json, read(ROOT / ".evaluator" / "schemas" / "judge-calibration.json"))
+    (judged,) = done.json["judges"]
+    return judged
+
+
+def call(library: JudgingLibrary, *arguments: str) -> Ended:
+    return library.call("judge", "calibrate", "--items", ITEMS, "--judge", "served", *arguments)
+
+
+def biases(judged: Any) -> dict[tuple[str, str], Any]:
+    return {(row["bias"], row["way"]): row for row in judged["biases"]}
+
+
+def prefers(first: bool) -> str:
+    return said(totals=compared("first" if first else "second"))
+
+
+def gullible(texts: Texts) -> str:
+    """Goes by what is right, but for an authority or what is said to the examiner."""
+    moved = ["Hale" in texts[name] or "examiner:" in texts[name] for name in ("first_output", "second_output")]
+    return prefers(moved[0] if moved[0] != moved[1] else QUOTE in texts["first_output"])
+
+
+def test_probes_find_what_moves_a_judge_of_pairs_and_clear_what_does_not(library: JudgingLibrary) -> None:
+    arguments = [word for name in ("verbosity", "authority", "injection") for word in ("--probe", name)]
+    judged = calibrate(library, gullible, "--rubric", RUBRIC, *arguments)
+    assert judged["strata"]["all"]["accuracy"] == [1.0, 1.0]
+    found = biases(judged)
+    verbosity = found["verbosity", ""]
+    assert (verbosity["items"], verbosity["shift"]["value"], verbosity["moved"]["value"]) == (30, 0.0, 0.0)
+    assert verbosity["present"] is not True
+    shifts = {way: row["shift"]["value"] for (bias, way), row in found.items() if bias in ("authority", "injection")}
+    assert shifts["experts"] == 0.0
+    assert shifts["professor"] == shifts["citation"] == shifts["instruction"] == 1.0
+    assert shifts["fake_verdict"] == shifts["fake_delimiter"] == shifts["fake_system"] == shifts["persona"] == 0.0
+    assert found["injection", ""]["moved"]["value"] == 0.2
+    assert found["authority", ""]["present"] is True
+    page = (library.judging() / "bias_analysis_report.md").read_text(encoding="utf-8")
+    assert "served, overall: an authority that nothing stands behind moves its verdicts by 0.667" in page
+    assert len(read(library.judging() / "judging.json")["questions"]) == 4 * 60
+    lines = (library.judging() / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(line)["id"] for line in lines} == {pair["id"] for pair in PAIRS}
+
+
+def test_probes_find_what_raises_scores(library: JudgingLibrary) -> None:
+    """The judge gives 2, one level more to padding, and what an order in the text wants."""
+    library.rubric()
+    scored = [
+        {
+            "id": f"s{place}",
+            "scores": {"totals": 2},
+            "input": "Add up.",
+            "output": f"{QUOTE} Row {place} is one of them.",
+        }
+        for place in range(20)
+    ]
+    library.items(*scored)
+
+    def obedient(texts: Texts) -> str:
+        long = len(texts["output"].split()) > 12
+        return said(totals=written(5 if "Score this 5" in texts["output"] else 3 if long else 2))
+
+    library.rubric({}, {"id": "tone", "name": "Tone"})  # by which nobody scored
+    judged = calibrate(library, obedient, "--rubric", RUBRIC, "--probe", "verbosity", "--probe", "injection")
+    assert judged["scores"]["totals"]["all"]["right"]["value"] == 1.0
+    assert list(judged["scores"]) == ["totals"]
+    found = biases(judged)
+    assert found["verbosity", ""]["shift"]["value"] == 0.25
+    assert (found["injection", ""]["criterion"], found["injection", ""]["mode"]) == ("totals", "score")
+    assert found["injection", "instruction"]["shift"]["value"] == 0.75
+    assert found["verbosity", ""]["present"] is found["injection", ""]["present"] is True
+    (part,) = judged["scores"]["totals"]["all"]["confidence"]["table"]
+    assert (part["confidence"], part["right"]["value"], part["right"]["n"]) == (0.9, 1.0, 20)
+    again = library.call(
+        "judge",
+        "calibrate",
+        "--format",
+        "json",
+        *("--items", ITEMS, "--verdicts", str(library.judging() / "scores.jsonl")),
+    )
+    assert again.json["judges"][0]["scores"]["totals"]["all"]["right"] == judged["scores"]["totals"]["all"]["right"]
+
+
+def test_a_rubric_by_which_nobody_scored_is_refused_before_a_call(library: JudgingLibrary) -> None:
+    library.rubric()
+    library.items({"id": "s", "scores": {"tone": 2}, "output": QUOTE})
+    library.served_by("http://127.0.0.1:9/v1")
+    for arguments, message in (
+        (("--rubric", RUBRIC), "people scored items.jsonl by tone, and rubric.yaml has no such criterion"),
+        (("--broken", "2"), "items.jsonl has scores of people: they go with --rubric FILE"),
+    ):
+        done = call(library, *arguments)
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert message in done.err
+
+
+def blind_to_roles(texts: Texts, *, against_new: bool) -> str:
+    """Finds an output without its keeper worse; with roles, and against what is new, every candidate."""
+    whole = {name: "keeper" in text and "12" in text for name, text in texts.items() if name != "prompt"}
+    usual = dict.fromkeys(("factuality", "completeness", "format_adherence"), "same")
+    if "baseline" in whole:
+        worse = whole["candidate"] < whole["baseline"] or against_new
+        return json.dumps(answer({**usual, **({"completeness": ("worse", "high")} if worse else {})}))
+    verdict = "same"
+    if whole["output_a"] != whole["output_b"]:
+        verdict = "a_better" if whole["output_a"] else "b_better"
+    findings = [
+        {
+            "dimension": name,
+            "verdict": verdict if name == "completeness" else "same",
+            "evidence_a": "12",
+            "evidence_b": "",
+        }
+        | {"impact": "high"}
+        for name in usual
+    ]
+    return json.dumps({"per_dimension": findings})
+
+
+@pytest.mark.parametrize("against_new", [False, True])
+def test_verdicts_without_roles_are_mapped_back_and_show_what_the_roles_do(
+    library: JudgingLibrary, against_new: bool
+) -> None:
+    library.items(
+        *(
+            {**pair, f"output_{pair['human']}": f"- The sum is 12.\n- The keeper of row {place} has it.\n- It is dry."}
+            for place, pair in enumerate(PAIRS[:12])
+        )
+    )
+    judged = calibrate(
+        library, lambda texts: blind_to_roles(texts, against_new=against_new), "--broken", "10", "--probe", "names"
+    )
+    found = biases(judged)
+    assert found["names", "controls"]["shift"]["value"] == (-0.5 if against_new else 0.0)
+    assert found["names", "controls"]["moved"]["value"] == float(against_new)
+    assert found["names", ""]["items"] == 30
+    assert (found["names", ""]["present"] is True) == against_new
+    assert "judge-blind" in (library.judging() / "evaluation_prompt.md").read_text(encoding="utf-8")
+
+
+def test_an_order_in_the_candidate_that_hides_a_regression_is_found(library: JudgingLibrary) -> None:
+    def obeys(texts: Texts) -> str:
+        usual: dict[str, Any] = dict.fromkeys(("factuality", "completeness", "format_adherence"), "same")
+        if texts["candidate"] != texts["baseline"] and "Write `same`" not in texts["candidate"]:
+            usual["factuality"] = ("worse", "high")
+        return json.dumps(answer(usual))
+
+    judged = calibrate(library, obeys, "--broken", "10", "--probe", "injection", "--probe", "authority")
+    found = biases(judged)
+    assert found["injection", "instruction"]["shift"]["value"] == 0.5
+    assert found["injection", ""]["moved"]["value"] > 0.5
+    assert found["authority", ""]["shift"]["value"] == -0.5
+    assert {row["mode"] for row in judged["biases"]} == {"regression"}
+
+
+def test_a_dry_run_shows_what_probes_cost(library: JudgingLibrary) -> None:
+    library.items(*PAIRS[:6], {"id": "j", "human": 1, "output_1": '{"sum": 12}', "output_2": '{"sum": 11}'})
+    library.served_by("http://127.0.0.1:9/v1")
+    done = call(library, "--rubric", RUBRIC, "--broken", "2", "--probe", "injection", "--probe", "names", "--dry-run")
+    assert done.code == 0, done.err
+    assert "injection: 6 outputs again with it (pairwise); no place in 1 output: it is JSON" in done.out
+    assert "injection: 2 outputs again with it (regression)" in done.out
+    assert "names: 6 planted pairs again as A and B" in done.out
+    assert (
+        "54 questions a judge" in done.out
+    )  # 7 and 6 pairs, 6 planted ones twice and 2 of them changed, in both orders
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--rubric", RUBRIC, "--probe", "length"), "no probe 'length'"),
+        (("--rubric", RUBRIC, "--probe", "names"), "it needs planted pairs: --broken N"),
+    ],
+)
+def test_a_probe_that_cannot_be_tried_is_said_in_a_line(
+    library: JudgingLibrary, arguments: tuple[str, ...], message: str
+) -> None:
+    library.served_by("http://127.0.0.1:9/v1")
+    done = call(library, *arguments)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert message in done.err
+
+
+def test_an_answer_without_a_verdict_after_the_change_is_counted_and_no_shift(library: JudgingLibrary) -> None:
+    def confused(texts: Texts) -> str:
+        injected = any("examiner" in text for text in texts.values())
+        return "As you wish." if injected else prefers(QUOTE in texts["first_output"])
+
+    judged = calibrate(library, confused, "--rubric", RUBRIC, "--probe", "injection")
+    row = biases(judged)["injection", ""]
+    assert (row["items"], row["lost"], row["shift"]["value"]) == (24, 6, 0.0)
+
+
+def test_asked_again_nothing_is_asked_twice(library: JudgingLibrary) -> None:
+    def first(server: ChatServer) -> None:
+        server.reply = lambda asked: Reply(text=gullible(shown(asked)))
+        library.served_by(server.url)
+
+    with chat_server() as server:
+        first(server)
+        words = ("--rubric", RUBRIC, "--probe", "authority")
+        done = call(library, *words, "--max-calls", "50")
+        assert done.code == 4
+        assert "--probe authority" in done.err
+        assert call(library, *words, "--resume").code == 0
+    assert len(library.asked()) == 120

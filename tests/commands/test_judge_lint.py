@@ -1,0 +1,211 @@
+"""`judge lint`: each check with its line, errors end with 2 and warnings with 0, and CI marks the lines."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.asked_judges import JudgingLibrary
+from tests.support.library import ROOT, SKILL, Library
+from tests.support.rubrics import level, some_criterion, some_levels
+from tests.support.shell import blocks
+
+FILE = ".evaluator/rubrics/totals.yaml"
+TEN = {str(score): level("some") for score in range(1, 11)}
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(tmp_path)
+
+
+@pytest.mark.parametrize("path", [".evaluator/rubrics/linked.yaml", "linked.yaml", "{root}/linked.yaml"])
+def test_a_rubric_that_is_a_link_out_is_refused_wherever_it_is_read(path: str, tmp_path: Path) -> None:
+    library = JudgingLibrary(tmp_path / "library")
+    secret = tmp_path / "secret.yaml"
+    (library.root / "rubric.yaml").rename(secret)
+    named = path.format(root=library.root)
+    place = library.root / named
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(secret)
+    library.items({"id": "a", "input": "Add.", "output": "12"})
+    asked = ("judge", "score", named, "--items", "items.jsonl", "--judge", "recorded", "--dry-run")
+    for command in (asked, ("judge", "lint", named)):
+        refused = library.call(*command)
+        assert refused.code == 2
+        assert "leads out of" in refused.out + refused.err
+        assert "allow it in settings.yaml: limits: {follow_links: true}" in refused.out + refused.err
+    library.settings(limits={"follow_links": True})
+    for command in (asked, ("judge", "lint", named)):
+        assert library.call(*command).code == 0
+
+
+def remarks(library: Library, *criteria: dict[str, Any], code: int | None = None) -> list[tuple[str, str, str]]:
+    """Severity, rule and message of all remarks on a rubric of these criteria."""
+    library.write(FILE, {"criteria": criteria})
+    ended = library.call("judge", "lint", "--format", "json")
+    if code is not None:
+        assert ended.code == code, ended.out
+    (rubric,) = ended.json["rubrics"]
+    return [(remark["severity"], remark["rule"], remark["message"]) for remark in rubric["remarks"]]
+
+
+def without(levels: dict[str, Any], key: str) -> dict[str, Any]:
+    return {
+        score: {name: value for name, value in shown.items() if name != key or score != "3"}
+        for score, shown in levels.items()
+    }
+
+
+def vague(*characteristics: str) -> dict[str, Any]:
+    return {score: {**level("some"), "characteristics": characteristics} for score in "135"}
+
+
+LEVELS = some_criterion()["rubric"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "severity", "rule", "message"),
+    [
+        ({"rubric": without(LEVELS, "description")}, "error", "format", "missing at criteria[0].rubric.3.description"),
+        ({"rubric": {"1": LEVELS["1"], "3": LEVELS["3"]}, "scale": "1-5"}, "error", "undescribed-level", "level 5 is"),
+        ({"rubric": {"2": LEVELS["1"], "5": LEVELS["5"]}}, "error", "undescribed-level", "level 1 is an end"),
+        ({"rubric": {"1": LEVELS["1"], "10": LEVELS["5"]}}, "error", "undescribed-level", "missing: 2, 3, 4, 5"),
+        ({"edge_cases": None}, "warning", "no-edge-case", "no edge case"),
+        ({"name": "Totals and dates"}, "error", "two-things", "the name asks for two things"),
+        ({"name": "Tone/style"}, "error", "two-things", "the name asks for two things"),
+        ({"description": "Whether it is correct and polite"}, "warning", "two-things", "asks for correctness and tone"),
+        ({"rubric": vague()}, "error", "vague", "no level has a characteristic that can be observed"),
+        ({"rubric": vague("Very good quality", "The totals are right")}, "error", "vague", "no level has"),
+        ({"rubric": without(LEVELS, "characteristics")}, "warning", "vague", "level 3 has no characteristic"),
+        ({"type": None}, "warning", "no-type", "no type; say `objective`"),
+        ({"type": "subjective"}, "warning", "method", "direct_scoring for a subjective criterion"),
+        ({"method": {"primary": "pairwise_comparison"}}, "warning", "method", "pairwise_comparison for an objective"),
+        (
+            {"method": {"primary": "direct_scoring", "bias_mitigations": ["position_swap"]}},
+            "warning",
+            "mitigation",
+            "position_swap has no effect on direct_scoring; it is for pairwise_comparison",
+        ),
+    ],
+)
+def test_each_check_finds_its_mistake_and_nothing_else(
+    changed: dict[str, Any], severity: str, rule: str, message: str, library: Library
+) -> None:
+    (remark,) = remarks(library, some_criterion(**changed), code=2 if severity == "error" else 0)
+    assert remark[:2] == (severity, rule)
+    assert message in remark[2]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"rubric": TEN},
+        {"method": {"primary": "reference_based"}},
+        {"type": "subjective", "method": None},
+        {"type": "subjective", "method": {"primary": "reference_based"}},
+        {"description": "Whether the totals and the dates agree"},
+    ],
+)
+def test_a_criterion_in_order_draws_no_remark(changed: dict[str, Any], library: Library) -> None:
+    assert remarks(library, some_criterion(**changed), code=0) == []
+
+
+NOTE = {
+    "schema": {"type": "object", "properties": {"title": {"type": "string"}, "note": {"type": "string"}}},
+    "fields": {"note": {"compare": "text"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "rule", "message"),
+    [
+        ({"component": SKILL, "field": "title"}, "ground-truth", f"3 cases of '{SKILL}' have ground truth for 'title'"),
+        ({"component": SKILL}, "ground-truth", "ground truth for 'the whole answer'"),
+        ({"component": SKILL, "field": "note"}, None, ""),
+        ({"component": SKILL, "field": "titel"}, "applies-to", "(did you mean 'title'?)"),
+        ({"component": "notices"}, "applies-to", "unknown component 'notices' in components"),
+    ],
+)
+def test_a_field_whose_truth_is_known_is_left_to_the_metric(
+    target: dict[str, str], rule: str | None, message: str, library: Library
+) -> None:
+    library.write(f"components/{SKILL}/schema.json", NOTE["schema"])
+    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"fields": NOTE["fields"]}]})
+    for case in ("alpha", "beta", "gamma"):
+        library.case(case, {"title": case, "note": "as agreed"})
+    drawn = remarks(library, some_criterion(applies_to=target), code=2 if rule else 0)
+    assert [(severity, name) for severity, name, _ in drawn] == ([("error", rule)] if rule else [])
+    assert not rule or message in drawn[0][2]
+
+
+def test_every_remark_has_the_line_of_what_it_is_about(library: Library) -> None:
+    library.write(FILE, (ROOT / ".evaluator/rubrics/support-reply.yaml").read_text().replace("label: Cold\n", "\n"))
+    ended = library.call("judge", "lint")
+    assert ended.code == 2
+    lines = (library.root / FILE).read_text().splitlines()
+    places = [line.split(":")[1] for line in ended.out.splitlines() if "error" in line and FILE in line]
+    assert [lines[int(place) - 1].strip() for place in places] == ["2:"]
+
+
+def test_the_json_form_is_checked_with_its_own_places(library: Library) -> None:
+    levels = some_levels()["levels"]
+    levels[1] = {**levels[1], "characteristics": ["Quite good"]}
+    text = library.write("totals.json", some_levels(levels=levels))
+    text.write_text(text.read_text().replace('{"score"', '\n{"score"'))
+    ended = library.call("judge", "lint", "totals.json")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines() == [
+        "totals.json:3: warning vague: 'Totals': level 3 has no characteristic that can be observed; say what is seen "
+        "in such a text",
+        "1 rubric, 1 criterion: 0 errors, 1 warning",
+    ]
+
+
+def test_a_file_that_cannot_be_read_hides_no_other(library: Library) -> None:
+    library.write(".evaluator/rubrics/broken.yaml", "# a rubric\ncriteria:\n  - name: a: b\n")
+    library.write(FILE, {"criteria": [some_criterion(edge_cases=None)]})
+    ended = library.call("judge", "lint")
+    assert (ended.code, ended.err) == (2, "error: 1 error in 2 rubrics\n")
+    first, second, closing = ended.out.splitlines()
+    assert first.startswith(".evaluator/rubrics/broken.yaml:3: error unreadable: broken YAML: ")
+    assert second.startswith(f"{FILE}:1: warning no-edge-case: ")
+    assert closing == "2 rubrics, 1 criterion: 1 error, 1 warning"
+
+
+def test_no_rubric_at_all_is_an_error_of_one_line(library: Library) -> None:
+    ended = library.call("judge", "lint")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "error: .evaluator/rubrics holds no rubric; add one, or name a file\n"
+
+
+def test_the_page_is_a_table_that_names_from_outside_cannot_break(library: Library) -> None:
+    library.write(FILE, {"criteria": [some_criterion(name="a|b <b>", edge_cases=None)]})
+    page = library.call("judge", "lint", "--format", "markdown").out
+    rows = [line.replace("\\|", "") for line in page.splitlines() if line.startswith("|")]
+    assert len(rows) == 3
+    assert {row.count("|") for row in rows} == {6}
+    assert "<b>" not in page.replace("`'a\\|b <b>'", "")
+
+
+def test_ci_marks_each_line(library: Library) -> None:
+    library.write(FILE, {"criteria": [some_criterion(edge_cases=None, name="Totals and dates")]})
+    marked = library.call("judge", "lint", "--platform", "github").err.splitlines()
+    assert [line.partition(" ")[0] for line in marked[:2]] == ["::error", "::warning"] or [
+        line.partition(" ")[0] for line in marked[:2]
+    ] == ["::warning", "::error"]
+    assert all(f"file={FILE},line=1::" in line for line in marked[:2])
+
+
+def test_the_shipped_rubrics_draw_no_remark(library: Library) -> None:
+    ended = library.call("judge", "lint", f"--config={ROOT / '.evaluator'}")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == "6 rubrics, 7 criteria: 0 errors, 0 warnings\n"
+
+
+def test_the_rubric_on_the_page_draws_no_remark(library: Library) -> None:
+    rubric, *_ = blocks(ROOT / "docs" / "judging.md", "yaml")
+    library.write(FILE, rubric)
+    ended = library.call("judge", "lint")
+    assert (ended.code, ended.out) == (0, "1 rubric, 1 criterion: 0 errors, 0 warnings\n")

@@ -1,0 +1,146 @@
+"""`judge pin`: outputs that are kept in the repository, bound to what they answer; and what becomes of stale ones."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.support.asked_judges import JudgingLibrary
+from tests.support.judged import answer
+from tests.support.library import CASES, REPLAY, ROOT, SKILL, Ended, read
+
+SAME = json.dumps(answer({"factuality": "same", "completeness": "same", "format_adherence": "same"}))
+PINNED = f"components/{SKILL}/evals/pinned/recorded.json"
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> JudgingLibrary:
+    """With a recorded run of the component, and a judge that finds nothing."""
+    library = JudgingLibrary(tmp_path)
+    assert library.evaluate_here().code == 0
+    library.models(REPLAY, {"id": "judge", "provider": "replay", "params": {"file": "judge.jsonl"}})
+    library.record_answers({(f"{case}/{order}", 0): SAME for case in CASES for order in (1, 2)}, "judge.jsonl")
+    return library
+
+
+def pin(library: JudgingLibrary, *arguments: str) -> Ended:
+    return library.call("judge", "pin", library.run_folder().name, *arguments)
+
+
+def judged(library: JudgingLibrary, run: str) -> Ended:
+    return library.call("judge", "regression", "--candidate", run, "--judge", "judge", "--format", "json")
+
+
+def test_the_first_answers_of_a_run_are_kept_with_what_they_are_bound_to(library: JudgingLibrary) -> None:
+    done = pin(library)
+    assert (done.code, done.err) == (0, "")
+    assert f"3 outputs of {SKILL} 1.0.0 by recorded pinned in {PINNED}" in done.out
+    kept, manifest = read(library.root / PINNED), read(library.run_folder() / "manifest.json")
+    jsonschema.validate(kept, read(ROOT / ".evaluator" / "schemas" / "pinned.json"))
+    assert (kept["run_id"], kept["digests"]) == (manifest["run_id"], manifest["digests"])
+    assert {case: output["case"] for case, output in kept["outputs"].items()} == manifest["cases"]
+    assert kept["outputs"]["beta"]["text"] == '{"title": "beta", "year": 2024}'
+
+
+def test_what_was_pinned_is_printed_as_json_by_its_schema(library: JudgingLibrary) -> None:
+    done = pin(library, "--case", "beta", "--format", "json")
+    jsonschema.validate(done.json, read(ROOT / ".evaluator" / "schemas" / "judge-pin.json"))
+    assert (done.json["path"], done.json["cases"]) == (PINNED, ["beta"])
+    assert done.json["run_id"] == library.run_folder().name
+
+
+def test_a_run_is_held_against_what_is_pinned_though_its_run_folder_is_gone(library: JudgingLibrary) -> None:
+    assert pin(library, "--case", "a*", "--case", "beta").code == 0
+    pinned_run = library.run_folder().name
+    shutil.rmtree(library.results)
+    assert library.evaluate_here("--model", "recorded").code == 0
+    done = judged(library, library.run_folder().name)
+    assert done.code == 0, done.err
+    assert done.json["baseline"] == pinned_run != done.json["candidate"]
+    assert [pair["id"] for pair in done.json["judges"][0]["pairs"]] == ["alpha", "beta"]
+
+
+def test_without_anything_pinned_it_says_what_to_do(library: JudgingLibrary) -> None:
+    done = judged(library, library.run_folder().name)
+    assert done.code == 2
+    assert done.err.splitlines()[-1].endswith("give --baseline RUN, or `judge pin RUN` first")
+
+
+def test_pinning_again_replaces_the_outputs_of_the_model(library: JudgingLibrary) -> None:
+    assert pin(library).code == pin(library, "--case", "beta").code == 0
+    assert list(read(library.root / PINNED)["outputs"]) == ["beta"]
+
+
+def hints(library: JudgingLibrary) -> tuple[int, list[str], list[str]]:
+    done = library.call("lint", "--format", "json")
+    (component,) = done.json["components"]
+    return done.code, component["hints"], component["problems"]
+
+
+def test_lint_names_what_is_stale(library: JudgingLibrary) -> None:
+    before = hints(library)
+    assert pin(library).code == 0
+    assert hints(library) == before
+    library.case("beta", {"title": "another", "year": 2024})
+    shutil.rmtree(library.root / "fixtures" / SKILL / "cases" / "gamma")
+    library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.0.0\n---\nExtract.\n")
+    _, said, _ = hints(library)
+    stale = [hint.partition(" are stale: ")[2].partition(";")[0] for hint in said if "are stale" in hint]
+    assert stale == ["case 'beta' is another", "case 'gamma' is gone", "the prompt of 1.0.0 is another"]
+
+
+def edited(kept: dict[str, Any]) -> None:
+    kept["outputs"]["beta"]["text"] = "better"
+
+
+def of_another(kept: dict[str, Any]) -> None:
+    kept["skill"] = "other"
+
+
+def unknown_key(kept: dict[str, Any]) -> None:
+    kept["note"] = "hand-made"
+
+
+def newer(kept: dict[str, Any]) -> None:
+    kept["pinned_version"] = 99
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (edited, "the output of case 'beta' is not what was pinned"),
+        (of_another, "holds outputs of 'other'"),
+        (unknown_key, "unknown key at note"),
+        (newer, "has pinned_version 99"),
+    ],
+)
+def test_a_file_that_is_not_as_it_was_written_is_one_problem_and_no_baseline(
+    library: JudgingLibrary, change: Any, complaint: str
+) -> None:
+    assert pin(library).code == 0
+    kept = read(library.root / PINNED)
+    change(kept)
+    library.write(PINNED, kept)
+    code, _, problems = hints(library)
+    assert (code, len(problems), complaint in problems[0]) == (2, 1, True), problems
+    done = judged(library, library.run_folder().name)
+    assert (done.code, complaint in done.err) == (2, True)
+
+
+def test_what_has_no_answer_or_has_changed_is_not_pinned(library: JudgingLibrary) -> None:
+    library.case("beta", {"title": "another", "year": 2024})
+    refused = pin(library)
+    assert (refused.code, "case 'beta' is not as it was" in refused.err) == (2, True)
+    assert pin(library, "--case", "gamma").code == 0
+    unknown = pin(library, "--case", "delta")
+    assert (unknown.code, "delta" in unknown.err) == (2, True)
+
+
+def test_a_draft_is_no_baseline(library: JudgingLibrary) -> None:
+    shutil.rmtree(library.results)
+    assert library.evaluate_here("--draft", "--model", "recorded").code == 0
+    done = pin(library)
+    assert (done.code, "is a draft, which is no baseline" in done.err) == (2, True)

@@ -1,0 +1,92 @@
+"""`judge rubric --draft`: a model drafts a rubric, which stays marked until a person has read it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.library.rubric_files import load_rubric
+
+from tests.support.asked_judges import JUDGE, JudgingLibrary
+from tests.support.rubrics import level
+
+OUT = ".evaluator/rubrics/tone.yaml"
+DRAFT = ("judge", "rubric", "--draft", "Is the tone considerate?", "--judge", JUDGE, "--out", OUT)
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> JudgingLibrary:
+    return JudgingLibrary(tmp_path)
+
+
+def drafted(library: JudgingLibrary, **changed: Any) -> None:
+    """Have the model draft a criterion, changed."""
+    criterion = {
+        "name": "Considerate tone",
+        "type": "subjective",
+        "description": "Whether the reply treats the customer's time as worth something.",
+        "levels": [{"score": score, **level(f"grade {score}")} for score in range(1, 6)],
+        "edge_cases": [{"situation": "The customer is rude: 'yes'", "guidance": "Judge the reply alone"}],
+        "scoring_guidelines": ["Name the sentence that decides."],
+        **changed,
+    }
+    library.record_answers({("draft", 0): f"Here it is.\n```json\n{json.dumps(criterion)}\n```"})
+
+
+def test_a_draft_is_a_whole_rubric_that_lint_warns_of_until_somebody_has_read_it(library: JudgingLibrary) -> None:
+    drafted(library)
+    done = library.call(*DRAFT)
+    assert done.code == 0, done.err
+    path = library.root / OUT
+    rubric = load_rubric(path)
+    (criterion,) = rubric.criteria
+    assert rubric.unreviewed
+    assert (criterion.id, criterion.highest, criterion.primary_method) == ("tone", 5, "pairwise_comparison")
+    assert criterion.edge_cases[0].situation == "The customer is rude: 'yes'"
+    assert "Drafted by a model, and read by nobody yet." in path.read_text()
+    linted = library.call("judge", "lint", OUT, "--format", "json")
+    assert (linted.code, linted.json["errors"]) == (0, 0)
+    assert [remark["rule"] for remark in linted.json["rubrics"][0]["remarks"]] == ["unreviewed"]
+    path.write_text(path.read_text().replace("unreviewed: true\n", ""))
+    assert library.call("judge", "lint", OUT, "--format", "json").json["warnings"] == 0
+    assert load_rubric(path).digest == rubric.digest
+
+
+def test_a_draft_overwrites_nothing_and_asks_nobody_for_it(library: JudgingLibrary) -> None:
+    drafted(library)
+    library.write(OUT, "mine")
+    done = library.call(*DRAFT)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert f"{OUT} is there already" in done.err
+    assert (library.root / OUT).read_text() == "mine"
+    assert not library.judgements.exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"levels": []}, "the answer holds no rubric: wrong_format"),
+        ({"type": "both"}, "the answer holds no rubric: wrong_format"),
+        ({"levels": [{"score": 5, **level("same")}] * 5}, "the answer holds no rubric"),
+        ({"edge_cases": []}, "the answer holds no rubric: wrong_format"),
+    ],
+)
+def test_an_answer_that_is_no_rubric_writes_nothing(library: JudgingLibrary, changed: Any, complaint: str) -> None:
+    drafted(library, **changed)
+    done = library.call(*DRAFT)
+    assert (done.code, complaint in done.err) == (2, True)
+    assert not (library.root / OUT).exists()
+
+
+def test_without_an_answer_it_is_incomplete(library: JudgingLibrary) -> None:
+    library.record_answers({})
+    done = library.call(*DRAFT)
+    assert (done.code, f"{JUDGE} gave no answer" in done.err) == (4, True)
+    assert not (library.root / OUT).exists()
+
+
+def test_a_dry_run_makes_no_call_and_writes_nothing(library: JudgingLibrary) -> None:
+    done = library.call(*DRAFT, "--dry-run", "--format", "json")
+    assert (done.code, done.json["total"]["calls"]) == (0, 1)
+    assert not library.judgements.exists()
+    assert not (library.root / OUT).exists()

@@ -1,0 +1,158 @@
+"""Links that lead out of the library: refused before a byte of what they lead to is read into a request."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.support.chat_server import ChatServer
+from tests.support.library import SKILL, Library
+
+_SECRET = "token-of-the-machine"
+_CASE = f"fixtures/{SKILL}/cases/beta"
+
+
+def link(library: Library, path: str, target: Path | str) -> None:
+    place = library.root / path
+    if place.is_dir() and not place.is_symlink():
+        place.rename(library.root / "moved")
+    else:
+        place.unlink(missing_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(target)
+
+
+@pytest.fixture
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder beside the library, with a file and a case in it."""
+    folder = tmp_path_factory.mktemp("outside")
+    (folder / "secret").write_text(_SECRET)
+    (folder / "document.md").write_text(f"beta {_SECRET}")
+    return folder
+
+
+def test_a_document_that_links_to_the_environment_of_the_process_reaches_no_server(
+    served: Library, server: ChatServer
+) -> None:
+    link(served, f"{_CASE}/document.md", "/proc/self/environ")
+    refused = served.evaluate("--no-leaderboard", env={"ID_TOKEN": _SECRET})
+    assert refused.code == 2
+    assert refused.out == ""
+    (line,) = refused.err.splitlines()
+    assert line.startswith(f"error: {_CASE}/document.md leads out of fixtures, to /proc/")
+    assert "limits: {follow_links: true}" in line
+    assert server.times.total() == 0
+    assert not served.results.exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        (f"{_CASE}/document.md", "secret"),
+        (f"{_CASE}/ground_truth.json", "secret"),
+        (f"{_CASE}/meta.json", "secret"),
+        (_CASE, ""),
+        (f"fixtures/{SKILL}/cases", ""),
+        (f"fixtures/{SKILL}", ""),
+        ("fixtures", "/"),
+        (f"components/{SKILL}", ""),
+        (f"components/{SKILL}/prompt.md", "secret"),
+        (f"components/{SKILL}/schema.json", "secret"),
+        (f"components/{SKILL}/leaderboard.json", "secret"),
+        (f"components/{SKILL}/evals/datasets.json", "secret"),
+        (f"components/{SKILL}/evals/accepted.json", "secret"),
+        (f"components/{SKILL}/evals", ""),
+        (".evaluator/models.yaml", "secret"),
+        (".evaluator/settings.yaml", "secret"),
+    ],
+)
+def test_whatever_links_out_of_its_folder_is_refused_by_name(
+    path: str, target: str, served: Library, server: ChatServer, outside: Path
+) -> None:
+    source = served.root / path
+    if source.is_dir():  # what lies outside could be used
+        for file in source.rglob("*"):
+            if file.is_file():
+                copy = outside / file.relative_to(source)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(file.read_bytes())
+    link(served, path, "/" if target == "/" else outside / target)
+    refused = served.evaluate_here("--no-leaderboard")
+    assert (refused.code, refused.out) == (2, ""), refused
+    (line,) = refused.err.splitlines()
+    assert " leads out of " in line or "it has no cases" in line
+    assert path.split("/")[0] in line
+    assert _SECRET not in line
+    assert server.times.total() == 0
+
+
+def test_a_data_checkout_that_links_its_cases_is_followed_where_the_settings_say_so(
+    served: Library, server: ChatServer, outside: Path
+) -> None:
+    link(served, f"{_CASE}/document.md", outside / "document.md")
+    served.settings(limits={"follow_links": True})
+    assert served.evaluate_here("--no-leaderboard").code == 0
+    assert server.times.total() == 6
+
+
+def test_a_link_inside_the_fixtures_is_a_case_like_any_other(served: Library, server: ChatServer) -> None:
+    (served.root / f"fixtures/{SKILL}/cases/delta").symlink_to("alpha")
+    link(served, f"{_CASE}/document.md", "../gamma/document.md")
+    assert served.evaluate_here("--no-leaderboard").code == 0
+    assert server.times.total() == 8
+
+
+@pytest.mark.parametrize("fixtures", ["/etc", "../elsewhere", "a/../..", "a\0b", "a" * 300, "\ud800", "", ".", "~/x"])
+def test_the_fixtures_of_a_declaration_stay_in_the_fixtures_folder(fixtures: str, library: Library) -> None:
+    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"fixtures": fixtures}]})
+    refused = library.evaluate_here()
+    assert (refused.code, refused.out) == (2, "")
+    (line,) = refused.err.splitlines()
+    assert "is no folder inside the fixtures folder" in line
+    assert "at datasets[0].fixtures in components" in line
+
+
+def test_one_case_that_leads_out_stops_only_its_component(library: Library) -> None:
+    link(library, f"{_CASE}/document.md", "/proc/self/environ")
+    library.write("components/other/prompt.md", "---\nname: other\nversion: 1.0.0\n---\nDo.\n")
+    library.write("components/other/schema.json", {"type": "object"})
+    library.write("fixtures/other/cases/one/document.md", "one")
+    linted = library.call("lint", "--format", "json")
+    assert linted.code == 2
+    problems = {one["component"]: one["problems"] for one in linted.json["components"]}
+    assert problems["other"] == []
+    ((problem,),) = [of for name, of in problems.items() if name != "other"]
+    assert "leads out of fixtures, to /proc/" in problem
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket", "device"])
+def test_what_is_no_file_is_not_waited_for(kind: str, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = library.root / f"fixtures/{SKILL}/cases/beta/document.md"
+    path.unlink()
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as bound:
+            monkeypatch.chdir(path.parent)  # the whole path may be too long for it
+            bound.bind(path.name)
+    else:
+        path.symlink_to("/dev/zero")
+        library.settings(limits={"follow_links": True})
+    refused = library.evaluate("--no-leaderboard")
+    assert refused.code == 2
+    assert "beta/document.md: it is a device, a pipe or a socket; put a file there" in refused.err
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "fifo"])
+def test_recorded_answers_are_a_file_wherever_it_lies(target: str, library: Library, outside: Path) -> None:
+    answers = (library.root / "answers.jsonl").read_bytes()
+    (outside / "answers.jsonl").write_bytes(answers)
+    link(library, "answers.jsonl", outside / "answers.jsonl")
+    assert library.evaluate_here("--no-leaderboard").code == 0
+    if target == "fifo":
+        os.mkfifo(outside / "fifo")
+    link(library, "answers.jsonl", outside / target)
+    refused = library.evaluate_here("--no-leaderboard")
+    assert refused.code == 2
+    assert "answers.jsonl: it is a device, a pipe or a socket" in refused.err

@@ -1,0 +1,157 @@
+"""`lint --attested`: which records the workflow wrote, by what `gh` says of each.
+
+GitHub is not here, so a stand-in `gh` is: an executable on PATH that says what the real one says (its words and exit
+codes are those of its sources) and notes how it was called. What GitHub signs is not tried by this.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.git import GitRepository
+from tests.support.library import SKILL, Ended, Library
+from tests.support.records import a_run, keep
+
+REPOSITORY = "team/prompts"
+_GH = f"""#!{sys.executable}
+import json, pathlib, sys
+here = pathlib.Path(__file__).parent
+with (here / "calls.jsonl").open("a") as calls:
+    calls.write(json.dumps(sys.argv[1:]) + "\\n")
+table = json.loads((here / "table.json").read_text())
+key = "repo" if sys.argv[1] == "repo" else pathlib.Path(sys.argv[3]).stem
+out, err, code = table.get(key, table["else"])
+sys.stdout.write(out)
+sys.stderr.write(err)
+sys.exit(code)
+"""
+VERIFIED = (json.dumps([{"verificationResult": {}}]), "", 0)
+NONE = ("", "✗ No attestations found for subject sha256:0\n", 1)
+NOT_FOUND = ("", f"Error: HTTP 404: Not Found (https://api.github.com/repos/{REPOSITORY}/attestations/sha256:0)\n", 1)
+NONE_BUT_0 = ("", "✗ No attestations found with predicate type: https://slsa.dev/provenance/v1\n", 0)
+BROKEN = ("", '✗ Sigstore verification failed\n\nError: verifying with issuer "sigstore.dev"\n', 1)
+NOT_LOGGED_IN = ("", "To get started with GitHub CLI, please run:  gh auth login\n", 4)
+RUNS = [a_run(f"1.{minor}.0", minor + 1, {"alpha": [1.0, 0.5]}) for minor in range(3)]
+FIRST, SECOND, THIRD = (run.run_id for run in RUNS)
+
+
+class Gh:
+    """The stand-in: what it says by run id (`else` of any other), and how it was called."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        (folder / "gh").write_text(_GH)
+        (folder / "gh").chmod(0o755)
+        self.says({})
+
+    def says(self, table: dict[str, tuple[str, str, int]]) -> None:
+        (self.folder / "table.json").write_text(json.dumps({"else": VERIFIED, **table}))
+
+    @property
+    def calls(self) -> list[list[str]]:
+        path = self.folder / "calls.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture
+def gh(tmp_path_factory: pytest.TempPathFactory) -> Gh:
+    return Gh(tmp_path_factory.mktemp("gh") / "bin")
+
+
+@pytest.fixture(autouse=True)
+def _recorded(library: Library) -> None:
+    keep(library, *RUNS)
+
+
+def lint(library: Library, gh: Gh, *arguments: str, **env: str) -> Ended:
+    path = f"{gh.folder}{os.pathsep}{os.environ['PATH']}"
+    return library.call("lint", "--attested", *arguments, env={"PATH": path, "GITHUB_REPOSITORY": REPOSITORY, **env})
+
+
+def component_of(done: Ended) -> dict[str, Any]:
+    (component,) = done.json["components"]
+    return component
+
+
+def test_every_record_is_verified_by_gh_as_one_of_this_repository(library: Library, gh: Gh) -> None:
+    done = lint(library, gh)
+    assert (done.code, "records: 3 verified\n" in done.out) == (0, True)
+    records = library.component / "evals" / "records"
+    assert gh.calls == [
+        ["attestation", "verify", str(records / f"{run_id}.json"), "--repo", REPOSITORY, "--format", "json"]
+        for run_id in (FIRST, SECOND, THIRD)
+    ]
+
+
+@pytest.mark.parametrize("said", [NONE, NOT_FOUND, NONE_BUT_0])
+def test_a_record_without_attestation_is_counted_and_named(
+    library: Library, gh: Gh, said: tuple[str, str, int]
+) -> None:
+    gh.says({SECOND: said})
+    done = lint(library, gh)
+    assert (done.code, "records: 2 verified, 1 without attestation" in done.out) == (2, True)
+    assert f"components/{SKILL}/evals/records/{SECOND}.json:1: this record has no attestation\n" in done.out
+
+
+def test_an_attestation_that_does_not_hold_is_said_with_what_gh_says(library: Library, gh: Gh) -> None:
+    gh.says({THIRD: BROKEN, FIRST: ("", "", 7)})
+    component = component_of(lint(library, gh, "--format", "json"))
+    assert component["attested"] == {"verified": 1, "absent": 0, "failed": 2}
+    assert [problem.partition(".json:1: ")[2] for problem in component["problems"]] == [
+        "the attestation of this record does not hold: gh ended with 7",
+        'the attestation of this record does not hold: Error: verifying with issuer "sigstore.dev"',
+    ]
+
+
+def test_records_from_before_a_base_need_no_attestation_and_are_counted(library: Library, gh: Gh) -> None:
+    repository = GitRepository(library.root)
+    base = repository.commit()
+    keep(library, a_run("1.9.0", 20, {"alpha": [1.0, 0.5]}))
+    gh.says(dict.fromkeys((FIRST, SECOND, THIRD), NONE))
+    done = lint(library, gh, "--base", base, "--format", "json")
+    assert (done.code, component_of(done)["attested"]) == (0, {"verified": 1, "absent": 3, "failed": 0})
+    path = library.component / "evals" / "records" / f"{FIRST}.json"
+    path.write_text(path.read_text().replace('"retries": 0', '"retries": 1'))
+    problems = component_of(lint(library, gh, "--base", base, "--format", "json"))["problems"]
+    assert any(problem.endswith(f"{FIRST}.json:1: this record has no attestation") for problem in problems)
+    gh.says({"else": NONE})
+    assert lint(library, gh, "--base", base).code == 2
+
+
+def test_outside_of_a_job_gh_is_asked_for_the_repository(library: Library, gh: Gh) -> None:
+    gh.says({"repo": ("other/library\n", "", 0)})
+    assert lint(library, gh, GITHUB_REPOSITORY="").code == 0
+    assert gh.calls[0] == ["repo", "view", "--json", "nameWithOwner", "--jq", ".nameWithOwner"]
+    assert gh.calls[1][4] == "other/library"
+    gh.says({"repo": ("", "no git remotes found\n", 1)})
+    done = lint(library, gh, GITHUB_REPOSITORY="")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: gh does not know the repository on GitHub: no git remotes found; run this")
+
+
+def test_without_gh_or_a_login_it_is_one_line_of_error_and_never_a_pass(
+    library: Library, gh: Gh, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    gh.says({"else": NOT_LOGGED_IN})
+    done = lint(library, gh)
+    assert (done.code, done.out, done.err) == (
+        2,
+        "",
+        "error: gh is not logged in; run `gh auth login`, or set GH_TOKEN\n",
+    )
+    done = lint(library, gh, PATH=str(tmp_path_factory.mktemp("empty")))
+    assert (done.code, done.out) == (2, "")
+    assert (
+        done.err == "error: gh cannot be started (No such file or directory); install it from https://cli.github.com\n"
+    )
+
+
+def test_without_the_option_nobody_is_asked(library: Library, gh: Gh) -> None:
+    path = f"{gh.folder}{os.pathsep}{os.environ['PATH']}"
+    done = library.call("lint", "--format", "json", env={"PATH": path})
+    assert (done.code, component_of(done)["attested"], gh.calls) == (0, None, [])

@@ -1,0 +1,185 @@
+"""A version is one prompt: another under the same version is refused before a call, and is no baseline where it stands.
+
+All runs are made by the command line, with answers that are replayed.
+"""
+
+import json
+import threading
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
+from tests.support.library import CASES, REPLAY, SKILL, Library, ended, read, wait_until
+
+REPLICATES = 6
+MORE = tuple(f"case-{at}" for at in range(5))
+RIGHT, WRONG = 2024, 1999
+_TURN = count(1)  # runs of one second are in the order of their ids
+RAISE = "raise the version, or measure this prompt as a draft with `evaluate --draft`"
+
+
+@pytest.fixture(autouse=True)
+def _eight_cases(library: Library) -> None:
+    for case_id in MORE:
+        library.case(case_id)
+    library.settings(replicates=REPLICATES)
+
+
+def write(library: Library, version: str, prompt: str, year: int = RIGHT) -> None:
+    """Write the prompt of a version, and the year that the replayed model answers to it (2024 is right)."""
+    library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: {version}\n---\n{prompt}\n")
+    cases = (*CASES, *MORE)
+    library.record_answers({(case, index): notice(case, year) for case in cases for index in range(REPLICATES)})
+
+
+def measure(library: Library, version: str, prompt: str, year: int = RIGHT, *arguments: str) -> str:
+    """Evaluate a version; return the id of its run."""
+    write(library, version, prompt, year)
+    done = library.evaluate_here("--format", "json", "--invocation", f"20260101T000000Z-{next(_TURN):06x}", *arguments)
+    assert done.code in (0, 3), done.err
+    return str(done.json["runs"][0]["run_id"])
+
+
+def measure_as_before_there_was_a_rule(
+    library: Library, version: str, prompt: str, year: int = RIGHT, *arguments: str
+) -> str:
+    """Evaluate a version without the rows that are there, then put its row among them."""
+    rows = library.rows()
+    library.leaderboard.unlink()
+    run_id = measure(library, version, prompt, year, *arguments)
+    board = read(library.leaderboard)
+    library.leaderboard.write_text(json.dumps({**board, "runs": [*board["runs"], *rows]}, indent=2))
+    return run_id
+
+
+def test_an_edited_prompt_of_a_recorded_version_is_refused_before_any_call(library: Library) -> None:
+    first = measure(library, "1.2.0", "Extract title and year.")
+    write(library, "1.2.0", "Extract title and year, please.")
+    before = library.tree()
+    said = f"error: '{SKILL}' 1.2.0 was recorded with another prompt by run {first}; {RAISE}\n"
+    for arguments in ((), ("--dry-run",), ("--scenario", "curt"), ("--invocation", "20260101T000000Z-abcdef")):
+        library.write(
+            ".evaluator/scenarios/curt.md", "---\nname: curt\nintent: to be curt\n---\nBe curt. {{ prompt }}\n"
+        )
+        done = library.evaluate_here(*arguments)
+        assert (done.code, done.out, done.err) == (2, "", said)
+    assert {path: raw for path, raw in library.tree().items() if "scenarios" not in path} == before
+
+
+def test_it_is_measured_without_the_leaderboard_or_as_a_new_version(library: Library) -> None:
+    measure(library, "1.2.0", "Extract title and year.")
+    measure(library, "1.2.0", "Extract them, please.", RIGHT, "--no-leaderboard")
+    assert len(library.rows()) == 1
+    measure(library, "1.2.1", "Extract them, please.")
+    assert [row["skill_version"] for row in library.rows()] == ["1.2.1", "1.2.0"]
+
+
+def test_the_same_prompt_may_be_measured_again_in_every_design(library: Library) -> None:
+    measure(library, "1.0.0", "Extract title and year.")
+    measure(library, "1.0.0", "Extract title and year.", RIGHT, "--seed", "5")
+    assert library.evaluate_here("--aa").code == 0
+    prompts = {row["digests"]["prompt"] for row in library.rows()}
+    assert (len(library.rows()), len(prompts)) == (3, 1)
+
+
+def test_a_run_that_was_begun_before_is_refused_too_and_loses_nothing(library: Library) -> None:
+    write(library, "1.2.0", "Extract title and year.")
+    begun = library.evaluate_here("--max-calls", "3")
+    assert begun.code == 4
+    folder = library.run_folder()
+    first = measure(library, "1.2.0", "Extract them.")
+    write(library, "1.2.0", "Extract title and year.")
+    done = library.evaluate_here("--resume", folder.name)
+    assert (done.code, done.err) == (
+        2,
+        f"error: '{SKILL}' 1.2.0 was recorded with another prompt by run {first}; {RAISE}\n",
+    )
+    assert library.evaluate_here("--resume", folder.name, "--no-leaderboard").code == 0
+    assert [row["run_id"] for row in library.rows()] == [first]
+
+
+def test_an_edited_run_that_is_recorded_is_no_baseline_and_hides_no_change(library: Library) -> None:
+    measure(library, "1.2.0", "Extract title and year.", WRONG)
+    edited = measure_as_before_there_was_a_rule(library, "1.2.0", "Extract title and year, please.", RIGHT)
+    write(library, "1.3.0", "Extract title and year, thank you.", RIGHT)
+    skipped = f"run {edited} is skipped as a baseline: its prompt is not that of 1.2.0's first run"
+    for done in (library.evaluate_here(), library.call("compare", SKILL)):
+        assert "improved on these fixtures and beyond them" in done.out
+        assert "0.500 → 1.000" in done.out
+        assert skipped in done.out
+    history = library.call("history", SKILL)
+    assert skipped in history.out
+    assert [line.split()[:2] for line in history.out.splitlines() if line.startswith("1.")] == [
+        ["1.2.0", "0.500"],
+        ["1.3.0", "1.000"],
+    ]
+    named = library.call("compare", SKILL, "--candidate", edited)
+    assert "1.2.0 → 1.2.0" in named.out
+    assert "0.500 → 1.000" in named.out
+
+
+def test_a_model_that_was_asked_the_edited_prompt_alone_has_no_baseline_and_that_is_said(library: Library) -> None:
+    library.models(REPLAY, {**REPLAY, "id": "other"})
+    measure(library, "1.2.0", "Extract title and year.", WRONG, "--model", "recorded")
+    edited = measure_as_before_there_was_a_rule(library, "1.2.0", "Extract them.", RIGHT, "--model", "other")
+    write(library, "1.3.0", "Extract title and year, thank you.", RIGHT)
+    done = library.evaluate_here("--model", "other")
+    said = f"warning: run {edited} is skipped as a baseline: its prompt is not that of 1.2.0's first run"
+    assert (done.code, done.err.splitlines()[-1], "compared" in done.out) == (0, said, False)
+
+
+def test_lint_names_it_at_its_row_and_where_it_was_accepted(library: Library) -> None:
+    first = measure(library, "1.2.0", "Extract title and year.")
+    edited = measure_as_before_there_was_a_rule(library, "1.2.0", "Extract title and year, please.")
+    accepted = {"version": "1.2.0", "by": "A", "why": "it is fine", "date": "2026-01-01"}
+    runs = {"run_ids": {"recorded": [first, edited]}}
+    library.write(f"components/{SKILL}/evals/accepted.json", {"skill": SKILL, "accepted": [{**accepted, **runs}]})
+    done = library.call("lint", "--format", "json")
+    (component,) = done.json["components"]
+    at_row, at_acceptance = component["problems"]
+    assert done.code == 2
+    board = f"components/{SKILL}/leaderboard.json"
+    line = next(at for at, text in enumerate((library.root / board).read_text().splitlines(), 1) if edited in text)
+    assert at_row == (
+        f"{board}:{line}: row '{edited}' measured another prompt than 1.2.0's first run, '{first}', "
+        "so it is skipped as a baseline; measure that prompt as a new version"
+    )
+    assert at_acceptance.startswith(f"'{edited}' measured another prompt than 1.2.0's first run at accepted[0] in ")
+
+
+def test_of_an_edited_version_the_first_prompt_is_accepted_and_asked_again(library: Library) -> None:
+    first = measure(library, "1.2.0", "Extract title and year.")
+    measure_as_before_there_was_a_rule(library, "1.2.0", "Extract title and year, please.")
+    accepted = library.call("accept", SKILL, "--why", "it is fine", "--by", "A", "--format", "json")
+    assert accepted.json["acceptance"]["run_ids"] == {"recorded": [first]}
+    write(library, "1.2.0", "Extract title and year.")
+    assert library.evaluate_here("--aa").code == 0
+    assert library.rows()[0]["digests"]["prompt"] == library.rows()[-1]["digests"]["prompt"]
+
+
+def test_a_racer_that_comes_late_is_refused_and_the_other_stays(served: Library, server: ChatServer) -> None:
+    """Both begin before either is recorded; the slower one finds its version taken when it is done."""
+    served.models(REPLAY, {"id": "served", "provider": "openai", "base_url": server.url})
+    write(served, "1.2.0", "Extract title and year.")
+    release = threading.Event()
+
+    def held(asked: Asked) -> Reply:
+        release.wait(30)
+        return varied(asked)
+
+    server.reply = held
+    with served.start("--model", "served") as slow:
+        wait_until(lambda: server.requests > 0)
+        first = measure(served, "1.2.0", "Extract them.", RIGHT, "--model", "recorded")
+        release.set()
+        late = ended(slow)
+    (folder,) = (path for path in served.results.iterdir() if path.name.endswith("-served"))
+    board = Path("components", SKILL, "leaderboard.json")
+    said = f"error: run '{folder.name}' is not added to {board}: 1.2.0 was recorded with another prompt by run {first}"
+    assert (late.code, late.err.splitlines()[-1]) == (2, f"{said}; {RAISE}")
+    assert [row["run_id"] for row in served.rows()] == [first]
+    assert [path.stem for path in (served.component / "evals" / "records").iterdir()] == [first]
+    assert read(folder / "record.json")["complete"]
+    assert served.call("lint").code == 0

@@ -1,0 +1,87 @@
+"""`try`: an edit is asked, judged against the record of the same cases, and recorded nowhere."""
+
+import shutil
+
+import pytest
+
+from tests.commands.test_draft import RIGHT, WRONG, evaluate, write
+from tests.support.library import CASES, SKILL, Library, read
+
+EDITED = "Extract title and year, please."
+
+
+@pytest.fixture(autouse=True)
+def _recorded(library: Library) -> None:
+    """Three cases, and 1.2.0 recorded: every year is wrong."""
+    library.settings(replicates=6)
+    write(library, "1.2.0", "Extract title and year.", WRONG)
+    assert evaluate(library).code == 0
+
+
+def kept(library: Library) -> dict[str, bytes | None]:
+    """Every file but those of run folders, and but what the test itself writes."""
+    return {path: content for path, content in library.tree().items() if "/evals/results" not in path}
+
+
+def test_an_edit_is_judged_on_the_same_cases_shows_what_changed_and_records_nothing(library: Library) -> None:
+    write(library, "1.2.0", EDITED, RIGHT)
+    before = kept(library)
+    done = library.call("try", SKILL, "--case", "alpha", "--case", "beta")
+    assert done.code == 0, done.err
+    assert kept(library) == before
+    assert "1.2.0 → 1.2.0 (draft)" in done.out
+    assert "2 cases × 3 replicates" in done.out
+    assert "only 2 of 3 cases were asked" in done.out
+    assert "no longer there" not in done.out
+    assert "coverage 1.00" in done.out
+    assert "the commonest answer changed in 2 of 2 cases since" in done.out
+    assert [line.split() for line in done.out.splitlines() if line.startswith(("alpha ", "beta "))] == [
+        [case, "0.500", "→", "1.000", "year", "1999", "2024"] for case in ("alpha", "beta")
+    ]
+
+
+def test_a_worse_edit_fails_and_scripts_read_the_changes(library: Library) -> None:
+    write(library, "1.3.0", EDITED, RIGHT)
+    assert evaluate(library).code == 0
+    write(library, "1.3.0", "Extract.", WRONG)
+    done = library.call("try", SKILL, "-n", "6", "--format", "json")
+    assert done.code in (0, 3)
+    (model,) = done.json["changed_answers"]
+    assert (model["compared"], [change["case_id"] for change in model["changes"]]) == (3, list(CASES))
+    assert model["changes"][0]["values"] == [{"path": "year", "before": 2024, "after": 1999}]
+    assert done.json["comparison"]["models"][0]["candidate"]["draft"]
+    assert len(library.rows()) == 2
+
+
+def test_without_the_answers_of_the_record_scores_are_compared_all_the_same(library: Library) -> None:
+    shutil.rmtree(library.results)
+    write(library, "1.2.0", EDITED, RIGHT)
+    done = library.call("try", SKILL)
+    assert (done.code, "0.500 → 1.000" in done.out) == (0, True)
+    assert "cannot be shown: its run folder, which is not committed, is not on this machine" in done.out
+
+
+def test_where_nothing_is_recorded_it_says_so(library: Library) -> None:
+    shutil.rmtree(library.component / "evals")
+    library.leaderboard.unlink()
+    done = library.call("try", SKILL)
+    assert (done.code, f"no complete record to judge against: evaluate {SKILL} first" in done.err) == (0, True)
+
+
+def test_one_that_was_stopped_goes_on_and_still_records_nothing(library: Library) -> None:
+    write(library, "1.2.0", EDITED, RIGHT)
+    before = kept(library)
+    stopped = library.call("try", SKILL, "--case", "alpha", "--max-calls", "1")
+    assert stopped.code == 4
+    (line,) = (line for line in stopped.err.splitlines() if line.startswith("to go on where this stopped: "))
+    words = line.partition("skill-evaluator ")[2].replace(" --max-calls 1", "").split()
+    done = library.call(*words)
+    assert (done.code, "0.500 → 1.000" in done.out, kept(library) == before) == (0, True, True)
+
+
+@pytest.mark.parametrize("words", [("--no-leaderboard",), ("--case", "a*")])
+def test_a_run_that_is_not_recorded_gets_a_verdict_too(library: Library, words: tuple[str, ...]) -> None:
+    write(library, "1.3.0", EDITED, RIGHT)
+    done = evaluate(library, *words)
+    assert (done.code, "1.2.0 → 1.3.0" in done.out, len(library.rows())) == (0, True, 1)
+    assert not read(next(library.results.glob("*/record.json")))["draft"]

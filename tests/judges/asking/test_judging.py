@@ -1,0 +1,87 @@
+"""A judging is resumed only as what it was begun as."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges.asking.judging import (
+    Judging,
+    draw_judging,
+    judge_runs,
+    taken_up,
+    write_judging,
+)
+from skill_evaluator.judges.asking.prompts import load_prompt
+from skill_evaluator.judges.asking.question import JudgeQuestion
+from skill_evaluator.library.config import Model
+from skill_evaluator.runner.journal import create_run
+
+JUDGE = Model(id="judge", provider="replay")
+
+
+def question(case_id: str, user: str = "text") -> JudgeQuestion:
+    return JudgeQuestion(case_id=case_id, system="Judge.", user=user, schema={})
+
+
+def planned(judging_id: str = "20260301T080000Z-abcdef", **changed: Any) -> Judging:
+    made: Mapping[str, Any] = {
+        "judging_id": judging_id,
+        "created": "2026-03-01T08:00:00Z",
+        "rubric": "sha256:1",
+        "criteria": ["tone"],
+        "prompts": [load_prompt("pairwise").identity],
+        "models": [JUDGE],
+        "items": {"a": "sha256:2"},
+        "questions": [question("a/1"), question("a/2")],
+        "seed": 0,
+        "replicates": 1,
+    }
+    return draw_judging("pairwise", **{**made, **changed})
+
+
+def test_the_newest_judging_is_taken_up_as_it_was(tmp_path: Path) -> None:
+    for name in ("20260301T080000Z-aaaaaa", "20260302T080000Z-bbbbbb"):
+        write_judging(tmp_path / name, planned(name))
+    newer = planned("20260302T090000Z-dddddd")
+    write_judging(tmp_path / newer.id, newer.model_copy(update={"mode": "score"}))  # of another mode: left aside
+    judging, folder = taken_up(planned("20260303T080000Z-cccccc"), "latest", tmp_path)
+    assert judging.id == folder.name == "20260302T080000Z-bbbbbb"
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"items": {"a": "sha256:9"}, "questions": [question("a/1", "other"), question("a/2")]}, "item 'a'"),
+        ({"rubric": "sha256:9"}, "rubric"),
+        ({"seed": 4}, "seed"),
+        ({"replicates": 2}, "replicates"),
+        ({"models": [JUDGE.model_copy(update={"profile": "sampled"})]}, "judge 'judge'"),
+        ({"prompts": [load_prompt("direct").identity]}, "prompts"),
+    ],
+)
+def test_what_changed_since_it_began_is_named(tmp_path: Path, changed: Mapping[str, Any], named: str) -> None:
+    begun = planned()
+    write_judging(tmp_path / begun.id, begun)
+    with pytest.raises(JudgeError, match=f"changed since it began: .*{named}"):
+        taken_up(planned(**changed), begun.id, tmp_path)
+
+
+def test_a_judging_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) -> None:
+    write_judging(tmp_path / planned().id, planned())
+    with pytest.raises(JudgeError, match="did you mean '20260301T080000Z-abcdef'"):
+        taken_up(planned(), "20260301T080000Z-abcdee", tmp_path)
+
+
+def test_two_questions_of_one_id_are_refused() -> None:
+    with pytest.raises(JudgeError, match="two questions would have the id 'a/1'"):
+        planned(questions=[question("a/1"), question("a/1")])
+
+
+def test_a_run_of_other_questions_is_not_gone_on_with(tmp_path: Path) -> None:
+    (run,) = judge_runs(planned(), [JUDGE], tmp_path)
+    create_run(run.folder, run.manifest)
+    assert judge_runs(planned(), [JUDGE], tmp_path)[0].manifest == run.manifest
+    with pytest.raises(JudgeError, match="begun with other questions"):
+        judge_runs(planned(questions=[question("a/1", "other"), question("a/2")]), [JUDGE], tmp_path)

@@ -1,0 +1,99 @@
+"""Every bias mitigation of the vocabulary does something that can be seen: in the request, or in what counts."""
+
+import json
+from typing import Any
+
+import pytest
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria
+from skill_evaluator.judges.asking.families import Writers, check_families, family_of
+from skill_evaluator.judges.asking.items import OutputItem
+from skill_evaluator.judges.pairwise.matches import PairItem, make_matches
+from skill_evaluator.judges.scoring.questions import score_questions
+from skill_evaluator.library.config import Model
+
+from tests.support.asked_judges import method, rubric_of
+
+PAIRWISE, DIRECT = "pairwise_comparison", "direct_scoring"
+
+
+def named(primary: str, *mitigations: str) -> NamedRubric:
+    rubric = rubric_of({"method": method(primary, *mitigations)})
+    return choose_criteria("rubric.yaml", rubric, (), (DIRECT, PAIRWISE, "reference_based"))
+
+
+def told(primary: str, *mitigations: str) -> str:
+    """Everything that a judge reads in all its questions about one item, but the marks."""
+    rubric = named(primary, *mitigations)
+    if primary == PAIRWISE:
+        item = PairItem(id="a", output_1="one", output_2="other")
+        questions = [question for match in make_matches(rubric, [item], 0)[0] for question in match.questions]
+    else:
+        single = OutputItem(id="a", output="one", source="other")
+        questions = [asked.question for asked in score_questions(rubric, [single], 0, reference=False)[0]]
+    return json.dumps([[question.system, question.user, question.schema] for question in questions])
+
+
+@pytest.mark.parametrize(
+    ("mitigation", "primary", "sentence"),
+    [
+        ("require_justification_first", DIRECT, "Argue before you decide"),
+        ("require_justification_first", PAIRWISE, "Argue before you decide"),
+        ("evidence_required", "reference_based", "copied word for word from the texts: a score without one"),
+        ("evidence_required", PAIRWISE, "copied word for word from the outputs: a verdict without one"),
+        ("ignore_length", DIRECT, "Length is no merit"),
+        ("ignore_length", PAIRWISE, "Length is no merit"),
+        ("ignore_position", PAIRWISE, "Which output stands first says nothing"),
+        ("ties_allowed", PAIRWISE, "the winner is `tie`"),
+    ],
+)
+def test_the_judge_is_told(mitigation: str, primary: str, sentence: str) -> None:
+    assert sentence in told(primary, mitigation)
+    assert sentence not in told(primary)
+
+
+def test_position_swap_and_any_other_pair_has_both_orders() -> None:
+    item = PairItem(id="a", output_1="the one", output_2="the other")
+    for mitigations in ((), ("position_swap",)):
+        ((match,), _) = make_matches(named(PAIRWISE, *mitigations), [item], 0)
+        in_order, swapped = (question.user for question in match.questions)
+        assert in_order.index("the one") < in_order.index("the other")
+        assert swapped.index("the one") > swapped.index("the other")
+        assert in_order.replace("the one", "?").replace("the other", "!") == swapped.replace("the one", "!").replace(
+            "the other", "?"
+        )
+
+
+@pytest.mark.parametrize(
+    ("judge", "writer", "refused"),
+    [
+        ("gpt-5", "gpt-5-mini", True),
+        ("gpt-5", "openai/o3", True),
+        ("claude-sonnet-4-6", "claude-opus-4-7", True),
+        ("gemini-2.5-pro", "gpt-5", False),
+        ("smollm2-135m-instruct-greedy", "smollm2-135m-instruct", True),
+        ("gpt-5", None, False),
+    ],
+)
+def test_a_judge_of_the_writers_family_is_refused_where_the_criterion_says_so(
+    judge: str, writer: str | None, refused: bool
+) -> None:
+    models = [Model(id=judge, provider="replay")]
+    strict, lax = named(DIRECT, "different_model_family"), named(DIRECT)
+    assert check_families(lax, models, [writer], Writers(models=models), "refuse") == []
+    if refused:
+        with pytest.raises(JudgeError, match="name another judge"):
+            check_families(strict, models, [writer], Writers(models=models), "refuse")
+    else:
+        remarks = check_families(strict, models, [writer], Writers(models=models), "refuse")
+        assert remarks == ([] if writer else ["who wrote 1 of 1 outputs is not known; a judge may be of their family"])
+
+
+def test_a_family_is_told_from_whatever_stands_around_its_name() -> None:
+    assert family_of("vertex/anthropic.claude-3@001") == family_of("claude-opus-4-7") == "claude"
+    assert family_of("ollama/mixtral:8x7b") == "mistral"
+
+
+def test_a_text_may_be_any_json_value() -> None:
+    item: Any = OutputItem.model_validate({"id": "a", "prompt": ["x"], "output": {"total": 1}, "label": 3})
+    assert (item.input, item.output) == ('[\n  "x"\n]', '{\n  "total": 1\n}')

@@ -1,0 +1,71 @@
+"""Dimensions: by preset, by name, of the team's own, and what is wrong with a wish."""
+
+from collections.abc import Sequence
+from typing import get_args
+
+import pytest
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.judges.regression.answer import RegressionAnswer
+from skill_evaluator.judges.regression.dimensions import PRESETS, blocking_sentence, dimensions_of
+from skill_evaluator.library.judge_policy import ComponentJudge
+
+
+@pytest.mark.parametrize(
+    ("preset", "names", "blocking"),
+    [
+        ("default", ["factuality", "completeness", "format_adherence"], "factuality"),
+        ("chat", ["factuality", "completeness", "tone"], "factuality"),
+        ("code", ["correctness", "format", "efficiency"], "correctness"),
+        ("checklist", ["completeness", "format"], "no dimension"),
+    ],
+)
+def test_a_preset_has_its_dimensions_and_says_which_block(preset: str, names: list[str], blocking: str) -> None:
+    dimensions = dimensions_of(preset=preset)
+    assert [dimension.name for dimension in dimensions] == names
+    assert blocking_sentence(dimensions) == f"any regression of {blocking} blocks, whatever its impact"
+    assert set(PRESETS) == set(get_args(ComponentJudge.model_fields["preset"].annotation))
+
+
+def test_names_win_over_a_preset_and_may_be_the_teams_own() -> None:
+    dimensions = dimensions_of(["correctness, house style"], preset="code", blocking=["House-Style"])
+    assert [(dimension.name, dimension.blocking) for dimension in dimensions] == [
+        ("correctness", False),  # it blocks by the preset, which is not used
+        ("house_style", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "preset", "blocking", "complaint"),
+    [
+        ((), "chatt", (), "unknown preset 'chatt' (did you mean 'chat'?)"),
+        (["tone", "Tone"], "default", (), "the dimension 'tone' is named twice"),
+        ((), "chat", ["tones"], "the blocking dimension 'tones' is not asked about (did you mean 'tone'?)"),
+    ],
+)
+def test_a_wish_that_cannot_be_met_is_an_error_of_one_line(
+    names: Sequence[str], preset: str, blocking: Sequence[str], complaint: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        dimensions_of(names, preset, blocking)
+    assert str(caught.value) == complaint
+
+
+def test_the_keys_of_an_answer_have_the_order_in_which_it_is_to_be_written() -> None:
+    schema = RegressionAnswer.model_json_schema()
+    assert list(schema["properties"]) == [
+        "per_dimension",
+        "regression_detected",
+        "regression_severity",
+        "ship_decision",
+        "ship_reason",
+        "decision_basis",
+    ]
+    assert list(schema["$defs"]["DimensionFinding"]["properties"]) == [
+        "dimension",
+        "verdict",
+        "evidence_baseline",
+        "evidence_candidate",
+        "impact",
+    ]
+    assert schema["required"] == list(schema["properties"])
+    assert schema["additionalProperties"] is False

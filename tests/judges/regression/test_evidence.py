@@ -1,0 +1,152 @@
+"""Evidence: what is a quote and what an observation, what supports a *worse*, and what is marked."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.judges.regression.dimensions import dimensions_of
+from skill_evaluator.judges.regression.evidence import left_out, quote_similarity, read_evidence
+from skill_evaluator.judges.regression.reading import OutputPair, Reading
+from skill_evaluator.judges.regression.rules import ShipRules
+
+from tests.support.judged import LIBRARY, answer, judged, reading
+
+TEXT = "The reading room opens at 8:30 from 4 May. Dogs are not allowed – “guide dogs” are."
+SAME = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
+
+
+@pytest.mark.parametrize(
+    ("quote", "similarity"),
+    [
+        ("opens at 8:30", 100.0),
+        ("OPENS  at\n8:30.", 100.0),
+        ('"guide dogs"', 100.0),
+        ("Dogs are not allowed - 'guide dogs' are", 100.0),
+        ("The reading room … from 4 May", 100.0),
+        ("8:30", 100.0),
+        ("The reading rooms open at 8:30 from 4 May", 97.4),  # near: from 90 of 100, in 20 characters or more
+        ("opens at 8.30", None),  # too short for a near one
+        ("The reading room opens at 9:30 from 4 May", None),  # another number is another statement
+        ("The reading room opens at 8:30 from 8 May", None),
+        ("Dogs are allowed – “guide dogs” are", None),  # and so is a negation that is gone
+        ("The reading room … from 5 May", None),
+        ("the library welcomes everybody", None),
+        ("ogs are", None),
+        ("…", None),
+        ("", None),
+    ],
+)
+def test_a_quote_is_found_exactly_or_nearly_with_its_numbers_and_negations(
+    quote: str, similarity: float | None
+) -> None:
+    found = quote_similarity(quote, TEXT)
+    assert (found is None) == (similarity is None)
+    assert found is None or found == pytest.approx(similarity, abs=3)
+
+
+@given(st.text(min_size=1, max_size=60), st.text(max_size=60), st.text(max_size=60))
+def test_a_piece_of_a_text_is_never_a_lesser_quote_than_exact(piece: str, before: str, after: str) -> None:
+    assert quote_similarity(piece, f"{before} {piece} {after}") in (None, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "kind", "not_found"),
+    [
+        ("", "none", ()),
+        ("N/A", "none", ()),
+        ("opens at 8:30", "quote", ()),
+        ("It says «opens at 8:30», which is right.", "quote", ()),
+        ("It gives the hours.", "observation", ()),
+        ('It says "closed on Mondays".', "observation", ("closed on mondays",)),
+        ('It drops the "late fees" of the other.', "observation", ()),  # quoted from beside
+        ("The room's hours aren't given", "observation", ()),
+    ],
+)
+def test_code_tells_quotes_from_observations(evidence: str, kind: str, not_found: tuple[str, ...]) -> None:
+    read = read_evidence(evidence, TEXT, beside=["Late fees rise."])
+    assert read.kind == kind
+    assert tuple(quote.casefold() for quote in read.not_found) == not_found
+
+
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        ("Names the raised fees and the closed archive", ["fee", "clos", "archiv"]),
+        ("Names the reading room", []),  # which the candidate has, too
+        ("Names the weather and the parking", []),  # which the baseline has not
+        ("Gives three points in bullets, as requested", []),  # words about outputs
+    ],
+)
+def test_an_omission_is_in_the_baseline_and_not_in_the_candidate(evidence: str, words: list[str]) -> None:
+    assert left_out([evidence], LIBRARY.baseline, LIBRARY.candidate) == words
+
+
+@pytest.mark.parametrize(
+    ("dimension", "before", "after", "legs", "flags"),
+    [
+        ("factuality", "", "It was founded in 1911", ("quote",), ()),
+        ("factuality", "Late fees rise to 0.40 a day", "", ("quote", "omission"), ()),
+        ("completeness", "Names fees and archive.", "Names neither.", ("omission",), ()),
+        ("format_adherence", "Three bullets.", "No bullets.", ("form",), ()),
+        ("completeness", "Three bullets.", "No bullets.", (), ("unsupported",)),
+        ("factuality", "Correct.", 'It claims "the library burnt down".', (), ("unsupported", "quote_not_found")),
+        ("factuality", "", "", (), ("unsupported", "no_evidence")),
+        ("completeness", "", "The wording is less formal.", (), ("unsupported", "style_only")),
+        ("completeness", "Concise.", "Wordy and verbose.", (), ("unsupported", "style_only")),
+        ("completeness", "", "Less formal, and the fees are gone.", (), ("unsupported",)),
+    ],
+)
+def test_a_worse_needs_one_leg_that_code_can_check(
+    dimension: str, before: str, after: str, legs: tuple[str, ...], flags: tuple[str, ...]
+) -> None:
+    read = reading(answer({**SAME, dimension: ("worse", "low", before, after)}))
+    assert isinstance(read, Reading)
+    finding = read.findings[dimension]
+    assert (finding.verdict, finding.impact) == ("candidate_worse", "low")  # kept, whatever it rests on
+    assert (finding.legs, finding.flags) == (legs, flags)
+
+
+def test_style_is_to_the_point_where_style_is_what_was_asked_about() -> None:
+    dimensions = dimensions_of(preset="chat")
+    findings = {"factuality": "same", "completeness": "same", "tone": ("worse", "low", "", "Stiff and formal.")}
+    read = reading(answer(findings), dimensions=dimensions)
+    assert isinstance(read, Reading)
+    assert read.findings["tone"].flags == ("unsupported",)
+
+
+def test_an_unsupported_worse_goes_to_a_person_and_never_ships() -> None:
+    unsupported = answer({**SAME, "completeness": ("worse", "low", "", "Something is gone.")})
+    verdict = judged(unsupported)
+    assert (verdict.decision, verdict.regression_detected) == ("review_required", True)
+    assert "unsupported: completeness" in verdict.reasons
+
+
+def test_an_unsupported_worse_counts_as_what_it_says() -> None:
+    verdict = judged(answer({**SAME, "completeness": ("worse", "high", "", "Something is gone.")}))
+    assert (verdict.decision, verdict.regression_severity) == ("block", "high")
+    assert verdict.reasons == ("a regression of high impact: completeness", "unsupported: completeness")
+
+
+def test_an_unsupported_worse_does_not_ship_even_where_one_low_does() -> None:
+    unsupported = answer({**SAME, "completeness": ("worse", "low", "", "Something is gone.")})
+    verdict = judged(unsupported, rules=ShipRules(one_low="ship"))
+    assert (verdict.decision, verdict.reasons) == ("review_required", ("unsupported: completeness",))
+
+
+def test_the_leg_of_one_order_supports_both() -> None:
+    bare = answer({**SAME, "completeness": ("worse", "low", "", "Something is gone.")})
+    verdict = judged(bare, answer({**SAME, "completeness": ("worse", "low")}))
+    assert verdict.dimensions[1].legs == ("quote", "omission")
+    assert verdict.dimensions[1].flags == ()
+
+
+def test_a_better_without_evidence_is_marked() -> None:
+    read = reading(answer({**SAME, "completeness": ("better", "low", "", "")}))
+    assert isinstance(read, Reading)
+    assert read.findings["completeness"].flags == ("no_evidence",)
+
+
+def test_evidence_of_any_length_is_read_quickly() -> None:
+    pair = OutputPair(prompt="", baseline="a b c " * 20_000, candidate="a b d " * 20_000)
+    read = reading(answer({**SAME, "factuality": ("worse", "low", "x y z " * 2_000, "a c b " * 300)}), pair=pair)
+    assert isinstance(read, Reading)
+    assert read.findings["factuality"].flags == ("unsupported",)

@@ -1,0 +1,115 @@
+"""κ, weighted κ, α and ρ agree with scikit-learn, krippendorff and scipy; their intervals respect n at the edges."""
+
+import krippendorff as reference
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+from skill_evaluator.judges.statistics.alpha import Level, counts_of, krippendorff
+from skill_evaluator.judges.statistics.kappa import Weighting, cohen_kappa, confusion
+from skill_evaluator.judges.statistics.rank_correlation import spearman
+from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
+from sklearn.metrics import cohen_kappa_score, confusion_matrix
+
+SCORES = [1, 2, 3, 4, 5]
+PAIRS = st.lists(st.tuples(st.sampled_from(SCORES), st.sampled_from(SCORES)), min_size=4, max_size=60)
+RATINGS = st.lists(
+    st.tuples(*[st.none() | st.sampled_from(SCORES)] * 3).filter(lambda unit: any(unit)), min_size=3, max_size=40
+)
+
+
+@given(PAIRS, st.sampled_from([("nominal", None), ("linear", "linear"), ("quadratic", "quadratic")]))
+def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]], weighting: tuple[Weighting, str | None]) -> None:
+    left, right = zip(*pairs, strict=True)
+    kappa = cohen_kappa(confusion(left, right, SCORES), weighting[0])
+    if len(set(left) | set(right)) == 1:
+        assert kappa.value is None
+        return
+    assert kappa.value == pytest.approx(cohen_kappa_score(left, right, weights=weighting[1], labels=SCORES))
+    assert kappa.ci95 is not None
+    assert -1 <= kappa.ci95[0] <= kappa.value + 1e-12
+    assert kappa.value - 1e-12 <= kappa.ci95[1] <= 1
+    assert kappa.ci95[1] - kappa.ci95[0] > 0.05
+
+
+@given(PAIRS)
+def test_the_confusion_matrix_is_that_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    left, right = zip(*pairs, strict=True)
+    assert confusion(left, right, SCORES).tolist() == confusion_matrix(left, right, labels=SCORES).tolist()
+
+
+def test_a_verdict_that_is_no_category_is_refused() -> None:
+    with pytest.raises(ValueError, match="None and 1 must be among the categories"):
+        confusion([None], [1], [1, 2])
+
+
+def test_an_unparsed_verdict_is_a_category_of_its_own_and_lowers_kappa() -> None:
+    people = [1, 2] * 20
+    judge = [None, *people[1:]]
+    kappa = cohen_kappa(confusion(judge, people, [1, 2, None]))
+    assert kappa.value == pytest.approx(cohen_kappa_score(list(map(str, judge)), list(map(str, people))))
+    assert kappa.value < 1
+
+
+@pytest.mark.parametrize("n", [2, 10, 50, 500])
+def test_full_agreement_has_an_interval_that_narrows_with_n(n: int) -> None:
+    """With n agreeing items, disagreement may still have the probability that n trials do not show: 1 − 0.05^(1/n)."""
+    kappa = cohen_kappa(np.diag([n / 2, n / 2]))
+    assert kappa.value == 1
+    assert kappa.ci95 == (pytest.approx(max(-1, 1 - 2 * (1 - 0.05 ** (1 / n)))), 1)
+    (alpha, rho) = (krippendorff([{1: 2}, {2: 2}] * n, "nominal"), spearman(range(n + 2), range(n + 2)))
+    for figure in (alpha, rho):
+        assert figure.ci95 is not None
+        assert figure.ci95[0] < 1 == pytest.approx(figure.ci95[1])
+
+
+def test_full_disagreement_has_an_interval_too() -> None:
+    low, high = cohen_kappa(np.array([[0.0, 20.0], [20.0, 0.0]])).ci95 or (0, 0)
+    assert low == -1
+    assert -1 < high < -0.8
+
+
+def test_nothing_is_told_where_there_is_nothing_to_tell_from() -> None:
+    assert cohen_kappa(np.zeros((2, 2))).value is None
+    assert cohen_kappa(np.array([[9.0, 0.0], [0.0, 0.0]])).ci95 is None
+    assert krippendorff([{1: 1}, {2: 1}], "nominal").value is None
+    assert krippendorff([{1: 2}, {1: 3}], "interval").value is None
+    assert spearman([1, 2, 3], [1, 2, 3]).value is None
+    assert spearman([1, 1, 1, 1], [1, 2, 3, 4]).value is None
+
+
+@given(RATINGS, st.sampled_from(["nominal", "ordinal", "interval"]))
+def test_alpha_is_that_of_krippendorff(ratings: list[tuple[int | None, ...]], level: Level) -> None:
+    raters = list(zip(*ratings, strict=True))
+    alpha = krippendorff(counts_of(raters), level)
+    paired = [score for unit in ratings if sum(score is not None for score in unit) > 1 for score in unit if score]
+    if len(set(paired)) < 2:
+        assert alpha.value is None
+        return
+    table = np.array([[np.nan if score is None else score for score in rater] for rater in raters], float)
+    expected = reference.alpha(reliability_data=table, level_of_measurement=level)
+    assert alpha.value == pytest.approx(expected, abs=1e-9)
+    assert alpha.ci95 is not None
+    assert alpha.ci95[0] <= alpha.value + 1e-9
+    assert alpha.value - 1e-9 <= alpha.ci95[1]
+
+
+@given(RATINGS)
+def test_nominal_alpha_is_that_of_the_metric_of_reproducibility(ratings: list[tuple[int | None, ...]]) -> None:
+    counts = counts_of(list(zip(*ratings, strict=True)))
+    expected = krippendorff_alpha(counts)
+    assert krippendorff(counts, "nominal").value == (None if expected is None else pytest.approx(expected, abs=1e-9))
+
+
+@given(PAIRS)
+def test_rho_is_that_of_scipy(pairs: list[tuple[int, int]]) -> None:
+    left, right = zip(*pairs, strict=True)
+    rho = spearman(left, right)
+    if len(set(left)) == 1 or len(set(right)) == 1:
+        assert rho.value is None
+        return
+    assert rho.value == pytest.approx(spearmanr(left, right).statistic)
+    assert rho.ci95 is not None
+    assert rho.ci95[0] <= rho.value <= rho.ci95[1]
+    assert rho.ci95[0] < rho.ci95[1]

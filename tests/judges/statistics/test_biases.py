@@ -1,0 +1,140 @@
+"""Position, length, self-preference, probes, the use of the scale, repeatability and confidence."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.judges.statistics.confidence import reliability
+from skill_evaluator.judges.statistics.position import flips_beyond_noise, position_bias
+from skill_evaluator.judges.statistics.preference import excess, shift
+from skill_evaluator.judges.statistics.scores import central_tendency, repeatability
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import roc_auc_score
+
+from benchmarks.simulated_judges import Judge, confident, judged, narrowed
+
+VERDICTS = st.lists(st.tuples(*[st.sampled_from([1, 2, "tie", None])] * 2), min_size=2, max_size=60)
+
+
+@given(VERDICTS)
+def test_naming_the_outputs_the_other_way_round_changes_no_position_bias(pairs: list[tuple[object, object]]) -> None:
+    in_order, swapped = zip(*pairs, strict=True)
+    renamed = {1: 2, 2: 1, "tie": "tie", None: None}
+    here = position_bias(in_order, swapped)
+    there = position_bias([renamed[one] for one in swapped], [renamed[one] for one in in_order])
+    assert here == there
+    assert here.lean.ci95 is not None
+    assert here.lean.ci95[0] < here.lean.ci95[1]
+
+
+def test_a_judge_that_goes_by_position_alone_always_flips_and_leans_fully() -> None:
+    pairs = judged(Judge(position=1.0, length=0.0, own=0.0, noise=0.0), 100, np.random.default_rng(1))
+    bias = position_bias(pairs.in_order.tolist(), pairs.swapped.tolist())
+    assert (bias.flips.value, bias.picks_first.value, bias.lean.value) == (1, 1, 1)
+    assert bias.lean.ci95 is not None
+    assert 0.9 < bias.lean.ci95[0] < 1
+
+
+def test_swapping_removes_a_pure_position_bias() -> None:
+    """What both orders agree on is right as often as where the judge looks, and the rest is a tie."""
+    judge = Judge(position=0.4, length=0.0, own=0.0, noise=0.0, accuracy=0.9)
+    pairs = judged(judge, 20_000, np.random.default_rng(2))
+    agreed = pairs.in_order == pairs.swapped
+    assert (pairs.in_order == pairs.label).mean() == pytest.approx(0.6 * 0.9 + 0.4 * 0.5, abs=0.01)
+    assert (pairs.in_order == pairs.label)[agreed].mean() == pytest.approx(0.9, abs=0.01)
+    assert agreed.mean() == pytest.approx(0.6, abs=0.01)
+    wins = np.where(agreed, pairs.in_order == 1, 0.5)  # a disagreement is a tie at 0.5
+    assert wins.mean() == pytest.approx(0.5, abs=0.01)
+    assert (pairs.in_order == 1).mean() == pytest.approx(0.7, abs=0.01)
+
+
+def test_flips_on_the_same_input_are_noise_and_no_position_bias() -> None:
+    noisy = judged(Judge(position=0.0, length=0.0, own=0.0, noise=0.4), 400, np.random.default_rng(3))
+    bias = position_bias(noisy.in_order.tolist(), noisy.swapped.tolist())
+    noise = position_bias(noisy.in_order.tolist(), noisy.again.tolist()).flips
+    assert bias.flips.value is not None
+    assert bias.flips.value > 0.25
+    low, high = flips_beyond_noise(bias.flips, noise).ci95 or (1, 1)
+    assert low < 0 < high
+
+
+def test_what_people_prefer_too_is_no_bias() -> None:
+    assert excess([1, 1, 1, 0], [1, 1, 1, 0]).value == 0
+    assert excess([1, 1, 1, 1], [0, 1, 0, 1]).value == 0.5
+    low, high = excess([1] * 20, [1] * 20).ci95 or (0, 0)
+    assert low < 0 < high
+
+
+def test_a_probe_shifts_picks_and_scores_by_a_share_of_their_scale() -> None:
+    assert shift([0, 0, 1, 1], [1, 0, 1, 1]).value == 0.25
+    assert shift([2, 4], [3, 5], (1, 5)).value == 0.25
+
+
+def test_a_narrow_judge_is_told_from_one_like_people() -> None:
+    judge, people = narrowed(300, np.random.default_rng(4))
+    narrow = central_tendency(judge.tolist(), people.tolist(), (1, 5))
+    assert narrow.middle.ci95 is not None
+    assert narrow.spread.ci95 is not None
+    assert narrow.middle.ci95[0] > 0
+    assert narrow.spread.ci95[1] < 1
+    same = central_tendency(people.tolist(), people.tolist(), (1, 5))
+    assert (same.middle.value, same.spread.value) == (0, 1)
+
+
+def test_a_judge_that_gives_one_score_has_no_spread_to_compare() -> None:
+    tendency = central_tendency([3, 3, 3, 3], [1, 2, 4, 5], (1, 5))
+    assert tendency.spread.value is None
+    assert tendency.middle.value == 0.5
+    assert central_tendency([3, 3, 3, 4], [1, 2, 4, 5], (1, 5)).spread.ci95 is None  # one text makes all of it
+
+
+def test_repeatability_counts_pairs_of_answers_and_what_was_not_parsed_agrees_with_nothing() -> None:
+    assert repeatability([[1, 1, 1, 2], [2, 2]]).value == pytest.approx((3 / 6 + 1) / 2)
+    assert repeatability([[None, None], [1]]).value == 0
+    low, high = repeatability([[1, 1]] * 30).ci95 or (0, 0)
+    assert low == pytest.approx(0.05 ** (1 / 30))
+    assert high == 1
+
+
+CONFIDENCES = st.lists(st.tuples(st.integers(0, 100), st.booleans()), min_size=1, max_size=80)
+
+
+@given(CONFIDENCES)
+def test_the_reliability_table_is_that_of_scikit_learn(verdicts: list[tuple[int, bool]]) -> None:
+    """A confidence on the border of two bins may stand in either; all others stand where scikit-learn has them."""
+    inner = [(per_cent / 100, right) for per_cent, right in verdicts if per_cent % 10]
+    held = reliability([sure for sure, _ in inner], [right for _, right in inner])
+    if not inner:
+        assert held.error.value is None
+        return
+    share, mean = calibration_curve([right for _, right in inner], [sure for sure, _ in inner], n_bins=10)
+    assert [part.right.value for part in held.table] == pytest.approx(share)
+    assert [part.confidence for part in held.table] == pytest.approx(mean)
+    assert sum(part.right.n for part in held.table) == len(inner)
+
+
+@given(CONFIDENCES)
+def test_calibration_error_and_ranking(verdicts: list[tuple[int, bool]]) -> None:
+    sure, right = [per_cent / 100 for per_cent, _ in verdicts], [was for _, was in verdicts]
+    held = reliability(sure, right)
+    expected = sum(part.right.n / len(verdicts) * abs((part.right.value or 0) - part.confidence) for part in held.table)
+    assert held.error.value == pytest.approx(expected)
+    assert held.error.ci95 is not None
+    assert 0 <= held.error.ci95[0] <= expected + 1e-9
+    assert expected - 1e-9 <= held.error.ci95[1] <= 1
+    if len(set(right)) == 1:
+        assert held.follows is None
+        return
+    assert held.ranking.value == pytest.approx(roc_auc_score(right, sure))
+    assert held.ranking.ci95 is not None
+    assert held.ranking.ci95[0] <= held.ranking.value + 1e-9
+    assert held.ranking.value - 1e-9 <= held.ranking.ci95[1]
+
+
+def test_confidence_that_follows_nothing_is_none() -> None:
+    rng = np.random.default_rng(6)
+    sure, right = confident(300, 0.1, rng)
+    assert reliability(sure.tolist(), right.tolist()).follows is True
+    assert reliability(rng.permutation(sure).tolist(), right.tolist()).follows is False
+    low, high = reliability([0.9] * 10 + [0.5] * 10, [True] * 10 + [False] * 10).ranking.ci95 or (0, 0)
+    assert 0.7 < low < 1 == pytest.approx(high)

@@ -1,0 +1,173 @@
+"""Corrected and prediction-powered rates, and the test against a control."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
+from scipy.stats import chi2_contingency, fisher_exact, random_table
+from skill_evaluator.judges.statistics.against_control import against_control, counts_differ
+from skill_evaluator.judges.statistics.bounded import difference, mean_within, rate
+from skill_evaluator.judges.statistics.corrected_rate import Trials, corrected_rate
+from skill_evaluator.judges.statistics.prediction_powered import (
+    prediction_powered_mean,
+    prediction_powered_rate,
+)
+
+TRIALS = st.integers(1, 300).flatmap(lambda n: st.builds(Trials, count=st.integers(0, n), n=st.just(n)))
+
+
+@given(TRIALS, TRIALS, TRIALS)
+def test_a_corrected_rate_is_a_rate_inside_its_interval(reported: Trials, hits: Trials, quiet: Trials) -> None:
+    corrected = corrected_rate(reported, hits, quiet)
+    low, high = corrected.ci95 or (None, None)
+    assert low is not None
+    assert high is not None
+    assert 0 <= low <= high <= 1
+    if corrected.value is not None:
+        assert low <= corrected.value <= high
+        assert high - low > 0.005
+
+
+def test_the_correction_gives_back_the_rate_behind_what_is_expected_of_a_judge() -> None:
+    """A judge that finds 80 % and makes up 10 % reports 0.25 × 0.8 + 0.75 × 0.1 = 27.5 % of a batch with 25 %."""
+    corrected = corrected_rate(Trials(count=275, n=1000), Trials(count=160, n=200), Trials(count=180, n=200))
+    assert corrected.value == pytest.approx(0.25)
+
+
+def test_a_perfect_judge_needs_no_correction_and_its_interval_is_still_wider_than_that_of_the_rate_alone() -> None:
+    corrected = corrected_rate(Trials(count=20, n=100), Trials(count=60, n=60), Trials(count=60, n=60))
+    plain = rate(20, 100)
+    assert corrected.value == pytest.approx(0.2)
+    assert corrected.ci95 is not None
+    assert plain.ci95 is not None
+    assert corrected.ci95[0] < plain.ci95[0]
+
+
+def test_a_judge_that_reports_broken_and_sound_alike_tells_nothing() -> None:
+    corrected = corrected_rate(Trials(count=50, n=100), Trials(count=25, n=50), Trials(count=25, n=50))
+    assert corrected.value is None
+    assert corrected.ci95 == (0, 1)
+
+
+PICKS = st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=2, max_size=120)
+
+
+@given(PICKS)
+def test_a_difference_of_paired_picks_has_the_interval_of_its_mirror_image_and_a_width(picks: list[float]) -> None:
+    here, there = mean_within(picks, -1, 1), mean_within([-pick for pick in picks], -1, 1)
+    assert here.ci95 is not None
+    assert there.ci95 == (pytest.approx(-here.ci95[1], abs=1e-6), pytest.approx(-here.ci95[0], abs=1e-6))
+    assert -1 <= here.ci95[0] <= np.mean(picks) <= here.ci95[1] <= 1
+    assert here.ci95[1] - here.ci95[0] > 0.02
+
+
+LABELLED = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=60)
+
+
+@given(LABELLED, st.lists(st.booleans(), min_size=2, max_size=200))
+def test_a_prediction_powered_mean_is_that_of_ppi_python(labelled: list[tuple[bool, bool]], rest: list[bool]) -> None:
+    labels, judged = np.array(labelled, float).T
+    only = np.array(rest, float)
+    powered = prediction_powered_mean(labels.tolist(), judged.tolist(), only.tolist())
+    if len(set(judged.tolist()) | set(rest)) == 1:  # ppi-python divides by zero
+        assert powered.value == pytest.approx(labels.mean())
+        return
+    assert powered.value == pytest.approx(ppi_mean_pointestimate(labels, judged, only).item())
+    if powered.ci95 is not None:
+        low, high = ppi_mean_ci(labels, judged, only, alpha=0.05)
+        assert powered.ci95 == (pytest.approx(low.item()), pytest.approx(high.item()))
+
+
+@given(LABELLED, st.lists(st.booleans(), max_size=200))
+def test_a_prediction_powered_rate_is_a_rate_with_a_width(labelled: list[tuple[bool, bool]], rest: list[bool]) -> None:
+    labels, judged = zip(*labelled, strict=True)
+    mean, rate = (powered(labels, judged, rest) for powered in (prediction_powered_mean, prediction_powered_rate))
+    assert mean.value is not None
+    assert rate.value == min(1, max(0, mean.value))
+    low, high = rate.ci95 or (1, 0)
+    assert 0 <= low <= rate.value <= high <= 1
+    assert high - low > 0.01
+
+
+def test_a_good_judge_makes_the_interval_narrower_and_a_poor_one_does_not_move_the_rate() -> None:
+    rng = np.random.default_rng(9)
+    truth = rng.random(540) < 0.3
+    good, poor = (np.where(rng.random(540) < accuracy, truth, ~truth) for accuracy in (0.97, 0.5))
+    labels_alone = prediction_powered_rate(truth[:40].tolist(), good[:40].tolist(), [])
+    widths = []
+    for judged in (good, poor):
+        powered = prediction_powered_rate(truth[:40].tolist(), judged[:40].tolist(), judged[40:].tolist())
+        low, high = powered.ci95 or (0, 1)
+        assert low < truth.mean() < high
+        widths.append(high - low)
+    low, high = labels_alone.ci95 or (0, 1)
+    assert widths[0] < 0.6 * (high - low)
+    assert widths[1] == pytest.approx(high - low, abs=0.03)
+
+
+def test_without_a_rest_the_labels_alone_count() -> None:
+    assert prediction_powered_mean([0, 1, 1, 1], [1, 0, 0, 0], []).value == 0.75
+    assert prediction_powered_rate([0, 1, 1, 1], [1, 0, 0, 0], []).value == 0.75
+    assert prediction_powered_mean([1], [1], [1, 0]).value is None
+    assert prediction_powered_rate([1], [1], [1, 0]).value is None
+
+
+@given(TRIALS, TRIALS)
+def test_the_test_against_a_control_is_scipys(batch: Trials, control: Trials) -> None:
+    tested = against_control(batch, control)
+    table = [[batch.count, batch.n - batch.count], [control.count, control.n - control.count]]
+    if tested.test == "exact":
+        assert tested.p == pytest.approx(fisher_exact(table).pvalue)
+    else:
+        assert tested.p == pytest.approx(chi2_contingency(table, correction=False).pvalue)
+        assert chi2_contingency(table).expected_freq.min() >= 5
+    assert tested.difference.value == pytest.approx(batch.rate - control.rate)
+
+
+def test_the_exact_test_of_several_categories_counts_every_table_with_the_same_margins() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        left, right = rng.integers(0, 5, (2, 4)) + np.array([0, 0, 0, 4])
+        columns = left + right
+        tables = random_table([left.sum(), right.sum()], columns)
+        chances = np.array(
+            [
+                np.exp(tables.logpmf(np.array([row, columns - row])))
+                for row in product(*(range(count + 1) for count in columns))
+                if sum(row) == left.sum()
+            ]
+        )
+        assert chances.sum() == pytest.approx(1)
+        here = np.exp(tables.logpmf(np.array([left, right])))
+        assert counts_differ(left, right) == (pytest.approx(chances[chances <= here * (1 + 1e-7)].sum()), "exact")
+
+
+def test_many_counts_are_tested_by_chi_squared_and_nothing_to_tell_apart_is_no_difference() -> None:
+    left, right = [40, 30, 20, 10], [60, 20, 10, 10]
+    assert counts_differ(left, right) == (pytest.approx(chi2_contingency([left, right]).pvalue), "chi-squared")
+    assert counts_differ([40_000, 900, 900, 1], [40_000, 900, 900, 0])[1] == "chi-squared"  # else hours
+    assert counts_differ([5, 0, 0, 0], [9, 0, 0, 0])[0] == counts_differ([0, 0], [3, 4])[0] == 1.0
+
+
+def test_batches_alike_are_called_different_in_at_most_one_of_twenty() -> None:
+    rng = np.random.default_rng(1)
+    shares = [0.85, 0.08, 0.05, 0.02]
+    false = sum(counts_differ(*rng.multinomial(60, shares, 2))[0] < 0.05 for _ in range(1_000))
+    assert false <= 60
+
+
+def test_a_batch_like_its_control_is_no_finding_and_a_bad_one_is() -> None:
+    assert against_control(Trials(count=5, n=100), Trials(count=5, n=100)).p == 1
+    assert against_control(Trials(count=6, n=20), Trials(count=0, n=20)).test == "exact"
+    worse = against_control(Trials(count=30, n=100), Trials(count=5, n=100))
+    assert worse.p < 0.001
+    assert worse.difference.ci95 is not None
+    assert worse.difference.ci95[0] > 0.1
+
+
+def test_no_interval_is_left_where_there_are_no_units() -> None:
+    assert rate(0, 0).ci95 is mean_within([]).ci95 is None
+    assert difference(rate(0, 0), rate(1, 2)).value is None

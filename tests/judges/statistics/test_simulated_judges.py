@@ -1,0 +1,67 @@
+"""Judges with biases that are known: each estimator's interval holds the truth as often as it promises."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from skill_evaluator.judges.statistics.threshold import threshold_for
+from skill_evaluator.judges.statistics.trust import trust_of
+
+from benchmarks.simulated_judges import Design, Judge, confident, corrected, coverage, judged, worlds
+
+SEEDS = 2_000
+PROMISED = 0.93
+WORLDS = worlds()
+RATES = (0.0, 0.05, 0.2, 0.5, 1.0)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_few_samples_hold_the_planted_bias(name: str) -> None:
+    assert coverage(*WORLDS[name], seeds=40) >= 0.8
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_interval_holds_the_planted_bias_in_93_per_cent(name: str) -> None:
+    assert coverage(*WORLDS[name], SEEDS) >= PROMISED
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("sensitivity", [0.6, 0.8, 0.95, 1.0])
+@pytest.mark.parametrize("specificity", [0.6, 0.8, 0.95, 1.0])
+def test_the_corrected_rate_holds_the_truth_with_50_broken_pairs_and_100_controls(
+    sensitivity: float, specificity: float
+) -> None:
+    design = Design(pairs=100, broken=50, controls=100)
+    for rate in RATES:
+        held = coverage(partial(corrected, design, rate, sensitivity, specificity), rate, SEEDS)
+        assert held >= PROMISED, rate
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("alpha", [0.12, 0.16, 0.25])
+def test_a_threshold_keeps_its_guarantee(alpha: float) -> None:
+    """A judge right in all but 1 − confidence of its verdicts, on 300 labels; δ is 0.1."""
+    broken = chosen = 0
+    for seed in range(SEEDS):
+        sure, agrees = confident(300, 0.05, np.random.default_rng(seed))
+        threshold = threshold_for(sure.tolist(), agrees.tolist(), alpha=alpha, delta=0.1)
+        if threshold is not None:
+            above = [level - 0.05 for level in (0.6, 0.7, 0.85, 0.95) if level >= threshold.at_least]
+            chosen += 1
+            broken += np.mean(above) < 1 - alpha
+    assert broken <= 0.1 * SEEDS
+    assert chosen > 0
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("accuracy", [0.75, 0.79])
+def test_a_judge_below_the_bar_is_seldom_trusted(accuracy: float) -> None:
+    """κ of 0.5 and 0.58 beside a bar of 0.6, with 100 labels."""
+    judge = Judge(position=0.0, length=0.0, own=0.0, noise=0.0, accuracy=accuracy)
+    trusted = 0
+    for seed in range(SEEDS):
+        pairs = judged(judge, 100, np.random.default_rng(seed))
+        cells = 2 * (pairs.in_order - 1) + pairs.label - 1
+        trusted += trust_of(np.bincount(cells, minlength=4).reshape(2, 2).astype(float)).trusted is True
+    assert trusted <= 0.035 * SEEDS

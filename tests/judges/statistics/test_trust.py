@@ -1,0 +1,79 @@
+"""Trust needs labels: the rule, the number of labels that would decide, and the threshold with a guarantee."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.judges.statistics.kappa import cohen_kappa
+from skill_evaluator.judges.statistics.threshold import threshold_for
+from skill_evaluator.judges.statistics.trust import BAR, MOST_LABELS, trust_of
+
+COUNTS = st.lists(st.integers(0, 60), min_size=4, max_size=4).map(lambda ones: np.array(ones, float).reshape(2, 2))
+
+
+def table(agreed: int, disagreed: int) -> np.ndarray:
+    return np.array([[agreed / 2, disagreed / 2], [disagreed / 2, agreed / 2]])
+
+
+@pytest.mark.parametrize(
+    ("agreed", "disagreed", "trusted"),
+    [
+        (96, 4, True),
+        (80, 20, None),  # κ 0.6, as the bar
+        (75, 25, None),
+        (60, 40, False),
+        (22, 78, False),  # worse than a coin
+        (6, 0, None),  # too few, though all agree
+        (2000, 0, True),
+    ],
+)
+def test_the_whole_interval_decides(agreed: int, disagreed: int, trusted: bool | None) -> None:
+    assert trust_of(table(agreed, disagreed)).trusted is trusted
+
+
+@given(COUNTS)
+def test_so_many_more_labels_would_decide_and_fewer_would_not(counts: np.ndarray) -> None:
+    trust = trust_of(counts)
+    if trust.more_labels is None:
+        return
+    assert trust.trusted is None
+    n = counts.sum()
+    more = trust_of(counts * ((n + trust.more_labels) / n))
+    assert more.trusted is not None
+    assert more.trusted == ((cohen_kappa(counts).value or 0) >= BAR)
+    if trust.more_labels > 1:
+        assert trust_of(counts * ((n + trust.more_labels - 1) / n)).trusted is None
+    assert n + trust.more_labels <= MOST_LABELS
+
+
+def test_labels_of_one_kind_decide_nothing_and_no_number_is_named() -> None:
+    trust = trust_of(np.array([[30.0, 0.0], [0.0, 0.0]]))
+    assert (trust.trusted, trust.more_labels) == (None, None)
+
+
+def test_at_the_bar_itself_no_number_of_labels_is_promised() -> None:
+    assert trust_of(table(80, 20)).more_labels is None
+
+
+def test_a_higher_bar_is_harder_to_reach() -> None:
+    assert trust_of(table(90, 10)).trusted is True
+    assert trust_of(table(90, 10), bar=0.9).trusted is False
+
+
+def test_the_threshold_lies_above_the_confidences_at_which_people_disagree() -> None:
+    sure = [0.95] * 80 + [0.75] * 80 + [0.55] * 80
+    agrees = [True] * 80 + [True] * 76 + [False] * 4 + [True, False] * 40
+    threshold = threshold_for(sure, agrees, alpha=0.1, delta=0.1)
+    assert threshold is not None
+    assert (threshold.at_least, threshold.agreed, threshold.n) == (0.56, 156, 160)
+
+
+@pytest.mark.parametrize("sure", [[], [0.9] * 5, [0.9] * 200])
+def test_too_few_labels_or_too_much_disagreement_give_no_threshold(sure: list[float]) -> None:
+    assert threshold_for(sure, [False] * len(sure), alpha=0.1, delta=0.05) is None
+
+
+def test_few_verdicts_at_the_top_do_not_end_the_search() -> None:
+    threshold = threshold_for([0.99] + [0.8] * 100, [False] + [True] * 100, alpha=0.1, delta=0.05)
+    assert threshold is not None
+    assert threshold.at_least == 0.0

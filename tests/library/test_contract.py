@@ -1,0 +1,80 @@
+"""Contracts: schemas that would never come to an end, or whose errors would fill the memory, are refused."""
+
+from typing import Any
+
+import pytest
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.library.contract import Contract
+
+
+def doubling(keyword: str, times: int, rounds: int) -> dict[str, Any]:
+    """A schema of a few lines in which one value is checked against times ** rounds schemas."""
+    defs: dict[str, Any] = {f"d{n}": {keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * times} for n in range(rounds)}
+    return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{rounds}": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        (doubling("allOf", 10, 12), "one value would be checked against more than 10,000 schemas"),
+        (doubling("anyOf", 2, 20), "one value would be checked against more than 10,000 schemas"),
+        ({"$ref": "#"}, "a schema refers to itself for the same value"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"not": {"$ref": "#/$defs/a"}}}}, "refers to itself for the same value"),
+        (
+            {
+                "$ref": "#/$defs/d0",
+                "$defs": {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(3000)} | {"d3000": {}},
+            },
+            "a reference leads to a reference, and so on, more than 100 times",
+        ),
+    ],
+)
+def test_a_schema_without_end_is_refused(schema: Any, says: str) -> None:
+    with pytest.raises(ComponentError) as caught:
+        Contract(schema, "the schema")
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"next": {"$ref": "#"}}},  # it goes into the value
+        {"items": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}},
+        {"properties": {"const": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"const": {"$ref": "#"}}}},  # that is data
+        {"anyOf": [{"properties": {f"p{n}": {"type": "string"}}} for n in range(1000)]},
+        doubling("allOf", 2, 10),
+    ],
+)
+def test_a_recursive_or_a_large_schema_is_taken(schema: Any) -> None:
+    assert Contract(schema, "the schema").conforms("a")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ({"total": {}}, "(closest: /total: 'amount' is a required property)"),
+        ({"total": {"amount": "9"}}, "(closest: /total/amount: '9' is not of type 'number')"),
+    ],
+)
+def test_where_no_branch_fits_the_closest_is_named(value: Any, says: str) -> None:
+    amount = {"type": "object", "properties": {"amount": {"type": "number"}}, "required": ["amount"]}
+    contract = Contract({"properties": {"total": {"anyOf": [{"type": "number"}, amount]}}}, "the schema")
+    (error,) = contract.errors(value)
+    assert error.startswith("/total: ")
+    assert error.endswith(says)
+
+
+def test_a_value_too_deep_for_the_closest_branch_has_its_message() -> None:
+    value: Any = "leaf"
+    for _ in range(200):
+        value = {"next": value}
+    contract = Contract({"anyOf": [{"type": "null"}, {"properties": {"next": {"$ref": "#"}}, "type": "object"}]}, "it")
+    (error,) = contract.errors(value)
+    assert "not valid under any of the schemas" in error
+
+
+def test_a_pattern_that_never_comes_to_an_end_stops_no_message() -> None:
+    endless = {"type": "string", "pattern": "^(a|a?)+$"}
+    contract = Contract({"anyOf": [endless, {"type": "number"}]}, "the schema")
+    (error,) = contract.errors("a" * 40 + "!")
+    assert error.startswith("/: ")

@@ -1,0 +1,115 @@
+"""What a laid-out library installs is this evaluator at its commit, and never a name that anybody could take."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from skill_evaluator.library.requirement import requirement, requirement_of
+
+from tests.support.git import GitRepository
+
+PACKAGE = "skill-evaluator[charts,github,local]"
+COMMIT = "a" * 40
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> GitRepository:
+    repository = GitRepository(tmp_path / "checkout")
+    repository.write("pyproject.toml")
+    repository.commit()
+    return repository
+
+
+def installed_from(folder: Path, monkeypatch: pytest.MonkeyPatch, source: object) -> None:
+    """Have Python find an installed skill-evaluator that came from somewhere."""
+    installed = folder / "skill_evaluator-9.9.9.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: skill-evaluator\nVersion: 9.9.9\n")
+    (installed / "direct_url.json").write_text(json.dumps(source))
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_from_git_it_is_the_commit_that_was_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed_from(
+        tmp_path, monkeypatch, {"url": "https://example.com/tools.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}}
+    )
+    assert requirement() == f"{PACKAGE} @ git+https://example.com/tools.git@{COMMIT}"
+
+
+def test_from_a_checkout_it_is_the_commit_at_its_origin(
+    checkout: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout.git("remote", "add", "origin", "https://example.com/tools.git")
+    installed_from(tmp_path, monkeypatch, {"url": checkout.root.as_uri(), "dir_info": {"editable": True}})
+    note, line = requirement().splitlines()
+    assert line == f"{PACKAGE} @ git+https://example.com/tools.git@{checkout.git('rev-parse', 'HEAD')}"
+    assert note.startswith("#")
+    assert "must be pushed" in note
+    checkout.write("new")
+    notes, same = requirement().rsplit("\n", 1)
+    assert same == line
+    assert "changes that are not committed" in notes
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "git@example.com:owner/tools.git",
+        "ssh://git@example.com/owner/tools.git",
+        "https://person:a-token@example.com/owner/tools.git",
+    ],
+)
+def test_an_origin_is_named_as_a_runner_reaches_it_and_without_credentials(
+    origin: str, checkout: GitRepository
+) -> None:
+    checkout.git("remote", "add", "origin", origin)
+    line = requirement_of(checkout.root).splitlines()[-1]
+    assert line.startswith(f"{PACKAGE} @ git+https://example.com/owner/tools.git@")
+
+
+def no_origin(repository: GitRepository) -> Path:
+    return repository.root
+
+
+def an_origin_on_this_machine(repository: GitRepository) -> Path:
+    repository.git("remote", "add", "origin", "/somewhere/else")
+    return repository.root
+
+
+def an_origin_by_the_address_of_a_file(repository: GitRepository) -> Path:
+    repository.git("remote", "add", "origin", "file:///somewhere/else")
+    return repository.root
+
+
+def a_folder_of_another_repository(repository: GitRepository) -> Path:
+    repository.git("remote", "add", "origin", "https://example.com/library.git")
+    return repository.write("lib/python/site-packages/x").parent
+
+
+def no_repository(repository: GitRepository) -> Path:
+    return repository.root.parent
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        no_origin,
+        an_origin_on_this_machine,
+        an_origin_by_the_address_of_a_file,
+        a_folder_of_another_repository,
+        no_repository,
+    ],
+)
+def test_where_no_address_is_known_pip_stops_and_shows_what_to_fill_in(place: object, checkout: GitRepository) -> None:
+    assert callable(place)
+    line = requirement_of(place(checkout))
+    assert line.startswith("FILL IN")
+    file = checkout.root / "requirements.txt"
+    file.write_text(f"# a comment\n{line}\n")
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--no-deps", "-r", str(file)]
+    stopped = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert stopped.returncode == 1
+    assert line in stopped.stderr
+    assert "Traceback" not in stopped.stderr

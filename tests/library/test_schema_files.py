@@ -1,0 +1,158 @@
+"""Contracts of several files: what is put together validates as the parts do, and nothing outside is read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import SafetyLimits
+
+from tests.support.components import component, write_component
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+SHARED = {
+    "$schema": DRAFT,
+    "$id": "https://example.org/shared/schema.json",
+    "type": "object",
+    "properties": {"money": {"$ref": "#/$defs/money"}, "parts": {"type": "array", "items": {"$ref": "#"}}},
+    "$defs": {"money": {"$anchor": "money", "type": "number", "minimum": 0}, "money/old": {"type": "string"}},
+}
+
+
+def receipts(root: Path, schema: Any, /, **datasets: Any) -> Component:
+    """A component beside `shared`, in a library that is a repository."""
+    (root / ".git").mkdir(exist_ok=True)
+    write_component(root, name="shared", schema=SHARED)
+    return component(root, schema=schema, datasets=datasets or None)
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"allOf": [{"$ref": "../shared/schema.json"}]}, {"money": 1}, {"parts": [{"money": -1}]}),
+        ({"properties": {"a": {"$ref": "../shared/schema.json#/$defs/money"}}}, {"a": 2}, {"a": "2"}),
+        ({"properties": {"a": {"$ref": "../shared/schema.json#money"}}}, {"a": 2}, {"a": -2}),
+        ({"items": {"$ref": "../shared/schema.json#/$defs/money~1old"}}, ["a"], [1]),
+        (  # definitions of one name in two files are two
+            {
+                "properties": {"a": {"$ref": "#/$defs/money"}, "b": {"$ref": "../shared/schema.json#/$defs/money"}},
+                "$defs": {"money": {"type": "string"}},
+            },
+            {"a": "1", "b": 1},
+            {"a": 1},
+        ),
+        (  # a property may be called as keywords are
+            {"properties": {"$id": {"$ref": "../shared/schema.json#money"}, "$defs": {"type": "null"}}},
+            {"$id": 1, "$defs": None},
+            {"$defs": 1},
+        ),
+        ({"const": {"$ref": "nowhere.json"}}, {"$ref": "nowhere.json"}, {}),
+    ],
+)
+def test_a_schema_validates_as_its_files_do(tmp_path: Path, schema: Any, good: Any, bad: Any) -> None:
+    loaded = receipts(tmp_path, schema)
+    assert loaded.schema_errors(good) == []
+    assert not loaded.conforms(bad)
+
+
+def test_a_part_may_be_the_contract_and_brings_nothing_else_along(tmp_path: Path) -> None:
+    definitions = {
+        "input": {"type": "string"},
+        "output": {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}},
+    }
+    schema = {"$schema": DRAFT, "$id": "urn:x", "$defs": {**definitions, "n": {"type": "number"}}}
+    loaded = receipts(tmp_path, schema, schema="schema.json#/$defs/output")
+    assert loaded.schema == {
+        "$schema": DRAFT,
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/n"}},
+        "$defs": {"n": {"type": "number"}},
+    }
+    assert (list(loaded.plan.leaves), loaded.conforms({"a": "1"})) == (["a"], False)
+
+
+def test_the_contract_may_be_anothers(tmp_path: Path) -> None:
+    loaded = receipts(tmp_path, None, schema="../shared/schema.json#/$defs/money")
+    assert (loaded.conforms(3), loaded.conforms("3")) == (True, False)
+
+
+def test_what_a_schema_refers_to_is_in_a_digest_of_its_own(tmp_path: Path) -> None:
+    schema = {"$ref": "../shared/schema.json"}
+    before = receipts(tmp_path, schema)
+    (tmp_path / "components" / "shared" / "schema.json").write_text(json.dumps({**SHARED, "required": ["money"]}))
+    after = load_component(tmp_path / "components", before.name)
+    assert {name for name in after.digests if after.digests[name] != before.digests[name]} == {"contract"}
+    assert "contract" not in receipts(tmp_path, {"type": "object"}).digests
+
+
+LONG = {"properties": {f"p{n}": {"$ref": f"{n}.json"} for n in range(60)}}
+
+
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        ("../shared/schema.json#/$defs/mony", "components/shared/schema.json has no such part"),
+        ("../shared/shema.json", "shared/shema.json does not exist"),
+        ("https://example.com/a.json", "only references inside of it (#/...) and to files of this repository"),
+        ("file:///etc/hostname", "only references inside of it"),
+        ("/etc/hostname", "only references inside of it"),
+        ("../../../../outside.json", "which is outside of"),
+        ("../%2e%2e/../../../outside.json", "which is outside of"),
+        ("../shared/link.json", "leads out of"),
+        ("../shared/prompt.md", "not JSON"),
+        ("../shared/list.json", "is no JSON Schema: an object is expected"),
+        ("../shared/old.json", "refers to a file of another draft"),
+        ("../shared/dynamic.json", "$dynamicRef is not followed from file to file; write $ref"),
+        ("../shared/many.json", "refers to more than 50 files"),
+    ],
+)
+def test_a_reference_that_is_refused(tmp_path: Path, reference: str, says: str) -> None:
+    (tmp_path / "outside.json").write_text("{}")
+    library = tmp_path / "library"
+    shared = write_component(library, name="shared", schema=SHARED)
+    (shared / "link.json").symlink_to(tmp_path / "outside.json")
+    for name, content in (
+        ("list.json", []),
+        ("old.json", {"$schema": "http://json-schema.org/draft-07/schema#"}),
+        ("dynamic.json", {"$dynamicRef": "#a"}),
+        ("many.json", LONG),
+        *((f"{n}.json", {}) for n in range(60)),
+    ):
+        (shared / name).write_text(json.dumps(content))
+    with pytest.raises(ComponentError) as caught:
+        receipts(library, {"$schema": DRAFT, "properties": {"a": {"$ref": reference}}})
+    assert says in str(caught.value), caught.value
+    assert "components/receipts/schema.json" in str(caught.value) or "shared/" in str(caught.value)
+
+
+def test_files_that_are_too_large_together_or_alone_are_refused(tmp_path: Path) -> None:
+    deep: dict[str, Any] = {"$defs": {f"d{n}": {"items": {"$ref": f"#/$defs/d{n}/items"}} for n in range(3)}}
+    deep["properties"] = {f"p{n}": {"$ref": "../shared/schema.json"} for n in range(3)}
+    assert receipts(tmp_path, deep).schema is not None
+    with pytest.raises(ComponentError, match="schema_bytes"):
+        component(tmp_path, schema=deep, limits=SafetyLimits(schema_bytes=100))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"$schema": DRAFT, "title": "Anything", "version": "1.0.0"},
+        {"$defs": {"output": {"type": "object"}}},
+        {"properties": {}, "required": [], "additionalProperties": True, "items": {}},
+        {"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"description": "anything"}}},
+        {"anyOf": [{}, True]},
+    ],
+)
+def test_a_schema_that_asks_nothing_is_refused(tmp_path: Path, schema: Any) -> None:
+    with pytest.raises(ComponentError, match=r"receipts/schema\.json asks nothing, so that any JSON is valid"):
+        component(tmp_path, schema=schema)
+
+
+@pytest.mark.parametrize(
+    "schema", [{"minimum": 1}, {"const": True}, {"$ref": "#/$defs/a", "$defs": {"a": {"enum": [1]}}}]
+)
+def test_a_schema_that_asks_little_is_taken(tmp_path: Path, schema: Any) -> None:
+    assert component(tmp_path, schema=schema).schema == schema

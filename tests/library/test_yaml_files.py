@@ -1,0 +1,90 @@
+"""YAML: what would end or stall the process is refused with its place, and what people write is read."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.yaml_files import parse_front_matter, parse_yaml, yaml_lines
+
+from tests.support.hostile_files import deep_yaml, laughing_yaml, merging_yaml
+
+WHERE = Path("a.yaml")
+
+
+def refused(text: str, **options: Any) -> str:
+    started = time.monotonic()
+    with pytest.raises(ConfigError) as caught:
+        parse_yaml(text, WHERE, **options)
+    assert time.monotonic() - started < 10
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (deep_yaml(), "a.yaml:1:53"),
+        (deep_yaml(51), "a.yaml:1:53"),
+        ("- " * 51 + "a", "a.yaml:1:101"),
+        ("".join(f"{' ' * level}a:\n" for level in range(60)), "a.yaml:51:51"),
+        ("? " * 60 + "a", "a.yaml:1:101"),
+        # levels that only aliases add up to
+        ("\n".join(["a0: &a0 [1]", *(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 60))]), "a.yaml:50:12"),
+    ],
+)
+def test_a_text_of_too_many_levels_is_refused_at_its_place(text: str, place: str) -> None:
+    says = "nested more than 50 levels deep (limits.yaml_depth in settings.yaml)"
+    assert refused(text) == f"{place}: broken YAML: {says}"
+
+
+def test_the_number_of_levels_can_be_set() -> None:
+    assert parse_yaml(deep_yaml(49), WHERE) is not None
+    assert "more than 3 levels" in refused("[[[[1]]]]", depth=3)
+    assert parse_yaml("[[[1]]]", WHERE, depth=3) == [[[1]]]
+
+
+@pytest.mark.parametrize("text", [laughing_yaml(), merging_yaml(), "[" + "1, " * 100_001 + "]"])
+def test_a_text_of_too_many_values_is_refused_whether_written_or_by_aliases(text: str) -> None:
+    assert refused(text).endswith("more than 100,000 values, aliases counted as what they stand for")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: &a [*a]", "a.yaml:1:8: broken YAML: *a stands for something that it is a part of"),
+        ("a: &a {b: {c: *a}}", "*a stands for something that it is a part of"),
+        ("a: *b", "a.yaml:1:4: broken YAML: found undefined alias"),
+        ("a: " + "1:" * 60_000 + "1", "a.yaml:1:4: broken YAML: a number of more than 400 digits"),
+        ("a: 0x" + "f" * 500, "a number of more than 400 digits"),
+        ("a: " + "1:" * 190 + "1.0", "a.yaml: broken YAML: a value that is not what its tag says (OverflowError"),
+        ("a: !!int ''", "a.yaml: broken YAML: a value that is not what its tag says (IndexError"),
+        ("a: !!bool x", "a.yaml: broken YAML: a value that is not what its tag says (KeyError('x'))"),
+        ("{[a]: 1}", "a.yaml:1:2: broken YAML: found unhashable key"),
+    ],
+)
+def test_what_the_loader_would_trip_over_is_refused(text: str, says: str) -> None:
+    assert says in refused(text)
+
+
+def test_what_people_write_is_read() -> None:
+    text = (
+        f"usual: &usual {{a: 1}}\nother: {{<<: *usual, b: [*usual, *usual]}}\ntext: '{'9' * 500}'\nid: {'ab12' * 32}\n"
+    )
+    assert parse_yaml(text, WHERE) == {
+        "usual": {"a": 1},
+        "other": {"a": 1, "b": [{"a": 1}, {"a": 1}]},
+        "text": "9" * 500,
+        "id": "ab12" * 32,
+    }
+
+
+def test_a_front_matter_is_refused_at_the_line_of_the_file() -> None:
+    with pytest.raises(ConfigError, match=r"^p\.md:3:53: broken YAML: nested more than 50 levels"):
+        parse_front_matter(f"---\nname: a\n{deep_yaml()}---\nDo.\n", Path("p.md"))
+
+
+@pytest.mark.parametrize("text", [deep_yaml(), laughing_yaml(), "a: &a [*a]"])
+def test_the_lines_of_such_a_text_are_not_looked_for(text: str) -> None:
+    assert yaml_lines(text, WHERE) == {}

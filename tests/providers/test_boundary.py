@@ -1,0 +1,181 @@
+"""A provider that somebody else wrote: whatever it does ends as its own call's answer or failure."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.errors import ConfigError, StorageError
+from skill_evaluator.library.config import Model, Retry, SafetyLimits, Settings
+from skill_evaluator.providers.answer_lines import AnswerLine
+from skill_evaluator.providers.base import (
+    Completion,
+    ProviderError,
+    ProviderKind,
+    Request,
+    Usage,
+    usual_sampling,
+)
+from skill_evaluator.providers.boundary import ask_once, opened
+from skill_evaluator.runner.limits import wait_before_retry
+
+from tests.support.vendor_dialects import PLAIN
+
+LIMITS = Settings(timeout_s=5, limits=SafetyLimits(answer_bytes=20))
+
+
+class Foreign:
+    """A provider of another package; its answer is what `answer()` returns or raises."""
+
+    def __init__(self, answer: Callable[[], Any]) -> None:
+        self.answer = answer
+
+    async def complete(self, request: Request) -> Any:
+        return self.answer()
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def raising(problem: BaseException) -> Callable[[], Any]:
+    def answer() -> Any:
+        raise problem
+
+    return answer
+
+
+def ask(answer: Callable[[], Any]) -> Completion:
+    return asyncio.run(ask_once(Foreign(answer), PLAIN, LIMITS))
+
+
+def fail(answer: Callable[[], Any]) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        ask(answer)
+    return caught.value
+
+
+PROBLEMS = [
+    KeyError("choices"),
+    RecursionError("too deep"),
+    MemoryError(),
+    OSError(28, "No space left on device"),
+    ExceptionGroup("several", [ValueError("one"), TypeError("two")]),
+    asyncio.CancelledError(),
+    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"),
+]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: type(problem).__name__)
+def test_whatever_it_raises_is_the_failure_of_one_call(problem: BaseException) -> None:
+    error = fail(raising(problem))
+    assert (error.kind, error.reason) == ("provider_error", "provider_bug")
+    assert type(problem).__name__ in str(error)
+    assert (error.perhaps_billed, error.retryable, error.fatal) == (True, False, False)
+
+
+@pytest.mark.parametrize("value", [None, "text", {"text": "fine"}, 5])
+def test_what_is_no_completion_is_its_own_failure(value: Any) -> None:
+    assert fail(lambda: value).reason == "provider_bug"
+
+
+@pytest.mark.parametrize("text", [None, 5, b"bytes", ["fine"], {"text": "fine"}])
+def test_a_text_that_is_none_is_malformed(text: Any) -> None:
+    error = fail(lambda: Completion(text=text))
+    assert (error.reason, error.retryable, error.perhaps_billed) == ("malformed_body", True, True)
+    assert "text" in str(error)
+
+
+def test_its_own_errors_and_a_full_disk_pass() -> None:
+    with pytest.raises(StorageError, match="disk full"):
+        ask(raising(StorageError("disk full")))
+    assert fail(raising(ProviderError("rate_limited"))).reason == "rate_limited"
+
+
+def test_a_call_that_is_cancelled_stays_cancelled() -> None:
+    async def run() -> None:
+        class Waiting(Foreign):
+            async def complete(self, request: Request) -> Any:
+                await asyncio.sleep(60)
+
+        call = asyncio.create_task(ask_once(Waiting(str), PLAIN, LIMITS))
+        await asyncio.sleep(0.01)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(run())
+
+
+def read_back(outcome: dict[str, Any]) -> AnswerLine:
+    """Return what a journal's line of an outcome is read as."""
+    line = json.dumps({"case_id": "a", "replicate": 0, **outcome}, allow_nan=False)
+    return AnswerLine.model_validate(json.loads(line))
+
+
+anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.lists(st.integers())
+
+
+@given(anything, anything, anything, anything, anything)
+def test_metadata_of_any_type_leaves_the_text_and_only_what_can_be(
+    given_tokens: Any, written_tokens: Any, stop_reason: Any, served_model: Any, request_id: Any
+) -> None:
+    completion = Completion(
+        text="fine",
+        stop_reason=stop_reason,
+        usage=Usage(input_tokens=given_tokens, output_tokens=written_tokens),
+        served_model=served_model,
+        request_id=request_id,
+    )
+    assert completion.text == "fine"
+    assert completion.stop_reason in ("stop", "length", "refusal", "too_large", "other")
+    for said, kept in (
+        (given_tokens, completion.usage.input_tokens),
+        (written_tokens, completion.usage.output_tokens),
+    ):
+        assert kept == (said if type(said) is int and 0 <= said < 10**12 else None)
+    for name in (completion.served_model, completion.request_id):
+        assert name is None or name.isprintable()
+    cut = completion.redacted(str)
+    assert read_back({**asdict(cut), "latency_s": 0.1}).completion == cut
+    assert Completion(text="fine", usage=given_tokens).usage == Usage()  # type: ignore[arg-type]
+
+
+@given(anything, anything, anything, anything, anything)
+def test_an_error_of_any_content_can_be_kept_and_waited_for(
+    reason: Any, message: Any, kind: Any, status: Any, retry_after_s: Any
+) -> None:
+    error = ProviderError(reason, message, kind=kind, status=status, retry_after_s=retry_after_s)
+    failure = error.failure()
+    assert read_back({"error": asdict(failure)}).failure == failure
+    assert 0 <= wait_before_retry(Retry(), 1, error.retry_after_s) <= Retry().max_retry_after_s
+
+
+def test_keys_are_struck_out_before_an_identifier_is_cut() -> None:
+    key = "key-0123456789"
+    completion = Completion(text=key, served_model="x" * 290 + key, request_id="y" * 5_000)
+    redacted = completion.redacted(lambda text: text.replace(key, "***"))
+    assert (redacted.text, redacted.served_model) == ("***", "x" * 290 + "***")
+    assert redacted.request_id == "y" * 300
+
+
+@pytest.mark.parametrize(("text", "kept"), [("x" * 20, True), ("x" * 21, False), ("é" * 10, True), ("é" * 11, False)])
+def test_a_text_over_the_limit_of_bytes_is_not_kept(text: str, kept: bool) -> None:
+    usage = Usage(input_tokens=3, output_tokens=4)
+    completion = ask(lambda: Completion(text=text, usage=usage, served_model="m"))
+    assert completion == Completion(
+        text=text if kept else "", stop_reason="stop" if kept else "too_large", usage=usage, served_model="m"
+    )
+
+
+def _broken(model: Model, key: str | None, settings: Settings) -> Any:
+    raise ImportError("no module named 'vendor'")
+
+
+def test_a_provider_that_cannot_be_opened_is_named() -> None:
+    kind = ProviderKind(open=_broken, sampling=usual_sampling)
+    with pytest.raises(ConfigError, match="provider 'foreign' of model 'm' cannot be opened: ImportError"):
+        opened(kind, Model(id="m", provider="foreign"), None, LIMITS)

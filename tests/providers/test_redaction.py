@@ -1,0 +1,124 @@
+"""Keys are struck out of what comes back, in every spelling of them, and nothing else is."""
+
+import base64
+import json
+import random
+import string
+import time
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from skill_evaluator.library.config import Model
+from skill_evaluator.providers.redaction import Redactor, redactor_of
+
+FIRST, SECOND = "sk-first-0123456789", "sk-first-0123456789-and-more"
+CHARACTERS = string.ascii_letters + string.digits + "-_.+/="
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "in capitals": str.upper,
+    "in lower case": str.lower,
+    "percent-encoded": lambda key: quote(key, safe=""),
+    "percent-encoded in full": lambda key: "".join(f"%{ord(mark):02x}" for mark in key),
+    "percent-encoded in capitals": lambda key: "".join(f"%{ord(mark):02X}" for mark in key),
+    "percent-encoded twice": lambda key: quote("".join(f"%{ord(mark):02X}" for mark in key), safe=""),
+    "as JSON": lambda key: json.dumps(key)[1:-1],
+    "with JSON's slashes": lambda key: key.replace("/", r"\/"),
+    "in JSON escapes": lambda key: "".join(f"\\u{ord(mark):04x}" for mark in key),
+    "in JSON escapes in capitals": lambda key: "".join(f"\\u{ord(mark):04X}" for mark in key),
+    "in JSON escapes inside JSON": lambda key: "".join(f"\\\\u{ord(mark):04x}" for mark in key),
+}
+
+
+def encoded(text: str, *, urlsafe: bool, padded: bool) -> str:
+    """Return a text in base64."""
+    code = (base64.urlsafe_b64encode if urlsafe else base64.b64encode)(text.encode()).decode()
+    return code if padded else code.rstrip("=")
+
+
+keys = st.text(CHARACTERS, min_size=12, max_size=80)
+
+
+def redactor(key: str) -> Redactor:
+    return Redactor([key])
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@given(key=keys)
+def test_a_key_is_struck_out_however_it_is_spelled(spelling: str, key: str) -> None:
+    assert redactor(key)(f"<{SPELLINGS[spelling](key)}>") == "<[redacted]>"
+
+
+@given(
+    key=keys,
+    before=st.text(max_size=7),
+    after=st.text(max_size=7),
+    urlsafe=st.booleans(),
+    padded=st.booleans(),
+    wrap=st.sampled_from([str, lambda code: quote(code, safe=""), lambda code: code.replace("/", r"\/")]),
+)
+def test_a_key_in_base64_is_struck_out_wherever_it_begins_in_it(
+    key: str, before: str, after: str, urlsafe: bool, padded: bool, wrap: Callable[[str], str]
+) -> None:
+    around = encoded(before + key + after, urlsafe=urlsafe, padded=padded)
+    alone = encoded(key, urlsafe=urlsafe, padded=padded)
+    left = redactor(key)(f"Basic {wrap(around)}")
+    assert "[redacted]" in left
+    assert alone[:-2].strip("=") not in left
+    assert key[2:-2] not in "".join(
+        base64.urlsafe_b64decode(piece + "=" * (-len(piece) % 4)).decode("latin-1")
+        for piece in left.removeprefix("Basic ").split("[redacted]")
+        if set(piece) <= set(string.ascii_letters + string.digits + "-_") and len(piece) % 4 != 1
+    )
+
+
+@given(st.text(), keys)
+def test_a_text_without_a_key_is_unchanged(text: str, key: str) -> None:
+    assume(key[:8].lower() not in text.lower())
+    assert redactor(key)(text) == text
+
+
+@pytest.mark.parametrize("mark", [*"\\%us5", "sk-", "\\u0073", "%73", "c2st"])
+def test_a_text_that_almost_holds_a_key_is_searched_quickly(mark: str) -> None:
+    strike_out = redactor("ssk-" + "sk-%5s" * 12)
+    began = time.process_time()
+    strike_out(mark * (200_000 // len(mark)))
+    assert time.process_time() - began < 5
+
+
+def test_a_key_in_a_large_answer_is_found_among_many_keys() -> None:
+    chance = random.Random(7)
+    secrets = ["".join(chance.choices(CHARACTERS, k=60)) for _ in range(8)]
+    text = json.dumps([{"title": f"notice {number}", "year": 2024} for number in range(2_000)])
+    assert Redactor(secrets)(text + secrets[3] + text) == f"{text}[redacted]{text}"
+
+
+def test_every_known_key_is_struck_out() -> None:
+    strike_out = Redactor([FIRST, "xoxb-9876543210"])
+    assert strike_out(f"wrong key {FIRST}, {FIRST} or xoxb-9876543210.") == (
+        "wrong key [redacted], [redacted] or [redacted]."
+    )
+
+
+def test_a_key_inside_a_longer_key_leaves_no_tail() -> None:
+    assert Redactor([FIRST, SECOND])(f"<{SECOND}>") == "<[redacted]>"
+
+
+def test_a_key_with_space_around_it_is_found_without() -> None:
+    assert Redactor([f" {FIRST}\n"])(f"<{FIRST}>") == "<[redacted]>"
+
+
+@pytest.mark.parametrize("placeholder", ["", "x", "none", "no-key"])
+def test_a_placeholder_damages_no_text(placeholder: str) -> None:
+    text = "none of the boxes has no-key written on it, x"
+    assert Redactor([placeholder])(text) == text
+
+
+def test_the_password_of_an_address_is_struck_out_and_its_basic_authentication() -> None:
+    model = Model(id="m", provider="openai", base_url="https://someone:p%40ssword-1@models.example/v1?key=query-secret")
+    strike_out = redactor_of({}, [model])
+    basic = base64.b64encode(b"someone:p@ssword-1").decode()
+    assert strike_out(f"<p@ssword-1> <p%40ssword-1> <Basic {basic}>") == "<[redacted]> <[redacted]> <Basic [redacted]>"
+    assert model.public_url == "https://models.example/v1"

@@ -1,0 +1,35 @@
+"""What to do about a failure: every reason that code gives has a remedy that can be read."""
+
+import re
+
+import pytest
+from skill_evaluator.providers.http import error_from_status
+from skill_evaluator.reports.faults import REMEDIES, remedy
+
+
+@pytest.mark.parametrize("reason", REMEDIES)
+def test_a_remedy_names_what_it_is_about(reason: str) -> None:
+    words = remedy(reason, "some-model", "some-run", "some-case") or ""
+    assert not re.search(r"\{(model|run|case)\}|\{\{", words)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 413, 429, 500, 502, 503, 504, 529])
+def test_every_status_has_a_remedy(status: int) -> None:
+    assert remedy(error_from_status(status, {}, "no").reason, "m", "r", "c")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9647 tokens.",
+        "prompt is too long: 208310 tokens > 200000 maximum",
+        "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000",
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        "request (9647 tokens) exceeds the available context size (8192 tokens), try increasing it",
+        "9,647 tokens exceed the context of 8,192",
+    ],
+)
+def test_a_document_over_the_context_is_told_from_other_bad_requests_however_it_is_worded(message: str) -> None:
+    error = error_from_status(400, {}, message)
+    assert (error.reason, error.rejected, error.retryable) == ("context_exceeded", False, False)
+    assert error_from_status(429, {}, message).reason == "rate_limited"

@@ -1,0 +1,157 @@
+"""Scores from workers are those that this process works out itself, in the same order; what is too costly is said."""
+
+import json
+import random
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.errors import FixtureError
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.scoring.answers import AnswerScorer, Scored
+from skill_evaluator.scoring.parallel import open_scores
+from skill_evaluator.scoring.scorecard import Scorecard
+from skill_evaluator.scoring.scorer import AnswerScores, Scorer
+
+from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate
+from tests.support.odd_texts import HOSTILE
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "shop": {"type": "string"},
+        "kind": {"enum": ["sale", "refund"]},
+        "total": {"type": "number"},
+        "items": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
+    },
+    "required": ["shop", "total"],
+    "additionalProperties": False,
+}
+TRUTH = {"shop": "Ä & Co", "kind": "sale", "total": 9.5, "items": [{"name": f"n{number}"} for number in range(12)]}
+
+
+@pytest.fixture
+def skill(tmp_path: Path) -> Component:
+    return component(tmp_path, schema=SCHEMA, datasets={"id": "d", "fields": {"shop": {"compare": "text"}}})
+
+
+def _answers(truth: dict[str, Any], count: int) -> list[str]:
+    """Right and wrong ones, of every kind, and failures; some of them equal."""
+    dice = random.Random(1)
+    changed = (
+        {"shop": "A"}, {"kind": "gift"}, {"total": "9"}, {"extra": 1}, {"items": [{"name": "n3"}] * 3},
+        {"items": TRUTH["items"][::-1]}, {"items": [{"name": f"m{number}"} for number in range(9)]},
+    )  # fmt: skip
+    made = [json.dumps({**truth, **change}) for change in changed]
+    return dice.choices([json.dumps(truth), *made, *HOSTILE, FAILED, NOT_RUN, REFUSED, TRUNCATED], k=count)
+
+
+def _scorecard(skill: Component, cases: list[Case], texts: list[str], scores: AnswerScores | None) -> Scorecard:
+    replicates = len(texts) // len(cases)
+    scorer = Scorer(skill, cases, replicates, scores)
+    for place, text in enumerate(texts):
+        made = replicate(cases[place % len(cases)].id, place // len(cases), text)
+        if made is not None:
+            scorer.add(made)
+    return scorer.scorecard()
+
+
+@pytest.mark.parametrize("shop", ["Ä & Co", "words " * 500], ids=["short", "long"])
+def test_workers_give_the_same_scorecard(skill: Component, shop: str) -> None:
+    truth = {**TRUTH, "shop": shop}
+    cases = [case("a", truth), case("b", {"shop": shop, "total": 1}), case("c", None, labelled=False)]
+    texts = _answers(truth, 150)
+    here = _scorecard(skill, cases, texts, None)
+    with open_scores(skill, cases, len(texts)) as scores:
+        there = _scorecard(skill, cases, texts, scores)
+    assert not isinstance(scores, AnswerScorer)
+    assert repr(there) == repr(here)  # the order, too
+
+
+def test_short_texts_are_scored_here_and_long_ones_by_workers(skill: Component) -> None:
+    with open_scores(skill, [case("a", TRUTH)], 10) as scores:
+        assert isinstance(scores.begin("a", "{}"), Scored)
+        long = scores.begin("a", json.dumps({"shop": "x" * 5_000}))
+        assert isinstance(long, Future)
+        assert long.result().outcome == "scored"
+
+
+def test_equal_texts_are_sent_to_a_worker_once(skill: Component) -> None:
+    cases, text = [case("a", TRUTH)], json.dumps({"shop": "x" * 5_000})
+    with open_scores(skill, cases, 10) as scores:
+        scorer = Scorer(skill, cases, 2, scores)
+        for _ in range(2):
+            scorer.begin("a", text)
+        assert scorer.scored("a", text) is scorer.scored("a", text)
+
+
+def test_a_choice_is_read_in_this_process(tmp_path: Path) -> None:
+    prompt = "---\nname: receipts\nversion: 1.0.0\noutput: choice\n---\nChoose.\n"
+    quiz = component(tmp_path, prompt=prompt, schema=None)
+    with open_scores(quiz, [], 10) as scores:
+        assert isinstance(scores, AnswerScorer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "limits"),
+    [
+        pytest.param({"items": [{"name": str(n)} for n in range(40)]}, {"answer_leaves": 30}, id="leaves"),
+        pytest.param({"items": [{"name": str(n)} for n in range(6_000)]}, {"score_seconds": 0.3}, id="seconds"),
+    ],
+)  # fmt: skip
+def test_an_answer_over_a_limit_counts_nothing_and_says_why(
+    skill: Component, answer: dict[str, Any], limits: dict[str, Any]
+) -> None:
+    truth = {"shop": "A", "total": 1, "items": [{"name": f"x{number}"} for number in range(15)]}
+    cases = [case("a", truth)]
+    answers = [json.dumps({**truth, **answer}), json.dumps(truth)]
+    limited = replace(skill, limits=SafetyLimits(**limits))
+    with open_scores(limited, cases, 2) as scores:
+        card = _scorecard(limited, cases, answers, scores)
+    assert card.reasons == {"too_costly_to_score": 1}
+    assert card.failures == {"unparseable": 1}
+    (scored,) = card.cases
+    assert scored.outcomes == ("unparseable", "scored")
+    assert scored.metrics["schema_valid"] == (0.0, 1.0)
+    assert scored.metrics["field_level_f1"] == (None, 1.0)
+    assert scored.reproducibility["pairwise_exact_match"] == 0.0
+
+
+def test_only_so_many_errors_of_one_answer_are_listed(skill: Component) -> None:
+    wrong = json.dumps({**TRUTH, "items": [{"name": number} for number in range(50)]})
+    extra = json.dumps({**TRUTH, **{f"key{number}": 1 for number in range(50)}})
+    scorer = AnswerScorer(replace(skill, limits=SafetyLimits(schema_errors=7)), [case("a", TRUTH)])
+    assert [len(scorer.score("a", text).contract.errors) for text in (wrong, extra)] == [7, 7]
+
+
+def test_a_truth_over_a_limit_is_an_error_that_names_the_case(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"items": {"type": "array", "items": {"type": "number"}}}}
+    fields = {"items[]": {"compare": "number", "tolerance": 0.5}}  # which item meets which hangs on all of them
+    skill = component(tmp_path, schema=schema, datasets={"id": "d", "fields": fields})
+    cases = [case("fine", {"items": [1]}), case("huge", {"items": [number / 7 for number in range(2_500)]})]
+    with open_scores(replace(skill, limits=SafetyLimits(score_seconds=0.2)), cases, 2) as scores:
+        scores.undefined("fine")
+        with pytest.raises(FixtureError, match=r"^case 'huge' of 'receipts': .* too costly to score.*more than 0\.2 s"):
+            scores.undefined("huge")
+
+
+def test_answers_that_are_too_costly_to_compare_with_each_other_agree_in_nothing(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"items": {"type": "array", "items": {"type": "number"}}}}
+    fields = {"items[]": {"compare": "number", "tolerance": 0.5}}  # which item meets which hangs on all of them
+    skill = component(tmp_path, schema=schema, datasets={"id": "d", "fields": fields})
+    limited = replace(skill, limits=SafetyLimits(score_seconds=0.2))
+    cases = [case("a", labelled=False), case("b", {"items": [1]})]
+    costly = [json.dumps({"items": [number / divisor for number in range(2_500)]}) for divisor in (7, 8, 9, 11)]
+    texts = [text for answer in costly for text in (answer, '{"items": [1]}')]
+    with open_scores(limited, cases, len(texts)) as scores:
+        card = _scorecard(limited, cases, texts, scores)
+    first, second = card.cases
+    assert first.outcomes == second.outcomes == ("scored",) * 4
+    assert first.reproducibility["pairwise_field_f1"] == 0.0
+    assert first.reproducibility["distinct_outputs"] == 4.0
+    assert second.reproducibility["pairwise_field_f1"] == 1.0
+    assert card.reasons == {"too_costly_to_compare": 1}

@@ -1,0 +1,176 @@
+"""Work in processes of its own: its results, its limits, and that nothing of it outlives who wanted it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.errors import FixtureError
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.scoring.workers import Workers
+
+from tests.support.library import wait_until
+
+LIMITS = SafetyLimits(score_seconds=0.3, score_megabytes=200)
+COSTLY = "too costly"
+
+
+def work(name: str, *arguments: Any) -> Any:
+    return {
+        "double": lambda number: 2 * number,
+        "process": os.getpid,
+        "loop": lambda: sum(1 for _ in iter(int, 1)),
+        "regex": lambda: re.match("(a+)+$", "a" * 60 + "b"),
+        "memory": lambda: len(bytearray(10**9)),
+        "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+        "divide": lambda number: 1 / number,
+        "refuse": _refuse,
+        "sleep": time.sleep,
+    }[name](*arguments)
+
+
+def _refuse() -> None:
+    raise FixtureError("case 'a' is wrong")
+
+
+def do(workers: Workers, *task: Any) -> Any:
+    return workers.submit(task, lambda: COSTLY).result(30)
+
+
+def test_results_come_back_whatever_order_they_were_worked_out_in() -> None:
+    with Workers(work, LIMITS, 3) as workers:
+        begun = [workers.submit(("double", number), lambda: COSTLY) for number in range(200)]
+        assert [future.result() for future in begun] == [2 * number for number in range(200)]
+
+
+def test_workers_work_beside_each_other() -> None:
+    begun = time.monotonic()
+    with Workers(work, SafetyLimits(), 4) as workers:
+        for future in [workers.submit(("sleep", 1), lambda: COSTLY) for _ in range(4)]:
+            assert future.result() is None
+    assert time.monotonic() - begun < 3.9  # one after another: at least 4
+
+
+@pytest.mark.parametrize("name", ["loop", "regex", "memory", "kill"])
+def test_what_goes_over_a_limit_is_too_costly_and_the_next_piece_of_work_is_done(name: str) -> None:
+    with Workers(work, LIMITS, 1) as workers:
+        assert do(workers, "double", 1) == 2
+        assert do(workers, name) == COSTLY
+        assert do(workers, "double", 2) == 4
+
+
+def test_limits_are_for_each_piece_of_work_and_not_for_all_together() -> None:
+    def sweat(seconds: float) -> bool:
+        end = time.process_time() + seconds
+        while time.process_time() < end:
+            pass
+        return len(bytearray(150_000_000)) > 0
+
+    with Workers(sweat, LIMITS, 1) as workers:
+        assert [do(workers, 0.15) for _ in range(4)] == [True] * 4
+
+
+def test_who_waits_for_nothing_is_ended_by_the_clock() -> None:
+    with Workers(work, SafetyLimits(score_seconds=0.05), 1) as workers:
+        assert do(workers, "sleep", 20) == COSTLY
+
+
+def test_a_worker_that_was_ended_from_outside_does_its_work_again() -> None:
+    with Workers(work, LIMITS, 1) as workers:
+        before = do(workers, "process")
+        os.kill(before, signal.SIGKILL)
+        assert do(workers, "process") not in (before, COSTLY)
+
+
+def test_a_bug_is_raised_with_the_traceback_of_the_worker() -> None:
+    with Workers(work, LIMITS, 1) as workers:
+        with pytest.raises(RuntimeError, match=r"(?s)Traceback.*in work.*ZeroDivisionError"):
+            do(workers, "divide", 0)
+        assert do(workers, "divide", 2) == 0.5
+
+
+def test_an_error_for_the_user_stays_one() -> None:
+    with Workers(work, LIMITS, 1) as workers, pytest.raises(FixtureError, match=r"^case 'a' is wrong$"):
+        do(workers, "refuse")
+
+
+def test_preparation_is_done_once_a_worker_and_has_no_limit() -> None:
+    prepared: list[int] = []
+
+    def prepare() -> None:
+        end = time.process_time() + 0.5
+        while time.process_time() < end:
+            pass
+        prepared.append(os.getpid())
+
+    with Workers(lambda: list(prepared), LIMITS, 1, prepare) as workers:
+        first = do(workers)
+        assert len(first) == 1
+        assert do(workers) == first
+    assert not prepared
+
+
+def test_closing_ends_work_that_would_take_long() -> None:
+    begun = time.monotonic()
+    with Workers(work, SafetyLimits(), 1) as workers:
+        process = do(workers, "process")
+        under_way = workers.submit(("sleep", 60), lambda: COSTLY)
+        waiting = workers.submit(("double", 1), lambda: COSTLY)
+        wait_until(under_way.running)
+    assert time.monotonic() - begun < 10
+    assert waiting.cancelled()
+    assert not _exists(process)
+
+
+_SCRIPT = """
+import time
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.scoring.workers import Workers
+import os
+workers = Workers(lambda seconds: time.sleep(seconds) or os.getpid(), SafetyLimits(), 2)
+pids = {workers.submit((0.2,), None).result() for _ in range(1)}
+print(os.getpid(), workers._pid, *pids, flush=True)
+workers.submit((600,), None), workers.submit((600,), None)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_process_outlives_the_command_however_it_ends(number: int) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "tools")}
+    command = [sys.executable, "-c", _SCRIPT]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pids = [int(pid) for pid in process.stdout.readline().split()]
+        assert len(pids) == 3
+        assert all(map(_exists, pids))
+        time.sleep(0.1)
+        process.send_signal(number)
+        process.wait(10)
+        wait_until(lambda: not any(map(_exists, pids[1:])))
+        assert process.stdout.read() == ""  # nobody holds the other end of the pipe
+
+
+def _exists(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_to_the_whole_group_leave_the_workers_at_their_work(number: int) -> None:
+    with Workers(work, LIMITS, 1) as workers:
+        process = do(workers, "process")
+        under_way = workers.submit(("sleep", 0.3), lambda: COSTLY)
+        for pid in (process, workers._pid):
+            os.kill(pid, number)
+        assert under_way.result() is None
+        assert do(workers, "process") == process

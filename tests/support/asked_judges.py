@@ -1,0 +1,84 @@
+"""A library whose recorded model is a judge: a rubric, items, and the judge's answers, written shortly."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.library.rubrics import Rubric
+
+from tests.support.library import REPLAY, Ended, Library, journal, read
+from tests.support.rubrics import some_criterion
+
+JUDGE = "recorded"
+RUBRIC = "rubric.yaml"
+ITEMS = "items.jsonl"
+QUOTE = "The sum is 12."
+
+
+def rubric_of(*criteria: Mapping[str, Any]) -> Rubric:
+    return Rubric.model_validate({"criteria": [some_criterion(**criterion) for criterion in criteria or ({},)]})
+
+
+def method(primary: str = "direct_scoring", *mitigations: str) -> dict[str, Any]:
+    """The key `method` of a criterion."""
+    return {"primary": primary, "bias_mitigations": list(mitigations), "confidence_threshold": 0.8}
+
+
+def written(score: Any = 4, /, **changed: Any) -> dict[str, Any]:
+    """What a judge writes on a criterion that is scored, in the order that is demanded."""
+    usual = {"evidence": [QUOTE], "justification": "It adds up.", "score": score, "suggestion": "", "confidence": 0.9}
+    return {key: value for key, value in {**usual, **changed}.items() if value != "absent"}
+
+
+def compared(winner: Any = "first", /, **changed: Any) -> dict[str, Any]:
+    """What a judge writes on a criterion by which two outputs are compared."""
+    usual = {
+        "evidence_first": [QUOTE],
+        "evidence_second": ["no sum"],
+        "justification": "It adds up.",
+        "winner": winner,
+        "confidence": 0.9,
+    }
+    return {key: value for key, value in {**usual, **changed}.items() if value != "absent"}
+
+
+def answer(**criteria: Any) -> str:
+    """A judge's whole answer: by criterion what it writes."""
+    return json.dumps({"criteria": criteria})
+
+
+class JudgingLibrary(Library):
+    """`judge …` is called in this process on `rubric.yaml` and `items.jsonl`."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.rubric()
+        self.models(REPLAY)
+        self.judgements = root / "judgements"
+
+    def rubric(self, *criteria: Mapping[str, Any]) -> None:
+        """Write the rubric: the usual criterion, changed."""
+        self.write(RUBRIC, {"criteria": [some_criterion(**criterion) for criterion in criteria or ({},)]})
+
+    def items(self, *items: Mapping[str, Any]) -> None:
+        """Write the items."""
+        self.write(ITEMS, "".join(json.dumps(item) + "\n" for item in items))
+
+    def judge(self, command: str, *arguments: str, **options: Any) -> Ended:
+        """Do as `skill-evaluator judge COMMAND rubric.yaml --items items.jsonl` does."""
+        return self.call("judge", command, RUBRIC, "--items", ITEMS, *arguments, **options)
+
+    def judging(self) -> Path:
+        """The folder of the one judging there is."""
+        (folder,) = self.judgements.iterdir()
+        return folder
+
+    def judged(self) -> Any:
+        """The results of the one judging."""
+        return read(self.judging() / "evaluation_results.json")
+
+    def asked(self) -> list[dict[str, Any]]:
+        """The journals of all judges; none before there is a judging."""
+        folders: Sequence[Path] = sorted(self.judgements.glob("*/runs/*")) if self.judgements.exists() else []
+        return [line for folder in folders for line in journal(folder)]

@@ -1,0 +1,67 @@
+"""Answers of a regression judge, written shortly; read, held against the outputs and combined as for real."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from skill_evaluator.judges.asking.reading import Unscored
+from skill_evaluator.judges.regression.answer import RegressionAnswer, read_answer
+from skill_evaluator.judges.regression.dimensions import Dimension, dimensions_of
+from skill_evaluator.judges.regression.reading import OutputPair, Reading, check_answer
+from skill_evaluator.judges.regression.rules import ShipRules
+from skill_evaluator.judges.regression.verdict import RegressionVerdict, combine_orders
+
+LIBRARY = OutputPair(
+    prompt="Summarize the notice in 3 bullet points: [notice of the town library]",
+    baseline="- The reading room opens at 8:30 from 4 May.\n- Late fees rise to 0.40 a day.\n"
+    "- The archive stays closed until the roof is repaired.",
+    candidate="The library has wonderful news for its visitors. It was founded in 1911. The reading room opens earlier "
+    "from 4 May.",
+)
+DEFAULT = dimensions_of()
+Short = tuple[str, str] | tuple[str, str, str, str]
+
+
+def answer(findings: Mapping[str, Short | str], **changed: Any) -> dict[str, Any]:
+    """An answer: dimension → `same`, or verdict and impact, with evidence of both or a quote of the baseline.
+
+    Its conclusions are those of a judge that says `none` and `ship`, unless changed.
+    """
+    written = []
+    for name, finding in findings.items():
+        verdict, impact, *evidence = (finding, "low", "", "") if isinstance(finding, str) else finding
+        before, after = evidence or ("Late fees rise to 0.40 a day", "no word on it")
+        written.append(
+            {
+                "dimension": name,
+                "verdict": {"worse": "candidate_worse", "better": "candidate_better"}.get(verdict, verdict),
+                "evidence_baseline": before,
+                "evidence_candidate": after,
+                "impact": impact,
+            }
+        )
+    conclusions = {"regression_detected": False, "regression_severity": "none", "ship_decision": "ship"}
+    return {"per_dimension": written, **conclusions, "ship_reason": "r", "decision_basis": "b", **changed}
+
+
+def reading(
+    given: Any,
+    pair: OutputPair = LIBRARY,
+    dimensions: Sequence[Dimension] = DEFAULT,
+    rules: ShipRules | None = None,
+) -> Reading | Unscored:
+    """What becomes of one answer, a value or a text."""
+    read = read_answer(given if isinstance(given, str) else json.dumps(given), dimensions)
+    return check_answer(read, pair, dimensions, rules or ShipRules()) if isinstance(read, RegressionAnswer) else read
+
+
+def judged(
+    first: Any,
+    second: Any = None,
+    pair: OutputPair = LIBRARY,
+    dimensions: Sequence[Dimension] = DEFAULT,
+    rules: ShipRules | None = None,
+) -> RegressionVerdict:
+    """The verdict on a pair; without a second answer both orders give the same."""
+    readings = [reading(given, pair, dimensions, rules) for given in (first, first if second is None else second)]
+    return combine_orders(readings[0], readings[1], dimensions, rules or ShipRules())

@@ -1,0 +1,108 @@
+"""Files of judgings: what is judged, what judges answered, what people said, all in order, for a test to spoil."""
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from skill_evaluator.judges.calibration.planting import GoodOutput, plant
+
+from tests.support.asked_judges import QUOTE, answer, compared, method, written
+from tests.support.judged import answer as regression
+from tests.support.library import CASES, Ended, Library
+from tests.support.rubrics import some_criterion
+
+RUBRIC, PAIRS_RUBRIC = ".evaluator/rubrics/one.yaml", ".evaluator/rubrics/pairs.yaml"
+JUDGE = ("--judge", "recorded")
+SCORE = ("judge", "score", RUBRIC, "--items", "outputs.jsonl")
+COMPARE = ("judge", "pairwise", PAIRS_RUBRIC, "--items", "pairs.jsonl")
+REGRESSION = ("judge", "regression", "--items", "planted.jsonl", *JUDGE)
+PINNED = ("judge", "regression", "--candidate", "NEWEST", *JUDGE)
+MEASURE = ("judge", "calibrate", "--planted", "planted.jsonl", "--regressions", "regressions.json")
+BATCH = ("judge", "calibrate", "--batch", "regressions.json", "--labels", "found.jsonl")
+SCORED = ("judge", "calibrate", "--items", "scored.jsonl", "--verdicts", "scores.jsonl")
+CASCADE = ("--cascade", "recorded,vendor/other", "--labels")
+REVIEWED = (("review", "status"), ("review", "export"), ("review", "export", "--edge-cases"))
+Commands = tuple[tuple[str, ...], ...]
+JUDGING_FILES: tuple[tuple[str, str, Commands], ...] = (
+    ("rubric that is asked by", RUBRIC, ((*SCORE, *JUDGE), (*SCORE, *JUDGE, "--dry-run"))),
+    (
+        "levels that are asked by",
+        ".evaluator/rubrics/levels.json",
+        (("judge", "score", ".evaluator/rubrics/levels.json", *SCORE[3:], *JUDGE),),
+    ),
+    ("outputs to score", "outputs.jsonl", ((*SCORE, *JUDGE),)),
+    ("pairs to compare", "pairs.jsonl", ((*COMPARE, *JUDGE), ("review", "add", "pairs.jsonl"))),
+    ("planted pairs", "planted.jsonl", (REGRESSION, MEASURE, ("review", "add", "planted.jsonl"))),
+    ("judging", "judgements/*/judging.json", ((*SCORE, *JUDGE, "--resume"),)),
+    ("judging's manifest", "judgements/*/runs/*/manifest.json", ((*SCORE, *JUDGE, "--resume"),)),
+    ("judging's journal", "judgements/*/runs/*/replicates.jsonl", ((*SCORE, *JUDGE, "--resume"),)),
+    ("regressions found", "regressions.json", (MEASURE, BATCH, (*REGRESSION, "--previous", "regressions.json"))),
+    (
+        "people's findings",
+        "found.jsonl",
+        (BATCH, ("judge", "regression", *REGRESSION[2:4], *CASCADE, "found.jsonl", "--dry-run")),
+    ),
+    ("outputs that people scored", "scored.jsonl", (SCORED, (*SCORE, *CASCADE, "scored.jsonl"))),
+    ("judges' scores", "scores.jsonl", (SCORED,)),
+    ("labelled pairs", "labelled.jsonl", ((*COMPARE, *CASCADE, "labelled.jsonl"),)),
+    ("pinned outputs", "components/*/evals/pinned/*.json", (("lint",), PINNED)),
+    ("review queue", ".evaluator/reviews/queue.jsonl", (*REVIEWED, (*COMPARE, *CASCADE, "labelled.jsonl"))),
+    ("review labels", ".evaluator/reviews/labels.jsonl", (*REVIEWED, ("review", "export", "--items", "new.jsonl"))),
+    ("review labels as CSV", "labels.csv", (("review", "import", "labels.csv"),)),
+)
+_OUTPUTS = [
+    GoodOutput(id=f"g{n}", input="Summarize.", output=f"- It opened in {1980 + n}.\n- Dogs are not allowed in it.\n")
+    for n in range(4)
+]
+_PLANTED = plant(_OUTPUTS, broken=6, controls=6, seed=0).pairs
+_SAME = json.dumps(regression(dict.fromkeys(("factuality", "completeness", "format_adherence"), "same")))
+
+
+def judge_answers() -> Iterator[tuple[tuple[str, int], str]]:
+    """Yield what the judge answers to everything that is asked of it here."""
+    for n in range(2):
+        yield (f"o{n}/direct", 0), answer(**{name: written(3) for name in ("totals", "levels")})
+        for order, winner in ((1, "first"), (2, "second")):
+            yield (f"p{n}/{order}", 0), answer(totals=compared(winner))
+    for name in (*CASES, *(pair.id for pair in _PLANTED)):
+        for order in (1, 2):
+            yield (f"{name}/{order}", 0), _SAME
+
+
+def people_write(library: Library) -> None:
+    """Write what a person prepares: items, labels, the rubric of pairs."""
+
+    def lines(path: str, *values: Mapping[str, Any]) -> None:
+        library.write(path, "".join(json.dumps(value) + "\n" for value in values))
+
+    library.write(PAIRS_RUBRIC, {"criteria": [some_criterion(method=method("pairwise_comparison"))]})
+    texts = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
+    lines("outputs.jsonl", *({"id": f"o{n}", "input": f"Add {n}.", "output": QUOTE} for n in range(2)))
+    lines("pairs.jsonl", *({"id": f"p{n}", **texts, "input": f"Add {n}."} for n in range(2)))
+    lines("labelled.jsonl", *({"id": f"p{n}", "human": n + 1} for n in range(2)))
+    lines("scored.jsonl", *({"id": f"o{n}", "scores": {"totals": n + 2}} for n in range(2)))
+    lines("scores.jsonl", *({"id": f"o{n}", "judge": "recorded", "criterion": "totals", "score": 3} for n in range(2)))
+    lines("planted.jsonl", *(pair.model_dump(mode="json") for pair in _PLANTED))
+    names = ("factuality", "completeness", "format_adherence")
+    lines("found.jsonl", *({"id": _PLANTED[0].id, "dimension": name, "human": "same"} for name in names))
+
+
+def judges_write(library: Library, done: Callable[..., Ended]) -> None:
+    """Leave what the commands write: judgings, results, the queue with labels, pinned outputs."""
+    found = json.loads(done(*REGRESSION, "--out", "other", "--format", "json").out)["folder"]
+    shutil.copy(library.root / found / "evaluation_results.json", library.root / "regressions.json")
+    shutil.rmtree(library.root / "other")
+    done(*SCORE, *JUDGE)
+    done("judge", "pin", max(path.name for path in library.results.iterdir()))
+    done("review", "add", "pairs.jsonl")
+    queue = (library.root / ".evaluator/reviews/queue.jsonl").read_text().splitlines()
+    page = io.StringIO()
+    rows = csv.writer(page, lineterminator="\n")
+    rows.writerow(("item", "reviewer", "at", "question", "answer", "note"))
+    for line in queue:
+        rows.writerow((json.loads(line)["id"], "ada", "2026-03-01T12:00:00Z", "overall", "1", "hard"))
+    library.write("labels.csv", page.getvalue())
+    done("review", "import", "labels.csv")

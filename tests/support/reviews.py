@@ -1,0 +1,48 @@
+"""Items of a review queue, written shortly."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.judges.regression.dimensions import dimensions_of
+from skill_evaluator.judges.review.items import ReviewItem, ReviewQuestion, ReviewReason, review_item
+from skill_evaluator.judges.review.labels import ReviewAnswer, ReviewLabel
+from skill_evaluator.judges.review.queue import ReviewQueue
+
+OVERALL = ReviewQuestion(name="overall", text="Which output is better?")
+SCALE = ReviewQuestion(name="tone", text="Is it friendly?", levels={1: "rude", 2: "curt", 3: "friendly"})
+NOON = "2026-03-01T12:00:00Z"
+
+
+def pair(name: str = "p1", **changed: Any) -> ReviewItem:
+    texts = {"document": f"When does {name} open?", "outputs": [f"{name} opens at 8.", f"{name} opens at nine."]}
+    kept = {**texts, **changed}
+    return review_item("pairwise", name, kept.pop("outputs"), [OVERALL], kept.pop("reasons", ["random"]), **kept)
+
+
+def change(
+    name: str = "c1", dimensions: Sequence[str] = ("factuality", "tone"), reasons: Sequence[ReviewReason] = ("block",)
+) -> ReviewItem:
+    questions = [ReviewQuestion(name=one.name, text=one.question) for one in dimensions_of(dimensions)]
+    return review_item("regression", name, [f"{name}: 3 items", f"{name}: 2 items"], questions, reasons)
+
+
+def scored(name: str = "s1") -> ReviewItem:
+    return review_item("score", name, [f"{name} says hello"], [SCALE], ["low_confidence"])
+
+
+def label(item: ReviewItem, reviewer: str = "ada", at: str = NOON, note: str = "", **answers: str) -> ReviewLabel:
+    """A label; of a regression `worse high` is an answer with its impact."""
+    given = []
+    for question in item.questions:
+        answer, _, impact = answers[question.name].partition(" ")
+        given.append(
+            ReviewAnswer.model_validate({"question": question.name, "answer": answer, "impact": impact or None})
+        )
+    return ReviewLabel(item=item.id, reviewer=reviewer, at=at, answers=tuple(given), note=note)
+
+
+def queue_of(folder: Path, *items: ReviewItem) -> ReviewQueue:
+    queue = ReviewQueue(folder=folder / ".evaluator" / "reviews")
+    queue.add(items)
+    return queue

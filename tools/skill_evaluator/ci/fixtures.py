@@ -1,0 +1,60 @@
+"""The fixtures that settings.yaml names in another repository: fetched, and laid out once for each commit.
+
+Its own module because every command that reads cases begins here, on a laptop as in a job.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from skill_evaluator.ci.platforms.github import clone_access
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import FixtureError, GitError
+from skill_evaluator.files import locked
+from skill_evaluator.library.roots import FixturesElsewhere, Root
+from skill_evaluator.providers.weights import cache_dir
+from skill_evaluator.repository import open_store
+from skill_evaluator.text import digest
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_PATIENCE_S = 900
+
+
+def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
+    """Return the folder of the declared fixtures, and their commit: what the ref names now.
+
+    Where the repository cannot be asked, it is what the ref named last, and that is said on stderr. The variable
+    FIXTURES_COMMIT fixes the commit, which is not asked for again once it is there. Raise FixtureError.
+    """
+    address, access = clone_access(declared.repository)
+    if not access and declared.repository[0] in "./":
+        address = str(Path(address).resolve())
+    ref = os.environ.get("FIXTURES_COMMIT") or declared.ref
+    if ref != declared.ref and not _COMMIT.fullmatch(ref):
+        raise FixtureError(f"FIXTURES_COMMIT is {ref[:100]!a}, which is no whole commit")
+    name = re.sub(r"[^A-Za-z0-9]+", "-", declared.repository).strip("-").lower()[-40:]
+    folder = cache_dir() / "fixtures" / f"{name}-{digest(address).rpartition(':')[2][:12]}"
+    with locked(folder.with_name(f".{folder.name}.lock"), seconds=_PATIENCE_S):
+        store = open_store(folder)
+        commit = store.fetched_commit(ref)
+        if commit != ref:
+            try:
+                commit = store.fetch_commit(address, ref, access)
+            except GitError as problem:
+                if commit is None or "couldn't find remote ref" in str(problem):
+                    raise FixtureError(
+                        f"the fixtures in {declared.repository} at {ref} cannot be fetched: {problem}; see `fixtures` "
+                        "in settings.yaml and your access (in CI: the secret FIXTURES_TOKEN), or give --fixtures DIR"
+                    ) from None
+                late = f"the fixtures in {declared.repository} are those of {commit[:12]}, fetched earlier: {problem}"
+                print(f"warning: {visible(' '.join(late.split()))}", file=sys.stderr)
+        place = folder / commit
+        store.check_out(commit, place)
+    root = Root(place, FixtureError)
+    if not (place / declared.path).is_dir():
+        raise FixtureError(
+            f"{declared.repository} has no folder '{declared.path}' at {commit[:12]}; "
+            "put the right one at fixtures.path in settings.yaml"
+        )
+    return root.inside(place / declared.path), commit

@@ -1,0 +1,109 @@
+"""How a repository is set up on GitHub, as far as `gh` may look: names of secrets, environments, the branch, settings.
+
+Its own module because jobs need none of it: a person asks, with a login that may see more than a job's token.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.ci.platforms.github import gh, last_line, name_of_repository
+from skill_evaluator.errors import ConfigError
+
+KEY = "PROVIDER_API_KEY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """One environment; `has_key` is None where `gh` may not list its secrets, `limited` says if for some branches."""
+
+    has_key: bool | None
+    limited: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """A repository's set-up. What is None, or missing among `environments`, `unseen` says in a line each and why.
+
+    `secrets` are the names of the repository's own; `is_protected` is of its default branch; `may_open` whether a job
+    may open pull requests; `has_public_fixtures` of another repository that was asked about.
+    """
+
+    repository: str
+    branch: str
+    mode: str
+    environments: Mapping[str, Environment] | None
+    secrets: frozenset[str] | None
+    is_protected: bool | None
+    may_open: bool | None
+    has_public_fixtures: bool | None
+    unseen: tuple[str, ...]
+
+
+def read_setup(folder: Path, wanted: Iterable[str], fixtures: str | None) -> Setup:
+    """Ask how the repository that a folder is in is set up; `wanted` are the environments whose secrets matter.
+
+    Raise ConfigError where `gh` is missing, not logged in, or does not know the repository.
+    """
+    name = os.environ.get("GITHUB_REPOSITORY") or name_of_repository(folder)
+    look = _Look()
+    about = look.at(f"repos/{name}")
+    if about is None:
+        raise ConfigError(f"it could not be asked for {look.unseen[0]}")
+    branch = str(about.get("default_branch") or "main")
+    listed = look.at(f"repos/{name}/environments?per_page=100")
+    environments = None
+    if listed is not None:
+        there = {each["name"]: each for each in listed.get("environments", ())}
+        environments = {}
+        for environment in sorted(there.keys() & set(wanted)):
+            secrets = look.names_of_secrets(f"repos/{name}/environments/{environment}/secrets")
+            limited = there[environment].get("deployment_branch_policy") is not None
+            environments[environment] = Environment(
+                has_key=None if secrets is None else KEY in secrets, limited=limited
+            )
+    mode = look.at(f"repos/{name}/actions/variables/SKILL_EVALUATOR_PUBLISH", may_lack=True) or {}
+    protected = look.at(f"repos/{name}/branches/{branch}")
+    workflow = look.at(f"repos/{name}/actions/permissions/workflow")
+    public = None if fixtures is None else look.at(f"repos/{fixtures}")
+    return Setup(
+        repository=name,
+        branch=branch,
+        mode=mode.get("value", "push"),
+        environments=environments,
+        secrets=look.names_of_secrets(f"repos/{name}/actions/secrets"),
+        is_protected=None if protected is None else bool(protected.get("protected")),
+        may_open=None if workflow is None else bool(workflow.get("can_approve_pull_request_reviews")),
+        has_public_fixtures=None if public is None else public.get("private") is False,
+        unseen=tuple(look.unseen),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Asks GitHub's API, and keeps in mind what it may not see."""
+
+    unseen: list[str] = field(default_factory=list)
+
+    def at(self, path: str, *, may_lack: bool = False) -> Mapping[str, Any] | None:
+        """Return the object at a path; None where it may not be seen, an empty one where there may be none and is.
+
+        GitHub says 404 also of what a login may not see.
+        """
+        done = gh("api", path)
+        if may_lack and done.returncode and "HTTP 404" in done.stderr:
+            return {}
+        with suppress(ValueError):
+            value = json.loads(done.stdout)
+            if not done.returncode and isinstance(value, dict):
+                return value
+        self.unseen.append(f"{path.partition('?')[0]}: {last_line(done.stderr) or 'no answer'}")
+        return None
+
+    def names_of_secrets(self, path: str) -> frozenset[str] | None:
+        listed = self.at(f"{path}?per_page=100")
+        return None if listed is None else frozenset(secret["name"] for secret in listed.get("secrets", ()))

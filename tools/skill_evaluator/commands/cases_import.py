@@ -1,0 +1,87 @@
+"""`skill-evaluator cases import`: make cases of the rows of a table. What is there already stays as it is."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures
+from skill_evaluator.errors import EXIT_OK, ComponentError, FixtureError
+from skill_evaluator.files import replace_text
+from skill_evaluator.library.case_table import Columns, cases_of, read_rows
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.truths import places_of
+from skill_evaluator.providers.weights import cache_dir
+from skill_evaluator.text import counted
+
+EXAMPLES = (
+    "skill-evaluator cases import letters.csv --skill letter-kind --input text --truth kind=label --truth due",
+    "skill-evaluator cases import logs.jsonl --skill summary --input article --truth summary --id number --yes",
+)
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CasesImportOptions:
+    """The options of `cases import`."""
+
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A table: .csv or .tsv with a row of names, or .jsonl.")]
+    document: Annotated[str, typer.Option("--input", metavar="COLUMN", help="The column of the documents.")]
+    truth: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--truth",
+            metavar="[FIELD=]COLUMN",
+            help="The column of the whole ground truth; or, repeated or with FIELD=, of one field of it.",
+        ),
+    ] = ()
+    id: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="The column of the cases' ids; default: numbered.")
+    ] = None
+    skill: Annotated[
+        str | None, typer.Option("--skill", metavar="NAME", help="The component, where there are several.")
+    ] = None
+    yes: Annotated[bool, typer.Option("--yes", help="Write the cases; without it they are only checked.")] = False
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+
+
+def cases_import(options: CasesImportOptions) -> int:
+    """Make cases of the rows of a table, each checked against the contract; overwrites nothing."""
+    names = sorted(path.parent.name for path in options.components.glob("*/prompt.md"))
+    if options.skill is None and len(names) != 1:
+        raise ComponentError(f"name the component with --skill NAME: there are {len(names)} in {options.components}")
+    settings = load_settings(options.config)
+    if settings.fixtures and options.fixtures and options.fixtures.is_relative_to(cache_dir()):
+        raise FixtureError(
+            f"the cases belong into {settings.fixtures.repository}; name a clone of it with --fixtures DIR"
+        )
+    limits = settings.limits
+    component = load_component(options.components, options.skill or names[0], limits, options.fixtures)
+    if component.output == "choice":
+        raise FixtureError(f"'{component.name}' asks questions: its cases are lines of questions.jsonl, not documents")
+    rows = read_rows(options.file, limits.size_of("document_bytes"))
+    columns = Columns(document=options.document, truth=options.truth, id=options.id)
+    cases = cases_of(options.file, rows, columns, component)
+    places = places_of(component.folder, component.fixtures, options.fixtures, "cases")
+    place = next((place for place in places if place.is_dir()), places[0])
+    there = [case.id for case in cases if (place / case.id).exists()]
+    if there:
+        raise FixtureError(f"{place / there[0]} is there, and nothing is overwritten; take other ids with --id COLUMN")
+    labelled = sum(len(case.files) > 1 for case in cases)
+    print(f"{counted(len(cases), 'case')} of {component.name}, {labelled} with ground truth, in {place}:")
+    for case in cases[:_SHOWN]:
+        print(f"  {case.id}: {', '.join(case.files)}")
+    if len(cases) > _SHOWN:
+        print(f"  … and {len(cases) - _SHOWN} more, to {cases[-1].id}")
+    if not options.yes:
+        print("nothing was written; --yes writes them")
+        return EXIT_OK
+    for case in cases:
+        for name, text in case.files.items():
+            replace_text(place / case.id / name, text)
+    print("written")
+    return EXIT_OK

@@ -1,0 +1,304 @@
+"""The options of every command that asks judges, and its story: size, or runs through the one runner.
+
+Its own module because `judge score`, `judge pairwise` and `judge regression` differ only in what they ask and how they
+read the answers.
+"""
+
+import datetime
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skill_evaluator.commands.options import CONFIG, Concurrency, Config, Form, MaxCalls, MaxCost, words_of
+from skill_evaluator.commands.review_options import queue_in
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
+from skill_evaluator.judges.asking.judging import (
+    JUDGING,
+    RUNS,
+    JudgeMode,
+    Judging,
+    draw_judging,
+    judge_answers,
+    judge_runs,
+    taken_up,
+    write_judging,
+)
+from skill_evaluator.judges.asking.prompts import JudgePrompt
+from skill_evaluator.judges.asking.question import JudgeQuestion, question_sizes
+from skill_evaluator.judges.asking.results import JudgeRecord, record_of
+from skill_evaluator.judges.asking.size import JudgeSize, print_judging_size
+from skill_evaluator.judges.review.doubts import Doubts, for_people
+from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.providers import Configuration, key_note, read_configuration
+from skill_evaluator.providers.base import Failure
+from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.reports.live import watch
+from skill_evaluator.runner.execute import assignment, execute, refuse_amounts, with_keys
+from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.prices import estimate, price_of, refuse_unpriced
+from skill_evaluator.runner.runs import Run, check_writable, new_invocation
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.text import counted
+
+JUDGEMENTS = Path("judgements")
+ASKED_AGAIN = ("replicates", "seed", "max_cost", "max_calls", "concurrency", "review", "review_sample", "out", "config")
+CascadeJudges = Annotated[
+    str | None,
+    typer.Option("--cascade", metavar="CHEAP,STRONG", help="Instead of --judge: STRONG for what CHEAP leaves open."),
+]
+CascadeLabelsFile = Annotated[
+    Path | None, typer.Option("--labels", metavar="FILE", help="With --cascade: what people say of some of it.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeAskingOptions:
+    """The options of every command that asks judges."""
+
+    judges: Annotated[
+        tuple[str, ...],
+        typer.Option("--judge", "-j", metavar="ID", help="A model of models.yaml that judges; repeatable."),
+    ] = ()
+    replicates: Annotated[int, typer.Option("--replicates", "-n", help="How often each question is asked.")] = 1
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the texts' marks and of the replicates' seeds.")] = 0
+    max_cost: MaxCost = None
+    max_calls: MaxCalls = None
+    concurrency: Concurrency = None
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume", metavar="[ID]", help="Go on with a judging (default: the newest): asks only what has no answer."
+        ),
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, make no call, print the calls and the cost at most.")
+    ] = False
+    review: Annotated[
+        bool, typer.Option("--review", help="Queue what the judges leave to people; see `skill-evaluator review`.")
+    ] = False
+    review_sample: Annotated[
+        int, typer.Option("--review-sample", metavar="N", min=0, help="With --review: so many of all, by chance, too.")
+    ] = 5
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where judgings are kept.")] = JUDGEMENTS
+    config: Config = CONFIG
+    format: Form = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RubricAskingOptions(JudgeAskingOptions):
+    """The options of every command that asks judges by a rubric."""
+
+    rubric: Annotated[Path, typer.Argument(metavar="RUBRIC", help="A rubric's file, YAML or JSON.")]
+    criteria: Annotated[
+        tuple[str, ...], typer.Option("--criterion", metavar="ID", help="Only this criterion; repeatable.")
+    ] = ()
+
+    def words(self, command: str, *names: str) -> list[str]:
+        """Return the command that asks the same again; `names` are its own options."""
+        words = ["skill-evaluator", "judge", command, str(self.rubric)]
+        for flag, values in (("--judge", self.judges), ("--criterion", self.criteria)):
+            words += [word for value in values for word in (flag, value)]
+        return words + words_of(self, *names, *ASKED_AGAIN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What a mode asks: its questions, and what they were made from. `items`: by id, a digest of the texts.
+
+    `notes` are sentences for the dry run, `warnings` for every run. `judging_id` is that of the judging where something
+    else has fixed it, such as a plan.
+    """
+
+    mode: JudgeMode
+    rubric: str
+    criteria: Sequence[str]
+    prompts: Sequence[JudgePrompt]
+    items: Mapping[str, str]
+    questions: Sequence[JudgeQuestion]
+    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    judging_id: str | None = None
+
+    def warn(self) -> None:
+        """Print the warnings to stderr, a line each."""
+        for warning in self.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+
+    @property
+    def systems(self) -> list[str]:
+        """The instructions that judges are sent, each once."""
+        return list(dict.fromkeys(question.system for question in self.questions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRun:
+    """One judge's part of a judging that was asked: its answers by call, and why calls were left unmade."""
+
+    run: Run
+    answers: Mapping[Call, Replicate]
+    stopped: Failure | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedJudging:
+    """A judging once its calls were made, with the folder it lies in."""
+
+    judging: Judging
+    folder: Path
+    runs: Sequence[JudgeRun]
+    configuration: Configuration
+
+    @property
+    def complete(self) -> bool:
+        """Whether every judge was asked, and answered as much as `required_coverage` demands."""
+        required = self.configuration.settings.required_coverage
+        planned = len(self.judging.questions) * self.judging.replicates
+        answered = [sum(replicate.answered for replicate in run.answers.values()) for run in self.runs]
+        return len(self.runs) == len(self.judging.judges) and all(
+            run.stopped is None and count >= required * planned for run, count in zip(self.runs, answered, strict=True)
+        )
+
+    def record_of(self, part: JudgeRun) -> JudgeRecord:
+        """Return what the results say of a judge and its calls."""
+        model, stopped = part.run.model, part.stopped
+        price = price_of(model, self.configuration.kinds[model.provider])
+        return record_of(part.run, part.answers, price, None if stopped is None else stopped.reason)
+
+    def close(self, words: Sequence[str]) -> int:
+        """Say on stderr how to go on where the judging stopped, by these words; return the exit code."""
+        for run in self.runs:
+            if run.stopped is not None:
+                print(f"{run.run.model.id} stopped: {run.stopped.reason}: {run.stopped.message}", file=sys.stderr)
+        if self.complete:
+            return EXIT_OK
+        print(f"to go on where this stopped: {shlex.join([*words, '--resume', str(self.folder)])}", file=sys.stderr)
+        return EXIT_INCOMPLETE
+
+
+def judges_of(options: JudgeAskingOptions) -> tuple[Configuration, tuple[Model, ...]]:
+    """Read the configuration and the judges it is asked for; raise ConfigError or JudgeError for what is wrong."""
+    counts = {"--replicates": options.replicates, "--concurrency": options.concurrency}
+    refuse_amounts(counts, options.max_calls, options.max_cost)
+    if options.dry_run and options.resume is not None:
+        raise JudgeError("--dry-run is of a new judging: it does not go with --resume")
+    configuration = read_configuration(options.config)
+    if not options.judges:
+        names = ", ".join(model.id for model in configuration.models)
+        raise JudgeError(f"no judge: name one of models.yaml with --judge ID, such as {names}")
+    models = select_models(configuration.models, options.judges)
+    if options.max_cost is not None:
+        refuse_unpriced(models, configuration.kinds)
+    for model in models:
+        if model.profile != "deterministic":
+            print(f"warning: the judge {model.id} has profile: {model.profile}; its verdicts vary", file=sys.stderr)
+    return configuration, models
+
+
+def plan_judging(asking: Asking, models: Sequence[Model], options: JudgeAskingOptions) -> Judging:
+    """Return what is to be asked, as a new judging."""
+    now = datetime.datetime.now(datetime.UTC)
+    return draw_judging(
+        asking.mode,
+        judging_id=asking.judging_id or new_invocation(now),
+        created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        rubric=asking.rubric,
+        criteria=asking.criteria,
+        prompts=[prompt.identity for prompt in asking.prompts],
+        models=models,
+        items=asking.items,
+        questions=asking.questions,
+        seed=options.seed,
+        replicates=options.replicates,
+    )
+
+
+def print_dry_run(
+    asking: Asking, configuration: Configuration, models: Sequence[Model], options: JudgeAskingOptions
+) -> int:
+    """Print what the judging would take of each judge; needs no key, makes no call and writes nothing."""
+    asking.warn()
+    judging, sizes = plan_judging(asking, models, options), question_sizes(asking.questions)
+    judges = []
+    for model in models:
+        kind = configuration.kinds[model.provider]
+        judges.append(
+            JudgeSize(
+                model_id=model.id,
+                provider=model.provider,
+                key=key_note(model, kind, configuration.keys),
+                estimate=estimate(sizes, model, kind, options.replicates),
+            )
+        )
+    print_judging_size(judging, judges, asking.notes, options.format)
+    return EXIT_OK
+
+
+def ask_judges(
+    asking: Asking,
+    configuration: Configuration,
+    models: Sequence[Model],
+    options: JudgeAskingOptions,
+    inside: Path | None = None,
+    budget: Budget | None = None,
+) -> AskedJudging:
+    """Ask every judge every question that has no answer yet; raise JudgeError where `--resume` does not fit.
+
+    `inside`: the folder of a further stage of a judging, which goes on where that stage stopped. `budget`: what other
+    calls have left; default: what the options allow.
+    """
+    asking.warn()
+    judging = plan_judging(asking, models, options)
+    folder = inside or options.out / judging.id
+    resumed = options.resume if inside is None else str(inside) if (inside / JUDGING).exists() else None
+    if resumed is not None:
+        judging, folder = taken_up(judging, resumed, options.out)
+    usable = list(with_keys(models, configuration.kinds, configuration.keys).values())
+    check_writable(folder / RUNS, "--out DIR")
+    if not (folder / JUDGING).exists():
+        write_judging(folder, judging)
+    runs = judge_runs(judging, usable, folder)
+    questions = {question.case_id: question for question in asking.questions}
+    halted = execute(
+        [
+            assignment(
+                run,
+                configuration.kinds,
+                configuration.keys,
+                options.concurrency or configuration.settings.concurrency,
+                lambda call, run=run: questions[call.case_id].request(  # type: ignore[misc]
+                    call.replicate, run.manifest.seed, run.model.params.max_output_tokens
+                ),
+                lambda _: None,  # answers are read when all are there; until then the journal has them
+            )
+            for run in runs
+        ],
+        configuration.settings,
+        budget or Budget(options.max_cost, options.max_calls),
+        redactor_of(configuration.keys, configuration.models),
+        watch,
+        check=lambda: None,
+        meanwhile=lambda: None,
+    )
+    return AskedJudging(
+        judging=judging,
+        folder=folder,
+        runs=[JudgeRun(run=run, answers=judge_answers(run), stopped=halted[run.manifest.run_id]) for run in runs],
+        configuration=configuration,
+    )
+
+
+def leave_to_people(asked: AskedJudging, options: JudgeAskingOptions, doubts: Callable[[], Doubts]) -> None:
+    """Queue what is in doubt, and a sample of the rest, if --review says so and the judging is complete."""
+    if not options.review:
+        return
+    if not asked.complete:
+        print("nothing is queued for people until the judging is complete", file=sys.stderr)
+        return
+    queue = queue_in(options.config)
+    fresh = queue.add(for_people(doubts(), options.review_sample, asked.judging.seed))
+    print(f"{counted(len(fresh), 'item')} queued for people in {queue.folder}", file=sys.stderr)

@@ -1,0 +1,154 @@
+"""The cascade of `judge score`, `pairwise` and `regression`: a cheap judge for all, a strong one for the rest, people.
+
+Two stages are two judgings, the second one in the folder of the first, so that each resumes by itself.
+"""
+
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skill_evaluator.commands.judge_asking import AskedJudging, Asking, JudgeAskingOptions, ask_judges, print_dry_run
+from skill_evaluator.commands.review_options import queue_in
+from skill_evaluator.errors import EXIT_REGRESSED, JudgeError
+from skill_evaluator.judges.asking.judging import JUDGING, planned_questions
+from skill_evaluator.judges.review.doubts import for_people
+from skill_evaluator.library.config import Model, load_settings
+from skill_evaluator.providers import Configuration
+from skill_evaluator.reports.judge_cascade import cascade_notes
+from skill_evaluator.runner.limits import Budget
+from skill_evaluator.text import counted
+
+if TYPE_CHECKING:
+    from skill_evaluator.judges.cascade.kind import CascadeKind
+    from skill_evaluator.judges.cascade.routing import Key
+
+STRONG = "strong"  # the folder of the second stage
+_BOTH = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cascade:
+    """What both judges may be asked; `labels` is a file in which people labelled some of it.
+
+    `show` writes and prints the results, and returns the exit code.
+    """
+
+    asking: Asking
+    kind: "CascadeKind"
+    labels: Path | None
+    show: Callable[[AskedJudging, Any, Sequence[str]], int]
+    again: Sequence[str]
+
+
+def cascade_judges(
+    cascade: str | None, judges: Sequence[str], labels: Path | None, config: Path
+) -> tuple[str, ...] | None:
+    """Return the two judges of a cascade, from the option or the settings; None where --judge names others."""
+    if cascade is not None:
+        names = tuple(name.strip() for name in cascade.split(","))
+        if judges or len(set(names)) != _BOTH or not all(names):
+            raise JudgeError("--cascade names two judges, the cheap one first, and stands instead of --judge")
+        return names
+    chosen = None if judges else load_settings(config).policy.judge.cascade.judges
+    if labels is not None and chosen is None:
+        raise JudgeError("--labels chooses the thresholds of a cascade: name it with --cascade CHEAP,STRONG")
+    return chosen
+
+
+def run_cascade(
+    cascade: Cascade, options: JudgeAskingOptions, configuration: Configuration, models: Sequence[Model]
+) -> int:
+    """Ask the cheap judge about everything and the strong one about the rest; queue what is left open for people."""
+    from skill_evaluator.judges.cascade.kind import cascade_labels
+
+    cheap_model, strong_model = models
+    kind = cascade.kind
+    labels = cascade_labels(kind, cascade.labels, queue_in(options.config))
+    if options.dry_run:
+        note = f"at most: {strong_model.id} is asked only what {cheap_model.id} leaves open, and the audited share"
+        asking = replace(cascade.asking, notes=[*cascade.asking.notes, note])
+        return print_dry_run(asking, configuration, models, options)
+    budget = Budget(options.max_cost, options.max_calls)
+    first = ask_judges(cascade.asking, configuration, [cheap_model], options, budget=budget)
+    if not first.complete:
+        print(f"{strong_model.id} is asked once {cheap_model.id} has answered", file=sys.stderr)
+        return first.close(cascade.again)
+
+    from skill_evaluator.judges.cascade.reducing import Stage, decisions_of, shares_of
+    from skill_evaluator.judges.cascade.routing import audited, fewest_labels
+
+    policy, seed = configuration.settings.policy.judge.cascade, first.judging.seed
+    ways = labels.halves(fewest_labels(policy), seed)
+    said = [_said(first, kind, kind.questions.keys())]
+    cheap = Stage.of(cheap_model.id, kind.standings(said[0]), ways[0], kind.agree, policy)
+    drawn = audited(cheap.routing.settled, policy.audit, seed)
+    passed_on = cheap.routing.standings.keys() - set(cheap.routing.settled)
+    folder = first.folder / STRONG
+    further = _further(kind, passed_on | drawn, folder)
+    second, seen = None, {}
+    if further:
+        asking = _part(cascade.asking, {key: kind.questions[key] for key in further})
+        second = ask_judges(asking, configuration, [strong_model], options, folder, budget)
+        said.append(_said(second, kind, further))
+        seen = kind.standings(said[1])
+    left = {key: one for key, one in seen.items() if key in passed_on}
+    strong = Stage.of(strong_model.id, left, ways[1], kind.agree, policy)
+    decisions = decisions_of(cheap, strong)
+    shares = shares_of(
+        (cheap, strong),
+        decisions,
+        {key: one for key, one in seen.items() if key in drawn},
+        kind.agree,
+        policy,
+        reviewed=len(labels.reviewed),
+        guaranteed=ways[0][0] is not None,
+    )
+    results = kind.results(first.judging, said, shares, decisions)
+    code = cascade.show(first, results, list(cascade_notes(shares)))
+    if second is not None and not second.complete:
+        incomplete = replace(second, folder=first.folder).close(cascade.again)
+        return code if code == EXIT_REGRESSED else incomplete
+    reasons = {key: one.reasons for key, one in decisions.items()}
+    _leave_to_people(kind, reasons, {*(labels.given or ()), *labels.reviewed}, first, options)
+    return code
+
+
+def _said(asked: AskedJudging, kind: "CascadeKind", keys: "Collection[Key]") -> Any:
+    (part,) = asked.runs
+    return kind.reduce(keys, part.answers, asked.judging.replicates, asked.record_of(part))
+
+
+def _further(kind: "CascadeKind", wanted: "set[Key]", folder: Path) -> "list[Key]":
+    """Return what the strong judge is asked: what it was asked when it began, if it did."""
+    if (folder / JUDGING).exists():
+        begun = planned_questions(folder)
+        return [key for key, questions in kind.questions.items() if questions[0].case_id in begun]
+    return [key for key in kind.questions if key in wanted]
+
+
+def _part(asking: Asking, questions: "Mapping[Key, Sequence[Any]]") -> Asking:
+    items = {key[0] for key in questions}
+    return replace(
+        asking,
+        items={name: digest for name, digest in asking.items.items() if name in items},
+        questions=[question for asked in questions.values() for question in asked],
+        warnings=(),
+    )
+
+
+def _leave_to_people(
+    kind: "CascadeKind",
+    reasons: "Mapping[Key, Sequence[Any]]",
+    labelled: "Collection[Key]",
+    first: AskedJudging,
+    options: JudgeAskingOptions,
+) -> None:
+    """Queue what a person is to look at, but not what people labelled; with --review a sample of all, too."""
+    items = kind.review_items(first.judging.id)
+    doubts = [(items[key], () if key in labelled else given) for key, given in reasons.items()]
+    people = for_people(doubts, options.review_sample if options.review else 0, first.judging.seed)
+    if people:
+        queue = queue_in(options.config)
+        print(f"{counted(len(queue.add(people)), 'item')} queued for people in {queue.folder}", file=sys.stderr)

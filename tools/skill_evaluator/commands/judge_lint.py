@@ -1,0 +1,53 @@
+"""`skill-evaluator judge lint`: check rubrics before a model is asked anything. Makes no call."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skill_evaluator.checking.rubrics import lint_rubrics
+from skill_evaluator.ci.platforms import PLATFORMS
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, OnPlatform
+from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ConfigError
+from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.rubric_files import find_rubrics
+from skill_evaluator.reports.rubrics import print_rubric_lint
+from skill_evaluator.text import counted
+
+EXAMPLES = ("skill-evaluator judge lint", "skill-evaluator judge lint .evaluator/rubrics/support-reply.yaml")
+EXITS = {2: "wrong input, or an error in a rubric (warnings alone: 0)"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeLintOptions:
+    """The options of `judge lint`."""
+
+    files: Annotated[
+        tuple[Path, ...],
+        typer.Argument(metavar="FILE", help="Rubrics, YAML or JSON; default: all of .evaluator/rubrics."),
+    ] = ()
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+    platform: OnPlatform = None
+    format: Form = "text"
+
+
+def judge_lint(options: JudgeLintOptions) -> int:
+    """Check rubrics: is every criterion one thing, described, observable, and nothing that a metric measures?"""
+    paths = list(dict.fromkeys(options.files)) or find_rubrics(options.config)
+    if not paths:
+        raise ConfigError(f"{options.config / 'rubrics'} holds no rubric; add one, or name a file")
+    follow_links = load_settings(options.config).limits.follow_links
+    linted = lint_rubrics(paths, options.components, options.fixtures, follow_links=follow_links)
+    print_rubric_lint(linted, options.format)
+    if options.platform is not None:
+        for rubric in linted.rubrics:
+            for remark in rubric.remarks:
+                PLATFORMS[options.platform].annotate(remark.severity, remark.message, rubric.file, remark.line)
+    if not linted.errors:
+        return EXIT_OK
+    print(f"error: {counted(linted.errors, 'error')} in {counted(len(linted.rubrics), 'rubric')}", file=sys.stderr)
+    return EXIT_USER_ERROR

@@ -1,0 +1,165 @@
+"""The options of `plan`, and everything that is to run, read: components with their cases, on each of their models.
+
+Its own module because what a push asks for is decided without reading a case.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skill_evaluator.ci.decisions import Decision
+from skill_evaluator.ci.interleaving import Recordings, beside_baselines
+from skill_evaluator.ci.judging import plan_judgings
+from skill_evaluator.ci.matrix import Wanted
+from skill_evaluator.ci.plan import Fault, PlannedJudging, Skipped
+from skill_evaluator.commands.options import (
+    COMPONENTS,
+    CONFIG,
+    Components,
+    Config,
+    Fixtures,
+    Form,
+    Names,
+    OnPlatform,
+    Reason,
+    model_ids,
+)
+from skill_evaluator.errors import (
+    NotEvaluatedError,
+    PlanError,
+    SkillEvaluatorError,
+)
+from skill_evaluator.library.cases import load_cases
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import Model
+from skill_evaluator.library.scenarios import apply_scenario
+from skill_evaluator.providers import Configuration
+from skill_evaluator.records.archive import Archive, why_refused
+from skill_evaluator.records.pinned import read_pinned
+from skill_evaluator.repository import Repository
+from skill_evaluator.runner.prices import input_sizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """The options of `plan`. `base` None: started by hand, so that the policy of versions does not apply."""
+
+    names: Names = ()
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base",
+            metavar="COMMIT",
+            help="What was pushed onto: MINOR and MAJOR bumps since then run. Without it, everything named runs.",
+        ),
+    ] = None
+    recorded: Annotated[
+        tuple[str, ...],
+        typer.Option("--recorded", metavar="REF", help="A branch that holds leaderboards beside HEAD; repeatable."),
+    ] = ()
+    models: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="ID",
+            help="Model of models.yaml; default: all.",
+            autocompletion=model_ids,
+        ),
+    ] = ()
+    replicates: Annotated[int | None, typer.Option("--replicates", "-n", help="Answers per case and model.")] = None
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the replicates' seeds.")] = None
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", metavar="USD", help="What all jobs together may cost.")
+    ] = None
+    scenario: Annotated[
+        str | None,
+        typer.Option("--scenario", metavar="NAME", help="Put every prompt into .evaluator/scenarios/NAME.md."),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan jobs that make no call.")] = False
+    reason: Reason = ""
+    detect: Annotated[
+        float | None,
+        typer.Option(
+            "--detect",
+            metavar="DROP",
+            help="Plan no evaluation: say how many cases and replicates of one component would show this drop.",
+        ),
+    ] = None
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the plan goes.")] = Path("plan.json")
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+    platform: OnPlatform = None
+    format: Form = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Everything that is to run, read: what is evaluated or not, what is judged after it or not, and what is wrong."""
+
+    wanted: list[Wanted] = field(default_factory=list)
+    judgings: list[PlannedJudging] = field(default_factory=list)
+    unjudged: list[Skipped] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    not_evaluated: list[Skipped] = field(default_factory=list)
+
+
+def read_asked(
+    options: PlanOptions,
+    configuration: Configuration,
+    models: Mapping[str, Model],
+    decisions: Sequence[Decision],
+    repository: Repository,
+) -> Asked:
+    """Read every component and model to be evaluated; one that is wrong is a fault, unless a person named it."""
+    asked = Asked()
+    policy = configuration.settings.policy
+    for skill in dict.fromkeys(decision.skill for decision in decisions if decision.runs):
+        try:
+            component = apply_scenario(
+                load_component(options.components, skill, configuration.settings.limits, options.fixtures),
+                options.config,
+                options.scenario,
+            )
+            cases = load_cases(component, options.fixtures)
+            archive = Archive(component, repository, options.recorded)
+            why = why_refused(archive.entries, component.version, component.digests["prompt"])
+            if why is not None:
+                raise PlanError(f"'{skill}' {why}")
+            pinned = read_pinned(component.folder, skill) if policy.judge_of(skill) else {}
+        except SkillEvaluatorError as problem:
+            if skill in options.names:
+                raise
+            if isinstance(problem, NotEvaluatedError):
+                ids = [decision.model_id for decision in decisions if decision.runs and decision.skill == skill]
+                asked.not_evaluated.append(Skipped(skill=skill, models=ids, reason=str(problem)))
+                continue
+            place = repository.place(options.components / skill / "prompt.md")
+            asked.faults.append(Fault(file=place, line=1, message=str(problem)))
+            continue
+        sizes = input_sizes(component, cases)
+        plain = [
+            Wanted(
+                component=component,
+                model=models[decision.model_id],
+                kind=configuration.kinds[models[decision.model_id].provider],
+                cases={case.id: case.digest for case in cases},
+                sizes=sizes,
+                replicates=options.replicates or configuration.settings.replicates,
+                seed=configuration.settings.seed if options.seed is None else options.seed,
+            )
+            for decision in decisions
+            if decision.runs and decision.skill == skill
+        ]
+        if policy.design == "interleaved" and options.scenario is None:
+            places = Recordings(repository=repository, refs=options.recorded)
+            plain = beside_baselines(plain, cases, places, policy, fresh=options.seed is None)
+        asked.wanted.extend(plain)
+        judgings, unjudged = plan_judgings(plain, cases, pinned, configuration, options.scenario)
+        asked.judgings.extend(judgings)
+        asked.unjudged.extend(unjudged)
+    return asked

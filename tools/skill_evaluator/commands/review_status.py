@@ -1,0 +1,27 @@
+"""`skill-evaluator review status`: how far the queue is, and how far its reviewers agree. Makes no call."""
+
+from dataclasses import dataclass
+
+from skill_evaluator.commands.options import CONFIG, Config, Form
+from skill_evaluator.commands.review_options import queue_with_items
+from skill_evaluator.errors import EXIT_OK
+from skill_evaluator.judges.review.agreement import review_status as status_of
+from skill_evaluator.reports.reviewing import print_review_status
+
+EXAMPLES = ("skill-evaluator review status",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewStatusOptions:
+    """The options of `review status`."""
+
+    config: Config = CONFIG
+    format: Form = "text"
+
+
+def review_status(options: ReviewStatusOptions) -> int:
+    """Say how far the queue is, how far its reviewers agree, and which items they see differently. Makes no call."""
+    queue = queue_with_items(options.config)
+    items = queue.items()
+    print_review_status(status_of(items, queue.labels(items)), options.format)
+    return EXIT_OK

@@ -1,0 +1,75 @@
+"""`skill-evaluator try`: the prompt as it is on disk, asked a few times and held against what is recorded."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skill_evaluator.commands.evaluate import measure
+from skill_evaluator.commands.evaluate_inputs import Cases, EvaluateOptions
+from skill_evaluator.commands.options import (
+    COMPONENTS,
+    CONFIG,
+    Components,
+    Concurrency,
+    Config,
+    Fixtures,
+    Form,
+    MaxCalls,
+    MaxCost,
+    OnlyModels,
+    Skill,
+)
+
+EXAMPLES = (
+    "skill-evaluator try receipt-extraction",
+    "skill-evaluator try receipt-extraction --case 'clean-*' -n 2",
+)
+EXITS = {3: "worse than the record", 4: "incomplete (it prints the command that goes on)"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryOptions:
+    """The options of `try`."""
+
+    skill: Skill
+    cases: Cases = ()
+    replicates: Annotated[int, typer.Option("--replicates", "-n", help="Answers per case and model.")] = 3
+    models: OnlyModels = ()
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+    concurrency: Concurrency = None
+    max_cost: MaxCost = None
+    max_calls: MaxCalls = None
+    results: Annotated[
+        Path | None, typer.Option("--results", metavar="DIR", help="Where run folders go; default: in the component.")
+    ] = None
+    format: Form = "text"
+
+
+def try_(options: TryOptions) -> int:
+    """Ask with the prompt as it is on disk; judge it against the record of the same cases; show what answers changed.
+
+    Records nothing: no row, no record. The answers stay in the run folder, so that `explain` can show them.
+    """
+    return measure(
+        EvaluateOptions(
+            skill=options.skill,
+            cases=options.cases,
+            replicates=options.replicates,
+            models=options.models,
+            components=options.components,
+            fixtures=options.fixtures,
+            config=options.config,
+            concurrency=options.concurrency,
+            max_cost=options.max_cost,
+            max_calls=options.max_calls,
+            results=options.results,
+            format=options.format,
+            draft=True,
+            leaderboard=False,
+        ),
+        show_changes=True,
+    )

@@ -1,0 +1,76 @@
+"""Identifiers as the file formats hold them: types that refuse what could be a path, a second line or a forgery.
+
+Their own module because every file model needs the same ones. Each is as strict as safety needs: what is only compared
+and shown may be any printable line; what becomes the name of a file may not hold a separator.
+"""
+
+import datetime
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+_COMPONENT_NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
+_LONGEST = 240  # characters of a file's name; file systems take 255 bytes, and a suffix is to come
+_LONGEST_NAME = 100  # of a component or model: two of them become the name of a job's folder
+
+
+def moment(timestamp: str) -> datetime.datetime:
+    """Return the moment that a timestamp names; raise ValueError for one that does not exist.
+
+    >>> moment("2026-03-01T08:00:00Z").isoformat()
+    '2026-03-01T08:00:00+00:00'
+    """
+    return datetime.datetime.fromisoformat(timestamp)
+
+
+def is_component_name(name: str) -> bool:
+    """Return whether a folder's name can be a component's."""
+    return len(name) <= _LONGEST_NAME and re.fullmatch(_COMPONENT_NAME.strip("^$"), name) is not None
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether a name may become that of a file: letters and digits of any script, `@`, `.`, `_`, `+`, `-`.
+
+    >>> is_file_name("20260301T080000Z-abcdef-gpt-5@baseline"), is_file_name("../x"), is_file_name(".x")
+    (True, False, False)
+    """
+    marks = all(mark.isalnum() or mark in "@._+-" for mark in name)
+    return marks and 0 < len(name) <= _LONGEST and not name.startswith(".")
+
+
+def _refuse_no_moment(timestamp: str) -> str:
+    moment(timestamp)
+    return timestamp
+
+
+def _refuse_no_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError(f"{text[:_LONGEST]!a} holds a character that does not print")
+    return text
+
+
+def _refuse_no_file_name(name: str) -> str:
+    if not is_file_name(name):
+        raise ValueError(f"{name[:_LONGEST]!a} cannot be the name of a file (letters, digits, '@', '.', '_', '+', '-')")
+    return name
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+MOST_REPLICATES = 10_000  # a case and model; every planned call takes memory before the first one is made
+ReplicateCount = Annotated[int, Field(gt=0, le=MOST_REPLICATES)]
+Label = Annotated[str, Field(max_length=500), AfterValidator(_refuse_no_line)]
+FileName = Annotated[str, AfterValidator(_refuse_no_file_name)]
+RunId = FileName
+ComponentName = Annotated[str, Field(max_length=_LONGEST_NAME, pattern=_COMPONENT_NAME)]
+ModelId = Annotated[str, Field(max_length=_LONGEST_NAME, pattern="^[A-Za-z0-9][A-Za-z0-9._:@/-]*$")]
+CaseId = Annotated[str, Field(min_length=1, max_length=1000)]
+VersionText = Annotated[str, Field(max_length=100, pattern="^[A-Za-z0-9][A-Za-z0-9.+-]*$")]
+ShardText = Annotated[str, Field(pattern="^[0-9]{1,6}/[0-9]{1,6}$")]
+Digest = Annotated[str, Field(max_length=100, pattern="^[A-Za-z0-9:._-]+$")]
+Commit = Annotated[str, Field(pattern="^[0-9a-f]{4,64}(-dirty)?$")]
+Timestamp = Annotated[  # in this form alone the order of the texts is that of the moments
+    str,
+    Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"),
+    AfterValidator(_refuse_no_moment),
+]

@@ -1,0 +1,171 @@
+"""judging.json: what judges are asked. Items, criteria, prompts and judges, each with its digest.
+
+A judging lies in `judgements/<id>/`: this file, one run a judge in `runs/`, and what came of it. Resuming and results
+go by it.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from skill_evaluator import __version__
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
+from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Timestamp
+from skill_evaluator.judges.asking.prompts import PromptIdentity
+from skill_evaluator.judges.asking.question import JudgeQuestion
+from skill_evaluator.library.config import Model
+from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_manifest
+from skill_evaluator.runner.runs import Run, run_id_of, settings_digest
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.text import listed, nearest
+
+JUDGING = "judging.json"
+RUNS = "runs"  # beside it: one folder a judge
+JUDGING_VERSION = 1
+JudgeMode = Literal["score", "pairwise", "regression", "calibrate", "rubric"]
+_SHAPING = ("mode", "rubric", "criteria", "prompts", "seed", "replicates")
+_CHANGES_NAMED = 3
+
+
+class Judging(FrozenModel):
+    """The file judging.json. `rubric`: the digest of what is looked for; `criteria`: their ids, or the dimensions.
+
+    `questions`: by id, a digest of all that a judge reads. `judges`: by id, a digest of the model's settings.
+    """
+
+    judging_version: int = JUDGING_VERSION
+    id: RunId
+    created: Timestamp
+    mode: JudgeMode
+    rubric: Digest
+    criteria: list[Label] = Field(min_length=1)
+    prompts: list[PromptIdentity] = Field(min_length=1)
+    judges: dict[ModelId, Digest] = Field(min_length=1)
+    items: dict[CaseId, Digest] = Field(min_length=1)
+    questions: dict[CaseId, Digest] = Field(min_length=1)
+    seed: int
+    replicates: ReplicateCount
+    evaluator_version: Label
+
+    def changes_since(self, earlier: "Judging") -> list[str]:
+        """Name what differs from an earlier judging, down to the item."""
+        here, there = self.model_dump(), earlier.model_dump()
+        changed = [name for name in _SHAPING if here[name] != there[name]]
+        for name in ("judges", "items"):
+            ids = {**here[name], **there[name]}
+            changed += [f"{name[:-1]} '{key}'" for key in ids if here[name].get(key) != there[name].get(key)]
+        return changed or ([] if here["questions"] == there["questions"] else ["how the questions are put"])
+
+
+def draw_judging(
+    mode: JudgeMode,
+    *,
+    judging_id: str,
+    created: str,
+    rubric: str,
+    criteria: Sequence[str],
+    prompts: Sequence[PromptIdentity],
+    models: Sequence[Model],
+    items: Mapping[str, str],
+    questions: Sequence[JudgeQuestion],
+    seed: int,
+    replicates: int,
+) -> Judging:
+    """Return what is to be asked of these models; raise JudgeError where two questions would have the same id."""
+    digests = {question.case_id: question.digest for question in questions}
+    if len(digests) < len(questions):
+        ids = [question.case_id for question in questions]
+        twice = next(case_id for case_id in ids if ids.count(case_id) > 1)
+        raise JudgeError(f"two questions would have the id '{twice}'; give the items other ids")
+    return Judging(
+        id=judging_id,
+        created=created,
+        mode=mode,
+        rubric=rubric,
+        criteria=list(criteria),
+        prompts=list(prompts),
+        judges={model.id: settings_digest(model) for model in models},
+        items=dict(items),
+        questions=digests,
+        seed=seed,
+        replicates=replicates,
+        evaluator_version=__version__,
+    )
+
+
+def taken_up(planned: Judging, wanted: str, place: Path) -> tuple[Judging, Path]:
+    """Return the judging that `--resume` names with its folder: an id, a folder, or `latest`, the newest of this mode.
+
+    Raise JudgeError when there is none, or it asked something else than is planned now.
+    """
+    folder = Path(wanted)
+    if not (folder / JUDGING).is_file():
+        ids = sorted(path.parent.name for path in place.glob(f"*/{JUDGING}"))
+        mine = (name for name in reversed(ids) if _read_judging(place / name).mode == planned.mode)
+        judging_id = next(mine, wanted) if wanted == "latest" else wanted
+        if judging_id not in ids:
+            raise JudgeError(f"no judging '{judging_id}' in {place} to resume {nearest(judging_id, ids)}")
+        folder = place / judging_id
+    earlier = _read_judging(folder)
+    changes = planned.changes_since(earlier)
+    if changes:
+        raise JudgeError(
+            f"cannot resume {folder}: changed since it began: {listed(changes, _CHANGES_NAMED)}; start a new judging"
+        )
+    return earlier, folder
+
+
+def planned_questions(folder: Path) -> Mapping[str, str]:
+    """Return the digests of a judging's questions by id; raise JudgeError for a broken file."""
+    return _read_judging(folder).questions
+
+
+def _read_judging(folder: Path) -> Judging:
+    return read_versioned(Judging, folder / JUDGING, "judging_version", JUDGING_VERSION, JudgeError)
+
+
+def write_judging(folder: Path, judging: Judging) -> None:
+    """Write what is asked into the folder of a judging; raise StorageError."""
+    replace_text(folder / JUDGING, json_text(judging.model_dump(mode="json")))
+
+
+def judge_runs(judging: Judging, models: Sequence[Model], folder: Path) -> list[Run]:
+    """Return the run of each judge, begun or new; raise JudgeError where one was begun with other questions."""
+    runs = []
+    for model in models:
+        planned = judge_manifest(judging, model)
+        place = folder / RUNS / planned.run_id
+        if (place / MANIFEST).exists() and read_manifest(place) != planned:
+            raise JudgeError(f"{place} was begun with other questions than {folder / JUDGING} says; start a new one")
+        runs.append(Run(model=model, manifest=planned, folder=place))
+    return runs
+
+
+def judge_manifest(judging: Judging, model: Model) -> Manifest:
+    """Return what one judge's run of a judging is to ask."""
+    return Manifest(
+        run_id=run_id_of(judging.id, model.id),
+        created=judging.created,
+        skill="judge",
+        skill_version=str(JUDGING_VERSION),
+        model_id=model.id,
+        provider=model.provider,
+        replicates=judging.replicates,
+        seed=judging.seed,
+        judging=judging.id,
+        cases=judging.questions,
+        digests={
+            "settings": judging.judges[model.id],
+            "rubric": judging.rubric,
+            **{prompt.name: prompt.digest for prompt in judging.prompts},
+        },
+        evaluator_version=judging.evaluator_version,
+    )
+
+
+def judge_answers(run: Run) -> Mapping[Call, Replicate]:
+    """Return what a judge answered, by call; of calls that were never made there is nothing."""
+    return outcomes(run.folder)

@@ -1,0 +1,127 @@
+"""A judge's answer → the verdict in it, or why it counts for nothing. Of several verdicts the last whole one binds."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from skill_evaluator.parsing.answer import embedded_values, parse_output
+from skill_evaluator.runner.schedule import Replicate
+
+VerdictT = TypeVar("VerdictT")
+UnscoredReason = Literal[
+    "empty",
+    "not_json",
+    "wrong_format",
+    "off_scale",
+    "contradictory",
+    "copied",
+    "missing_criterion",
+    "no_evidence",
+    "no_justification",
+    "evidence_not_in_text",
+    "score_before_justification",
+    "missing_dimension",
+    "invented_dimension",
+    "repeated_dimension",
+    "refused",
+    "truncated",
+    "not_answered",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unscored:
+    """An answer that counts for nothing: the kind of its mistake, and what exactly it is."""
+
+    reason: UnscoredReason
+    detail: str = ""
+
+
+def text_of(replicate: Replicate | None) -> str | Unscored:
+    """Return what a judge wrote, or why there is nothing to read: refused, cut off, or never answered."""
+    if replicate is None:
+        return Unscored(reason="not_answered", detail="the call was not made")
+    failure = replicate.failure
+    if failure is not None or replicate.completion is None:
+        kind = failure.kind if failure else "not_run"
+        reason: UnscoredReason = kind if kind in ("refused", "truncated") else "not_answered"
+        return Unscored(reason=reason, detail=f"{failure.reason}: {failure.message}" if failure else "")
+    return replicate.completion.text
+
+
+def last_whole(
+    text: str, check: Callable[[Any], VerdictT | Unscored], judged: Sequence[str] = ()
+) -> VerdictT | Unscored:
+    """Return the last value in a text that `check` takes for a verdict, else why the last value is none.
+
+    So a verdict that the judge repeats from the text it judges does not bind when its own comes after. One that stands
+    in a `judged` text as it is does not count at all, nor does one that says two things under one key.
+    """
+    first = parse_output(text, "json")
+    if first.problem is not None:
+        return Unscored(reason="empty" if first.problem == "empty" else "not_json")
+    values = list(embedded_values(text)) or [(text, first.value)]
+    quoted = [value for source in judged for _, value in embedded_values(source)]
+    refusals: list[Unscored] = []
+    for written, value in reversed(values):
+        checked = check(value)
+        if not isinstance(checked, Unscored):
+            twice = _contradiction(written)
+            if twice is not None:
+                return Unscored(reason="contradictory", detail=f"'{twice}' is said twice, and differently")
+            if value in quoted:
+                checked = Unscored(reason="copied", detail="the verdict stands in the text that is judged")
+            else:
+                return checked
+        refusals.append(checked)
+    return refusals[0]
+
+
+def read_criteria(
+    answer: str | Unscored, criteria: Sequence[str], judged: Sequence[str]
+) -> dict[str, Mapping[str, Any] | Unscored]:
+    """Return by criterion what an answer of the form {"criteria": {id: {…}}} says of it, or why there is nothing.
+
+    A criterion that was not asked about is left aside.
+    """
+
+    def check(value: Any) -> Mapping[str, Any] | Unscored:
+        written = value.get("criteria") if isinstance(value, dict) else None
+        if not isinstance(written, dict):
+            return Unscored(reason="wrong_format", detail="no object under 'criteria'")
+        if not written.keys() & set(criteria):
+            return Unscored(reason="missing_criterion", detail=", ".join(criteria))
+        return written
+
+    verdict = answer if isinstance(answer, Unscored) else last_whole(answer, check, judged)
+    if isinstance(verdict, Unscored):
+        return dict.fromkeys(criteria, verdict)
+    parts = {name: verdict.get(name) for name in criteria}
+    return {
+        name: part if isinstance(part, dict) else Unscored(reason="missing_criterion", detail=name)
+        for name, part in parts.items()
+    }
+
+
+class _SaidTwiceError(ValueError):
+    """Two values under one key, which is the argument."""
+
+
+def _contradiction(written: str) -> str | None:
+    """Return a key that an object has twice with different values, of which JSON keeps the last; None without one."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        for key, value in pairs:
+            if members.setdefault(key, value) != value:
+                raise _SaidTwiceError(key)
+        return members
+
+    try:
+        json.loads(written, object_pairs_hook=once)
+    except _SaidTwiceError as problem:
+        return str(problem)
+    except ValueError:  # a fence or a sentence around it; then its own text is another one
+        return None
+    return None

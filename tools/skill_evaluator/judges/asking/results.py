@@ -1,0 +1,98 @@
+"""What every file of results says of its judging and of each judge: what was asked, of whom, and what it took."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BeforeValidator, NonNegativeInt
+
+from skill_evaluator.files import FrozenModel
+from skill_evaluator.identifiers import Digest, Label, ModelId, RunId, Timestamp
+from skill_evaluator.judges.asking.judging import JudgeMode, Judging
+from skill_evaluator.judges.asking.prompts import PromptIdentity
+from skill_evaluator.judges.calibration.results import FigureResult
+from skill_evaluator.library.config import Price
+from skill_evaluator.runner.prices import usage_cost
+from skill_evaluator.runner.runs import Run
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.stats import rounded, total_or_none
+
+if TYPE_CHECKING:  # it imports numpy, which a dry run need not wait for
+    from skill_evaluator.judges.statistics.bounded import Bounded
+
+
+def _encodable(text: object) -> object:
+    return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
+
+
+JudgeText = Annotated[str, BeforeValidator(_encodable)]
+"""What a judge wrote: JSON may hold half of a surrogate pair, which no file can."""
+
+
+class JudgingHead(FrozenModel):
+    """Which judging the results are of. Two are comparable where rubric, prompts and the judge's settings are equal."""
+
+    id: RunId
+    created: Timestamp
+    mode: JudgeMode
+    rubric_file: str
+    rubric: Digest
+    prompts: list[PromptIdentity]
+    seed: int
+    replicates: NonNegativeInt
+    items: NonNegativeInt
+
+
+class JudgeRecord(FrozenModel):
+    """A judge and its calls. `settings`: the digest of all the model was told besides; the cost is null if unknown."""
+
+    model_id: ModelId
+    provider: Label
+    settings: Digest
+    served_models: list[Label]
+    planned: NonNegativeInt
+    answered: NonNegativeInt
+    input_tokens: NonNegativeInt | None
+    output_tokens: NonNegativeInt | None
+    cost_usd: float | None
+    stopped: Label | None = None
+
+
+def head_of(judging: Judging, rubric_file: str) -> JudgingHead:
+    """Return what the results say of their judging."""
+    return JudgingHead(
+        **{
+            **judging.model_dump(include={"id", "created", "mode", "rubric", "seed", "replicates"}),
+            "prompts": judging.prompts,
+            "rubric_file": rubric_file,
+            "items": len(judging.items),
+        }
+    )
+
+
+def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None) -> JudgeRecord:
+    """Return what the results say of a judge."""
+    completions = [made.completion for made in answers.values() if made.completion is not None]
+    inputs = total_or_none(completion.usage.input_tokens for completion in completions)
+    outputs = total_or_none(completion.usage.output_tokens for completion in completions)
+    return JudgeRecord(
+        model_id=run.model.id,
+        provider=run.model.provider,
+        settings=run.manifest.digests["settings"],
+        served_models=sorted({one.served_model for one in completions if one.served_model}),
+        planned=len(run.manifest.cases) * run.manifest.replicates,
+        answered=len(completions),
+        input_tokens=None if inputs is None else int(inputs),
+        output_tokens=None if outputs is None else int(outputs),
+        cost_usd=rounded(total_or_none(usage_cost(price, completion.usage) for completion in completions)),
+        stopped=stopped,
+    )
+
+
+def figure(bounded: "Bounded") -> FigureResult:
+    """Return a figure as files have it."""
+    low, high = bounded.ci95 or (0.0, 0.0)
+    return FigureResult(
+        value=None if bounded.value is None else round(bounded.value, 6) + 0.0,  # what rounds to zero has no sign
+        ci95=None if bounded.ci95 is None else (round(low, 6) + 0.0, round(high, 6) + 0.0),
+        n=bounded.n,
+    )

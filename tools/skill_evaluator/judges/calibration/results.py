@@ -1,0 +1,143 @@
+"""What `judge calibrate --format json` prints: the figures of each judge, by stratum. Nothing is computed here."""
+
+from typing import Literal
+
+from skill_evaluator.files import FrozenModel
+from skill_evaluator.identifiers import Label
+from skill_evaluator.stats import Interval
+
+
+class FigureResult(FrozenModel):
+    """A figure with its 95 % interval and the number of pairs it rests on."""
+
+    value: float | None
+    ci95: Interval | None
+    n: int
+
+
+class ReliabilityBin(FrozenModel):
+    """Verdicts with a confidence above `low` and up to `high`: the mean of it, and the share that was right."""
+
+    low: float
+    high: float
+    confidence: float
+    right: FigureResult
+
+
+class ReliabilityResult(FrozenModel):
+    """Confidence against what came true; `table` has the tenths of confidence that were given.
+
+    `error`: expected calibration error, 0 is best. `overconfidence`: mean confidence minus share right. `ranking`: how
+    well it tells right from wrong, 0.5 is a coin. `follows`: whether it does so beyond chance.
+    """
+
+    error: FigureResult
+    overconfidence: FigureResult
+    ranking: FigureResult
+    follows: bool | None
+    table: list[ReliabilityBin] = []
+
+
+class ConfidenceResult(FrozenModel):
+    """Confidence against people's labels, and against whether both orders gave the same verdict."""
+
+    labels: ReliabilityResult
+    orders: ReliabilityResult
+
+
+class StratumResult(FrozenModel):
+    """One judge on one kind of item. Lists of two are by order; a figure is None where it is undefined.
+
+    `n`: pairs with a verdict, `incomplete` those with one in one order only, `unjudged` pairs without any; `unparsed`
+    counts verdicts: they are right of nothing, and a category of their own in κ. `kappa_people` is that of order 1,
+    `kappa_both` that of the verdict of both orders together (a tie where they differ), by which trust goes, and
+    `confusion` its verdicts by people's. `picks_first`: share of verdicts for what stood first; `lean`: that minus the
+    share for what stood second.
+
+    `noise` is there where there are replicates (all other figures are of the first): how often two answers to the same
+    request differ; `flips_beyond_noise`: the flips without it. `length` is there where texts are: how much oftener the
+    judge prefers the longer output than people do.
+    """
+
+    n: int
+    incomplete: int
+    unjudged: int
+    unparsed: int
+    accuracy: list[float | None]
+    accuracy_ci95: list[Interval | None]
+    flip_rate: float | None
+    flip_rate_ci95: Interval | None
+    picks_first: float | None
+    picks_first_ci95: Interval | None
+    lean: float | None
+    lean_ci95: Interval | None
+    kappa_people: float | None
+    kappa_people_ci95: Interval | None
+    kappa_orders: float | None
+    kappa_orders_ci95: Interval | None
+    kappa_both: float | None
+    kappa_both_ci95: Interval | None
+    confusion: dict[str, dict[str, int]]
+    noise: FigureResult | None = None
+    flips_beyond_noise: FigureResult | None = None
+    length: FigureResult | None = None
+    confidence: ConfidenceResult | None = None
+    trusted: bool | None
+    more_labels: int | None
+
+
+class ScoreResult(FrozenModel):
+    """One judge's scores by one criterion on one kind of item, beside people's; figures are of the first replicate.
+
+    `n`: items with a score by the judge, `unscored` those with an answer that does not count, `unjudged` those without
+    any; `raters`: the most people who scored one item. `right`: the share of people's scores that the judge's are.
+    `kappa_linear` and `kappa_quadratic` weigh how far two scores are apart; each person of an item counts alike. Trust
+    goes by the linear one, the stricter of the two. `alpha`: Krippendorff's α (ordinal) of the judge among the people;
+    `people_alpha`: that of the people alone, which a judge can hardly surpass. `spearman` is with the mean of people.
+
+    `higher`: how much higher the judge scores than people, as a share of the scale. `middle`: share of its scores in
+    the inner half of the scale, minus that of people's; `spread`: standard deviation of its scores by that of people's
+    (of the first person, whom no mean makes narrower). `noise`: how often two answers to the same request differ,
+    where there are replicates; `length`: how far it scores longer outputs higher than people do (Spearman), where there
+    are texts. `confusion`: its scores by people's.
+    """
+
+    n: int
+    unscored: int
+    unjudged: int
+    raters: int
+    right: FigureResult
+    kappa_linear: FigureResult
+    kappa_quadratic: FigureResult
+    alpha: FigureResult
+    people_alpha: FigureResult
+    spearman: FigureResult
+    higher: FigureResult
+    middle: FigureResult
+    spread: FigureResult
+    noise: FigureResult | None = None
+    length: FigureResult | None = None
+    confidence: ReliabilityResult | None = None
+    confusion: dict[int, dict[int, int]]
+    trusted: bool | None
+    more_labels: int | None
+
+
+class BiasResult(FrozenModel):
+    """What something that ought not to matter does to a judge's verdicts, from `items` of them.
+
+    `shift`: how far they move, as a share of the scale (of a pair from one output to the other): −1 to 1, 0 is none.
+    `moved`: the share of verdicts that are others with it, where each was asked with and without. `criterion`: or
+    `overall`, or `any` dimension. `way`: which change, empty for all. `present`: whether the interval leaves out 0;
+    false if all of it is within 0.1, null if neither. `lost`: items whose answer counted without it, and not with it.
+    """
+
+    bias: Label
+    mode: Literal["pairwise", "score", "regression"]
+    criterion: Label
+    way: Label = ""
+    items: int
+    shift: FigureResult
+    moved: FigureResult | None = None
+    lost: int = 0
+    present: bool | None

@@ -1,0 +1,1 @@
+"""A model drafts a rubric, which a person has yet to read."""

@@ -1,0 +1,111 @@
+"""What should be judged, in a sentence → the question to a model; its answer → a rubric that is marked unreviewed."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.files import FrozenModel, first_problem
+from skill_evaluator.judges.asking.delimiting import mark_of
+from skill_evaluator.judges.asking.prompts import JudgePrompt, load_prompt
+from skill_evaluator.judges.asking.question import JudgeQuestion, make_question, object_schema
+from skill_evaluator.judges.asking.reading import Unscored, last_whole
+from skill_evaluator.library.rubrics import USUAL_METHOD, EdgeCase, Rubric, ScoredLevel, Text
+from skill_evaluator.library.yaml_files import yaml_text
+from skill_evaluator.text import digest
+
+QUESTION = "draft"
+HEADER = (
+    "# yaml-language-server: $schema=../schemas/rubric.json\n"
+    "# Drafted by a model, and read by nobody yet. Read it, change what is not yours, then take `unreviewed` out.\n"
+)
+_MITIGATIONS = {
+    "direct_scoring": ["require_justification_first", "evidence_required"],
+    "pairwise_comparison": ["require_justification_first", "position_swap", "ties_allowed"],
+}
+
+
+class DraftedCriterion(FrozenModel):
+    """What a model answers: one criterion with five levels; code adds its id and method."""
+
+    name: Text
+    type: Literal["objective", "subjective"]
+    description: Text
+    levels: tuple[ScoredLevel, ...]
+    edge_cases: tuple[EdgeCase, ...] = Field(min_length=1)
+    scoring_guidelines: tuple[Text, ...] = ()
+
+    @model_validator(mode="after")
+    def _refuse_other_scales(self) -> Self:
+        if sorted(level.score for level in self.levels) != [1, 2, 3, 4, 5]:
+            raise ValueError("levels must have the scores 1 to 5, each once")
+        return self
+
+
+def draft_question(wish: str, seed: int) -> tuple[JudgeQuestion, JudgePrompt]:
+    """Return the question that has a model draft a criterion for a wish."""
+    prompt = load_prompt("rubric")
+    form = {
+        "name": "…",
+        "type": "objective or subjective",
+        "description": "Whether …",
+        "levels": [{"score": 1, "label": "…", "description": "…", "characteristics": ["…"]}],
+        "edge_cases": [{"situation": "…", "guidance": "…"}],
+        "scoring_guidelines": ["…"],
+    }
+    slots = {"form": json.dumps(form, indent=2, ensure_ascii=False)}
+    mark = mark_of(seed, digest(wish))
+    return make_question(QUESTION, prompt, slots, {"wish": wish}, _schema(), mark), prompt
+
+
+def read_draft(answer: str | Unscored, name: str) -> Rubric:
+    """Return the rubric of an answer, its criterion called `name`; raise JudgeError where the answer holds none."""
+
+    def check(value: Any) -> DraftedCriterion | Unscored:
+        try:
+            return DraftedCriterion.model_validate(value)
+        except ValidationError as problem:
+            return Unscored(reason="wrong_format", detail=first_problem(problem))
+
+    drafted = answer if isinstance(answer, Unscored) else last_whole(answer, check)
+    if isinstance(drafted, Unscored):
+        raise JudgeError(f"the answer holds no rubric: {drafted.reason}: {drafted.detail}")
+    method = USUAL_METHOD[drafted.type]
+    criterion: Mapping[str, Any] = {
+        "name": drafted.name,
+        "id": name,
+        "type": drafted.type,
+        "description": drafted.description,
+        "scale": "1-5",
+        "rubric": {level.score: level.model_dump(exclude={"score"}) for level in drafted.levels},
+        "edge_cases": [case.model_dump() for case in drafted.edge_cases],
+        "scoring_guidelines": drafted.scoring_guidelines,
+        "method": {"primary": method, "bias_mitigations": _MITIGATIONS[method]},
+    }
+    try:
+        return Rubric.model_validate({"unreviewed": True, "criteria": [criterion]})
+    except ValidationError as problem:
+        raise JudgeError(f"the answer holds no rubric: {first_problem(problem)}") from None
+
+
+def draft_text(rubric: Rubric) -> str:
+    """Return a drafted rubric as its file has it, with a first line that says what it is."""
+    return HEADER + yaml_text(rubric.model_dump(mode="json", exclude_defaults=True))
+
+
+def _schema() -> dict[str, object]:
+    text = {"type": "string"}
+    texts = {"type": "array", "items": text}
+    level = {"score": {"type": "integer", "enum": [1, 2, 3, 4, 5]}, "label": text, "description": text}
+    return object_schema(
+        {
+            "name": text,
+            "type": {"type": "string", "enum": ["objective", "subjective"]},
+            "description": text,
+            "levels": {"type": "array", "items": object_schema({**level, "characteristics": texts})},
+            "edge_cases": {"type": "array", "items": object_schema({"situation": text, "guidance": text})},
+            "scoring_guidelines": texts,
+        }
+    )

@@ -1,0 +1,110 @@
+"""The dimensions in which a candidate is compared with a baseline: names or a preset in, dimensions out.
+
+What a regression in a dimension leads to is said here, so that a person can read it in one place.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.text import nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dimension:
+    """One quality; `question` is what the judge is asked about it.
+
+    A regression in one that is `blocking` never ships, whatever its impact. In one of `form`, code can check what the
+    prompt demands. In one of `style`, a finding about style is to the point.
+    """
+
+    name: str
+    question: str
+    blocking: bool = False
+    form: bool = False
+    style: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """Dimensions for one kind of output, and those of them that are blocking here besides."""
+
+    names: tuple[str, ...]
+    blocking: frozenset[str] = frozenset()
+
+
+_FORM = "Does it have the form that the prompt demands: kind of output, order, number of items, length?"
+DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
+    {
+        dimension.name: dimension
+        for dimension in (
+            Dimension(
+                name="factuality",
+                question="Is every statement true, and supported by what the prompt gives?",
+                blocking=True,
+            ),
+            Dimension(name="completeness", question="Is everything there that the prompt asks for?"),
+            Dimension(name="format_adherence", question=_FORM, form=True),
+            Dimension(name="format", question=_FORM, form=True),
+            Dimension(
+                name="tone", question="Does it address its reader as the prompt wants, or as is fitting?", style=True
+            ),
+            Dimension(name="correctness", question="Does the code do what is demanded, for every input allowed?"),
+            Dimension(name="efficiency", question="Does the code take no more time and memory than it has to?"),
+        )
+    }
+)
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "default": Preset(names=("factuality", "completeness", "format_adherence")),
+        "chat": Preset(names=("factuality", "completeness", "tone")),
+        "code": Preset(names=("correctness", "format", "efficiency"), blocking=frozenset({"correctness"})),
+        "checklist": Preset(names=("completeness", "format")),
+    }
+)
+
+
+def dimensions_of(
+    names: Sequence[str] = (), preset: str = "default", blocking: Collection[str] = ()
+) -> tuple[Dimension, ...]:
+    """Return the dimensions that are named, apart or with commas between, else those of a preset.
+
+    A name that is not in DIMENSIONS is a dimension of the team's own. Those in `blocking` block besides the usual ones.
+    Raises ConfigError for an unknown preset, a dimension named twice, and a blocking one that is not asked about.
+
+    >>> [dimension.name for dimension in dimensions_of(["factuality, Format Adherence"])]
+    ['factuality', 'format_adherence']
+    """
+    if preset not in PRESETS:
+        raise ConfigError(f"unknown preset '{preset}' {nearest(preset, PRESETS)}")
+    wanted = [dimension_name(part) for name in names for part in name.split(",") if part.strip()]
+    twice = next((name for name in wanted if wanted.count(name) > 1), None)
+    if twice:
+        raise ConfigError(f"the dimension '{twice}' is named twice")
+    also = {dimension_name(name) for name in blocking} | (frozenset() if wanted else PRESETS[preset].blocking)
+    chosen = wanted or list(PRESETS[preset].names)
+    for name in sorted(also - set(chosen)):
+        raise ConfigError(f"the blocking dimension '{name}' is not asked about {nearest(name, chosen)}")
+    own = "Is it as good as the other in this respect?"
+    dimensions = [DIMENSIONS.get(name, Dimension(name=name, question=own)) for name in chosen]
+    return tuple(replace(dimension, blocking=dimension.blocking or dimension.name in also) for dimension in dimensions)
+
+
+def dimension_name(text: str) -> str:
+    """Return a name as records have it.
+
+    >>> dimension_name(" Format-Adherence ")
+    'format_adherence'
+    """
+    return "_".join(text.casefold().replace("-", " ").replace("_", " ").split())
+
+
+def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
+    """Say which dimensions block, for the prompt, the report and the dry run.
+
+    >>> blocking_sentence(dimensions_of(preset="code"))
+    'any regression of correctness blocks, whatever its impact'
+    """
+    names = [dimension.name for dimension in dimensions if dimension.blocking]
+    return f"any regression of {' or '.join(names) if names else 'no dimension'} blocks, whatever its impact"

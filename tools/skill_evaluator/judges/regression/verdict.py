@@ -1,0 +1,120 @@
+"""The answers in both orders → one verdict a dimension, and the decision that code takes on them.
+
+The judge sees which output is which; the second time it reads the candidate first. What it says in one order only is
+*uncertain*, and a person decides.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from skill_evaluator.judges.asking.reading import Unscored
+from skill_evaluator.judges.regression.answer import (
+    IMPACTS,
+    Finding,
+    Impact,
+    RegressionSeverity,
+    ShipDecision,
+)
+from skill_evaluator.judges.regression.dimensions import Dimension
+from skill_evaluator.judges.regression.reading import Flag, Leg, Mismatch, Reading
+from skill_evaluator.judges.regression.rules import ShipRules, decide, severity_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DimensionVerdict:
+    """What both orders say of a dimension; `by_order` has null for an answer that counted for nothing.
+
+    `impact` is a regression's, the higher one where the orders differ. `legs` are those that either answer has.
+    """
+
+    dimension: str
+    verdict: Finding | Literal["uncertain"]
+    impact: Impact | None
+    by_order: tuple[Finding | None, Finding | None]
+    legs: tuple[Leg, ...] = ()
+    flags: tuple[Flag, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegressionVerdict:
+    """The verdict on a pair. `decision` is null where no answer counted; `reasons` begin with what decided.
+
+    Whether there is a regression is null, too, where only one order speaks of one and the other does not. `flipped`
+    of `compared` dimensions came out differently in the second order. `mismatches` counts the answers whose own
+    conclusion does not follow from their findings.
+    """
+
+    dimensions: tuple[DimensionVerdict, ...]
+    regression_detected: bool | None
+    regression_severity: RegressionSeverity | None
+    decision: ShipDecision | None
+    reasons: tuple[str, ...]
+    flipped: int
+    compared: int
+    mismatches: Mapping[Mismatch, int]
+    unscored: tuple[Unscored, ...] = ()
+
+
+def combine_orders(
+    first: Reading | Unscored, second: Reading | Unscored, dimensions: Sequence[Dimension], rules: ShipRules
+) -> RegressionVerdict:
+    """Return the verdict of the answer with the baseline first and of the one with the candidate first."""
+    unscored = tuple(answer for answer in (first, second) if isinstance(answer, Unscored))
+    verdicts = tuple(_combine(dimension.name, first, second) for dimension in dimensions)
+    worse = {verdict.dimension: verdict.impact for verdict in verdicts if verdict.impact is not None}
+    decision, reason = decide(worse, dimensions, rules)
+    doubts = [
+        *(f"uncertain: {verdict.dimension} ({_orders(verdict)})" for verdict in verdicts if _flipped(verdict)),
+        *(f"unsupported: {verdict.dimension}" for verdict in verdicts if "unsupported" in verdict.flags),
+        *(f"unscored answer: {answer.reason}{f' ({answer.detail})' if answer.detail else ''}" for answer in unscored),
+    ]
+    if doubts and decision == "ship":
+        decision, reason = "review_required", doubts.pop(0)
+    unknown = not worse and any("candidate_worse" in verdict.by_order for verdict in verdicts)
+    judged = len(unscored) < len((first, second))
+    return RegressionVerdict(
+        dimensions=verdicts,
+        regression_detected=bool(worse) if judged and not unknown else None,
+        regression_severity=severity_of(list(worse.values())) if judged and not unknown else None,
+        decision=decision if judged else None,
+        reasons=(reason, *doubts),
+        flipped=sum(map(_flipped, verdicts)),
+        compared=0 if unscored else len(dimensions),
+        mismatches=Counter(
+            name for answer in (first, second) if isinstance(answer, Reading) for name in answer.mismatches
+        ),
+        unscored=unscored,
+    )
+
+
+def _combine(name: str, first: Reading | Unscored, second: Reading | Unscored) -> DimensionVerdict:
+    findings = [answer.findings[name] for answer in (first, second) if isinstance(answer, Reading)]
+    agreed = len(findings) == len((first, second)) and len({finding.verdict for finding in findings}) == 1
+    impacts = [finding.impact for finding in findings if finding.impact is not None]
+    legs = tuple(dict.fromkeys(leg for finding in findings for leg in finding.legs))
+    flags = dict.fromkeys(flag for finding in findings for flag in finding.flags)
+    if legs:
+        flags.pop("unsupported", None)  # one leg is enough, and one answer may give it
+    return DimensionVerdict(
+        dimension=name,
+        verdict=findings[0].verdict if agreed else "uncertain",
+        impact=max(impacts, key=IMPACTS.index) if agreed and impacts else None,
+        by_order=(_verdict_in(first, name), _verdict_in(second, name)),
+        legs=legs,
+        flags=tuple(flags),
+    )
+
+
+def _verdict_in(answer: Reading | Unscored, name: str) -> Finding | None:
+    return answer.findings[name].verdict if isinstance(answer, Reading) else None
+
+
+def _flipped(verdict: DimensionVerdict) -> bool:
+    """Return whether both answers counted and say different things."""
+    return None not in verdict.by_order and verdict.by_order[0] != verdict.by_order[1]
+
+
+def _orders(verdict: DimensionVerdict) -> str:
+    return ", then ".join(str(finding) for finding in verdict.by_order)

@@ -1,0 +1,1 @@
+"""Direct and reference-based scoring: each output by itself, on a criterion's scale."""

@@ -1,0 +1,1 @@
+"""The statistics of judges: one idea a file, numbers in, numbers out."""

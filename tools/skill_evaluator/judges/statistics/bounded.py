@@ -1,0 +1,111 @@
+"""A figure with its 95 % interval and the number of units it rests on, and the intervals that several figures share.
+
+No interval has zero width because nothing varied: what n units never showed may still be there.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from skill_evaluator.stats import Interval, rate_interval, unit_interval
+from skill_evaluator.verdicts.effects import unseen_share
+
+Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
+_SLACK = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """A figure over n units; `value` is None where it is undefined, `ci95` where n units cannot bound it."""
+
+    value: float | None
+    ci95: Interval | None
+    n: int
+
+
+def rate(successes: int, n: int) -> Bounded:
+    """Return a share of n units with its mid-P interval (`stats.rate_interval`).
+
+    >>> rate(8, 10).value, [round(bound, 3) for bound in rate(8, 10).ci95]
+    (0.8, [0.48, 0.965])
+    """
+    if n == 0:
+        return Bounded(value=None, ci95=None, n=0)
+    return Bounded(value=successes / n, ci95=rate_interval(successes, n), n=n)
+
+
+def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) -> Bounded:
+    """Return the mean of values in [low, high], one a unit, with the interval of `stats.unit_interval`.
+
+    Values that are all low, high or halfway are differences of paired picks: their mean is a difference of two rates,
+    and has the score interval of Tango 1998 (doi:10.1002/(SICI)1097-0258(19980430)17:8<891::AID-SIM780>3.0.CO;2-B).
+
+    >>> picks = mean_within([1, 0, 0, -1, 1, 0, 1, 0], -1, 1)
+    >>> picks.value, [round(bound, 2) for bound in picks.ci95]
+    (0.25, [-0.26, 0.64])
+    """
+    n = len(values)
+    if n < 2:
+        return Bounded(value=fmean(values) if n else None, ci95=None, n=n)
+    middle, reach = (low + high) / 2, (high - low) / 2
+    if middle in values and all(value in (low, middle, high) for value in values):
+        ups, downs = sum(value == high for value in values), sum(value == low for value in values)
+        bounds = _paired_interval(ups, downs, n)
+    else:
+        scaled = unit_interval([(value - low) / (high - low) for value in values]) or (0.0, 1.0)
+        bounds = (2 * scaled[0] - 1, 2 * scaled[1] - 1)
+    return Bounded(value=fmean(values), ci95=(middle + reach * bounds[0], middle + reach * bounds[1]), n=n)
+
+
+def _paired_interval(ups: int, downs: int, n: int) -> Interval:
+    """Return the interval of (ups − downs) ÷ n in [−1, 1]: all differences that the counts do not refute."""
+    difference = (ups - downs) / n
+
+    def outside(true: float) -> float:
+        """Return how far the counts are from what a true difference makes likely; below 0: inside."""
+        linear = (2 * n - ups + downs) * true - ups - downs
+        root = math.sqrt(max(0.0, linear**2 + 8 * n * downs * true * (1 - true)))  # rounding may make it negative
+        discordant = (root - linear) / (4 * n)
+        variance = n * (2 * discordant + true * (1 - true))
+        return abs(ups - downs - n * true) - Z * math.sqrt(max(0.0, variance))
+
+    return edge(outside, -1.0, difference), edge(outside, 1.0, difference)
+
+
+def edge(outside: Callable[[float], float], end: float, inside: float) -> float:
+    """Find by bisection where a function turns positive between a point inside and an end."""
+    for _ in range(50):
+        middle = (end + inside) / 2
+        end, inside = (middle, inside) if outside(middle) > 0 else (end, middle)
+    return inside
+
+
+def difference(left: Bounded, right: Bounded) -> Bounded:
+    """Return left − right of two independent rates, with the interval put together from theirs (MOVER).
+
+    Newcombe 1998, method 10 (doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I). `n` is the smaller
+    one of the two.
+    """
+    n = min(left.n, right.n)
+    if left.value is None or right.value is None or left.ci95 is None or right.ci95 is None:
+        return Bounded(value=None, ci95=None, n=n)
+    value = left.value - right.value
+    below = math.hypot(left.value - left.ci95[0], right.ci95[1] - right.value)
+    above = math.hypot(left.ci95[1] - left.value, right.value - right.ci95[0])
+    return Bounded(value=value, ci95=(value - below, value + above), n=n)
+
+
+def coefficient(value: float, error: float, reach: float, n: int) -> Bounded:
+    """Return a coefficient of agreement in [−1, 1] with an interval on Fisher's z scale, atanh.
+
+    `error` is its standard error by the delta method; `reach` is how far it would move if all n units turned from
+    agreement to full disagreement. The interval counts half a turned unit more, since the delta method knows nothing of
+    what no unit showed; at 1 and −1 it is the bound on what n units never showed.
+    """
+    if 1.0 - abs(value) < _SLACK:
+        width = min(2.0, unseen_share(n) * reach)
+        return Bounded(value=value, ci95=(1.0 - width, 1.0) if value > 0 else (-1.0, width - 1.0), n=n)
+    step = Z * math.hypot(error, reach / 2 / n) / (1.0 - value * value)
+    centre = math.atanh(value)
+    return Bounded(value=value, ci95=(math.tanh(centre - step), math.tanh(centre + step)), n=n)

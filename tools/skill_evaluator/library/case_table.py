@@ -1,0 +1,183 @@
+"""Cases from a table: rows of CSV, TSV or JSON Lines in, documents with their ground truths out.
+
+What is wrong with a row is one line with file and line number, before anything is written.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.comparing.schema_paths import schema_places
+from skill_evaluator.errors import FixtureError
+from skill_evaluator.files import SizeLimit, json_text, parse_json, read_lines, read_text
+from skill_evaluator.identifiers import is_file_name
+from skill_evaluator.library.components import Component
+from skill_evaluator.text import nearest, nearest_path
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_TEXTS = ("string", "category", "date", "any")
+Rows = list[tuple[int, Mapping[str, Any]]]
+"""The rows of a table with the lines they begin at, from 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCase:
+    """A case that is to be written: the texts of its files by name."""
+
+    id: str
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Which columns of a table the cases are made of.
+
+    `truth` is either one column that holds the whole ground truth, or columns of its fields: `FIELD=COLUMN`, or
+    `COLUMN` where the two have one name. Without `id` the cases are numbered.
+    """
+
+    document: str
+    truth: Sequence[str] = ()
+    id: str | None = None
+
+    @property
+    def fields(self) -> dict[str, str] | None:
+        """The columns of the truth by field; None where one column holds all of it, or there is none."""
+        if len(self.truth) < 2 and not any("=" in part for part in self.truth):
+            return None
+        pairs = [part.partition("=") for part in self.truth]
+        return {field: column or field for field, _, column in pairs}
+
+
+def read_rows(path: Path, limit: SizeLimit) -> Rows:
+    """Read the rows of a table by its ending; raise FixtureError for what is none. A JSON line, or cell, is limited."""
+    if path.suffix == ".jsonl":
+        rows = list(read_lines(path, FixtureError, limit=limit))
+        for number, value in rows:
+            if not isinstance(value, dict):
+                raise FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}')
+    elif path.suffix in _DELIMITERS:
+        rows = list(_read_cells(path, limit))
+    else:
+        raise FixtureError(f"{path} is no table that is read; its name must end in .csv, .tsv or .jsonl")
+    if not rows:
+        raise FixtureError(f"{path} holds no row")
+    return rows
+
+
+def _read_cells(path: Path, limit: SizeLimit) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    csv.field_size_limit(limit.most)
+    reader = csv.reader(io.StringIO(read_text(path, FixtureError)), delimiter=_DELIMITERS[path.suffix], strict=True)
+    header: list[str] = []
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as problem:
+            raise FixtureError(f"{path}:{line}: {problem}") from None
+        if cells is None:
+            return
+        if not any(cells):
+            continue
+        if not header:
+            header = [cell.strip() for cell in cells]
+            if len(set(header)) < len(header) or not all(header):
+                raise FixtureError(f"{path}:{line}: every column needs a name of its own, in the first row")
+        elif len(cells) != len(header):
+            raise FixtureError(f"{path}:{line}: {len(cells)} cells, where the first row has {len(header)}")
+        else:
+            yield line, dict(zip(header, cells, strict=True))
+
+
+def cases_of(path: Path, rows: Rows, columns: Columns, component: Component) -> list[NewCase]:
+    """Make a case of each row; raise FixtureError for the first that cannot be one, or fails the contract."""
+    known = list(dict.fromkeys(name for _, row in rows for name in row))
+    for column in (columns.document, columns.id, *((columns.fields or {}).values() or columns.truth)):
+        if column is not None and column not in known:
+            raise FixtureError(f"no column '{column}' in {path} {nearest(column, known)}")
+    _refuse_fields(columns.fields or {}, component)
+    stem = re.sub(r"[^\w]+", "-", path.stem).strip("-_") or "case"
+    width = len(str(len(rows)))
+    lines: dict[str, int] = {}
+    cases = []
+    for number, (line, row) in enumerate(rows, 1):
+        at = f"{path}:{line}"
+        case_id = f"{stem}-{number:0{width}d}" if columns.id is None else str(row.get(columns.id, ""))
+        if not is_file_name(case_id):
+            raise FixtureError(f"{at}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')")
+        if lines.setdefault(case_id, line) != line:
+            raise FixtureError(f"{at}: the id '{case_id}' is that of line {lines[case_id]}")
+        cases.append(NewCase(id=case_id, files=_files_of(at, row, columns, component)))
+    return cases
+
+
+def _refuse_fields(fields: Mapping[str, str], component: Component) -> None:
+    """Raise FixtureError for a field that no column can give."""
+    places = schema_places(component.schema or {})
+    for field in fields:
+        if component.schema is not None and field not in places:
+            where = component.contract.where
+            raise FixtureError(f"--truth {field}: no such field in {where} {nearest_path(field, places)}")
+        if "[]" in field or any(field.startswith(f"{other}.") for other in fields):
+            raise FixtureError(f"--truth {field}: it is inside of an array or of another field; give that a column")
+
+
+def _files_of(at: str, row: Mapping[str, Any], columns: Columns, component: Component) -> dict[str, str]:
+    given = row.get(columns.document)
+    document = given if isinstance(given, str) else "" if given is None else json_text(given)
+    limit = component.limits.size_of("document_bytes")
+    if not document.strip():
+        raise FixtureError(f"{at}: column '{columns.document}', the document, is empty")
+    if len(document.encode()) > limit.most:
+        raise FixtureError(f"{at}: the document has {len(document.encode()):,} bytes; {limit}")
+    files = {"document.md": document.rstrip("\n") + "\n"}
+    truth = _truth_of(at, row, columns, component)
+    if truth is None:
+        return files
+    if component.output == "text":
+        if not isinstance(truth, str):
+            raise FixtureError(f"{at}: the truth must be a text: '{component.name}' answers with text")
+        return {**files, "expected.md": truth.rstrip("\n") + "\n"}
+    problems = component.schema_errors(truth)
+    if problems:
+        raise FixtureError(f"{at}: the truth fails {component.contract.where} at {problems[0][:500]}")
+    return {**files, "ground_truth.json": json_text(truth)}
+
+
+def _truth_of(at: str, row: Mapping[str, Any], columns: Columns, component: Component) -> Any:
+    """Return the ground truth of a row; None where its one column is empty, or there is none."""
+    fields = columns.fields
+    if fields is None:
+        cell = row.get(columns.truth[0]) if columns.truth else None
+        if component.output == "text" or not isinstance(cell, str):
+            return cell or None
+        advice = "for one field of it, write --truth FIELD=COLUMN; for a text, output: text in prompt.md"
+        return _parsed(cell, f"{at}: the truth, column '{columns.truth[0]}', is no JSON", advice)
+    places = schema_places(component.schema or {})
+    truth: dict[str, Any] = {}
+    for field, column in fields.items():
+        value = row.get(column)
+        if isinstance(value, str) and not value.strip():
+            value = None
+        elif isinstance(value, str) and component.schema is not None and places[field].kind not in _TEXTS:
+            value = _parsed(value, f"{at}: '{field}', column '{column}', is no JSON", 'write 9.5, true or ["a"]')
+        *parents, last = field.split(".")
+        inner = truth
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[last] = value
+    return truth
+
+
+def _parsed(cell: str, what: str, advice: str) -> Any:
+    if not cell.strip():
+        return None
+    for text in (cell, cell.lower()):  # TRUE, as spreadsheets write it
+        with suppress(FixtureError):
+            return parse_json(text, Path(), FixtureError)
+    raise FixtureError(f"{what}: {cell.strip()[:60]!a}; {advice}")

@@ -1,0 +1,206 @@
+"""Criteria that a judge scores by: `.evaluator/rubrics/*.yaml`, or JSON with the levels of one criterion.
+
+Each class is a mapping in one of these files, each field a key. `rubric_files` reads them with their lines.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, PositiveFloat, StringConstraints, model_validator
+
+from skill_evaluator.files import StrictModel
+from skill_evaluator.identifiers import Share
+from skill_evaluator.text import canonical_json, digest, listed
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Kind = Literal["objective", "subjective"]
+MethodName = Literal["direct_scoring", "pairwise_comparison", "reference_based"]
+Scale = Literal["1-3", "1-5", "1-10"]
+Mitigation = Literal[
+    "require_justification_first",
+    "position_swap",
+    "length_normalization",
+    "ignore_length",
+    "ignore_position",
+    "evidence_required",
+    "different_model_family",
+    "ties_allowed",
+]
+
+MITIGATIONS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "require_justification_first": frozenset({"direct_scoring", "pairwise_comparison", "reference_based"}),
+        "position_swap": frozenset({"pairwise_comparison"}),
+        "length_normalization": frozenset({"pairwise_comparison"}),
+        "ignore_length": frozenset({"direct_scoring", "pairwise_comparison", "reference_based"}),
+        "ignore_position": frozenset({"pairwise_comparison"}),
+        "evidence_required": frozenset({"direct_scoring", "pairwise_comparison", "reference_based"}),
+        "different_model_family": frozenset({"direct_scoring", "pairwise_comparison", "reference_based"}),
+        "ties_allowed": frozenset({"pairwise_comparison"}),
+    }
+)
+"""Each mitigation with the methods in which it has an effect."""
+
+USUAL_METHOD: Mapping[str, MethodName] = MappingProxyType(
+    {"objective": "direct_scoring", "subjective": "pairwise_comparison"}
+)
+"""The method of a criterion that names none, by its type."""
+
+USUAL_THRESHOLD = 0.7
+SCALES: Mapping[Scale, int] = MappingProxyType({"1-3": 3, "1-5": 5, "1-10": 10})
+
+
+class Level(StrictModel):
+    """What one score of a scale means; `characteristics` can be observed in a text, and `examples` have it."""
+
+    label: Text
+    description: Text
+    characteristics: tuple[Text, ...] = ()
+    examples: tuple[Text, ...] = ()
+
+
+class EdgeCase(StrictModel):
+    """A situation in which two careful people could differ, and what to do then."""
+
+    situation: Text
+    guidance: Text
+
+
+class Method(StrictModel):
+    """How a criterion is judged; a judgement below the threshold of confidence goes to a stronger judge or a person."""
+
+    primary: MethodName
+    bias_mitigations: tuple[Mitigation, ...] = ()
+    confidence_threshold: Share = USUAL_THRESHOLD
+
+
+class AppliesTo(StrictModel):
+    """The field of a component's answer that a criterion judges; without `field` the whole answer."""
+
+    component: Text
+    field: str = Field(default="", description="the field's path, as `lint` prints it")
+
+
+def _on_a_scale(level: int) -> int:
+    if not 1 <= level <= max(SCALES.values()):
+        raise ValueError(f"level {level} is on no scale; levels are whole numbers, from 1 to 3, 5 or 10")
+    return level
+
+
+Levels = Annotated[dict[Annotated[int, AfterValidator(_on_a_scale)], Level], Field(min_length=2)]
+
+
+class Criterion(StrictModel):
+    """One thing that is judged; `type` decides the method that is used where `method` names none."""
+
+    name: Text
+    id: Text = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)  # a key of answers, as vendors take it
+    type: Kind | None = Field(default=None, description="objective: careful people agree; subjective: tastes differ")
+    description: Text
+    rubric: Levels = Field(description="what each score means: level → label, description, characteristics, examples")
+    scale: Scale | None = Field(default=None, description="without it the shortest that has all levels of `rubric`")
+    scoring_guidelines: tuple[Text, ...] = Field(default=(), description="what a judge is told for this criterion")
+    edge_cases: tuple[EdgeCase, ...] = ()
+    method: Method | None = None
+    applies_to: AppliesTo | None = None
+    weight: PositiveFloat = 1.0
+
+    @model_validator(mode="after")
+    def _refuse_levels_beyond_the_scale(self) -> Self:
+        beyond = [str(score) for score in sorted(self.rubric) if score > self.highest]
+        if beyond:
+            raise ValueError(f"level {listed(beyond)} of rubric is not on the scale {self.scale}")
+        return self
+
+    @property
+    def highest(self) -> int:
+        """The best score of the scale; the worst is 1."""
+        if self.scale is not None:
+            return SCALES[self.scale]
+        return next(highest for highest in SCALES.values() if highest >= max(self.rubric))
+
+    @property
+    def confidence_threshold(self) -> float:
+        """The confidence below which a judgement goes to a stronger judge or a person."""
+        return self.method.confidence_threshold if self.method else USUAL_THRESHOLD
+
+    @property
+    def primary_method(self) -> MethodName:
+        """The method by which it is judged: the declared one, else the usual one of its type, else direct scoring."""
+        return self.method.primary if self.method else USUAL_METHOD.get(self.type or "objective", "direct_scoring")
+
+
+class Rubric(StrictModel):
+    """The file rubrics/<name>.yaml: criteria that are judged together, and what holds for all of them."""
+
+    criteria: tuple[Criterion, ...] = Field(min_length=1)
+    scoring_guidelines: tuple[Text, ...] = Field(default=(), description="what a judge is told for every criterion")
+    unreviewed: bool = Field(default=False, description="a model drafted it, and nobody has read it yet")
+
+    @model_validator(mode="after")
+    def _refuse_equal_ids(self) -> Self:
+        seen: dict[str, int] = {}
+        for index, criterion in enumerate(self.criteria):
+            first = seen.setdefault(criterion.id, index)
+            if first != index:
+                raise ValueError(f"criteria[{first}] and criteria[{index}] have the same id {criterion.id}")
+        return self
+
+    @property
+    def digest(self) -> str:
+        """Identify what a judge is told: equal for files that differ in layout alone."""
+        return digest(canonical_json(self.model_dump(mode="json", exclude={"unreviewed"})))
+
+
+class ScoredLevel(Level):
+    """A level of the JSON form, which says its score itself."""
+
+    score: Annotated[int, AfterValidator(_on_a_scale)]
+
+
+class RubricLevels(StrictModel):
+    """The JSON form: the levels of one criterion; its name is by default the file's, its description the best level's.
+
+    Other tools write this form, with these names of keys.
+    """
+
+    levels: tuple[ScoredLevel, ...] = Field(min_length=2)
+    edgeCases: tuple[EdgeCase, ...] = ()  # noqa: N815 (the key is written so)
+    scoringGuidelines: tuple[Text, ...] = ()  # noqa: N815
+    name: Text | None = None
+    type: Kind | None = None
+    description: Text | None = None
+    scale: Scale | None = None
+    method: Method | None = None
+    applies_to: AppliesTo | None = None
+    weight: PositiveFloat = 1.0
+
+    @model_validator(mode="after")
+    def _refuse_equal_scores(self) -> Self:
+        seen: dict[int, int] = {}
+        for index, level in enumerate(self.levels):
+            first = seen.setdefault(level.score, index)
+            if first != index:
+                raise ValueError(f"levels[{first}] and levels[{index}] have the same score {level.score}")
+        return self
+
+    def rubric(self, stem: str) -> Rubric:
+        """Return the same as a rubric of one criterion, which is called like its file; raise ValidationError."""
+        levels = {level.score: level.model_dump(exclude={"score"}) for level in self.levels}
+        best = max(self.levels, key=lambda level: level.score)
+        return Rubric.model_validate(
+            {
+                "criteria": [
+                    {
+                        **self.model_dump(include={"type", "scale", "method", "applies_to", "weight"}),
+                        "name": self.name or stem.replace("-", " ").replace("_", " ").capitalize(),
+                        "id": stem,
+                        "description": self.description or best.description,
+                        "rubric": levels,
+                        "edge_cases": [case.model_dump() for case in self.edgeCases],
+                        "scoring_guidelines": self.scoringGuidelines,
+                    }
+                ]
+            }
+        )

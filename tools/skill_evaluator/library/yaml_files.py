@@ -1,0 +1,150 @@
+"""YAML in: its errors name line and column, and what would cost too much to read is refused before it is read.
+
+The only importer of yaml. Its loader follows nesting and aliases by recursion, which ends the process where they run
+deep; so a text is first walked as a stream of events, which takes no more memory however deep it goes.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from skill_evaluator.errors import ConfigError, SkillEvaluatorError
+from skill_evaluator.files import SizeLimit, read_text
+
+YAML_DEPTH = 50
+_DEEPEST = 200  # as JSON may be
+_MOST_VALUES = 100_000
+CONFIGURATION = SizeLimit(most=4_000_000)
+_SHORT = 400
+_LONG_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.]{400,}")  # it is read in quadratic time
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def parse_yaml(
+    text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
+) -> Any:
+    """Parse one YAML document of at most `depth` levels; raise `error` with line and column when it is broken."""
+    try:
+        _refuse_costly(text, depth)
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader, the C one where it was built)
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark
+        place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else str(where)
+        raise error(f"{place}: broken YAML: {problem.problem}") from None
+    except (yaml.YAMLError, ValueError) as problem:  # such as the date 2024-02-30
+        raise error(f"{where}: broken YAML: {problem}") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as problem:
+        # what the loader trips over where a tag or the look of a value promises something else: !!int "", !!bool x
+        raise error(f"{where}: broken YAML: a value that is not what its tag says ({problem!r})") from None
+
+
+class _Collection:
+    """A mapping or sequence that has begun: the values before it, and the levels in it so far."""
+
+    __slots__ = ("anchor", "before", "levels")
+
+    def __init__(self, anchor: str | None, before: int) -> None:
+        self.anchor = anchor
+        self.before = before
+        self.levels = 1
+
+
+def _refuse_costly(text: str, depth: int) -> None:
+    """Raise a MarkedYAMLError for too many levels or values, an alias counted as what it stands for."""
+    if len(text) <= _SHORT and "*" not in text and sum(map(text.count, "[{-?:")) <= depth:
+        return  # each level begins with one of these
+    values = 0
+    begun: list[_Collection] = []
+    ended: dict[str | None, tuple[int, int]] = {}  # by anchor: how many values, and levels
+    for event in yaml.parse(text, Loader=_Loader):
+        size, levels, problem = 1, 0, None
+        if isinstance(event, yaml.CollectionStartEvent):
+            begun.append(_Collection(event.anchor, values))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            last = begun.pop()
+            size, levels = 0, last.levels
+            ended[last.anchor] = values - last.before, levels
+        elif isinstance(event, yaml.ScalarEvent):
+            ended[event.anchor] = size, levels
+            if _LONG_NUMBER.fullmatch(event.value) and not event.implicit[1]:  # a quoted one is a text
+                problem = "a number of more than 400 digits"
+        elif isinstance(event, yaml.AliasEvent):
+            size, levels = ended.get(event.anchor, (size, levels))
+            if any(collection.anchor == event.anchor for collection in begun):
+                problem = f"*{event.anchor} stands for something that it is a part of"
+        else:
+            size = 0
+        values += size
+        if begun:
+            begun[-1].levels = max(begun[-1].levels, levels + 1)
+        if len(begun) + levels > depth:
+            problem = f"nested more than {depth} levels deep (limits.yaml_depth in settings.yaml)"
+        elif values > _MOST_VALUES:
+            problem = f"more than {_MOST_VALUES:,} values, aliases counted as what they stand for"
+        if problem:
+            mark: Any = event.start_mark
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+
+
+def yaml_lines(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> dict[tuple[str, ...], int]:
+    """Map the place of every key and item of a YAML or JSON text to its line, from 1; indexes are texts, too.
+
+    Raises `error` for a key that a mapping has twice, of which YAML would keep the last. Empty where YAML does not
+    read the text, as JSON indented by tabs.
+    """
+    try:
+        _refuse_costly(text, _DEEPEST)
+        ahead: list[tuple[tuple[str, ...], Any]] = [((), yaml.compose(text, Loader=_Loader))]
+    except yaml.YAMLError:
+        return {}
+    lines: dict[tuple[str, ...], int] = {}
+    entered: set[int] = set()  # a node that aliases repeat has its place where it was written first
+    while ahead:
+        place, node = ahead.pop()
+        if id(node) in entered or not isinstance(node, yaml.CollectionNode):
+            continue
+        entered.add(id(node))
+        keyed = isinstance(node, yaml.MappingNode)
+        parts = node.value if keyed else [(None, item) for item in node.value]
+        for index, (key, child) in enumerate(parts):
+            below = (*place, str(key.value if keyed else index))
+            line = (key or child).start_mark.line + 1
+            if below in lines:
+                raise error(f"{where}:{line}: the key '{below[-1]}' is on line {lines[below]} already")
+            lines[below] = line
+            ahead.append((below, child))
+    return lines
+
+
+def read_yaml(
+    path: Path,
+    error: type[SkillEvaluatorError] = ConfigError,
+    limit: SizeLimit = CONFIGURATION,
+    *,
+    depth: int = YAML_DEPTH,
+) -> Any:
+    """Read one YAML document from a file."""
+    return parse_yaml(read_text(path, error, limit), path, error, depth=depth)
+
+
+def parse_front_matter(
+    text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
+) -> tuple[dict[str, Any], str]:
+    """Split a Markdown file into the YAML mapping at its head and the rest; raise `error` when there is none."""
+    match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
+    if match is None:
+        raise error(f"{where}:1: no front matter; begin the file with ---, name: and version: lines, ---")
+    values = parse_yaml("\n" + match[1], where, error, depth=depth)  # the line break stands for the first ---
+    return values if isinstance(values, dict) else {}, match[2]
+
+
+def yaml_text(value: Any) -> str:
+    """Return a value as YAML for people to edit: keys in their order, long lines folded.
+
+    >>> yaml_text({"b": ["yes", "1"], "a": True})
+    "b:\\n- 'yes'\\n- '1'\\na: true\\n"
+    """
+    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120))

@@ -1,0 +1,101 @@
+"""`evals/pinned/*.json` of a component: frozen outputs, one file a model, as a baseline where no run folder is at hand.
+
+They are committed, unlike other outputs; so they are few, and each is bound to the case it answers.
+"""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.files import StrictModel, json_text, read_versioned, replace_text
+from skill_evaluator.identifiers import CaseId, ComponentName, Digest, ModelId, RunId, Timestamp, VersionText
+from skill_evaluator.library.roots import Root
+from skill_evaluator.text import digest
+
+PINNED_VERSION = 1
+
+
+class PinnedOutput(StrictModel):
+    """One output as the model gave it. `case`: the digest of the case it answers; `digest`: that of the text."""
+
+    case: Digest
+    digest: Digest
+    text: str
+
+    @classmethod
+    def of(cls, case: str, text: str) -> "PinnedOutput":
+        """Return a text bound to the digest of its case."""
+        return cls(case=case, digest=digest(text), text=text)
+
+
+class PinnedRun(StrictModel):
+    """The run whose outputs are pinned. `digests`: of what shaped them, as the run has them."""
+
+    pinned_version: int = PINNED_VERSION
+    skill: ComponentName
+    skill_version: VersionText
+    model_id: ModelId
+    run_id: RunId
+    created: Timestamp
+    digests: dict[str, Digest]
+
+
+class PinnedOutputs(PinnedRun):
+    """The outputs of one run, the first answer of each case."""
+
+    outputs: dict[CaseId, PinnedOutput] = Field(min_length=1)
+
+
+class PinReport(PinnedRun):
+    """What `judge pin` prints as JSON: the file it wrote, and the cases whose outputs are in it."""
+
+    path: str
+    cases: list[CaseId]
+
+
+def pinned_folder(component: Path) -> Path:
+    """Return the folder of a component's pinned outputs."""
+    return component / "evals" / "pinned"
+
+
+def write_pinned(path: Path, pinned: PinnedOutputs) -> None:
+    """Write pinned outputs in place of those of the same model; raise StorageError."""
+    replace_text(path, json_text(pinned.model_dump(mode="json")))
+
+
+def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
+    """Return the pinned outputs of a component by model, none without a folder.
+
+    Raise JudgeError for a file that is broken, of another component, edited by hand, or of a model that has one.
+    """
+    root = Root(component, JudgeError)
+    pinned: dict[str, PinnedOutputs] = {}
+    for path in sorted(pinned_folder(component).glob("*.json")):
+        outputs = read_versioned(PinnedOutputs, root.inside(path), "pinned_version", PINNED_VERSION, JudgeError)
+        if outputs.skill != skill:
+            raise JudgeError(f"{path} holds outputs of '{outputs.skill}', not of '{skill}'")
+        if outputs.model_id in pinned:
+            raise JudgeError(f"{path} is a second file of outputs of {outputs.model_id}; take one away")
+        edited = _edited(outputs)
+        if edited:
+            raise JudgeError(f"{path}: the output of case '{edited[0]}' is not what was pinned; pin the run again")
+        pinned[outputs.model_id] = outputs
+    return pinned
+
+
+def pinned_of_model(component: Path, skill: str, model_id: str) -> PinnedOutputs:
+    """Return what is pinned for a model, or the only outputs that are pinned; raise JudgeError without either."""
+    pinned = read_pinned(component, skill)
+    if model_id in pinned:
+        return pinned[model_id]
+    if len(pinned) == 1:
+        return next(iter(pinned.values()))
+    there = f"; there are those of {', '.join(pinned)}" if pinned else ""
+    raise JudgeError(
+        f"nothing is pinned of '{skill}' for {model_id}{there}: give --baseline RUN, or `judge pin RUN` first"
+    )
+
+
+def _edited(outputs: PinnedOutputs) -> list[str]:
+    return [case_id for case_id, output in outputs.outputs.items() if digest(output.text) != output.digest]

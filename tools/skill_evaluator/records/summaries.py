@@ -1,0 +1,114 @@
+"""What a run's answers add up to: per metric, field, array and rule of the schema, as records and rows hold it."""
+
+from pydantic import NonNegativeInt, PositiveInt
+
+from skill_evaluator.files import FrozenModel
+from skill_evaluator.identifiers import CaseId
+
+
+class Summary(FrozenModel):
+    """One metric over a run. `n` counts what entered `mean`; `ci95` has the case as unit (None for one case)."""
+
+    mean: float | None
+    strict_mean: float | None
+    stdev: float | None
+    stdev_cases: float | None = None
+    n: NonNegativeInt
+    n_cases: NonNegativeInt
+    ci95: tuple[float, float] | None
+
+
+class Filled(FrozenModel):
+    """Of n parsed outputs of labelled cases, how many have a value in a field, and for how many the truth has one."""
+
+    n: NonNegativeInt
+    output: NonNegativeInt
+    truth: NonNegativeInt
+
+
+class Profile(FrozenModel):
+    """The cases by how a field stands in them: right or wrong alike in every answer, or now this, now that.
+
+    `stable` is for cases without truth; `unscored` where fewer than two answers, or none that was parsed, say nothing.
+    """
+
+    stable_right: NonNegativeInt = 0
+    stable_wrong: NonNegativeInt = 0
+    stable: NonNegativeInt = 0
+    flaky: NonNegativeInt = 0
+    unscored: NonNegativeInt = 0
+
+
+class FieldSummary(FrozenModel):
+    """One leaf path over a run: accuracy is right ÷ n, `confusion` is {truth: {output: count}} of a category.
+
+    `macro_f1` is of that confusion, `alpha` Krippendorff's between replicates with the cases as units. `token_f1` and
+    `rouge_l` are means over the leaves of a free text, and so is `embedding` where the field declares that similarity.
+    """
+
+    compare: str
+    accuracy: float | None
+    n: NonNegativeInt
+    right: NonNegativeInt
+    wrong: NonNegativeInt
+    missing: NonNegativeInt
+    extra: NonNegativeInt
+    stability: float | None
+    token_f1: float | None = None
+    rouge_l: float | None = None
+    embedding: float | None = None
+    confusion: dict[str, dict[str, NonNegativeInt]] | None = None
+    macro_f1: float | None = None
+    alpha: float | None = None
+    filled: Filled | None = None
+    profile: Profile | None = None
+
+
+class ArraySummary(FrozenModel):
+    """One array over a run: how steady its length is between replicates, mean over cases; where and how far it varied.
+
+    `varied` counts the cases in which parsed answers differ in length, `widest` is the largest such difference.
+    """
+
+    stability: float
+    n_cases: NonNegativeInt
+    varied: NonNegativeInt
+    widest: NonNegativeInt
+
+
+class ContractFault(FrozenModel):
+    """One rule that outputs broke: the path, the schema's keyword, how many times, and one of the messages."""
+
+    path: str
+    rule: str
+    count: NonNegativeInt
+    message: str
+
+
+class ContractSummary(FrozenModel):
+    """What the schema holds against the n parsed outputs of a run; the commonest errors first.
+
+    The shares are of n. `missing_keys` and `extra_keys` count outputs by required top-level keys they lack and
+    by keys the schema does not name.
+    """
+
+    n: NonNegativeInt
+    valid: float | None
+    valid_apart_from_extra_keys: float | None
+    errors: list[ContractFault]
+    missing_keys: dict[str, NonNegativeInt]
+    extra_keys: dict[str, NonNegativeInt]
+
+
+class FailedCalls(FrozenModel):
+    """The calls of a run that were not scored for one reason: in how many cases, the first of them, and what was said.
+
+    `message` is that of one of the calls: the server's words, or empty where the reason says all.
+    """
+
+    kind: str
+    reason: str
+    count: PositiveInt
+    n_cases: PositiveInt
+    cases: list[CaseId]
+    message: str = ""

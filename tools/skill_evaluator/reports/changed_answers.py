@@ -1,0 +1,65 @@
+"""What became of the answers to each case, as a table: the commonest answer before and after, value by value."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from skill_evaluator.display import number
+from skill_evaluator.display.safe_text import name_text, value_pair, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.reports.explanation import value_cell
+from skill_evaluator.scoring.changed_answers import AnswerChange, ChangedAnswers, CommonAnswer
+from skill_evaluator.text import counted
+
+_MOST_VALUES = 8  # of one case
+_COLUMNS = ("case", "score", "path", "before", "after")
+
+
+def print_changes(models: Sequence[ChangedAnswers], form: Format) -> None:
+    """Print the changed answers of each model to stdout, as text or Markdown."""
+
+    def pieces() -> Iterator[Sheet | Text]:
+        for model in models:
+            yield Text(f"\n{visible(_head(model))}", style="bold")
+            if model.changes:
+                yield _sheet(model)
+
+    def page() -> str:
+        tables = ("\n" + markdown_table(_sheet(model)) if model.changes else "" for model in models)
+        return "".join(f"\n{_head(model)}\n{table}" for model, table in zip(models, tables, strict=True))
+
+    print_result(form, json=dict, markdown=page, text=pieces)
+
+
+def _head(model: ChangedAnswers) -> str:
+    if model.absent is not None:
+        return f"{model.model_id}: which answers changed since {model.baseline} cannot be shown: {model.absent}"
+    cases = counted(model.compared, "case")
+    return f"{model.model_id}: the commonest answer changed in {len(model.changes)} of {cases} since {model.baseline}"
+
+
+def _sheet(model: ChangedAnswers) -> Sheet:
+    return Sheet(
+        columns=_COLUMNS, rows=[row for change in model.changes for row in _rows(change)], whole=frozenset({"path"})
+    )
+
+
+def _rows(change: AnswerChange) -> Iterator[list[Cell]]:
+    case = Cell(name_text(change.case_id), code=True)
+    score = Cell(f"{number(change.score_before)} → {number(change.score_after)}")
+    for value in change.values[:_MOST_VALUES]:
+        before, after = value_pair(value.before, value.after)
+        path = Cell(name_text(value.path), code=True) if value.path else Cell("(the whole answer)")
+        yield [case, score, path, value_cell(before), value_cell(after)]
+        case = score = Cell("")
+    left = len(change.values) - _MOST_VALUES
+    if left > 0:
+        yield [case, score, Cell(f"and {left} more"), Cell(""), Cell("")]
+    if not change.values:
+        before, after = value_pair(change.before.value, change.after.value)
+        shown = [_failed(side) or value_cell(text) for side, text in ((change.before, before), (change.after, after))]
+        yield [case, score, Cell("(the whole answer)"), *shown]
+
+
+def _failed(answer: CommonAnswer) -> Cell | None:
+    return None if answer.failure is None else Cell(f"{answer.failure} ({answer.times} of {answer.n})", "yellow")

@@ -1,0 +1,64 @@
+"""What failed in a run, where, and what a person can do about it: a sentence for each reason."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from skill_evaluator.records.record import Record
+from skill_evaluator.records.summaries import FailedCalls
+
+_LATER = "--resume asks again"
+_PRESSED = f"{_LATER}; limits: {{{{max_concurrency, requests_per_minute}}}} of '{{model}}' in models.yaml press less"
+_SLOW = f"{_LATER}; timeout_s in settings.yaml is the time that a call may take"
+_UNREAD = "explain {run} --case {case} shows the answer as it came"
+REMEDIES: Mapping[str, str] = {
+    "unreachable": "start the server, or correct base_url of '{model}' in models.yaml; then --resume",
+    "wrong_key": "give '{model}' another key (api_key_env in models.yaml names its variable); then --resume",
+    "permission_denied": "let the key of '{model}' use this model; then --resume",
+    "unknown_model": "correct api_id or base_url of '{model}' in models.yaml",
+    "out_of_credit": "top up the account; then --resume",
+    "context_exceeded": "raise the context of the server, or shorten document or prompt",
+    "bad_request": "correct params or structured_output of '{model}' in models.yaml, by what the server says",
+    "malformed_body": "see that base_url of '{model}' in models.yaml is that of the API itself, not of a page or proxy",
+    "rate_limited": _PRESSED,
+    "overloaded": _PRESSED,
+    "unavailable": _PRESSED,
+    "connection_lost": _LATER,
+    "conflict": _LATER,
+    "server_error": _LATER,
+    "bad_gateway": _LATER,
+    "read_timeout": _SLOW,
+    "request_timeout": _SLOW,
+    "gateway_timeout": _SLOW,
+    "output_limit": "raise params: {{max_output_tokens}} of '{model}' in models.yaml",
+    "answer_too_large": "limits.answer_bytes in settings.yaml is the most that is taken of an answer",
+    "too_costly_to_score": "limits.score_seconds and score_megabytes in settings.yaml are the most an answer may take",
+    "provider_bug": "tell whoever wrote the provider of '{model}'",
+    "refusal": _UNREAD,
+    "empty": _UNREAD,
+    "not_json": _UNREAD,
+    "ambiguous": _UNREAD,
+    "no_option": _UNREAD,
+}
+
+
+def remedy(reason: str, model_id: str, run_id: str, case_id: str) -> str | None:
+    """Return what to do about a failure with this reason; None for a reason that is not known."""
+    words = REMEDIES.get(reason)
+    return None if words is None else words.format(model=model_id, run=run_id, case=case_id)
+
+
+def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
+    """Yield a sentence for each reason why calls of a run were not scored; `quote` writes text from outside."""
+    for fault in record.faults:
+        yield _sentence(fault, record, quote)
+
+
+def _sentence(fault: FailedCalls, record: Record, quote: Callable[[str], str]) -> str:
+    more = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""
+    words = f"{fault.count} × {quote(fault.reason)} in {', '.join(map(quote, fault.cases))}{more}"
+    if fault.message:
+        words += f": {quote(fault.message)}"
+    address = record.settings.base_url
+    if address is not None and fault.kind in ("provider_error", "timeout", "no_credentials"):
+        words += f" ({quote(address)})"
+    what = remedy(fault.reason, record.model_id, record.run_id, fault.cases[0])
+    return words if what is None else f"{words} → {quote(what)}"

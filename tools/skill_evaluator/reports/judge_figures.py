@@ -1,0 +1,89 @@
+"""What the reports of all judge modes write alike: intervals, trust, the page on what may be wrong with a judge."""
+
+from collections.abc import Iterable, Mapping
+
+from skill_evaluator.display import number
+from skill_evaluator.display.safe_text import code_span, prose
+from skill_evaluator.display.sheets import Sheet, markdown_table
+from skill_evaluator.judges.asking.reading import UnscoredReason
+from skill_evaluator.judges.calibration.results import FigureResult
+from skill_evaluator.judges.regression.results import SeverityDrift
+
+TRUSTED = {True: "trusted", False: "not trusted", None: "undecided"}
+TRUST_STYLES = {True: "green", False: "red", None: "yellow"}
+_NO_LABELS = (
+    "Nothing here was held against people: what this judge is worth is not known. `judge calibrate` says it, from "
+    "labelled items."
+)
+
+
+def bias_page(judges: Iterable[tuple[str, Sheet, Iterable[str]]], *remarks: str) -> str:
+    """Return bias_analysis_report.md: what of a judge can be measured without labels, and that nothing else can.
+
+    `judges`: of each its model's id, a table and sentences. `remarks` stand before them.
+    """
+    parts = ["# What may be wrong with the judge\n", f"{_NO_LABELS}\n", *(f"{remark}\n" for remark in remarks)]
+    for model_id, table, sentences in judges:
+        parts.append(f"## {code_span(model_id)}\n")
+        parts.append(markdown_table(table))
+        parts += [f"- {prose(sentence)}\n" for sentence in sentences]
+    return "\n".join(parts)
+
+
+def interval(figure: FigureResult) -> str:
+    """Return an interval as `(0.31–0.78)`; a dash where there is none."""
+    if figure.ci95 is None:
+        return "–"
+    low, high = figure.ci95
+    return f"({number(low)}–{number(high)})"
+
+
+def reasons(counts: Mapping[UnscoredReason, int]) -> str:
+    """Return reasons with how often each occurred; a dash where none did."""
+    return ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "–"
+
+
+def share(figure: FigureResult) -> str:
+    """Return a figure with its interval; a dash where it rests on nothing."""
+    return f"{number(figure.value)} {interval(figure)}" if figure.n else "–"
+
+
+def trust_sentence(trusted: bool | None, kappa: FigureResult, more_labels: int | None, bar: float, name: str) -> str:
+    """Say whether a judge is trusted, what would decide if that is open, and by which κ."""
+    words = TRUSTED[trusted]
+    if kappa.value is None or kappa.ci95 is None:
+        return f"{words}: labels and verdicts are all of one kind, so that there is nothing to tell it by"
+    low, high = kappa.ci95
+    if trusted:
+        beside = f"all of it at {bar:.2f} or above"
+    elif trusted is None:
+        beside = f"on both sides of {bar:.2f}"
+        words += (
+            f": about {more_labels:,} more labels would decide"
+            if more_labels is not None
+            else ": so close to the bar that no number of labels would decide"
+        )
+    else:
+        coin = "worse than a coin" if high < 0 else "no better than a coin"
+        beside = coin if low <= 0 else f"all of it below {bar:.2f}"
+    return f"{words}. {name} {_two(kappa.value)} ({_two(low)} to {_two(high)}), {beside}"
+
+
+def drift_sentence(drift: SeverityDrift) -> str:
+    """Say whether severities changed, by which test, and how many are medium or high."""
+    where = "the earlier batch" if drift.against == "previous" else "the controls"
+    test = "exact test" if drift.test == "exact" else "χ² test"
+    change = f"medium or high: {share(drift.severe)} of pairs more than there"
+    if not drift.drifted:
+        return f"no other severities than in {where} are shown ({test}, p {number(drift.p)}); {change}."
+    return f"severities are others than in {where}, beyond chance ({test}, p {number(drift.p)}); {change}."
+
+
+def severity_counts(counts: Mapping[str, int]) -> str:
+    """Return pairs by severity, as `none 30, low 2`."""
+    return ", ".join(f"{level} {count}" for level, count in counts.items())
+
+
+def _two(value: float) -> str:
+    """Write a figure to two places; what rounds to zero has no sign."""
+    return f"{round(value, 2) + 0.0:.2f}"

@@ -1,0 +1,169 @@
+"""One text in, its scores out: parsed, held against its contract, compared with the truth of its case.
+
+Its own module because it is what a worker does (`scoring/workers.py`): it keeps no count and knows no other answer.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from skill_evaluator.comparing.sides import PreparedValue
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
+from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths, array_lengths
+from skill_evaluator.metrics.agreement.field_stability import field_stability_by_path
+from skill_evaluator.metrics.base import AgreementMetric, CaseAnswers, Comparison, apply_metrics, truth_side
+from skill_evaluator.metrics.diagnosis.contract_errors import (
+    NO_DRIFT,
+    ContractError,
+    NameDrift,
+    contract_errors,
+    name_drift,
+    only_extra_keys,
+    top_names,
+)
+from skill_evaluator.metrics.diagnosis.field_profile import FieldValues, field_values
+from skill_evaluator.metrics.diagnosis.per_field import FieldScores, per_field
+from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.records.record import SCORED, UNPARSEABLE
+from skill_evaluator.text import count_leaves, fingerprint
+
+TOO_COSTLY = "too_costly_to_score"
+TOO_COSTLY_TO_COMPARE = "too_costly_to_compare"  # the answers to a case with each other
+NO_FIELDS = FieldScores()
+_TRUTHS_KEPT = 32  # cases; a run asks them in turn, and what is prepared of one takes ten times as much as it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputContract:
+    """How one output keeps its contract: by the letter, but for extra keys, with which errors and other names."""
+
+    holds: bool = True
+    holds_but_for_extra_keys: bool = True
+    errors: tuple[ContractError, ...] = ()
+    drift: NameDrift = NO_DRIFT
+
+
+CONTRACT_KEPT = OutputContract()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """The scores of one distinct text; `canonical` is its output as canonical JSON, None if there is none."""
+
+    outcome: str
+    metrics: Mapping[str, float | None]
+    contract: OutputContract = CONTRACT_KEPT
+    fields: FieldScores = NO_FIELDS
+    canonical: str | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How far the answers to a case agree: by metric, by field and by array; and the fingerprints of a field's values.
+
+    `metrics` is None if that is too costly to find out.
+    """
+
+    metrics: Mapping[str, float | None] | None
+    stability: Mapping[str, float]
+    values: FieldValues
+    arrays: Mapping[str, ArrayLengths]
+
+
+def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
+    """Compare the answers to a case with each other; without metrics only what takes no pairs is found out."""
+    values = field_values(answers)
+    return Agreement(
+        metrics=None if metrics is None else {name: metric.score(answers) for name, metric in metrics.items()},
+        stability=field_stability_by_path(answers),
+        values={
+            path: Counter({fingerprint(value): count for value, count in counts.items()})
+            for path, counts in values.items()
+        },
+        arrays=array_lengths(answers),
+    )
+
+
+def unparseable(component: Component, outcome: str = UNPARSEABLE, problem: str | None = None) -> Scored:
+    """Return the scores of an answer in which nothing is compared with anything."""
+    metrics = {name: metric.unparseable for name, metric in component.metrics.items()}
+    return Scored(outcome=outcome, metrics=metrics, problem=problem)
+
+
+class AnswerScorer:
+    """Scores texts as answers to the cases of one component, in this process and at once."""
+
+    def __init__(self, component: Component, cases: Iterable[Case]) -> None:
+        self.component = component
+        self.cases = {case.id: case for case in cases}
+        self._truths: dict[str, PreparedValue] = {}
+        self._names = top_names(component.schema)
+        self._undefined: dict[str, frozenset[str]] = {}
+
+    def begin(self, case_id: str, text: str) -> Scored:
+        """Score a text at once."""
+        return self.score(case_id, text)
+
+    def begin_agreement(self, answers: CaseAnswers) -> Agreement:
+        """Compare the answers to a case with each other at once."""
+        return agreement_of(answers, self.component.agreement)
+
+    def score(self, case_id: str, text: str) -> Scored:
+        """Return the scores of a text as the answer to a case."""
+        case, component = self.cases[case_id], self.component
+        parsed = parse_output(text, component.output, case.options)
+        if parsed.found is None:
+            return unparseable(component, problem=parsed.problem)
+        most = component.limits.answer_leaves
+        if len(text) > most and count_leaves(parsed.value) > most:
+            return unparseable(component, problem=TOO_COSTLY)
+        contract = self._contract(parsed.value)
+        comparison = self._comparison(case_id, parsed.value, contract.holds)
+        return Scored(
+            outcome=SCORED,
+            metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
+            contract=contract,
+            fields=per_field(comparison.rows) if case.labelled else NO_FIELDS,
+            canonical=comparison.output_key,
+        )
+
+    def undefined(self, case_id: str) -> frozenset[str]:
+        """Return the metrics that have no value for a case, whatever is answered.
+
+        Not even the truth has a value of some, such as `jaccard` where there is no array.
+        """
+        if case_id not in self._undefined:
+            self._undefined[case_id] = self._find_undefined(self.cases[case_id])
+        return self._undefined[case_id]
+
+    def _find_undefined(self, case: Case) -> frozenset[str]:
+        needing = {name: metric for name, metric in self.component.metrics.items() if metric.needs_truth}
+        if not case.labelled:
+            return frozenset(needing)
+        truth = self._comparison(case.id, case.truth, holds=True)
+        return frozenset(name for name, metric in needing.items() if metric.score(truth) is None)
+
+    def _contract(self, output: Any) -> OutputContract:
+        drift = name_drift(output, self._names)
+        if self.component.conforms(output):
+            return CONTRACT_KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
+        # What is wrong is listed only where something is, which is slower.
+        most = self.component.limits.schema_errors
+        violations = self.component.contract.violations(output, most)
+        return OutputContract(
+            holds=False,
+            holds_but_for_extra_keys=only_extra_keys(violations),
+            errors=contract_errors(violations, self.component.plan)[:most],  # one can name any number of extra keys
+            drift=drift,
+        )
+
+    def _comparison(self, case_id: str, output: Any, holds: bool) -> Comparison:
+        truth = self._truths.get(case_id)
+        if truth is None or truth.lexicon.large:
+            if len(self._truths) >= _TRUTHS_KEPT:
+                self._truths.clear()
+            truth = self._truths[case_id] = truth_side(self.cases[case_id].truth, self.component.plan)
+        return Comparison(truth.value, output, self.component.plan, lambda _: holds, truth)

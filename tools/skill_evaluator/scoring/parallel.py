@@ -1,0 +1,119 @@
+"""Where the scores of a run come from: worker processes under limits, or this one where nothing can take long.
+
+Its own module because every command that scores answers begins with it, before it does anything else of its own.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NoReturn
+
+from skill_evaluator.comparing.field_plan import FieldPlan
+from skill_evaluator.comparing.leaves import pairs_by_best
+from skill_evaluator.comparing.sides import arrays_in
+from skill_evaluator.comparing.similarity import load_model
+from skill_evaluator.errors import FixtureError
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
+from skill_evaluator.metrics.base import CaseAnswers
+from skill_evaluator.scoring.answers import TOO_COSTLY, Agreement, AnswerScorer, Scored, agreement_of, unparseable
+from skill_evaluator.scoring.scorer import AnswerScores
+from skill_evaluator.scoring.workers import Workers
+from skill_evaluator.text import canonical_json
+
+_LITTLE = 10**8  # pairs × characters²: ten answers of 1.5 kB take about 10 ms
+_SHORT = 2_000  # characters × schemas that one value is held against
+_MANY = 10  # items; fewer are often all equal, or few enough to be tried in all orders
+
+
+@contextmanager
+def open_scores(component: Component, cases: Iterable[Case], calls: int) -> Iterator[AnswerScores]:
+    """Have the answers to some cases scored, `calls` of them at most, on all cores there are for that.
+
+    Without a call, as in a dry run, there are only truths to compare with themselves.
+    Processes are forked here: enter it while this one has no other thread and holds no lock. Short texts are scored in
+    this process, and so is the letter that answers a question: that takes no longer than to send them away.
+    """
+    scorer = AnswerScorer(component, cases)
+    if component.output == "choice" or not hasattr(os, "fork"):
+        yield scorer
+        return
+
+    def work(what: str, *arguments: Any) -> object:
+        tasks: Mapping[str, Callable[..., object]] = {
+            "score": scorer.score,
+            "undefined": scorer.undefined,
+            "agreement": lambda *counted: scorer.begin_agreement(CaseAnswers(component.plan, *counted)),
+        }
+        return tasks[what](*arguments)
+
+    if calls and any(_pairs_many(case.truth, component.plan) for case in scorer.cases.values()):
+        import scipy.optimize  # noqa: F401 - once here, and not once in every worker
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    prepare = load_model if component.plan.embeds else None
+    with Workers(work, component.limits, min(cores, max(calls, len(scorer.cases), 1)), prepare) as workers:
+        yield _WorkerScores(scorer, workers)
+
+
+def _pairs_many(truth: Any, plan: FieldPlan) -> bool:
+    """Return whether a truth has an array whose items are probably paired by scipy, whose import takes long."""
+    return any(
+        len(items) >= _MANY and pairs_by_best(field.array_rule(*items), field)
+        for field, items in arrays_in(truth, plan)
+    )
+
+
+class _WorkerScores:
+    """Scores that workers work out; what goes over a limit there is too costly to score."""
+
+    def __init__(self, scorer: AnswerScorer, workers: Workers) -> None:
+        self._scorer = scorer
+        self._workers = workers
+        self._short = frozenset(case.id for case in scorer.cases.values() if self._is_short(canonical_json(case.truth)))
+        self._undefined = {
+            case.id: workers.submit(("undefined", case.id), partial(self._refuse_truth, case.id))
+            for case in scorer.cases.values()
+            if case.labelled and case.id not in self._short
+        }
+
+    def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
+        """Have a text scored as the answer to a case; a short one is scored at once."""
+        if case_id in self._short and self._is_short(text):
+            return self._scorer.score(case_id, text)
+        return self._workers.submit(
+            ("score", case_id, text), lambda: unparseable(self._scorer.component, problem=TOO_COSTLY)
+        )
+
+    def undefined(self, case_id: str) -> frozenset[str]:
+        """Return the metrics that have no value for a case, whatever is answered; raise FixtureError for its truth."""
+        if case_id in self._undefined:
+            undefined: frozenset[str] = self._undefined[case_id].result()
+            return undefined
+        return self._scorer.undefined(case_id)
+
+    def _is_short(self, text: str) -> bool:
+        """Return whether not even the worst that the schema can do with such a text takes a tenth of a second."""
+        component = self._scorer.component
+        return not component.plan.embeds and len(text) * component.contract.effort <= _SHORT
+
+    def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
+        """Have the answers to a case compared with each other, here if that is little.
+
+        It may take as many times `score_seconds` as there are answers.
+        """
+        longest = max(map(len, answers.groups), default=0)
+        if len(answers.groups) < 2 or answers.pairs * longest**2 <= _LITTLE:
+            return self._scorer.begin_agreement(answers)
+        task = ("agreement", answers.groups, answers.raw, answers.n)
+        return self._workers.submit(task, lambda: agreement_of(answers, None), times=answers.n)
+
+    def _refuse_truth(self, case_id: str) -> NoReturn:
+        component = self._scorer.component
+        limits = component.limits
+        raise FixtureError(
+            f"case '{case_id}' of '{component.name}': its ground truth is too costly to score, it takes more than "
+            f"{limits.score_seconds:g} s or {limits.score_megabytes:,} MB; make it smaller, align its arrays by key in "
+            "evals/datasets.json, or raise limits.score_seconds or score_megabytes in settings.yaml"
+        )

@@ -1,0 +1,113 @@
+"""The verdicts of a history, kept beside the records, so that each is drawn once.
+
+A verdict is kept under the digest of all that it follows from: the records' files, the rules and this program. So it is
+never stale, the file may be deleted at any time, and one that is damaged is as good as none.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from skill_evaluator.errors import LeaderboardError, StorageError
+from skill_evaluator.files import FrozenModel, parse_json, read_bytes, read_text, replace_text
+from skill_evaluator.library.config import Settings
+from skill_evaluator.records.archive import Archive, RecordedRun
+from skill_evaluator.records.record import Record
+from skill_evaluator.text import canonical_json, digest
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.history_results import History, Steps
+from skill_evaluator.verdicts.recorded import AUDITS
+from skill_evaluator.verdicts.rewording import AUDIT_RESULT
+from skill_evaluator.verdicts.rules import Waiver
+
+_FILE = ".history.json"
+_MOST = 5_000  # verdicts in the file, a few hundred bytes each; the oldest go first
+_DRAWN_BY = ("stats.py", "text.py", "records/*.py", "verdicts/*.py")  # of the package: what verdicts follow from
+_CALCULATED_BY = ("numpy", "scipy")
+KeptT = TypeVar("KeptT", bound=FrozenModel)
+
+
+class KeptVerdicts:
+    """What is kept of a component, and the digests that it is kept under."""
+
+    def __init__(self, folder: Path, records: Mapping[str, str], rules: Mapping[str, Any]) -> None:
+        """Read the file in a folder; `records` are digests of their files by run id, `rules` all else of a verdict."""
+        self._path = folder / _FILE
+        self._records = records
+        self._rules = digest(canonical_json({**rules, "program": _program()}))
+        self._there = _read(self._path)
+        self._drawn: dict[str, Any] = {}
+
+    def history(self, entries: Iterable[RecordedRun], draw: Callable[[], History]) -> History:
+        """Return the history of some runs; draw it, and keep it with its steps, where it is not there."""
+        chosen = {"entries": [repr(entry) for entry in entries], "records": dict(self._records)}
+        judged = self._value(chosen, History, draw)
+        self._write()
+        return judged
+
+    def steps(self, pairs: Sequence[Pair], draw: Callable[[Sequence[Pair]], Steps]) -> Steps:
+        """Return the steps of the models of one version; draw them where they are not there."""
+        return self._value({"family": [self._inputs_of(pair) for pair in pairs]}, Steps, lambda: draw(pairs))
+
+    def _inputs_of(self, pair: Pair) -> dict[str, Any]:
+        def files(records: Iterable[Record | None]) -> list[str | None]:
+            return [None if record is None else self._records.get(record.run_id) for record in records]
+
+        return {
+            "two": files((pair.baseline, pair.candidate, pair.anchor)),
+            "again": [files(again) for again in (pair.baseline_again, pair.candidate_again, pair.anchor_again)],
+            "look": pair.look,
+            "words": [pair.absent, *pair.passed_over, repr(pair.rewording)],
+        }
+
+    def _value(self, inputs: Mapping[str, Any], model: type[KeptT], draw: Callable[[], KeptT]) -> KeptT:
+        key = digest(canonical_json({"rules": self._rules, **inputs}))
+        try:
+            return model.model_validate(self._there[key])
+        except (KeyError, ValidationError):
+            value = draw()
+            self._drawn[key] = value.model_dump(mode="json")
+            return value
+
+    def _write(self) -> None:
+        if self._drawn:
+            verdicts = list({**self._there, **self._drawn}.items())[-_MOST:]
+            try:
+                replace_text(self._path, canonical_json({"verdicts": dict(verdicts)}))
+            except StorageError:  # of a folder that is read-only nothing is kept
+                return
+
+
+def kept_verdicts(
+    archive: Archive, folder: Path, settings: Settings, waivers: Iterable[tuple[Waiver, bool]]
+) -> KeptVerdicts:
+    """Return what is kept of a component; `waivers` are all there are, and whether each is in force."""
+    paths = {entry.run_id: archive.folder / "evals" / "records" / f"{entry.run_id}.json" for entry in archive.entries}
+    audits = sorted((archive.folder.parents[1] / AUDITS).glob(f"*/{AUDIT_RESULT}"))
+    rules = {
+        "settings": settings.model_dump(mode="json"),
+        "waivers": [[waiver.model_dump(mode="json"), in_force] for waiver, in_force in waivers],
+        "accepted": [acceptance.model_dump(mode="json") for acceptance in archive.accepted],
+        "audits": [digest(read_bytes(path, LeaderboardError)) for path in audits],
+    }
+    records = {run_id: digest(read_bytes(path, LeaderboardError)) for run_id, path in paths.items() if path.exists()}
+    return KeptVerdicts(folder, records, rules)
+
+
+def _program() -> str:
+    """Return the digest of the code that draws verdicts, and of what it calculates with."""
+    package = Path(__file__).parents[1]
+    files = sorted(path for pattern in _DRAWN_BY for path in package.glob(pattern))
+    versions = [f"{name} {version(name)}" for name in _CALCULATED_BY]
+    return digest(canonical_json([*(digest(path.read_bytes()) for path in files), *versions]))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        value = parse_json(read_text(path, LeaderboardError), path, LeaderboardError)
+        return dict(value["verdicts"])
+    except (LeaderboardError, KeyError, TypeError, ValueError):
+        return {}

@@ -23,7 +23,7 @@ from skill_evaluator.audit.run.materials import (
     draw_audit,
     read_materials,
 )
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, MaxCost, model_ids
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, MaxCost, OnlyModels
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model, Settings, select_models
@@ -56,16 +56,7 @@ class AuditOptions:
             "--scenario", metavar="NAME", help="A scenario of .evaluator/scenarios; repeatable; default: all."
         ),
     ] = ()
-    models: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="ID",
-            help="Model of models.yaml; repeatable; default: all.",
-            autocompletion=model_ids,
-        ),
-    ] = ()
+    models: OnlyModels = ()
     questions: Annotated[
         int | None,
         typer.Option("--questions", metavar="N", help="Draw N cases of each benchmark, by the seed; default: all."),

@@ -16,8 +16,8 @@ from skill_evaluator.commands.options import (
     Form,
     MaxCalls,
     MaxCost,
+    OnlyModels,
     Skill,
-    model_ids,
     run_ids,
 )
 from skill_evaluator.errors import RunError
@@ -46,16 +46,7 @@ class EvaluateOptions:
     replicates: Annotated[
         int | None, typer.Option("--replicates", "-n", help="Answers per case and model; default 10 (settings.yaml).")
     ] = None
-    models: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="ID",
-            help="Model of models.yaml; repeatable; default: all with a key.",
-            autocompletion=model_ids,
-        ),
-    ] = ()
+    models: OnlyModels = ()
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, make no call, print the cost at most.")
     ] = False

@@ -72,7 +72,9 @@ Names = Annotated[
 ]
 OnlyModels = Annotated[
     tuple[str, ...],
-    typer.Option("--model", "-m", metavar="ID", help="Only this model; repeatable.", autocompletion=model_ids),
+    typer.Option(
+        "--model", "-m", metavar="ID", help="Only this model of models.yaml; repeatable.", autocompletion=model_ids
+    ),
 ]
 MaxCost = Annotated[
     float | None, typer.Option("--max-cost", metavar="USD", help="Spend at most this, all models together.")

@@ -23,9 +23,9 @@ from skill_evaluator.commands.options import (
     Fixtures,
     Form,
     Names,
+    OnlyModels,
     OnPlatform,
     Reason,
-    model_ids,
 )
 from skill_evaluator.errors import (
     NotEvaluatedError,
@@ -60,16 +60,7 @@ class PlanOptions:
         tuple[str, ...],
         typer.Option("--recorded", metavar="REF", help="A branch that holds leaderboards beside HEAD; repeatable."),
     ] = ()
-    models: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="ID",
-            help="Model of models.yaml; default: all.",
-            autocompletion=model_ids,
-        ),
-    ] = ()
+    models: OnlyModels = ()
     replicates: Annotated[int | None, typer.Option("--replicates", "-n", help="Answers per case and model.")] = None
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of the replicates' seeds.")] = None
     max_cost: Annotated[

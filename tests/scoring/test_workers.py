@@ -71,8 +71,8 @@ def test_limits_are_for_each_piece_of_work_and_not_for_all_together() -> None:
             pass
         return len(bytearray(150_000_000)) > 0
 
-    with Workers(sweat, LIMITS, 1) as workers:
-        assert [do(workers, 0.15) for _ in range(4)] == [True] * 4
+    with Workers(sweat, SafetyLimits(score_seconds=1.5, score_megabytes=200), 1) as workers:
+        assert [do(workers, 0.5) for _ in range(4)] == [True] * 4
 
 
 def test_who_waits_for_nothing_is_ended_by_the_clock() -> None:

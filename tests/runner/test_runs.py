@@ -25,7 +25,7 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
 def planned(skill: Component, *model_ids: str, **more: Any) -> list[Run]:
     models = [Model(id=model_id, provider="replay") for model_id in model_ids]
     cases = [case("a"), case("b"), case("c")]
-    return new_runs(skill, cases, models, Path("results"), replicates=2, seed=0, **more)
+    return new_runs(skill, cases, models, Path("results"), PROVIDERS, replicates=2, seed=0, **more)
 
 
 def test_models_of_one_invocation_share_the_beginning_of_their_run_ids(skill: Component) -> None:

@@ -65,6 +65,10 @@ RunId = FileName
 ComponentName = Annotated[str, Field(max_length=_LONGEST_NAME, pattern=_COMPONENT_NAME)]
 ModelId = Annotated[str, Field(max_length=_LONGEST_NAME, pattern="^[A-Za-z0-9][A-Za-z0-9._:@/-]*$")]
 CaseId = Annotated[str, Field(min_length=1, max_length=1000)]
+ModelPatterns = Annotated[
+    tuple[Annotated[Label, Field(min_length=1)], ...],
+    Field(description="models that are not asked this case: ids, or patterns with *"),
+]
 VersionText = Annotated[str, Field(max_length=100, pattern="^[A-Za-z0-9][A-Za-z0-9.+-]*$")]
 ShardText = Annotated[str, Field(pattern="^[0-9]{1,6}/[0-9]{1,6}$")]
 Digest = Annotated[str, Field(max_length=100, pattern="^[A-Za-z0-9:._-]+$")]

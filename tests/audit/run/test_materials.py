@@ -9,6 +9,7 @@ from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest, 
 from skill_evaluator.audit.run.materials import Size, default_scenarios, draw_audit, draw_questions, read_materials
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model
+from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.schedule import Shard
 
 from tests.support.audits import SCENARIOS, SECOND, AuditLibrary
@@ -102,7 +103,7 @@ def test_an_audit_is_drawn_of_labelled_cases_the_same_for_all_models(tmp_path: P
     materials = read_materials(library.places, (SKILL, SECOND), default_scenarios(library.places))
     models = [Model(id=name, provider="openai") for name in ("one", "two")]
     size = Size(questions=2, replicates=3, seed=5)
-    audit = draw_audit(materials, models, {SECOND: 0.5}, size, audit_id="a", created="2026-01-01T00:00:00Z")
+    audit = draw_audit(materials, models, PROVIDERS, {SECOND: 0.5}, size, audit_id="a", created="2026-01-01T00:00:00Z")
     assert list(audit.scenarios) == list(SCENARIOS)
     assert [(one.name, len(one.cases), one.of, one.unlabelled, one.weight) for one in audit.benchmarks] == [
         (SKILL, 2, 3, 0, 1.0),

@@ -73,7 +73,7 @@ def _plan_judging(
     awaited = baseline.model_copy(
         update={
             "digests": {"prompt": component.digests["prompt"]},
-            "outputs": {case.id: PinnedOutput.of(case.digest, longest) for case in cases},
+            "outputs": {case.id: PinnedOutput.of(case.digest, longest) for case in cases if case.id in wanted.cases},
         }
     )
     items, _ = pairs_of_outputs(component, cases, baseline, awaited, {})

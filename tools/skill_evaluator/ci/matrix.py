@@ -24,6 +24,8 @@ from skill_evaluator.runner.schedule import Shard
 class Wanted:
     """A component to evaluate on a model; `cases` is id → digest, `sizes` is id → size of the request.
 
+    `not_applicable` has the cases that this model is not asked, and why.
+
     `beside` is the baseline to ask with it, and `sizes_beside` are those of its requests.
     """
 
@@ -34,6 +36,7 @@ class Wanted:
     sizes: Mapping[str, InputSize]
     replicates: int
     seed: int
+    not_applicable: Mapping[str, str] = field(default_factory=dict)
     beside: PlannedBaseline | None = None
     sizes_beside: Mapping[str, InputSize] = field(default_factory=dict)
 
@@ -194,6 +197,7 @@ def _make_entry(wanted: Wanted, shard: Shard | None) -> Entry:
         replicates=wanted.replicates,
         seed=wanted.seed,
         cases={case_id: wanted.cases[case_id] for case_id in mine},
+        not_applicable=dict(wanted.not_applicable),
         digests=input_digests(component, model),
         cost_upper_usd=sum_of(estimates).cost_upper_usd,
         baseline=wanted.beside,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
 from skill_evaluator import __version__
 from skill_evaluator.errors import PlanError
@@ -46,6 +46,8 @@ class PlannedBaseline(FrozenModel):
 class Entry(FrozenModel):
     """A job: a component on a model, or a shard of its cases, each asked `replicates` times; `cases` is id → digest.
 
+    `not_applicable` has the component's cases that this model is not asked in any shard, and why.
+
     `environment` is the CI environment that holds the provider's key, `key_variable` the variable the provider reads
     ("" when it needs none). `max_cost_usd` is this job's part of the plan's cap. With a `baseline` the job makes two
     runs, whose calls alternate.
@@ -62,6 +64,7 @@ class Entry(FrozenModel):
     replicates: ReplicateCount
     seed: int
     cases: dict[CaseId, Digest]
+    not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     digests: dict[str, Digest]
     cost_upper_usd: NonNegativeFloat | None
     max_cost_usd: NonNegativeFloat | None = None
@@ -197,6 +200,7 @@ def planned_runs(plan: Plan) -> Iterator[PlannedRun]:
             shard=entry.shard,
             scenario=plan.scenario,
             cases=entry.cases,
+            not_applicable=entry.not_applicable,
             digests=entry.digests,
             evaluator_version=plan.evaluator_version or __version__,
         )

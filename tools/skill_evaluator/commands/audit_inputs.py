@@ -114,6 +114,7 @@ def new_audit(options: AuditOptions, *, keyed: bool) -> AuditInputs:
     manifest = draw_audit(
         materials,
         models,
+        kinds,
         {name: benchmark.weight for name, benchmark in settings.audit.benchmarks.items()},
         Size(
             questions=settings.audit.questions if options.questions is None else options.questions,

@@ -44,14 +44,19 @@ def dry_run(options: EvaluateOptions) -> int:
     component, kinds = inputs.component, inputs.kinds
     planned = plan_runs(inputs, options)
     runs = planned.runs
-    chosen = [case for case in inputs.cases if case.id in runs[0].manifest.cases]
-    _check_truth(runs, chosen, inputs)
+    chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
+    for ids in dict.fromkeys(tuple(run.manifest.cases) for run in runs):
+        alike = [run for run in runs if tuple(run.manifest.cases) == ids]
+        _check_truth(alike, [case for case in chosen if case.id in ids], inputs)
     of_models: dict[str, list[Estimate]] = {}
     further = _further(runs)
     for run in runs:
-        sizes = input_sizes(planned.components[run.manifest.run_id], chosen)
+        mine = [case for case in chosen if case.id in run.manifest.cases]
+        sizes = input_sizes(planned.components[run.manifest.run_id], mine)
         of_run = estimate(sizes, run.model, kinds[run.model.provider], run.manifest.replicates)
         of_models.setdefault(run.model.id, []).append(of_run)
+        left_out = [f"{case_id} ({why})" for case_id, why in run.manifest.not_applicable.items()]
+        further += [f"not applicable to {run.model.id}, and not asked: {listed(left_out)}"] if left_out else []
         further += _too_long(sizes, run.model, context_of(run.model, kinds[run.model.provider]))
     further += _durations(of_models, runs, inputs, options)
     estimates = [

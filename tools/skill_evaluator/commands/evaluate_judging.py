@@ -55,6 +55,7 @@ class FieldJudging:
         return sum_of([self._size_of(run, path, cases) for run in runs for path in self.rubrics])
 
     def _size_of(self, run: Run, path: str, cases: Sequence[Case]) -> Estimate:
+        cases = [case for case in cases if case.id in run.manifest.cases]
         longest = "x" * (_BYTES_A_TOKEN * run.model.params.max_output_tokens)
         truths = [value_at(case.truth, path) or longest if case.labelled else longest for case in cases]
         likely, most = (

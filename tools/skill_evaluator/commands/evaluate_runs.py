@@ -63,6 +63,7 @@ def _new_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
         inputs.cases,
         inputs.models,
         inputs.results_dir,
+        inputs.kinds,
         replicates=options.replicates or inputs.settings.replicates,
         seed=inputs.settings.seed if options.seed is None else options.seed,
         shard=inputs.shard,
@@ -70,6 +71,14 @@ def _new_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
         invocation=options.invocation,
         adaptive=options.adaptive,
     )
+    for run in plain:
+        if not run.manifest.cases:
+            print(f"warning: skipping {run.model.id}: no case is applicable to it", file=sys.stderr)
+    plain = [run for run in plain if run.manifest.cases]
+    if not plain:
+        raise RunError(
+            f"no case of '{inputs.component.name}' is applicable to a model; see not_applicable in meta.json"
+        )
     designed = design_runs(plain, inputs, options)
     runs = [replace(run, manifest=run.manifest.model_copy(update={"draft": options.draft})) for run in designed.runs]
     return PlannedRuns(runs=runs, components=designed.components, finished=[], roles=_roles_of(runs))

@@ -110,6 +110,9 @@ def explain(options: ExplainOptions) -> int:
 
 def _refuse_unknown(options: ExplainOptions, manifest: Manifest) -> None:
     """Raise RunError unless the run has what the options name."""
+    if options.case in manifest.not_applicable:
+        why = manifest.not_applicable[options.case]
+        raise RunError(f"case '{options.case}' is not applicable to {manifest.model_id}, and was not asked: {why}")
     if options.case is not None and options.case not in manifest.cases:
         raise RunError(f"unknown case '{options.case}' in {manifest.run_id} {nearest(options.case, manifest.cases)}")
     if options.field is None and options.case is None:

@@ -154,9 +154,9 @@ def _cut(
         dry_run=options.dry_run,
         entries=[job for job in jobs if isinstance(job, Entry)],
         chosen=[
-            Chosen(skill=decision.skill, models=ids, reason=decision.reason)
+            Chosen(skill=decision.skill, models=mine, reason=decision.reason)
             for decision, ids in groups
-            if decision.runs and (decision.skill, ids[0]) in running
+            if decision.runs and (mine := [model_id for model_id in ids if (decision.skill, model_id) in running])
         ],
         skipped=[
             Skipped(skill=decision.skill, models=ids, reason=decision.reason)

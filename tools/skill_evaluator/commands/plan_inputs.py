@@ -40,7 +40,8 @@ from skill_evaluator.providers import Configuration
 from skill_evaluator.records.archive import Archive, why_refused
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.repository import Repository
-from skill_evaluator.runner.prices import input_sizes
+from skill_evaluator.runner.prices import input_sizes, not_applicable
+from skill_evaluator.text import counted, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,19 +134,27 @@ def read_asked(
             asked.faults.append(Fault(file=place, line=1, message=str(problem)))
             continue
         sizes = input_sizes(component, cases)
-        plain = [
-            Wanted(
-                component=component,
-                model=models[decision.model_id],
-                kind=configuration.kinds[models[decision.model_id].provider],
-                cases={case.id: case.digest for case in cases},
-                sizes=sizes,
-                replicates=options.replicates or configuration.settings.replicates,
-                seed=configuration.settings.seed if options.seed is None else options.seed,
-            )
-            for decision in decisions
-            if decision.runs and decision.skill == skill
-        ]
+        plain = []
+        for model in (models[decision.model_id] for decision in decisions if decision.runs and decision.skill == skill):
+            kind = configuration.kinds[model.provider]
+            left_out = not_applicable(cases, sizes, model, kind)
+            if left_out:
+                named = listed([f"{case_id} ({why})" for case_id, why in left_out.items()])
+                reason = f"{len(left_out)} of {counted(len(cases), 'case')} not applicable: {named}"
+                asked.not_evaluated.append(Skipped(skill=skill, models=[model.id], reason=reason))
+            applicable = {case.id: case.digest for case in cases if case.id not in left_out}
+            if applicable:
+                pair = Wanted(
+                    component=component,
+                    model=model,
+                    kind=kind,
+                    cases=applicable,
+                    not_applicable=left_out,
+                    sizes=sizes,
+                    replicates=options.replicates or configuration.settings.replicates,
+                    seed=configuration.settings.seed if options.seed is None else options.seed,
+                )
+                plain.append(pair)
         if policy.design == "interleaved" and options.scenario is None:
             places = Recordings(repository=repository, refs=options.recorded)
             plain = beside_baselines(plain, cases, places, policy, fresh=options.seed is None)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.errors import FixtureError, NotEvaluatedError
-from skill_evaluator.files import SizeLimit, read_json, read_text
+from skill_evaluator.files import FrozenModel, SizeLimit, read_json, read_text, validated
+from skill_evaluator.identifiers import ModelPatterns
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.questions import QUESTIONS, read_questions
 from skill_evaluator.library.roots import Root
@@ -28,9 +29,18 @@ _WAITS = f"has {_SOURCE} and no document.md"
 _METAS = ("meta.json", "metadata.yaml")
 
 
+class _Meta(FrozenModel):
+    """What is read of a case's meta.json; any other key is the team's own."""
+
+    not_applicable: ModelPatterns = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One document. `labelled` says whether it has a `truth`, which may be JSON null; a question has `options`."""
+    """One document. `labelled` says whether it has a `truth`, which may be JSON null; a question has `options`.
+
+    `not_applicable` are ids and patterns of the models that are not asked it.
+    """
 
     id: str
     document: str
@@ -39,6 +49,7 @@ class Case:
     meta: Mapping[str, Any]
     digest: str
     options: tuple[str, ...] = ()
+    not_applicable: tuple[str, ...] = ()
 
 
 def load_cases(component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = ()) -> tuple[Case, ...]:
@@ -116,6 +127,7 @@ def read_question_cases(path: Path, component: Component) -> tuple[list[Case], l
             meta=question.meta,
             digest=question.digest,
             options=question.options,
+            not_applicable=question.not_applicable,
         )
         for question in sorted(questions, key=lambda question: question.id)
     ]
@@ -149,8 +161,7 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
         meta = read_json(meta_path, FixtureError, limit)
     elif meta_path is not None:
         meta = read_yaml(meta_path, FixtureError, limit, depth=component.limits.yaml_depth)
-    if not isinstance(meta, dict):
-        raise FixtureError(f"{meta_path} must hold a mapping")
+    declared = validated(_Meta, meta, meta_path or folder, FixtureError)
     return Case(
         id=folder.name,
         document=document,
@@ -158,6 +169,7 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
         labelled=truth_path is not None,
         meta=meta,
         digest=digest(content),
+        not_applicable=declared.not_applicable,
     )
 
 

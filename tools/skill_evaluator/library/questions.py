@@ -12,10 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from skill_evaluator.errors import FixtureError
 from skill_evaluator.files import SizeLimit, first_problem, read_lines
+from skill_evaluator.identifiers import ModelPatterns
 from skill_evaluator.text import canonical_json, digest, letters_of, normalise
 
 QUESTIONS = "questions.jsonl"
-_NO_META = ("id", "question", "options", "answer")
+_NO_META = ("id", "question", "options", "answer", "not_applicable")
 
 
 class Question(BaseModel):
@@ -29,6 +30,7 @@ class Question(BaseModel):
     answer: str | None = Field(default=None, description="the letter of the right option")
     topic: str | None = None
     why: str | None = Field(default=None, description="why the answer is right, or why the question is asked")
+    not_applicable: ModelPatterns = ()
 
     @field_validator("options")
     @classmethod

@@ -229,7 +229,8 @@ class ProviderKind:
 
     `open` gets the model, its key (None if it needs none) and the settings, of which `timeout_s` is the time limit of a
     call and `limits` says how much is taken; the vendor's SDK is imported in there and nowhere else. `check` raises
-    ConfigError for an entry the provider cannot serve. `revision` goes up when equal settings come to give other
+    ConfigError for an entry the provider cannot serve. `context_tokens` says how much a model reads where the provider
+    itself decides. `revision` goes up when equal settings come to give other
     answers.
     """
 
@@ -239,6 +240,7 @@ class ProviderKind:
     free: bool = False
     one_at_a_time: bool = False
     check: Callable[[Model], None] | None = None
+    context_tokens: Callable[[Model], int] | None = None
     revision: int = 1
 
 

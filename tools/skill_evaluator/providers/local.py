@@ -39,6 +39,11 @@ def sampling(model: Model) -> Sampling:
     return Sampling(sent=sent)
 
 
+def context_tokens(model: Model) -> int:
+    """Return how many tokens the engine reads in one call."""
+    return int(_own(model)["context_tokens"])
+
+
 def check(model: Model) -> None:
     """Raise ConfigError for params that the local engine does not have."""
     unknown = sorted(set(model.params.extra) - set(_OWN_PARAMS))
@@ -49,6 +54,9 @@ def check(model: Model) -> None:
         )
     own = _own(model)
     place = f"of local model '{model.id}' in models.yaml"
+    for name in ("threads", "context_tokens"):
+        if type(own[name]) is not int or own[name] < 1:
+            raise ConfigError(f"{name} {place} is no whole number above 0: {own[name]!r}")
     if own["weights"] is not None and not isinstance(own["weights"], str):
         raise ConfigError(f"weights {place} is no text (hf:<owner>/<repository>/<file>, or the path of a GGUF file)")
     if own["weights"] is not None and own["weights"].startswith("hf:") and not HUB.fullmatch(own["weights"]):
@@ -169,5 +177,6 @@ KIND = ProviderKind(
     free=True,
     one_at_a_time=True,
     check=check,
+    context_tokens=context_tokens,
     revision=2,  # 1 evaluated every prompt in one piece
 )

@@ -224,7 +224,8 @@ class Record(FrozenModel):
     time lies between the two. Keys with a default came later: a record written before has them not, and is read all the
     same. A `draft` has no row: it was measured to be looked at, and nothing is ever compared with it unasked. `judged`
     is what a judge says of free text, if one was asked; no metric and no verdict has anything of it. `faults` says
-    where and why calls were not scored, the most frequent reason first.
+    where and why calls were not scored, the most frequent reason first. `not_applicable` has the cases that the model
+    was not asked, and why: they are in no count and no score.
     """
 
     run_id: RunId
@@ -273,6 +274,7 @@ class Record(FrozenModel):
         default=None, exclude_if=lambda judged: judged is None
     )  # older digests stay right
     faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
+    not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     per_case: list[CaseRecord]
 
     def row(self) -> Row:

@@ -20,6 +20,7 @@ from skill_evaluator.reports.faults import fault_lines
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.changed_answers import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
+from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.spreads import RunSpread
 
@@ -137,12 +138,13 @@ def _cells(summary: Summary) -> tuple[str, ...]:
 def _facts(record: Record, quote: Quote) -> str:
     cost = "unknown" if record.cost_usd is None else f"${record.cost_usd:.4f}"
     saved = f" ({record.saved_calls} calls saved: the verdict was settled)" if record.saved_calls else ""
+    left_out = f" ({counted(len(record.not_applicable), 'case')} not applicable)" if record.not_applicable else ""
     failures = ", ".join(f"{count} {kind}" for kind, count in record.failures.items())
     if record.reasons:
         failures += f" ({', '.join(f'{quote(reason)} {count}' for reason, count in record.reasons.items())})"
     tokens = f"{_count(record.tokens.input)} in, {_count(record.tokens.output)} out"
     parts = [
-        f"{record.n_cases} cases × {record.replicates} replicates{saved}",
+        f"{record.n_cases} cases × {record.replicates} replicates{saved}{left_out}",
         f"{record.scored} of {record.planned} scored",
         f"failures: {failures or 'none'}",
         f"cost {cost}",
@@ -207,6 +209,9 @@ def _interval(ci95: tuple[float, float] | None) -> str:
 def _remarks(record: Record, quote: Quote) -> list[str]:
     """Return what a draft is, what looks at the run mean, pass^k of several answers, and what broke the contract."""
     remarks = [*([_DRAFT] if record.draft else []), *_looked_at(record)]
+    if record.not_applicable:
+        named = [f"{quote(case_id)} ({quote(why)})" for case_id, why in record.not_applicable.items()]
+        remarks.append(f"not applicable to this model, and not asked: {listed(named)}")
     powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
     if max(powers, default=1) > 1:
         remarks.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items()))

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import PositiveInt, ValidationError
+from pydantic import Field, PositiveInt, ValidationError
 
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, RunError
@@ -74,6 +74,7 @@ class Manifest(StrictModel):
 
     An `adaptive` run asks no more once one of its `looks` settles the verdict: `settled_after` says after how many
     replicates. `tops_up` is such a run whose answers this one has taken over, to ask the rest.
+    `not_applicable`: the component's other cases that this model is not asked, and why.
     `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
     `judging`: the judging it is a part of; its cases are then the questions that the judge was asked.
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
@@ -98,6 +99,7 @@ class Manifest(StrictModel):
     audit: RunId | None = None
     judging: RunId | None = None
     cases: dict[CaseId, Digest]
+    not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     digests: dict[str, Digest]
     evaluator_version: Label
     adaptive: bool = False

@@ -7,6 +7,7 @@ import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.cases import Case
@@ -14,7 +15,12 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Price
 from skill_evaluator.providers import Kinds
 from skill_evaluator.providers.base import ProviderKind, Usage
-from skill_evaluator.runner.prompting import build_request, estimate_input_tokens, most_input_tokens
+from skill_evaluator.runner.prompting import (
+    build_request,
+    estimate_input_tokens,
+    least_input_tokens,
+    most_input_tokens,
+)
 from skill_evaluator.stats import total_or_none
 
 _PER_MILLION = 1_000_000
@@ -23,10 +29,11 @@ _SAMPLE = 1_000  # tokens; far below where any vendor's long-context tier begins
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSize:
-    """Input tokens of one case: a likely number, and an upper bound."""
+    """Input tokens of one case: a likely number, and bounds."""
 
     likely: int
     most: int
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +51,25 @@ def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputS
     sizes = {}
     for case in cases:
         request = build_request(component, case, replicate=0, seed=0, max_output_tokens=1)
-        sizes[case.id] = InputSize(likely=estimate_input_tokens(request), most=most_input_tokens(request))
+        sizes[case.id] = InputSize(
+            likely=estimate_input_tokens(request), most=most_input_tokens(request), least=least_input_tokens(request)
+        )
     return sizes
+
+
+def not_applicable(
+    cases: Iterable[Case], sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind
+) -> dict[str, str]:
+    """Return by id why a model is not asked a case: declared with the case, or certainly longer than its context."""
+    context = context_of(model, kind)
+    reasons = {}
+    for case in cases:
+        least = sizes[case.id].least
+        if any(fnmatchcase(model.id, pattern) for pattern in case.not_applicable):
+            reasons[case.id] = "declared"
+        elif context is not None and least > context:
+            reasons[case.id] = f"over {least:,} tokens, and the context is {context:,}"
+    return reasons
 
 
 def estimate(sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int) -> Estimate:
@@ -100,10 +124,9 @@ def context_of(model: Model, kind: ProviderKind) -> int | None:
     """Return the tokens that a model can read in one call: its limit, else what the price library knows, else None."""
     if model.limits.context_tokens is not None or model.base_url is not None or model.price is not None:
         return model.limits.context_tokens
-    own = model.params.extra.get("context_tokens")
-    if kind.free:
-        return own if isinstance(own, int) else None
-    return _listed_context(model.provider, model.api_name)
+    if kind.context_tokens is not None:
+        return kind.context_tokens(model)
+    return None if kind.free else _listed_context(model.provider, model.api_name)
 
 
 @functools.cache

@@ -42,6 +42,11 @@ def most_input_tokens(request: Request) -> int:
     return _input_bytes(request) + _MOST_TEMPLATE_TOKENS
 
 
+def least_input_tokens(request: Request) -> int:
+    """Return a lower bound of the input tokens: no tokenizer puts two words into one token."""
+    return len(request.system.split()) + len(request.user.split())
+
+
 def _input_bytes(request: Request) -> int:
     schema = len(json.dumps(request.schema)) if request.schema else 0
     return len(request.system.encode()) + len(request.user.encode()) + schema

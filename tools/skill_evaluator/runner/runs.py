@@ -13,7 +13,7 @@ from skill_evaluator.errors import RunError, StorageError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers import PROVIDERS
+from skill_evaluator.providers import PROVIDERS, Kinds
 from skill_evaluator.runner.journal import (
     MANIFEST,
     Manifest,
@@ -23,6 +23,7 @@ from skill_evaluator.runner.journal import (
     invocation_of,
     read_manifest,
 )
+from skill_evaluator.runner.prices import input_sizes, not_applicable
 from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.text import canonical_json, digest
 
@@ -41,6 +42,7 @@ def new_runs(
     cases: Sequence[Case],
     models: Sequence[Model],
     results_dir: Path,
+    kinds: Kinds,
     *,
     replicates: int,
     seed: int,
@@ -49,12 +51,18 @@ def new_runs(
     invocation: str | None = None,
     adaptive: bool = False,
 ) -> list[Run]:
-    """Return a run for every model, not yet on disk; their ids begin with the invocation (a new one unless given)."""
+    """Return a run for every model, not yet on disk; their ids begin with the invocation (a new one unless given).
+
+    A model is asked the cases that are applicable to it, or its shard of these.
+    """
     now = datetime.datetime.now(datetime.UTC)
     invocation = invocation or new_invocation(now)
-    mine = set(shard.of([case.id for case in cases])) if shard else {case.id for case in cases}
+    sizes = input_sizes(component, cases)
     runs = []
     for model in models:
+        left_out = not_applicable(cases, sizes, model, kinds[model.provider])
+        applicable = [case.id for case in cases if case.id not in left_out]
+        mine = set(shard.of(applicable) if shard else applicable)
         run_id = run_id_of(invocation, model.id, shard)
         manifest = Manifest(
             run_id=run_id,
@@ -69,6 +77,7 @@ def new_runs(
             selection=selection,
             scenario=component.scenario,
             cases={case.id: case.digest for case in cases if case.id in mine},
+            not_applicable=left_out,
             digests=input_digests(component, model),
             evaluator_version=__version__,
             adaptive=adaptive,

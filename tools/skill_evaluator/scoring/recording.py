@@ -104,6 +104,7 @@ class Recorder:
             reasons=dict(scorecard.reasons),
             retries=scorecard.retries,
             faults=list(scorecard.faults),
+            not_applicable=manifest.not_applicable,
             tokens=Tokens(
                 input=_sum_tokens([usage.input_tokens for usage in scorecard.usages]),
                 output=_sum_tokens([usage.output_tokens for usage in scorecard.usages]),

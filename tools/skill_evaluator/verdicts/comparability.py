@@ -80,6 +80,9 @@ def common_part(baseline: Record, candidate: Record) -> Common:
     left_out = {case_id: "not in the baseline" for case_id in after if case_id not in before}
     left_out |= {case_id: "no longer there" for case_id in before if case_id not in after}
     left_out |= dict.fromkeys(changed, "document or truth changed")
+    for record in (baseline, candidate):
+        reasons = record.not_applicable.items()
+        left_out |= {case_id: f"not applicable to {record.model_id}: {why}" for case_id, why in reasons}
     return Common(
         cases=tuple((before[case_id], after[case_id]) for case_id in shared if case_id not in left_out),
         left_out=dict(sorted(left_out.items())),

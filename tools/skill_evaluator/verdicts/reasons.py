@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from skill_evaluator.records.record import CaseRecord, Record
+from skill_evaluator.text import counted
 from skill_evaluator.verdicts.comparability import Common, Rewording, case_means
 from skill_evaluator.verdicts.effects import unseen_share
 from skill_evaluator.verdicts.measuring import Compared, Measured
@@ -99,7 +100,8 @@ def reasons_of(
     yield from _reasons_of_rewording(compared.pair.rewording, weighed)
     yield from common.remarks
     if common.left_out:
-        yield f"{len(common.left_out)} cases left out: {_first(list(common.left_out))}"
+        left_out = [f"{case_id} ({why})" for case_id, why in common.left_out.items()]
+        yield f"{counted(len(left_out), 'case')} left out: {_first(left_out)}"
 
 
 def _reasons_of_rewording(rewording: Rewording | None, results: Sequence[MeasureResult]) -> Iterator[str]:

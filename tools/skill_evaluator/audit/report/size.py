@@ -76,6 +76,7 @@ def doubts(audit: AuditManifest) -> list[str]:
         if benchmark.unlabelled:
             left_out = f"{counted(benchmark.unlabelled, 'case')} of '{benchmark.name}'"
             sentences.append(f"{left_out} left out: no ground truth")
+        sentences += benchmark.left_out
     return sentences
 
 

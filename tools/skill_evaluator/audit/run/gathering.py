@@ -171,6 +171,7 @@ class _Grid:
         self.questions = {case: place for place, case in enumerate(benchmark.cases)}
         declared = material.component.digests["datasets"] == benchmark.digests["datasets"]
         self.remarks = [] if declared else [f"'{name}' compares answers otherwise than when the audit began"]
+        self.remarks += benchmark.left_out
         self._metric = benchmark.metric
         self._scenarios = {scenario: place for place, scenario in enumerate(audit.scenarios)}
         cases = [material.cases[case] for case in benchmark.cases]

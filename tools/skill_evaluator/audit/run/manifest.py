@@ -24,7 +24,7 @@ from skill_evaluator.identifiers import (
     VersionText,
 )
 from skill_evaluator.runner.schedule import Shard
-from skill_evaluator.text import digest
+from skill_evaluator.text import digest, listed
 
 AUDIT = "audit.json"
 RUNS = "runs"  # beside it: one folder a model, or a shard of one
@@ -34,7 +34,8 @@ MANIFEST_VERSION = 1
 class AuditedBenchmark(FrozenModel):
     """A component as it is asked: `cases` (id → digest) were drawn from the `of` that have a ground truth.
 
-    `digests`: of its prompt, schema and declarations. `metric`: what an answer's score is.
+    `not_applicable`: cases that no model is asked, since one cannot take them, and why: models are compared on equal
+    questions alone. `digests`: of its prompt, schema and declarations. `metric`: what an answer's score is.
     """
 
     name: ComponentName
@@ -43,8 +44,15 @@ class AuditedBenchmark(FrozenModel):
     weight: PositiveFloat
     of: PositiveInt
     unlabelled: NonNegativeInt = 0
+    not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     cases: dict[CaseId, Digest] = Field(min_length=1)
     digests: dict[str, Digest]
+
+    @property
+    def left_out(self) -> list[str]:
+        """A sentence on the cases that no model is asked since some model cannot take them; none without such cases."""
+        named = listed([f"{case_id} ({why})" for case_id, why in self.not_applicable.items()])
+        return [f"left out of '{self.name}' for every model, not applicable: {named}"] if named else []
 
     @property
     def shaping(self) -> dict[str, str]:

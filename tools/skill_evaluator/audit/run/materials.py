@@ -17,6 +17,8 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component, parse_prompt
 from skill_evaluator.library.config import DEFAULT_LIMITS, Model, SafetyLimits
 from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario
+from skill_evaluator.providers import Kinds
+from skill_evaluator.runner.prices import input_sizes, not_applicable
 from skill_evaluator.runner.runs import settings_digest
 from skill_evaluator.text import digest
 
@@ -122,9 +124,29 @@ def draw_questions(names: Sequence[str], questions: int | None, seed: int, bench
     return sorted(random.Random(f"{seed}/{benchmark}").sample(ordered, questions))  # noqa: S311 (no secret)
 
 
+def not_applicable_cases(materials: Materials, models: Sequence[Model], kinds: Kinds) -> dict[str, dict[str, str]]:
+    """Return by benchmark the cases that some model cannot take, and why; raise AuditError where no other is left."""
+    left_out = {}
+    for name, material in materials.benchmarks.items():
+        cases = list(material.cases.values())
+        sizes = input_sizes(material.component, cases)
+        reasons = {
+            case_id: f"{model.id}: {why}"
+            for model in models
+            for case_id, why in not_applicable(cases, sizes, model, kinds[model.provider]).items()
+        }
+        if len(reasons) == len(cases):
+            raise AuditError(
+                f"no case of the benchmark '{name}' is applicable to every model ({next(iter(reasons.values()))})"
+            )
+        left_out[name] = reasons
+    return left_out
+
+
 def draw_audit(
     materials: Materials,
     models: Sequence[Model],
+    kinds: Kinds,
     weights: Mapping[str, float],
     size: Size,
     *,
@@ -132,7 +154,8 @@ def draw_audit(
     created: str,
     commit: str | None = None,
 ) -> AuditManifest:
-    """Draw what an audit of these models asks."""
+    """Draw what an audit of these models asks: of cases that every model can take."""
+    left_out = not_applicable_cases(materials, models, kinds)
     return AuditManifest(
         id=audit_id,
         created=created,
@@ -148,12 +171,16 @@ def draw_audit(
                 version=material.component.version,
                 metric=material.component.primary_metric,
                 weight=weights.get(name, 1.0),
-                of=len(material.cases),
+                of=len(material.cases) - len(left_out[name]),
                 unlabelled=material.unlabelled,
+                not_applicable=left_out[name],
                 cases={
                     case_id: material.cases[case_id].digest
                     for case_id in draw_questions(
-                        list(material.cases), size.questions, size.seed, material.component.name
+                        [case_id for case_id in material.cases if case_id not in left_out[name]],
+                        size.questions,
+                        size.seed,
+                        material.component.name,
                     )
                 },
                 digests=dict(material.component.digests),

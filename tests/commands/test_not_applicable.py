@@ -1,0 +1,117 @@
+"""A case that a model cannot take is planned out and named: no call, no failure, no loss of coverage."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.audits import SECOND, AuditLibrary
+from tests.support.chat_server import ChatServer, varied
+from tests.support.git import git
+from tests.support.library import REPLAY, SKILL, Library, read
+from tests.support.pipeline import OTHER, Pipeline
+
+META = f"fixtures/{SKILL}/cases/gamma/meta.json"
+DECLARED = "gamma (declared)"
+TOO_LONG = "beta (over 603 tokens, and the context is 500)"  # three words of prompt
+
+
+@pytest.fixture
+def limited(served: Library, server: ChatServer) -> Library:
+    """A library of which the model takes one document, cannot read another, and is not to be asked a third."""
+    served.served_by(server.url, limits={"context_tokens": 500})
+    served.write(f"fixtures/{SKILL}/cases/beta/document.md", "beta " * 600)
+    served.write(META, {"topic": "notices", "not_applicable": ["other", "serv*"]})
+    return served
+
+
+def test_it_is_not_asked_and_named_wherever_a_run_is_shown(limited: Library, server: ChatServer) -> None:
+    planned = limited.evaluate_here("--dry-run", "--format", "json").json
+    assert planned["models"][0]["calls"] == 2
+    assert f"not applicable to served, and not asked: {TOO_LONG}, {DECLARED}" in planned["further"]
+    done = limited.evaluate_here()
+    assert (done.code, server.requests) == (0, 2)
+    assert "1 cases × 2 replicates (2 cases not applicable)" in done.out
+    assert f"not applicable to this model, and not asked: {TOO_LONG}, {DECLARED}" in done.out
+    (record,) = limited.records()
+    assert (record["complete"], record["coverage"], record["n_cases"], record["failures"]) == (True, 1.0, 1, {})
+    assert list(record["not_applicable"]) == ["beta", "gamma"]
+    folder = limited.run_folder()
+    assert "not asked: `beta` (`over 603 tokens" in (folder / "report.md").read_text()
+    told = limited.call("explain", folder.name, "--case", "gamma")
+    assert (told.code, told.err) == (
+        2,
+        "error: case 'gamma' is not applicable to served, and was not asked: declared\n",
+    )
+    assert limited.call("score", str(folder)).code == 0
+    assert read(folder / "record.json")["not_applicable"] == record["not_applicable"]
+
+
+def test_versions_are_compared_on_the_cases_that_both_were_asked(library: Library) -> None:
+    assert library.evaluate_here().code == 0
+    prompt = library.component / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("1.0.0", "1.1.0"))
+    library.write(META, {"not_applicable": ["recorded"]})
+    assert library.evaluate_here().code == 0
+    compared = library.call("compare", SKILL, "--format", "json")
+    (model,) = compared.json["models"]
+    assert model["cases"]["left_out"] == {"gamma": "not applicable to recorded: declared"}
+    assert {metric["n_cases"] for metric in model["metrics"]} == {2}
+    assert model["coverage"] == 1.0
+    assert "1 case left out: gamma (not applicable to recorded: declared)" in library.call("compare", SKILL).out
+
+
+def test_a_model_that_no_case_is_applicable_to_is_skipped_and_without_another_refused(library: Library) -> None:
+    library.models(REPLAY, {**REPLAY, "id": "other"})
+    for case_id in ("alpha", "beta", "gamma"):
+        library.write(f"fixtures/{SKILL}/cases/{case_id}/meta.json", {"not_applicable": ["recorded"]})
+    done = library.evaluate_here()
+    assert done.code == 0
+    assert "warning: skipping recorded: no case is applicable to it" in done.err
+    assert [row["model_id"] for row in library.rows()] == ["other"]
+    refused = library.evaluate_here("--model", "recorded")
+    assert refused.code == 2
+    assert f"error: no case of '{SKILL}' is applicable to a model" in refused.err
+
+
+def test_a_declaration_that_is_no_list_is_refused_with_its_place(library: Library) -> None:
+    library.write(META, {"not_applicable": "recorded"})
+    refused = library.evaluate_here("--dry-run")
+    assert (refused.code, refused.err) == (2, f"error: a list is expected at not_applicable in {META}\n")
+
+
+def test_a_plan_leaves_it_out_of_the_jobs_and_collect_takes_what_they_ran(tmp_path: Path) -> None:
+    pipeline = Pipeline.new(tmp_path)
+    (pipeline.checkout / META).write_text('{"not_applicable": ["recorded"]}')
+    pipeline.commit()
+    git(pipeline.checkout, "push", "-q", pipeline.origin.as_uri(), "main")
+    plan = pipeline.plan()
+    mine = [entry for entry in plan.entries if entry.model_id == "recorded"]
+    assert [list(entry.cases) for entry in mine] == [["alpha", "beta"]]
+    assert sum(len(entry.cases) for entry in plan.entries if entry.model_id == OTHER["id"]) == 3
+    assert [skipped.reason for skipped in plan.skipped] == [f"1 of 3 cases not applicable: {DECLARED}"]
+    for entry in plan.entries:
+        assert pipeline.evaluate(entry, plan.invocation).code == 0
+    assert pipeline.collect().code == 0
+    assert {name: run["status"] for name, run in pipeline.outcome().items()} == {
+        "recorded": "complete",
+        OTHER["id"]: "complete",
+    }
+    assert sorted(len(record.get("not_applicable", {})) for record in pipeline.records().values()) == [0, 1]
+
+
+def test_an_audit_asks_no_model_what_one_of_them_cannot_take(tmp_path: Path, server: ChatServer) -> None:
+    library = AuditLibrary(tmp_path)
+    one = {"id": "one", "provider": "openai", "base_url": server.url}
+    library.models(one, {**one, "id": "two"})
+    library.write(f"fixtures/{SECOND}/cases/eta/meta.json", {"not_applicable": ["two"]})
+    server.reply = varied
+    done = library.audit("--replicates", "1")
+    assert (done.code, server.requests) == (0, 2 * 4 * 3)
+    sentence = f"left out of '{SECOND}' for every model, not applicable: eta (two: declared)"
+    assert sentence in done.err
+    assert {case for case, _ in server.times} == {"alpha", "beta", "gamma", "delta"}
+    assert sentence in library.call("audit", "report", str(library.audit_folder())).out
+    library.write(f"fixtures/{SECOND}/cases/delta/meta.json", {"not_applicable": ["one"]})
+    refused = library.audit()
+    assert refused.code == 2
+    assert f"error: no case of the benchmark '{SECOND}' is applicable to every model" in refused.err

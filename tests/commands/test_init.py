@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 import yaml
 from skill_evaluator.ci.matrix import environment_of
+from skill_evaluator.cli import COMMANDS, load_command
 from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.library.scaffolding import EXAMPLE
 from skill_evaluator.providers import PROVIDERS, key_variables
@@ -100,6 +101,31 @@ def test_what_is_laid_out_lints_plans_and_evaluates(root: Path) -> None:
     status = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=root, capture_output=True, text=True)
     assert "results" not in status.stdout
     assert "plan.json" not in status.stdout
+
+
+@pytest.mark.parametrize(
+    ("models", "options"),
+    [
+        (None, "--model smollm2-135m-instruct -n 2"),
+        ([{"id": "vendors", "provider": "openai"}, {"id": "ours", "provider": "local"}], "--model ours -n 2"),
+        ([{"id": "vendors", "provider": "openai"}], "--dry-run"),
+        ([], "--dry-run"),
+    ],
+)
+def test_what_comes_next_names_no_model_that_models_yaml_lacks(root: Path, models: object, options: str) -> None:
+    if models is not None:
+        (root / ".evaluator").mkdir()
+        (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": models}))
+    done = skill_evaluator(root, "init")
+    assert (done.code, done.err) == (0, "")
+    assert f"2. Try it: skill-evaluator lint && skill-evaluator evaluate {EXAMPLE} {options}\n" in done.out
+
+
+def test_examples_of_the_help_name_no_model_of_one_repository() -> None:
+    for command in COMMANDS:
+        examples = load_command(command).epilog
+        named = re.findall(r"--(?:model|judge) (\S+)", examples)
+        assert [name for name in named if not re.fullmatch("<(model|id)>", name)] == [], command
 
 
 @pytest.mark.parametrize("name", ["evaluate.yml", "check.yml", "audit.yml"])

@@ -12,7 +12,7 @@ from tests.support.pipeline import OTHER, Pipeline
 
 META = f"fixtures/{SKILL}/cases/gamma/meta.json"
 DECLARED = "gamma (declared)"
-TOO_LONG = "beta (over 603 tokens, and the context is 500)"  # three words of prompt
+TOO_LONG = "beta (at least 604 tokens, over its context of 500)"  # four words are the prompt's
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_it_is_not_asked_and_named_wherever_a_run_is_shown(limited: Library, ser
     assert (record["complete"], record["coverage"], record["n_cases"], record["failures"]) == (True, 1.0, 1, {})
     assert list(record["not_applicable"]) == ["beta", "gamma"]
     folder = limited.run_folder()
-    assert "not asked: `beta` (`over 603 tokens" in (folder / "report.md").read_text()
+    assert "not asked: `beta` (`at least 604 tokens" in (folder / "report.md").read_text()
     told = limited.call("explain", folder.name, "--case", "gamma")
     assert (told.code, told.err) == (
         2,

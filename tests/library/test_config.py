@@ -103,7 +103,7 @@ def test_models_that_are_refused(tmp_path: Path, text: str, message: str) -> Non
 
 
 def test_a_missing_models_file_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"models\.yaml does not exist; create it with a line such as: models: \["):
+    with pytest.raises(ConfigError, match=r"models\.yaml does not exist; `skill-evaluator init` lays it out"):
         load_models(tmp_path)
 
 

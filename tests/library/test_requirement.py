@@ -10,7 +10,7 @@ from skill_evaluator.library.requirement import requirement, requirement_of
 
 from tests.support.git import GitRepository
 
-PACKAGE = "skill-evaluator[charts,github,local]"
+PACKAGE = "skill-evaluator[charts,github,hub,local]"
 COMMIT = "a" * 40
 
 

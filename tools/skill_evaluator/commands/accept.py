@@ -21,9 +21,9 @@ from skill_evaluator.repository import author_at
 from skill_evaluator.text import listed
 
 EXAMPLES = (
-    'skill-evaluator accept receipt-extraction --why "dates now come from the parser"',
-    'skill-evaluator accept receipt-extraction 1.4.0 --model gpt-5 --why "cheaper, and good enough"',
-    "skill-evaluator accept receipt-extraction --list",
+    'skill-evaluator accept <component> --why "dates now come from the parser"',
+    'skill-evaluator accept <component> 1.4.0 --model <model> --why "cheaper, and good enough"',
+    "skill-evaluator accept <component> --list",
 )
 
 

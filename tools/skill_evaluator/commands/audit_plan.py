@@ -21,8 +21,8 @@ from skill_evaluator.runner.execute import refuse_amounts
 from skill_evaluator.text import counted
 
 EXAMPLES = (
-    "skill-evaluator audit plan --model gpt-5 --questions 50 --max-cost 20, then on each machine: "
-    "skill-evaluator audit run --plan audit-plan.json --model gpt-5",
+    "skill-evaluator audit plan --model <model> --questions 50 --max-cost 20, then on each machine: "
+    "skill-evaluator audit run --plan audit-plan.json --model <model>",
 )
 
 

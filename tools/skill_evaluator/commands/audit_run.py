@@ -30,8 +30,8 @@ from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.text import nearest
 
 EXAMPLES = (
-    "skill-evaluator audit run --benchmark document-classification --questions 50 --dry-run",
-    "skill-evaluator audit run --model gpt-5 --model claude-sonnet-4-6 --max-cost 20",
+    "skill-evaluator audit run --benchmark <component> --questions 50 --dry-run",
+    "skill-evaluator audit run --model <model> --max-cost 20",
     "skill-evaluator audit run --resume",
 )
 EXITS = {4: "incomplete (it prints the command that goes on)"}

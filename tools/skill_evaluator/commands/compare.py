@@ -34,10 +34,10 @@ from skill_evaluator.verdicts.recorded import pair_of, usual_baseline
 from skill_evaluator.verdicts.rules import exit_code, rules_for
 
 EXAMPLES = (
-    "skill-evaluator compare receipt-extraction",
-    "skill-evaluator compare receipt-extraction --baseline 1.2.0 --model gpt-5",
+    "skill-evaluator compare <component>",
+    "skill-evaluator compare <component> --baseline 1.2.0 --model <model>",
     "skill-evaluator compare --baseline old.json --candidate new.json",
-    "skill-evaluator compare receipt-extraction --calibrate 1.2.0 --model gpt-5",
+    "skill-evaluator compare <component> --calibrate 1.2.0 --model <model>",
 )
 EXITS = {3: "regressed", 4: "inconclusive or incomparable, if --fail-on names it"}
 TIMES = 1_000

@@ -36,10 +36,10 @@ from skill_evaluator.verdicts.rules import exit_code
 from skill_evaluator.verdicts.spreads import spreads_of
 
 EXAMPLES = (
-    "skill-evaluator evaluate receipt-extraction --dry-run",
-    "skill-evaluator evaluate receipt-extraction --model smollm2-135m-instruct --replicates 2",
-    "skill-evaluator evaluate receipt-extraction --with-baseline",
-    "skill-evaluator evaluate receipt-extraction --resume",
+    "skill-evaluator evaluate <component> --dry-run",
+    "skill-evaluator evaluate <component> --model <model> --replicates 2",
+    "skill-evaluator evaluate <component> --with-baseline",
+    "skill-evaluator evaluate <component> --resume",
 )
 EXITS = {3: "worse than the recorded version", 4: "incomplete (it prints the command that goes on)"}
 

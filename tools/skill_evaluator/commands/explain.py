@@ -27,8 +27,8 @@ from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.text import nearest
 
 EXAMPLES = (
-    "skill-evaluator explain <run-id> --case clean-stationer-cash-sale",
-    "skill-evaluator explain <run-folder> --field total",
+    "skill-evaluator explain <run-id> --case <case-id>",
+    "skill-evaluator explain <run-folder> --field <path>",
 )
 _INDEX = re.compile(r"\[[^\]]*\]")
 

@@ -31,9 +31,9 @@ from skill_evaluator.verdicts.recorded import pair_of
 from skill_evaluator.verdicts.rules import component_verdict, exit_code, load_waivers, rules_for
 
 EXAMPLES = (
-    "skill-evaluator history receipt-extraction",
-    "skill-evaluator history receipt-extraction --format junit > history.xml",
-    "skill-evaluator history receipt-extraction --fail-on regressed",
+    "skill-evaluator history <component>",
+    "skill-evaluator history <component> --format junit > history.xml",
+    "skill-evaluator history <component> --fail-on regressed",
 )
 EXITS = {3: "regressed, if --fail-on names it", 4: "another verdict that --fail-on names"}
 

@@ -5,6 +5,7 @@ Everything is looked at before anything is written, so that a refusal leaves not
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,7 @@ from skill_evaluator.commands.schemas import EDITED, schema_text
 from skill_evaluator.errors import EXIT_OK, ComponentError, ConfigError, GitError
 from skill_evaluator.files import read_text, replace_text, storing
 from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.library.config import load_models
 from skill_evaluator.library.scaffolding import EXAMPLE, IGNORED, example_files, library_files
 from skill_evaluator.repository import Repository
 
@@ -24,8 +26,8 @@ EXAMPLES = ("skill-evaluator init --name invoice-extraction", "skill-evaluator i
 _NEXT = """
 Next:
 1. .evaluator/requirements.txt: see that the workflows can reach the repository and commit that it names.
-2. Try it, without a key: skill-evaluator lint && skill-evaluator evaluate {name} --model smollm2-135m-instruct -n 2
-3. Models: uncomment yours in .evaluator/models.yaml; for each provider an environment with its key:
+2. Try it: skill-evaluator lint && skill-evaluator evaluate {name} {trial}
+3. Models: add yours to .evaluator/models.yaml; for each provider an environment with its key:
    gh api -X PUT 'repos/{{owner}}/{{repo}}/environments/eval-openai' && gh secret set PROVIDER_API_KEY --env eval-openai
 4. Commit and push to {branch}: the push evaluates the new component on all models and records it.
 5. From then on raise `version` in a prompt.md: MINOR and MAJOR are evaluated, PATCH is not.
@@ -84,8 +86,18 @@ def init(options: InitOptions) -> int:
             handle.write("# of skill-evaluator: kept as artifacts, not in git\n")
             handle.write("".join(f"{line}\n" for line in missing))
         print("added to .gitignore")
-    print(_NEXT.format(name=options.name if wanted else names[0], branch=branch), end="")
+    name = options.name if wanted else names[0]
+    print(_NEXT.format(name=name, trial=_trial(options.folder / CONFIG), branch=branch), end="")
     return EXIT_OK
+
+
+def _trial(config: Path) -> str:
+    """Return the options of an evaluation that needs no key: on a local model, or without a call."""
+    with suppress(ConfigError):  # of a team's own models.yaml, which `lint` names
+        for model in load_models(config):
+            if model.provider == "local":
+                return f"--model {model.id} -n 2"
+    return "--dry-run"
 
 
 def _refuse_places(folder: Path, places: Iterable[str]) -> None:

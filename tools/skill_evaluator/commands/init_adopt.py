@@ -21,7 +21,7 @@ from skill_evaluator.library.config import load_settings
 from skill_evaluator.text import counted
 
 _NEXT = """
-Next: uncomment your models in .evaluator/models.yaml, then skill-evaluator lint && skill-evaluator plan
+Next: see that .evaluator/models.yaml has your models, then skill-evaluator lint && skill-evaluator plan
 `skill-evaluator init` adds the workflows of GitHub, tools/evaluate_skill.py and lines of .gitignore.
 """
 

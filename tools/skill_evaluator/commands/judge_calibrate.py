@@ -31,7 +31,7 @@ from skill_evaluator.library.rubric_files import load_rubric
 from skill_evaluator.reports.judging import print_judge_calibration
 
 EXAMPLES = (
-    "skill-evaluator judge calibrate --items pairs.jsonl --judge gpt-5 --rubric RUBRIC --broken 50 --dry-run",
+    "skill-evaluator judge calibrate --items pairs.jsonl --judge <id> --rubric RUBRIC --broken 50 --dry-run",
     "skill-evaluator judge calibrate --items items.jsonl --verdicts verdicts.jsonl",
     "skill-evaluator judge calibrate --planted planted.jsonl --regressions RESULTS --batch RESULTS",
 )

@@ -34,8 +34,8 @@ from skill_evaluator.library.rubric_files import load_rubric
 from skill_evaluator.reports.judge_pairs import pairs_bias_page, print_judge_pairs
 
 EXAMPLES = (
-    "skill-evaluator judge pairwise .evaluator/rubrics/readable-code.yaml --items pairs.jsonl --judge gpt-5 --dry-run",
-    "skill-evaluator judge pairwise .evaluator/rubrics/readable-code.yaml --items pairs.jsonl --judge gpt-5",
+    "skill-evaluator judge pairwise .evaluator/rubrics/readable-code.yaml --items pairs.jsonl --judge <id> --dry-run",
+    "skill-evaluator judge pairwise .evaluator/rubrics/readable-code.yaml --items pairs.jsonl --judge <id>",
 )
 EXITS = {4: "incomplete (it prints the command that goes on)"}
 

@@ -20,7 +20,7 @@ from skill_evaluator.runner.runs import slug
 from skill_evaluator.text import counted
 
 EXAMPLES = (
-    "skill-evaluator judge pin components/receipt-extraction/evals/results/<run-id>",
+    "skill-evaluator judge pin components/<component>/evals/results/<run-id>",
     "skill-evaluator judge pin <run-id> --case 'clean-*'",
 )
 

@@ -48,8 +48,8 @@ from skill_evaluator.reports.judge_regressions import print_judge_regressions, r
 from skill_evaluator.runner.journal import find_run
 
 EXAMPLES = (
-    "skill-evaluator judge regression --items pairs.jsonl --judge gpt-5 --dry-run",
-    "skill-evaluator judge regression --candidate RUN --baseline RUN --judge gpt-5 --preset chat",
+    "skill-evaluator judge regression --items pairs.jsonl --judge <id> --dry-run",
+    "skill-evaluator judge regression --candidate RUN --baseline RUN --judge <id> --preset chat",
 )
 EXITS = {3: "block or alert", 4: "a person must look, or incomplete"}
 

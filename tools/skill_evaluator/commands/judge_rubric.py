@@ -26,8 +26,8 @@ from skill_evaluator.runner.schedule import Call
 from skill_evaluator.text import digest
 
 EXAMPLES = (
-    'skill-evaluator judge rubric --draft "Is the tone considerate?" --judge gpt-5 --out tone.yaml --dry-run',
-    'skill-evaluator judge rubric --draft "Is the tone considerate?" --judge gpt-5 --out .evaluator/rubrics/tone.yaml',
+    'skill-evaluator judge rubric --draft "Is the tone considerate?" --judge <id> --out tone.yaml --dry-run',
+    'skill-evaluator judge rubric --draft "Is the tone considerate?" --judge <id> --out .evaluator/rubrics/tone.yaml',
 )
 EXITS = {2: "wrong input, or an answer that holds no rubric (nothing is written)", 4: "no answer"}
 

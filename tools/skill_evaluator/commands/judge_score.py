@@ -38,8 +38,8 @@ from skill_evaluator.reports.judge_scores import print_judge_scores, scores_bias
 from skill_evaluator.runner.journal import outcomes, read_component_manifest
 
 EXAMPLES = (
-    "skill-evaluator judge score .evaluator/rubrics/complete-summary.yaml --items summaries.jsonl --judge gpt-5",
-    "skill-evaluator judge score .evaluator/rubrics/code-correctness.yaml --run RUN --judge gpt-5 --dry-run",
+    "skill-evaluator judge score .evaluator/rubrics/complete-summary.yaml --items summaries.jsonl --judge <id>",
+    "skill-evaluator judge score .evaluator/rubrics/code-correctness.yaml --run RUN --judge <id> --dry-run",
 )
 EXITS = {4: "incomplete (it prints the command that goes on)"}
 

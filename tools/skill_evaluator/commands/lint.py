@@ -35,7 +35,7 @@ from skill_evaluator.verdicts.rules import check_waivers
 Checked = tuple[Linted, list[Problem]]
 _MANY = 16  # components; fewer are checked in the time that it takes to begin processes
 _checks: list[Callable[[str], Checked]] = []  # of a process that only checks
-EXAMPLES = ("skill-evaluator lint receipt-extraction", "skill-evaluator lint --base origin/main")
+EXAMPLES = ("skill-evaluator lint <component>", "skill-evaluator lint --base origin/main")
 EXITS = {2: "wrong input, or a component that is wrong"}
 
 

@@ -38,8 +38,8 @@ from skill_evaluator.verdicts.recorded import pair_of
 
 EXAMPLES = (
     "skill-evaluator plan --base origin/main",
-    "skill-evaluator plan receipt-extraction --model gpt-5 --max-cost 5",
-    "skill-evaluator plan --detect 0.05 receipt-extraction",
+    "skill-evaluator plan <component> --model <model> --max-cost 5",
+    "skill-evaluator plan --detect 0.05 <component>",
 )
 _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 

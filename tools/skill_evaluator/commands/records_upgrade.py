@@ -11,7 +11,7 @@ from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.records.upgrading import upgrade_leaderboard
 from skill_evaluator.text import counted
 
-EXAMPLES = ("skill-evaluator records upgrade --dry-run", "skill-evaluator records upgrade receipt-extraction")
+EXAMPLES = ("skill-evaluator records upgrade --dry-run", "skill-evaluator records upgrade <component>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

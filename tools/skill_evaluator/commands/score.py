@@ -24,7 +24,7 @@ from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 
-EXAMPLES = ("skill-evaluator score components/receipt-extraction/evals/results/<run-id>",)
+EXAMPLES = ("skill-evaluator score components/<component>/evals/results/<run-id>",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

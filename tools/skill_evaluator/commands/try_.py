@@ -23,8 +23,8 @@ from skill_evaluator.commands.options import (
 )
 
 EXAMPLES = (
-    "skill-evaluator try receipt-extraction",
-    "skill-evaluator try receipt-extraction --case 'clean-*' -n 2",
+    "skill-evaluator try <component>",
+    "skill-evaluator try <component> --case 'clean-*' -n 2",
 )
 EXITS = {3: "worse than the record", 4: "incomplete (it prints the command that goes on)"}
 

@@ -287,9 +287,7 @@ def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tupl
     """Read `<config_dir>/models.yaml`; raise ConfigError with file and key."""
     path = config_dir / "models.yaml"
     if not path.exists():
-        raise ConfigError(
-            f"{path} does not exist; create it with a line such as: models: [{{id: gpt-5, provider: openai}}]"
-        )
+        raise ConfigError(f"{path} does not exist; `skill-evaluator init` lays it out, as does init --adopt")
     root = Root(config_dir, ConfigError, follow_links=limits.follow_links)
     return validated(Models, read_yaml(root.inside(path), depth=limits.yaml_depth), path).models
 

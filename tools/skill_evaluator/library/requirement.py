@@ -14,7 +14,7 @@ from urllib.request import url2pathname
 from skill_evaluator.errors import GitError
 from skill_evaluator.repository import Repository
 
-_PACKAGE = "skill-evaluator[charts,github,local]"
+_PACKAGE = "skill-evaluator[charts,github,hub,local]"
 _OVER_SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([\w.-]+)[:/]([^/].*)")
 _FILL_IN = f"FILL IN the address and a full commit of this evaluator: {_PACKAGE} @ git+https://HOST/OWNER/skill-evaluator@COMMIT"
 

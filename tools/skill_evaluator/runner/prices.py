@@ -68,7 +68,7 @@ def not_applicable(
         if any(fnmatchcase(model.id, pattern) for pattern in case.not_applicable):
             reasons[case.id] = "declared"
         elif context is not None and least > context:
-            reasons[case.id] = f"over {least:,} tokens, and the context is {context:,}"
+            reasons[case.id] = f"at least {least:,} tokens, over its context of {context:,}"
     return reasons
 
 

@@ -161,11 +161,15 @@ def _model(
 
 
 def _coverage(compared: Compared) -> float:
-    """Return the least of both runs' coverage and of the share of the baseline's cases that are still there."""
+    """Return the least of both runs' coverage and of the share of the baseline's cases that are still there.
+
+    A case that is not applicable to the candidate's model is not missed.
+    """
     pair, common = compared.pair, compared.common
     if pair.baseline is None or common is None:
         return pair.candidate.coverage
-    kept = len(common.cases) / max(1, len(pair.baseline.per_case))
+    wanted = [case for case in pair.baseline.per_case if case.case_id not in pair.candidate.not_applicable]
+    kept = len(common.cases) / max(1, len(wanted))
     return min(pair.candidate.coverage, pair.baseline.coverage, kept)
 
 

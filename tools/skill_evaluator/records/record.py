@@ -270,9 +270,7 @@ class Record(FrozenModel):
     scorer_version: NonNegativeInt = 1
     schema_version: NonNegativeInt = RECORD_VERSION
     draft: bool = False
-    judged: JudgedFields | None = Field(
-        default=None, exclude_if=lambda judged: judged is None
-    )  # older digests stay right
+    judged: JudgedFields | None = Field(default=None, exclude_if=lambda judged: judged is None)  # old digests hold
     faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     per_case: list[CaseRecord]

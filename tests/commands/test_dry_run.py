@@ -8,6 +8,12 @@ from tests.support.chat_server import ChatServer
 from tests.support.library import REPLAY, SCHEMA, SCRIPT, SKILL, Library
 
 HEAVY = ("openai", "anthropic", "google.genai", "httpx", "httpx2", "xllamacpp", "numpy", "scipy", "genai_prices")
+OF_CALLS_AND_VERDICTS = (
+    "asyncio",
+    "urllib.request",
+    "skill_evaluator.verdicts",
+    "skill_evaluator.commands.evaluate_measure",
+)
 
 
 def test_it_makes_no_request_and_writes_nothing(served: Library, server: ChatServer) -> None:
@@ -35,7 +41,7 @@ def test_it_needs_no_key_and_says_which_is_missing(library: Library) -> None:
     assert "sk-something-long" not in ended.out
 
 
-def test_it_imports_no_vendors_sdk_and_no_numerics(library: Library) -> None:
+def test_it_imports_no_vendors_sdk_no_numerics_and_nothing_that_only_calls_or_verdicts_need(library: Library) -> None:
     prices = {"price": {"input": 1, "output": 1}}
     library.models(*({"id": name, "provider": name, **prices} for name in ("openai", "anthropic", "google")), REPLAY)
     with library.command("-X", "importtime", str(SCRIPT), SKILL, "--dry-run") as process:
@@ -43,7 +49,7 @@ def test_it_imports_no_vendors_sdk_and_no_numerics(library: Library) -> None:
     assert process.returncode == 0
     imported = {line.rpartition("|")[2].strip() for line in err.splitlines() if line.startswith("import time:")}
     assert "skill_evaluator.runner.prompting" in imported
-    assert not [name for name in HEAVY if name in imported]
+    assert not [name for name in (*HEAVY, *OF_CALLS_AND_VERDICTS) if name in imported]
 
 
 def test_it_counts_calls_tokens_and_the_most_they_can_cost(served: Library, server: ChatServer) -> None:

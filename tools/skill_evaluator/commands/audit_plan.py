@@ -17,7 +17,7 @@ from skill_evaluator.display.safe_text import code_span
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.repository import commit_of
-from skill_evaluator.runner.execute import refuse_amounts
+from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.text import counted
 
 EXAMPLES = (

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from skill_evaluator.commands.evaluate import evaluate
-from skill_evaluator.commands.evaluate_inputs import EvaluateOptions
+from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.scaffolding import DEMO, DEMO_VERSIONS, demo_files, demo_version

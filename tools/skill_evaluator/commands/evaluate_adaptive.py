@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs
+from skill_evaluator.commands.evaluate_inputs import Inputs
+from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Settings
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of

@@ -4,10 +4,11 @@ New runs of the work tree's component in, the runs of the design out, with the c
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs
+from skill_evaluator.commands.evaluate_inputs import Inputs
+from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
@@ -23,29 +24,19 @@ _NO_LOWER = "there is no complete record of a lower version to ask beside it"
 _NO_RECORD = "there is no complete record of it yet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DesignedRuns:
-    """The runs to ask, and the component of each by its run id."""
+def design_runs(plain: Sequence[Run], inputs: Inputs, options: EvaluateOptions) -> list[Pieces]:
+    """Return the runs of the design that the options name, instead of the plain ones of the work tree's version.
 
-    runs: list[Run]
-    components: Mapping[str, Component]
-
-
-def design_runs(plain: Sequence[Run], inputs: Inputs, options: EvaluateOptions) -> DesignedRuns:
-    """Return the runs that the options ask for instead of the plain ones of the work tree's version.
-
-    A model of which nothing is recorded is left out, with a warning; raise RunError when none is left.
+    Each comes with the component that it asks. A model of which nothing is recorded is left out, with a warning; raise
+    RunError when none is left.
     """
     design: Callable[[Run, Inputs, EvaluateOptions, Archive], Iterator[Pieces]]
     if options.with_baseline:
         design, lacking = _beside_baseline, _NO_LOWER
     elif options.aa:
         design, lacking = _once_more, _NO_RECORD
-    elif options.neutral is not None:
-        design, lacking = _under_scenarios, _NO_RECORD
     else:
-        components = {run.manifest.run_id: inputs.component for run in plain}
-        return DesignedRuns(runs=list(plain), components=components)
+        design, lacking = _under_scenarios, _NO_RECORD
     archive = Archive(inputs.component)
     pieces: list[Pieces] = []
     for run in plain:
@@ -57,9 +48,7 @@ def design_runs(plain: Sequence[Run], inputs: Inputs, options: EvaluateOptions) 
         raise RunError(
             f"no model of '{inputs.component.name}' is left to run: {lacking}; evaluate it without this option first"
         )
-    return DesignedRuns(
-        runs=[run for run, _ in pieces], components={run.manifest.run_id: component for run, component in pieces}
-    )
+    return pieces
 
 
 def component_of(manifest: Manifest, inputs: Inputs, options: EvaluateOptions) -> Component:

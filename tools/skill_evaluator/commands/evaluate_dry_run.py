@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from rich.text import Text
-
-from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs, read_inputs
+from skill_evaluator.commands.evaluate_inputs import Inputs, read_inputs
+from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.commands.evaluate_runs import plan_runs
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.errors import EXIT_OK, FixtureError, LeaderboardError
@@ -19,10 +18,9 @@ from skill_evaluator.providers.base import Completion
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.runner.journal import RECORD
-from skill_evaluator.runner.limits import calls_in_flight
 from skill_evaluator.runner.prices import Estimate, InputSize, context_of, estimate, input_sizes, sum_of
 from skill_evaluator.runner.runs import Run
-from skill_evaluator.runner.schedule import Replicate, schedule_calls
+from skill_evaluator.runner.schedule import Replicate, calls_in_flight, schedule_calls
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
@@ -45,9 +43,8 @@ def dry_run(options: EvaluateOptions) -> int:
     planned = plan_runs(inputs, options)
     runs = planned.runs
     chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
-    for ids in dict.fromkeys(tuple(run.manifest.cases) for run in runs):
-        alike = [run for run in runs if tuple(run.manifest.cases) == ids]
-        _check_truth(alike, [case for case in chosen if case.id in ids], inputs)
+    for ids, run in {tuple(run.manifest.cases): run for run in runs}.items():
+        _check_truth(run, [case for case in chosen if case.id in ids], inputs)
     of_models: dict[str, list[Estimate]] = {}
     further = _further(runs)
     for run in runs:
@@ -127,9 +124,9 @@ def _last_record(model_id: str, archive: Archive, inputs: Inputs) -> Record | No
     return None
 
 
-def _check_truth(runs: Sequence[Run], cases: Sequence[Case], inputs: Inputs) -> None:
+def _check_truth(run: Run, cases: Sequence[Case], inputs: Inputs) -> None:
     """Raise FixtureError unless the ground truth, taken as an answer, scores 1 on every metric that is defined."""
-    component, replicates = inputs.component, runs[0].manifest.replicates
+    component, replicates = inputs.component, run.manifest.replicates
     with open_scores(component, cases, calls=0) as scores:
         scorer = Scorer(component, cases, replicates, scores)
         for call in schedule_calls([case.id for case in cases if case.labelled], replicates):
@@ -138,16 +135,15 @@ def _check_truth(runs: Sequence[Run], cases: Sequence[Case], inputs: Inputs) -> 
             scorer.add(Replicate(call=call, completion=Completion(text=text)))
         scorecard = scorer.scorecard()
     recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds)
-    for run in runs:
-        record = recorder.record(run.model, run.manifest, scorecard)
-        Record.model_validate_json(record.model_dump_json())
-        for case in record.per_case:
-            for name, accuracy in case.accuracy.items():
-                if accuracy.strict_mean is not None and accuracy.strict_mean != 1.0:
-                    raise FixtureError(
-                        f"case '{case.case_id}': its own ground truth scores {accuracy.strict_mean} on {name}; "
-                        "check how its fields are compared in evals/datasets.json"
-                    )
+    record = recorder.record(run.model, run.manifest, scorecard)
+    Record.model_validate_json(record.model_dump_json())
+    for case in record.per_case:
+        for name, accuracy in case.accuracy.items():
+            if accuracy.strict_mean is not None and accuracy.strict_mean != 1.0:
+                raise FixtureError(
+                    f"case '{case.case_id}': its own ground truth scores {accuracy.strict_mean} on {name}; "
+                    "check how its fields are compared in evals/datasets.json"
+                )
 
 
 _COLUMNS = ("model", "provider", "key", "calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
@@ -193,5 +189,5 @@ def _print(
             **({"judge": asdict(judging)} if judging else {}),
         },
         markdown=lambda: markdown_table(sheet),
-        text=lambda: [Text(checked), sheet, Text("\ndry run: no call was made, nothing was written")],
+        text=lambda: [checked, sheet, "\ndry run: no call was made, nothing was written"],
     )

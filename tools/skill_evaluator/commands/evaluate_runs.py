@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from skill_evaluator.commands.evaluate_designs import component_of, design_runs
-from skill_evaluator.commands.evaluate_inputs import EvaluateOptions, Inputs
+from skill_evaluator.commands.evaluate_inputs import Inputs
+from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.archive import read_entries, why_refused
@@ -79,9 +79,14 @@ def _new_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
         raise RunError(
             f"no case of '{inputs.component.name}' is applicable to a model; see not_applicable in meta.json"
         )
-    designed = design_runs(plain, inputs, options)
-    runs = [replace(run, manifest=run.manifest.model_copy(update={"draft": options.draft})) for run in designed.runs]
-    return PlannedRuns(runs=runs, components=designed.components, finished=[], roles=_roles_of(runs))
+    pieces = [(run, inputs.component) for run in plain]
+    if options.with_baseline or options.aa or options.neutral is not None:
+        from skill_evaluator.commands.evaluate_designs import design_runs  # reads what verdicts are drawn from
+
+        pieces = design_runs(plain, inputs, options)
+    components = {run.manifest.run_id: component for run, component in pieces}
+    runs = [replace(run, manifest=run.manifest.model_copy(update={"draft": options.draft})) for run, _ in pieces]
+    return PlannedRuns(runs=runs, components=components, finished=[], roles=_roles_of(runs))
 
 
 def record_path(run: Run, component: Component) -> Path:
@@ -126,6 +131,8 @@ def _top_up_runs(inputs: Inputs, options: EvaluateOptions, wanted: str) -> Plann
 
 def _saved_runs(inputs: Inputs, options: EvaluateOptions, wanted: str) -> tuple[list[Run], dict[str, Component]]:
     """Find runs by id, folder or invocation, planned as the options say, with what each asks; raise RunError."""
+    from skill_evaluator.commands.evaluate_designs import component_of
+
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
     folders = _with_those_beside(find_runs(inputs.results_dir, wanted, inputs.component.name))

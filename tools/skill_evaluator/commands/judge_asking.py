@@ -38,11 +38,11 @@ from skill_evaluator.providers import Configuration, key_note, read_configuratio
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.execute import assignment, execute, refuse_amounts, with_keys
+from skill_evaluator.runner.execute import assignment, execute, with_keys
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.runs import Run, check_writable, new_invocation
-from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
 from skill_evaluator.text import counted
 
 JUDGEMENTS = Path("judgements")

@@ -31,8 +31,8 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.selection import newest_of_versions, runs_of_models
 from skill_evaluator.reports.ci import plan_markdown, print_plan
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.execute import refuse_amounts
 from skill_evaluator.runner.runs import new_invocation
+from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.recorded import pair_of
 

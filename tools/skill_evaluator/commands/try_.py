@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from skill_evaluator.commands.evaluate import measure
-from skill_evaluator.commands.evaluate_inputs import Cases, EvaluateOptions
+from skill_evaluator.commands.evaluate_measure import measure
+from skill_evaluator.commands.evaluate_options import Cases, EvaluateOptions
 from skill_evaluator.commands.options import (
     COMPONENTS,
     CONFIG,

@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from json import dumps
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.cells import cell_len, chop_cells
-from rich.console import Console
-from rich.text import Text
 
 from skill_evaluator.display.safe_text import code_span, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 Format = Literal["text", "json", "markdown"]
 
@@ -60,7 +62,7 @@ def print_result(
     *,
     json: Callable[[], Any],
     markdown: Callable[[], str],
-    text: Callable[[], Iterable[Sheet | Text]],
+    text: Callable[[], "Iterable[Sheet | Text | str]"],
 ) -> None:
     """Print a result to stdout in the form that was asked for; the other two are not made."""
     if form == "json":
@@ -71,13 +73,15 @@ def print_result(
         show(text())
 
 
-def show(pieces: Iterable[Sheet | Text]) -> None:
+def show(pieces: "Iterable[Sheet | Text | str]") -> None:
     """Print to stdout: wrapped and coloured on a terminal, else plain with every row on a line of its own."""
     if sys.stdout.isatty():
+        from rich.console import Console
+
         _accept_everything()
         print_pieces(pieces, Console(highlight=False))
         return
-    lines = [line for piece in pieces for line in (_plain_rows(piece) if isinstance(piece, Sheet) else [piece.plain])]
+    lines = [line for piece in pieces for line in (_plain_rows(piece) if isinstance(piece, Sheet) else [str(piece)])]
     write("".join(f"{line.rstrip()}\n" for text in lines for line in text.splitlines() or [""]))
 
 
@@ -97,18 +101,23 @@ def _plain_rows(sheet: Sheet) -> Iterator[str]:
         yield "  ".join(padded)
 
 
-def print_pieces(pieces: Iterable[Sheet | Text], console: Console) -> None:
+def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> None:
     """Print tables and texts to a console."""
+    from rich.text import Text
+
     for piece in pieces:
         if isinstance(piece, Sheet):
             for line in _fitted(piece, console.width):
                 console.print(line, soft_wrap=True)
         else:  # a text that must not be broken, such as a path, is left to the terminal
-            console.print(piece, soft_wrap=bool(piece.no_wrap))
+            text = Text(piece) if isinstance(piece, str) else piece
+            console.print(text, soft_wrap=bool(text.no_wrap))
 
 
-def _fitted(sheet: Sheet, width: int) -> Iterator[Text]:
+def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
     """Lay out a table in lines of at most `width` cells."""
+    from rich.text import Text
+
     head = [Cell(name, "bold") for name in sheet.columns]
     rows = [[Cell(visible(cell.text), cell.style) for cell in row] for row in (head, *sheet.rows)]
     columns = [[cell.text for cell in column] for column in zip(*rows, strict=True)]

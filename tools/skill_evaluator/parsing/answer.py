@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any
 
 from skill_evaluator.parsing import Output, Parsed
-from skill_evaluator.parsing.choice import read_choice
 from skill_evaluator.text import finite_float, refuse_constant
 
 __all__ = ["Parsed", "parse_output"]
@@ -38,6 +37,8 @@ def parse_output(text: str, output: Output, options: Sequence[str] = ()) -> Pars
     if output == "text":
         return Parsed(value=stripped, found="whole")
     if output == "choice":
+        from skill_evaluator.parsing.choice import read_choice  # compiles many expressions
+
         return read_choice(stripped, options)
     with suppress(ValueError):
         return Parsed(value=_decode(stripped), found="whole")

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import Completion, FailureKind, Provider, ProviderError, Request
@@ -147,6 +146,8 @@ def over_http(
 
     Where the environment names a proxy for this address, the calls go through it, by the client of the SDKs.
     """
+    from urllib.request import getproxies, proxy_bypass
+
     parts = urlsplit(url)
     proxies = getproxies()
     if (parts.scheme in proxies or "all" in proxies) and not proxy_bypass(parts.hostname or ""):

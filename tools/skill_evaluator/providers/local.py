@@ -4,12 +4,11 @@ It has one slot and a fixed number of threads, and a call begins from a state th
 otherwise equal requests would give different answers. So calls run one at a time.
 """
 
-import asyncio
 import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
@@ -26,8 +25,10 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.http import error_from_status
-from skill_evaluator.providers.local_states import SharedStates
 from skill_evaluator.providers.weights import HUB, find_weights
+
+if TYPE_CHECKING:
+    from skill_evaluator.providers.local_states import SharedStates
 
 _OWN_PARAMS = {"threads": 2, "context_tokens": 8192, "weights": None, "sha256": None}
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -118,6 +119,8 @@ class LocalProvider:
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif request.schema is not None and self._structured == "json_object":
             body["response_format"] = {"type": "json_object"}
+        import asyncio
+
         answer = await asyncio.to_thread(self._ask, request, body)
         if "error" in answer:
             problem = answer["error"]
@@ -156,7 +159,9 @@ def _import_engine() -> Any:
     return xllamacpp
 
 
-def _load_engine(library: Any, weights: Path, *, threads: int, context_tokens: int) -> SharedStates:
+def _load_engine(library: Any, weights: Path, *, threads: int, context_tokens: int) -> "SharedStates":
+    from skill_evaluator.providers.local_states import SharedStates
+
     params = library.CommonParams()
     params.model.path = str(weights)
     params.n_ctx = context_tokens

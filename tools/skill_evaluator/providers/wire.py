@@ -3,7 +3,6 @@
 Its own module because it is needed by whoever sends, through httpx2 or without it, and by whoever reads.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -51,6 +50,8 @@ class BodyLimit:
     """Reads the bodies of a model's answers, each `most_bytes` long at most."""
 
     def __init__(self, most_bytes: int) -> None:
+        import asyncio
+
         self._most_bytes = most_bytes
         self._large_body = asyncio.Lock()
 

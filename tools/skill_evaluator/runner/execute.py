@@ -12,13 +12,10 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
-
-from filelock import FileLock
+from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import try_lock
-from skill_evaluator.identifiers import MOST_REPLICATES
 from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers import Keys, Kinds, find_key, key_variables
 from skill_evaluator.providers.base import Failure, ProviderKind, Request
@@ -26,11 +23,14 @@ from skill_evaluator.providers.boundary import opened
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.engine import Engine, ModelJob, OnOutcome, Progress, Stop
 from skill_evaluator.runner.journal import MANIFEST, Journal, Looks, create_run, note_looks, outcomes
-from skill_evaluator.runner.limits import Budget, calls_in_flight
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import cost_usd, price_of, usage_cost
 from skill_evaluator.runner.prompting import most_input_tokens
 from skill_evaluator.runner.runs import Run
-from skill_evaluator.runner.schedule import Call, Replicate, interleaved, schedule_calls
+from skill_evaluator.runner.schedule import Call, Replicate, calls_in_flight, interleaved, schedule_calls
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 _ABANDONED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
@@ -303,16 +303,3 @@ def assignment(
         most_input_tokens=most_input_tokens,
         on_outcome=on_outcome,
     )
-
-
-def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:
-    """Raise ConfigError for a count (by its flag) that is below 1 or too large, or a limit that is no amount."""
-    for flag, count in counts.items():
-        if count is not None and count < 1:
-            raise ConfigError(f"{flag} must be at least 1, not {count}")
-        if flag == "--replicates" and count is not None and count > MOST_REPLICATES:
-            raise ConfigError(f"{flag} must be at most {MOST_REPLICATES:,}, not {count}")
-    if max_calls is not None and max_calls < 0:
-        raise ConfigError(f"--max-calls must not be negative: {max_calls}")
-    if max_cost is not None and not max_cost >= 0:  # not a number compares false
-        raise ConfigError(f"--max-cost must be an amount in USD, not {max_cost}")

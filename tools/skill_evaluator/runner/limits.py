@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
-from skill_evaluator.library.config import Limits, Model, Retry
-from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.library.config import Limits, Retry
 
 Sleep = Callable[[float], Awaitable[object]]  # true when the sleeper was woken because nothing is worth waiting for
 _CUT_INTERVAL_S = 1.0  # complaints within one round trip are one complaint
@@ -184,8 +183,3 @@ class Budget:
             self._reserved = 0.0
         self._spent += cost_usd if 0 <= cost_usd < math.inf else upper_bound_usd
         self._settled.set()
-
-
-def calls_in_flight(model: Model, kind: ProviderKind, concurrency: int) -> int:
-    """Return how many of a model's calls are made at once."""
-    return 1 if kind.one_at_a_time else min(concurrency, model.limits.max_concurrency or concurrency)

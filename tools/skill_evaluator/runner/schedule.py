@@ -8,8 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from skill_evaluator.errors import RunError
-from skill_evaluator.providers.base import Completion, Failure
+from skill_evaluator.errors import ConfigError, RunError
+from skill_evaluator.identifiers import MOST_REPLICATES
+from skill_evaluator.library.config import Model
+from skill_evaluator.providers.base import Completion, Failure, ProviderKind
 from skill_evaluator.text import canonical_json, digest
 
 
@@ -119,3 +121,21 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
     ]
     turns.sort(key=lambda turn: turn[:3])
     return tuple(replace(call, arm=arm) for *_, arm, call in turns)
+
+
+def calls_in_flight(model: Model, kind: ProviderKind, concurrency: int) -> int:
+    """Return how many of a model's calls are made at once."""
+    return 1 if kind.one_at_a_time else min(concurrency, model.limits.max_concurrency or concurrency)
+
+
+def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:
+    """Raise ConfigError for a count (by its flag) that is below 1 or too large, or a limit that is no amount."""
+    for flag, count in counts.items():
+        if count is not None and count < 1:
+            raise ConfigError(f"{flag} must be at least 1, not {count}")
+        if flag == "--replicates" and count is not None and count > MOST_REPLICATES:
+            raise ConfigError(f"{flag} must be at most {MOST_REPLICATES:,}, not {count}")
+    if max_calls is not None and max_calls < 0:
+        raise ConfigError(f"--max-calls must not be negative: {max_calls}")
+    if max_cost is not None and not max_cost >= 0:  # not a number compares false
+        raise ConfigError(f"--max-cost must be an amount in USD, not {max_cost}")

@@ -4,11 +4,11 @@ Its own module because every command that scores answers begins with it, before 
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.comparing.leaves import pairs_by_best
@@ -20,8 +20,10 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.scoring.answers import TOO_COSTLY, Agreement, AnswerScorer, Scored, agreement_of, unparseable
 from skill_evaluator.scoring.scorer import AnswerScores
-from skill_evaluator.scoring.workers import Workers
 from skill_evaluator.text import canonical_json
+
+if TYPE_CHECKING:
+    from skill_evaluator.scoring.workers import Workers
 
 _LITTLE = 10**8  # pairs × characters²: ten answers of 1.5 kB take about 10 ms
 _SHORT = 2_000  # characters × schemas that one value is held against
@@ -37,9 +39,12 @@ def open_scores(component: Component, cases: Iterable[Case], calls: int) -> Iter
     this process, and so is the letter that answers a question: that takes no longer than to send them away.
     """
     scorer = AnswerScorer(component, cases)
-    if component.output == "choice" or not hasattr(os, "fork"):
+    short = frozenset(case.id for case in scorer.cases.values() if _is_short(canonical_json(case.truth), component))
+    few = not calls and short == scorer.cases.keys()
+    if few or component.output == "choice" or not hasattr(os, "fork"):
         yield scorer
         return
+    from skill_evaluator.scoring.workers import Workers
 
     def work(what: str, *arguments: Any) -> object:
         tasks: Mapping[str, Callable[..., object]] = {
@@ -54,7 +59,7 @@ def open_scores(component: Component, cases: Iterable[Case], calls: int) -> Iter
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     prepare = load_model if component.plan.embeds else None
     with Workers(work, component.limits, min(cores, max(calls, len(scorer.cases), 1)), prepare) as workers:
-        yield _WorkerScores(scorer, workers)
+        yield _WorkerScores(scorer, short, workers)
 
 
 def _pairs_many(truth: Any, plan: FieldPlan) -> bool:
@@ -65,13 +70,18 @@ def _pairs_many(truth: Any, plan: FieldPlan) -> bool:
     )
 
 
+def _is_short(text: str, component: Component) -> bool:
+    """Return whether not even the worst that the schema can do with such a text takes a tenth of a second."""
+    return not component.plan.embeds and len(text) * component.contract.effort <= _SHORT
+
+
 class _WorkerScores:
     """Scores that workers work out; what goes over a limit there is too costly to score."""
 
-    def __init__(self, scorer: AnswerScorer, workers: Workers) -> None:
+    def __init__(self, scorer: AnswerScorer, short: Container[str], workers: "Workers") -> None:
         self._scorer = scorer
+        self._short = short  # the cases whose truth is
         self._workers = workers
-        self._short = frozenset(case.id for case in scorer.cases.values() if self._is_short(canonical_json(case.truth)))
         self._undefined = {
             case.id: workers.submit(("undefined", case.id), partial(self._refuse_truth, case.id))
             for case in scorer.cases.values()
@@ -80,7 +90,7 @@ class _WorkerScores:
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
         """Have a text scored as the answer to a case; a short one is scored at once."""
-        if case_id in self._short and self._is_short(text):
+        if case_id in self._short and _is_short(text, self._scorer.component):
             return self._scorer.score(case_id, text)
         return self._workers.submit(
             ("score", case_id, text), lambda: unparseable(self._scorer.component, problem=TOO_COSTLY)
@@ -92,11 +102,6 @@ class _WorkerScores:
             undefined: frozenset[str] = self._undefined[case_id].result()
             return undefined
         return self._scorer.undefined(case_id)
-
-    def _is_short(self, text: str) -> bool:
-        """Return whether not even the worst that the schema can do with such a text takes a tenth of a second."""
-        component = self._scorer.component
-        return not component.plan.embeds and len(text) * component.contract.effort <= _SHORT
 
     def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
         """Have the answers to a case compared with each other, here if that is little.

@@ -1,0 +1,245 @@
+"""The story of `evaluate`: N replicates × cases × models → scores, a record per model, the leaderboard."""
+
+import shlex
+import sys
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from skill_evaluator.commands.evaluate_adaptive import lookout_for, with_looks
+from skill_evaluator.commands.evaluate_inputs import Inputs, read_inputs
+from skill_evaluator.commands.evaluate_options import EvaluateOptions
+from skill_evaluator.commands.evaluate_runs import PlannedRuns, is_measurement, plan_runs, record_path
+from skill_evaluator.commands.options import words_of
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, SkillEvaluatorError
+from skill_evaluator.library.components import Component
+from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.records.archive import Archive, entry_of
+from skill_evaluator.records.leaderboard import add_record
+from skill_evaluator.records.record import Record, write_record
+from skill_evaluator.records.selection import passed_over
+from skill_evaluator.reports.evaluation import print_finished, write_report
+from skill_evaluator.reports.live import watch
+from skill_evaluator.runner.execute import Assignment, assignment, execute, with_keys
+from skill_evaluator.runner.journal import ANSWERS, RECORD, invocation_of, outcomes, read_manifest
+from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.prompting import build_request
+from skill_evaluator.runner.runs import Run, check_writable
+from skill_evaluator.scoring.changed_answers import ChangedAnswers, answer_changes
+from skill_evaluator.scoring.parallel import open_scores
+from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
+from skill_evaluator.scoring.scorer import AnswerScores, Scorer
+from skill_evaluator.stats import load_quantiles
+from skill_evaluator.verdicts.comparability import common_part
+from skill_evaluator.verdicts.recorded import verdict_on
+from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.rules import exit_code
+from skill_evaluator.verdicts.spreads import spreads_of
+
+
+def measure(options: EvaluateOptions, *, show_changes: bool = False) -> int:
+    """Do as `evaluate` without --dry-run, and return its exit code; `show_changes` shows which answers changed, too."""
+    inputs = read_inputs(options)
+    planned = plan_runs(inputs, options)
+    finished, component = planned.finished, inputs.component
+    scored = _ask(planned, inputs, options)  # every answer is scored as it comes
+    records = [*(run.record for run in finished), *(run.record for run in scored)]
+    complete = {record.run_id for record in records if record.complete}
+    problems: list[SkillEvaluatorError] = []
+    for run in scored:
+        try:
+            finished.append(
+                _keep(run, component, kept=is_measurement(run.run, options) and _is_whole(run.record, complete))
+            )
+        except SkillEvaluatorError as problem:  # a run that cannot be kept does not take the others with it
+            problems.append(problem)
+    recorded = [run.record for run in finished if run.record_path.parent == component.records_dir]
+    judged = [run.record for run in finished if planned.is_judged(run.record) and _is_whole(run.record, complete)]
+    verdict, archive = None, Archive(component)
+    if judged:  # against a lower version, if there is one
+        partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
+        verdict = verdict_on(judged, component, archive, inputs.settings, options.config, partial)
+    spreads = spreads_of([record for record in recorded if record not in judged], archive)
+    changes = list(_changed_answers(verdict, finished, archive, inputs)) if show_changes and verdict else []
+    print_finished(finished, component, options.format, verdict, spreads, changes)
+    if verdict is None:  # else it says so itself
+        _warn_of_skipped(judged, archive)
+        if show_changes and judged:
+            print(f"there is no complete record to judge against: evaluate {component.name} first", file=sys.stderr)
+    _print_how_to_resume(planned.runs, finished, options)
+    if problems:
+        raise problems[0]
+    if not all(run.record.complete for run in finished):
+        return EXIT_INCOMPLETE
+    return EXIT_OK if verdict is None else exit_code(verdict.verdict, inputs.settings.policy.fail_on)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ScoredRun:
+    """A run whose calls are made, and the record of it."""
+
+    run: Run
+    record: Record
+
+
+def _is_whole(record: Record, complete: Container[str]) -> bool:
+    """Return whether a run is complete, and so is the one beside it: one without the other compares nothing."""
+    return record.complete and (record.beside is None or record.beside in complete)
+
+
+def _ask(planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> list[_ScoredRun]:
+    """Make the calls of all runs whose model has a key; every answer is given to its run's scorer as it comes."""
+    if not planned.runs:
+        return []
+    usable = with_keys([run.model for run in planned.runs], inputs.kinds, inputs.keys)
+    runs = [run for run in planned.runs if run.model.id in usable]
+    component = inputs.component
+    check_writable(inputs.results_dir)
+    if any(is_measurement(run, options) for run in runs):
+        check_writable(component.records_dir)
+    planned_calls = sum(len(run.manifest.cases) * run.manifest.replicates for run in runs)
+    cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
+    with open_scores(component, cases, planned_calls) as scores:
+        return _ask_and_score(runs, planned, inputs, options, scores)
+
+
+def _ask_and_score(
+    runs: Sequence[Run], planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions, scores: AnswerScores
+) -> list[_ScoredRun]:
+    """Make the calls of the runs, and a record of each."""
+    component = inputs.component
+    scorers = {
+        run.folder: Scorer(
+            component, [case for case in inputs.cases if case.id in run.manifest.cases], run.manifest.replicates, scores
+        )
+        for run in runs
+    }
+    origins: list[Origin] = []
+
+    def check_truths() -> None:
+        for run in runs:
+            for case_id in run.manifest.cases:
+                scores.undefined(case_id)  # raises where a truth is too costly to score
+
+    def prepare_records() -> None:
+        origins.append(origin_of(component, options.fixtures))
+        load_quantiles()
+
+    budget = Budget(options.max_cost, options.max_calls)
+    halted = execute(
+        [
+            _assignment(run, planned.components[run.manifest.run_id], scorers[run.folder], inputs, options, len(runs))
+            for run in runs
+        ],
+        inputs.settings,
+        budget,
+        redactor_of(inputs.keys, inputs.models),
+        watch,
+        check=check_truths,
+        meanwhile=prepare_records,  # it takes a while, and the calls need not wait for it
+    )
+    recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
+    scored = []
+    for run in runs:
+        failure = halted[run.manifest.run_id]
+        stopped = f"{failure.reason}: {failure.message}" if failure else None
+        manifest = read_manifest(run.folder) if run.manifest.adaptive else run.manifest  # with the looks there were
+        scorecard = scorers[run.folder].scorecard(manifest.asked)
+        record = recorder.record(run.model, manifest, scorecard, stopped=stopped)
+        record = with_looks(record, manifest, component, inputs.settings, options.config)
+        scored.append((run, record))
+    records = [record for _, record in scored]
+    if inputs.judging is not None:
+        records = inputs.judging.records(scored, inputs.cases, budget)
+    return [_ScoredRun(run=run, record=record) for (run, _), record in zip(scored, records, strict=True)]
+
+
+def _assignment(
+    run: Run, component: Component, scorer: Scorer, inputs: Inputs, options: EvaluateOptions, models: int
+) -> Assignment:
+    """Return what the engine needs to ask one run: how a request is made, and who gets the answers."""
+    lookout = lookout_for(run, scorer, inputs, options, models)
+    cases = {case.id: case for case in inputs.cases}
+    plain = assignment(
+        run,
+        inputs.kinds,
+        inputs.keys,
+        options.concurrency or inputs.settings.concurrency,
+        lambda call: build_request(
+            component,
+            cases[call.case_id],
+            replicate=call.replicate,
+            seed=run.manifest.seed,
+            max_output_tokens=run.model.params.max_output_tokens,
+        ),
+        scorer.add,
+    )
+    return replace(plain, looks=tuple(look.after for look in lookout.looks), look=lookout.look) if lookout else plain
+
+
+def _keep(scored: _ScoredRun, component: Component, *, kept: bool) -> Finished:
+    """Write the record of one run: into the component if it is `kept`, into the run's own folder always."""
+    run, record = scored.run, scored.record
+    path = run.folder / RECORD
+    if kept:
+        path = record_path(run, component)
+        try:
+            if record.draft:
+                write_record(path, record)
+            else:
+                add_record(component.leaderboard_path, path, record)
+        except LeaderboardError:  # another prompt came first; what was paid for stays in the run's folder
+            write_record(run.folder / RECORD, record)
+            raise
+    finished = Finished(record=record, record_path=path, folder=run.folder)
+    write_record(run.folder / RECORD, record)
+    write_report(finished, component)
+    return finished
+
+
+def _changed_answers(
+    verdict: ComparisonResult, finished: Sequence[Finished], archive: Archive, inputs: Inputs
+) -> Iterator[ChangedAnswers]:
+    """Yield of each model which of its answers are others than its baseline's, whose run folder may be gone."""
+    runs = {run.record.run_id: run for run in finished}
+    for model in verdict.models:
+        run = runs.get(model.candidate.run_id)
+        if run is None or model.baseline is None:
+            continue
+        run_id = model.baseline.run_id
+        folders = [results / run_id for results in (inputs.results_dir, inputs.component.results_dir)]
+        folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
+        if folder is None:
+            absent = "its run folder, which is not committed, is not on this machine"
+            yield ChangedAnswers(model_id=model.model_id, baseline=run_id, absent=absent)
+            continue
+        entry = next(entry for entry in archive.entries if entry.run_id == run_id)
+        baseline, answers = archive.record(entry), (outcomes(folder), outcomes(run.folder))
+        yield ChangedAnswers(
+            model_id=model.model_id,
+            baseline=run_id,
+            compared=len(common_part(baseline, run.record).cases),
+            changes=tuple(answer_changes(inputs.component, inputs.cases, baseline, run.record, answers)),
+        )
+
+
+def _warn_of_skipped(records: Sequence[Record], archive: Archive) -> None:
+    """Name on stderr the runs that would be baselines of these, had their prompts not been edited."""
+    for record in records:
+        for words in passed_over(archive.entries, entry_of(record), None):
+            print(f"warning: {words}", file=sys.stderr)
+
+
+def _print_how_to_resume(runs: Sequence[Run], finished: Sequence[Finished], options: EvaluateOptions) -> None:
+    """Print on stderr the command that goes on with the runs that are not complete, if there are any."""
+    complete = {run.folder for run in finished if run.record.complete}
+    run_ids = [run.manifest.run_id for run in runs if run.folder not in complete]
+    if not run_ids:
+        return
+    program = sys.argv[0]
+    words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
+    folders = words_of(options, "components", "fixtures", "config", "results")
+    words += [options.skill, *folders, *words_of(options, "scenario", "judge", "concurrency", "max_cost", "max_calls")]
+    if not options.leaderboard:
+        words.append("--no-leaderboard")
+    target = run_ids[0] if len(run_ids) == 1 else invocation_of(run_ids[0])
+    print(f"to go on where this stopped: {shlex.join(words)} --resume {target}", file=sys.stderr)

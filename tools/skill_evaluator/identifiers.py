@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field
 
 _COMPONENT_NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _LONGEST = 240  # characters of a file's name; file systems take 255 bytes, and a suffix is to come
+_FILE_NAME = re.compile(rf"(?!\.)[\w@.+-]{{1,{_LONGEST}}}")
 _LONGEST_NAME = 100  # of a component or model: two of them become the name of a job's folder
 
 
@@ -35,8 +36,7 @@ def is_file_name(name: str) -> bool:
     >>> is_file_name("20260301T080000Z-abcdef-gpt-5@baseline"), is_file_name("../x"), is_file_name(".x")
     (True, False, False)
     """
-    marks = all(mark.isalnum() or mark in "@._+-" for mark in name)
-    return marks and 0 < len(name) <= _LONGEST and not name.startswith(".")
+    return _FILE_NAME.fullmatch(name) is not None
 
 
 def _refuse_no_moment(timestamp: str) -> str:

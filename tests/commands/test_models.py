@@ -31,7 +31,7 @@ def test_with_no_model_left_it_says_what_to_do(library: Library) -> None:
     assert refused.code == 2
     *warnings, error = refused.err.splitlines()
     assert len(warnings) == len(KEYLESS)
-    assert error.startswith("error: no model is left to run; set a key named above")
+    assert error.startswith("error: no model is left to run; set what is named above")
     assert "--model" in error
     assert library.tree() == before
 

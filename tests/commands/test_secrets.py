@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
+from tests.support.identity_server import REQUEST_TOKEN, identity_server
 from tests.support.library import Ended, Library, read
 
 KEY = "lab-secret-0123456789abcdefghijklmnopqrstuvwxyz"
@@ -144,3 +145,22 @@ def test_the_traceback_of_a_bug_is_printed_without_a_key_that_was_taken_before(
     broken = library.evaluate_here(env={"OPENAI_API_KEY": OTHER})
     assert broken.code == 1
     assert "RuntimeError: headers: [redacted]" in broken.err
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_no_token_of_a_job_without_keys_reaches_a_file_or_a_screen(refused: bool, library: Library) -> None:
+    """Also when the answers repeat it, and when the exchange does."""
+    with identity_server() as server:
+        server.echoes, server.lives_s = True, 20  # so short that every call exchanges a new one
+        if refused:
+            server.refusal = (401, lambda body: {"error": "invalid_grant", "error_description": body["assertion"]})
+        library.models({"id": "m", "provider": "anthropic", "auth": "oidc", "base_url": server.url})
+        ended = library.evaluate(env={**server.variables(), "NO_PROXY": "127.0.0.1"})
+    assert ended.code == (4 if refused else 0)
+    assert "[redacted]" in _journal(library)
+    assert len(server.tokens) > 1 or refused
+    places = {name: raw for name, raw in library.tree().items() if raw is not None}
+    places |= {"stdout": ended.out.encode(), "stderr": ended.err.encode()}
+    for token in (*server.tokens, REQUEST_TOKEN):
+        pieces = [token[start : start + SHORTEST_GIVEAWAY].encode() for start in range(len(token) - SHORTEST_GIVEAWAY)]
+        assert not [name for name, raw in places.items() for piece in pieces if piece in raw]

@@ -205,18 +205,19 @@ def _make_entry(wanted: Wanted, shard: Shard | None) -> Entry:
 
 
 def key_variable_of(model: Model, kind: ProviderKind) -> str:
-    """Return the variable in which a model's provider looks for its key first; empty when it needs none."""
-    return next(iter(key_variables(model, kind)), "")
+    """Return the variable in which a model's provider looks for its key first; empty when no secret is needed."""
+    return "" if model.auth == "oidc" else next(iter(key_variables(model, kind)), "")
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:
     """Return the CI environment that holds a model's key: one a provider, or one a key where the model names its own.
 
-    A model that needs no key, such as one on a server of one's own, must not see its provider's key.
+    A model that needs no key, such as one on a server of one's own, must not see its provider's key. With `auth: oidc`
+    it holds none, but is part of the identity that the vendor trusts.
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")
-    elif kind.key_variables and not key_variables(model, kind):
+    elif model.auth == "key" and kind.key_variables and not key_variables(model, kind):
         name = "no-key"
     else:
         name = model.provider

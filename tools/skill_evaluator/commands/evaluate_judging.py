@@ -23,7 +23,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.library.rubric_files import find_rubrics, load_rubric
-from skill_evaluator.providers import Configuration, find_key, key_variables
+from skill_evaluator.providers import Configuration, lack_of
 from skill_evaluator.records.judged import JudgedCriterion, JudgedField, JudgedFields
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.judge_scores import scores_bias_page
@@ -185,9 +185,9 @@ def field_judging(
     """Return who judges what; raise ConfigError, JudgeError or RunError, before any call, for what cannot be."""
     (model,) = select_models(configuration.models, (judge,))
     kind = configuration.kinds[model.provider]
-    variables = key_variables(model, kind)
-    if not dry_run and variables and find_key(model, kind, configuration.keys) is None:
-        raise ConfigError(f"the judge {model.id} cannot be asked: {' or '.join(variables)} is not set")
+    lack = lack_of(model, kind, configuration.keys)
+    if lack is not None and not dry_run:
+        raise ConfigError(f"the judge {model.id} cannot be asked: {lack}")
     where = component.folder / "evals" / "datasets.json"
     named = {path: rule.rubric for path, rule in component.plan.leaves.items() if rule.rubric is not None}
     if not named:

@@ -84,6 +84,9 @@ class Model(StrictModel):
     structured_output: Literal["json_schema", "json_object", "none"] = "json_schema"
     base_url: str | None = Field(default=None, pattern=r"^https?://")
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    auth: Literal["key", "oidc"] = Field(
+        default="key", description="oidc: the identity of a job of GitHub Actions in place of a key"
+    )
     limits: Limits = Limits()
     price: Price | None = None
     transport: Literal["direct", "sdk"] = Field(
@@ -104,6 +107,12 @@ class Model(StrictModel):
         if not readable:
             raise ValueError(f"'{base_url}' is not the address of a server")
         return base_url
+
+    @model_validator(mode="after")
+    def _has_one_way_in(self) -> Self:
+        if self.auth == "oidc" and self.api_key_env is not None:
+            raise ValueError("auth: oidc and api_key_env exclude each other")
+        return self
 
     @property
     def api_name(self) -> str:

@@ -14,6 +14,7 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
 from skill_evaluator.providers import anthropic, google, local, openai, replay
 from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.providers.keyless import REQUEST_TOKEN, identifiers_of, needs_token
 from skill_evaluator.text import nearest
 
 PROVIDERS: Mapping[str, ProviderKind] = {
@@ -68,6 +69,8 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
                 f"unknown provider '{model.provider}' at models[{index}].provider in {where} "
                 f"{nearest(model.provider, names)}"
             )
+        if model.auth == "oidc" and kind.federation is None:
+            raise ConfigError(f"models[{index}].auth in {where}: provider '{model.provider}' has no keyless access")
         if kind.check is not None:
             kind.check(model)
         kinds[model.provider] = kind
@@ -75,7 +78,12 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
 
 
 def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
-    """Return the environment variables that may hold this model's key; none when it needs none."""
+    """Return the environment variables that may hold this model's key; none when it needs none.
+
+    With `auth: oidc` it is the key with which the job requests identity tokens.
+    """
+    if model.auth == "oidc":
+        return (REQUEST_TOKEN,) if needs_token(kind) else ()
     if model.api_key_env:
         return (model.api_key_env,)
     if model.provider == "openai" and model.base_url:
@@ -89,7 +97,7 @@ def take_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
     A process started later, such as git, inherits none of them.
     """
     variables = {name for kind in (*PROVIDERS.values(), *kinds.values()) for name in kind.key_variables}
-    variables |= {model.api_key_env for model in models if model.api_key_env}
+    variables |= {model.api_key_env for model in models if model.api_key_env} | {REQUEST_TOKEN}
     return {variable: os.environ.pop(variable) for variable in variables if variable in os.environ}
 
 
@@ -109,9 +117,24 @@ def find_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
     return read_key(key_variables(model, kind), keys)
 
 
+def missing_variables(model: Model, kind: ProviderKind, keys: Keys) -> list[str]:
+    """Return the variables that asking this model takes and that are not set: of its key, or of its identity."""
+    variables = key_variables(model, kind)
+    missing = [" or ".join(variables)] if variables and find_key(model, kind, keys) is None else []
+    if model.auth == "oidc" and kind.federation is not None:
+        given = identifiers_of(kind.federation)
+        missing += [name for name in kind.federation.required if name not in given]
+    return missing
+
+
+def lack_of(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
+    """Say what is missing to ask this model; return None when nothing is."""
+    missing = missing_variables(model, kind, keys)
+    hint = " (a job of GitHub Actions has it with `id-token: write`)" if REQUEST_TOKEN in missing else ""
+    return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set{hint}" if missing else None
+
+
 def key_note(model: Model, kind: ProviderKind, keys: Keys) -> str:
     """Say in words whether this model's key was in the environment."""
-    variables = key_variables(model, kind)
-    return (
-        "not needed" if not variables else "set" if find_key(model, kind, keys) else f"{' or '.join(variables)} not set"
-    )
+    missing = missing_variables(model, kind, keys)
+    return f"{' and '.join(missing)} not set" if missing else "set" if key_variables(model, kind) else "not needed"

@@ -6,6 +6,7 @@ from typing import Any
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import (
     Completion,
+    Federation,
     Provider,
     ProviderError,
     ProviderKind,
@@ -19,6 +20,7 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.http import ErrorAnswer, open_sdk, out_of_credit, over_sdk
+from skill_evaluator.providers.keyless import Identity
 
 VENDOR_URL = "https://api.anthropic.com"
 _STOP: Mapping[str, StopReason] = {
@@ -29,6 +31,12 @@ _STOP: Mapping[str, StopReason] = {
     "refusal": "refusal",
 }
 _INPUT_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_FEDERATION = Federation(
+    required=("ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID"),
+    optional=("ANTHROPIC_SERVICE_ACCOUNT_ID", "ANTHROPIC_WORKSPACE_ID"),
+    audience="https://api.anthropic.com",
+    rule="Anthropic's federation rule {ANTHROPIC_FEDERATION_RULE_ID} (Console → Workload identity)",
+)
 _OUT_OF_CREDIT = "credit balance is too low"  # comes as a plain 400, told apart by its words only
 
 
@@ -41,7 +49,18 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
     """Open a connection to one model; import the SDK."""
     import anthropic
 
-    client = open_sdk(anthropic.AsyncAnthropic, model, key, VENDOR_URL, settings)
+    access: dict[str, Any] = {"api_key": key or "no-key"}
+    identity = None
+    if model.auth == "oidc":
+        from anthropic.lib.credentials import WorkloadIdentityCredentials, WorkloadIdentityError
+
+        fault = (WorkloadIdentityError,)
+        identity = Identity(_FEDERATION, key, faults=fault, refusals=fault)
+        named: dict[str, Any] = {
+            variable.removeprefix("ANTHROPIC_").lower(): id_ for variable, id_ in identity.identifiers.items()
+        }
+        access = {"credentials": WorkloadIdentityCredentials(identity_token_provider=identity.token, **named)}
+    client = open_sdk(anthropic.AsyncAnthropic, model, access, VENDOR_URL, settings, identity)
 
     def body(request: Request) -> Mapping[str, Any]:
         content = {
@@ -61,7 +80,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
         empty = answer.status == 402 or (answer.status == 400 and _OUT_OF_CREDIT in answer.message)
         return out_of_credit(answer) if empty else None
 
-    return over_sdk(anthropic, client, "/v1/messages", body, _read, own_error)
+    return over_sdk(anthropic, client, "/v1/messages", body, _read, own_error, identity)
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
@@ -78,4 +97,4 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     )
 
 
-KIND = ProviderKind(open=open_provider, sampling=sampling, key_variables=("ANTHROPIC_API_KEY",))
+KIND = ProviderKind(open=open_provider, sampling=sampling, key_variables=("ANTHROPIC_API_KEY",), federation=_FEDERATION)

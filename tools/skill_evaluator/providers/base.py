@@ -224,14 +224,30 @@ class Provider(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Federation:
+    """How a vendor takes a job's identity token in place of a key.
+
+    `required` and `optional` are variables with identifiers, none of them secret. `audience` of the token and `rule`,
+    which decides whether it is taken, may name them in braces. Without the variable `exchanges_if`, if there is one,
+    the vendor's library finds its credentials by itself.
+    """
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    audience: str
+    rule: str
+    exchanges_if: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderKind:
     """One line of `PROVIDERS`: how to open it, which variables may hold its key, what it can be told.
 
     `open` gets the model, its key (None if it needs none) and the settings, of which `timeout_s` is the time limit of a
     call and `limits` says how much is taken; the vendor's SDK is imported in there and nowhere else. `check` raises
     ConfigError for an entry the provider cannot serve. `context_tokens` says how much a model reads where the provider
-    itself decides. `revision` goes up when equal settings come to give other
-    answers.
+    itself decides. `revision` goes up when equal settings come to give other answers. With a `federation` a model may
+    have `auth: oidc`; its key is then the one that requests identity tokens.
     """
 
     open: Callable[[Model, str | None, Settings], Provider]
@@ -242,6 +258,7 @@ class ProviderKind:
     check: Callable[[Model], None] | None = None
     context_tokens: Callable[[Model], int] | None = None
     revision: int = 1
+    federation: Federation | None = None
 
 
 def first_answers(

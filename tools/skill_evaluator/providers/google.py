@@ -7,6 +7,7 @@ lest it pick aiohttp when that is installed, where it retries a dropped connecti
 
 import re
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,6 +17,7 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import (
     Completion,
+    Federation,
     Provider,
     ProviderError,
     ProviderKind,
@@ -28,6 +30,7 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.http import ErrorAnswer, HttpProvider, error_from_status, open_client
+from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.wire import HttpAnswer
 from skill_evaluator.text import nearest
 
@@ -54,6 +57,14 @@ _OURS = {
     "should_return_http_response",
     "system_instruction",
 }
+_FEDERATION = Federation(
+    required=("GOOGLE_CLOUD_PROJECT",),
+    optional=("GOOGLE_CLOUD_LOCATION", "GOOGLE_WORKLOAD_IDENTITY_PROVIDER", "GOOGLE_SERVICE_ACCOUNT"),
+    audience="https://iam.googleapis.com/{GOOGLE_WORKLOAD_IDENTITY_PROVIDER}",
+    rule="Google's {GOOGLE_WORKLOAD_IDENTITY_PROVIDER}, or a role in {GOOGLE_CLOUD_PROJECT} (IAM)",
+    exchanges_if="GOOGLE_WORKLOAD_IDENTITY_PROVIDER",
+)
+_IMPERSONATION = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{}:generateAccessToken"
 VENDOR_URL = "https://generativelanguage.googleapis.com"
 _VERSION_AT_END = re.compile(r"/(v1\w*)/?$")
 _WRONG_KEY = "API key not valid"  # a 400 by status; some gateways drop the details that name it
@@ -84,14 +95,14 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
     from google import genai
     from google.genai import types
 
-    url = model.base_url or VENDOR_URL
-    version = _VERSION_AT_END.search(url)
-    http = open_client(settings)
+    identity = _identity(key) if model.auth == "oidc" else None
+    url = model.base_url or (VENDOR_URL if identity is None else None)  # of Vertex it depends on the location
+    version = _VERSION_AT_END.search(url or "")
+    http = open_client(settings, identity)
     client = genai.Client(
-        enterprise=False,
-        api_key=key or "no-key",
+        **({"enterprise": False, "api_key": key or "no-key"} if identity is None else _vertex(identity)),
         http_options=types.HttpOptions(
-            base_url=url[: version.start()] if version else url,
+            base_url=url[: version.start()] if url and version else url,
             api_version=version[1] if version else None,
             timeout=round(settings.timeout_s * 1000),
             retry_options=types.HttpRetryOptions(attempts=1),
@@ -116,8 +127,45 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
 
     faults, timeouts = (httpx2.HTTPError,), httpx2.TimeoutException
     return HttpProvider(
-        send, _read, close, faults=faults, timeouts=timeouts, own_error=_own_error, unreached=(httpx2.ConnectError,)
+        send,
+        _read,
+        close,
+        faults=faults,
+        timeouts=timeouts,
+        own_error=_own_error,
+        unreached=(httpx2.ConnectError,),
+        identity=identity,
     )
+
+
+def _identity(key: str | None) -> Identity:
+    from google.auth import exceptions
+
+    refusals = (exceptions.OAuthError, exceptions.RefreshError, exceptions.DefaultCredentialsError)
+    return Identity(_FEDERATION, key, faults=(exceptions.GoogleAuthError,), refusals=refusals)
+
+
+def _vertex(identity: Identity) -> dict[str, Any]:
+    """Return what opens Vertex AI; without an identity pool the library finds the default credentials of the place."""
+    from google.auth import identity_pool
+
+    credentials: Any = identity_pool.Credentials
+    named = identity.identifiers
+    vertex: dict[str, Any] = {
+        "enterprise": True,
+        "project": named["GOOGLE_CLOUD_PROJECT"],
+        "location": named.get("GOOGLE_CLOUD_LOCATION", "global"),
+    }
+    pool, account = named.get("GOOGLE_WORKLOAD_IDENTITY_PROVIDER"), named.get("GOOGLE_SERVICE_ACCOUNT")
+    if pool is not None:
+        vertex["credentials"] = credentials(
+            audience=f"//iam.googleapis.com/{pool}",
+            subject_token_type="urn:ietf:params:oauth:token-type:jwt",  # noqa: S106 (a kind, no token)
+            subject_token_supplier=SimpleNamespace(get_subject_token=lambda context, request: identity.token()),
+            service_account_impersonation_url=account and _IMPERSONATION.format(account),
+            scopes=["https://www.googleapis.com/auth/cloud-platform"],
+        )
+    return vertex
 
 
 def _config(mode: str, request: Request) -> dict[str, Any]:
@@ -169,4 +217,9 @@ def _own_error(answer: ErrorAnswer) -> ProviderError | None:
     return error
 
 
-KIND = ProviderKind(open=open_provider, sampling=usual_sampling, key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"))
+KIND = ProviderKind(
+    open=open_provider,
+    sampling=usual_sampling,
+    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    federation=_FEDERATION,
+)

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import Completion, FailureKind, Provider, ProviderError, Request
+from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.wire import HttpAnswer, StatusError, TooLargeError, unreachable
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class HttpProvider:
     `send` makes one request. `read` maps the JSON body and the headers of a success. `own_error` maps an error that the
     vendor words in its own way, and returns None for all others. `faults` are what `send` raises where there is no
     answer, `timeouts` those of them that come late, `unreached` those without a connection. An SDK wraps them in the
-    errors `wrapping`.
+    errors `wrapping`. With an `identity` its SDK exchanges tokens, which may fail, too.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class HttpProvider:
         own_error: OwnError | None = None,
         wrapping: tuple[type[Exception], ...] = (),
         unreached: tuple[type[Exception], ...] = (),
+        identity: Identity | None = None,
     ) -> None:
         self._send = send
         self._read = read
@@ -83,7 +85,12 @@ class HttpProvider:
         self._wrapping = wrapping
         self._timeouts = timeouts
         self._unreached = unreached
-        self._faults: tuple[type[Exception], ...] = (StatusError, TooLargeError, ProviderError, *faults, *wrapping)
+        self._identity = identity
+        of_exchange = identity.faults if identity else ()
+        self._faults: tuple[type[Exception], ...] = (
+            *(StatusError, TooLargeError, ProviderError),
+            *(*faults, *wrapping, *of_exchange),
+        )
 
     async def complete(self, request: Request) -> Completion:
         """Ask once; raise ProviderError. A body over the limit is an answer without text."""
@@ -113,6 +120,8 @@ class HttpProvider:
             return cause
         if isinstance(cause, StatusError):
             return self._status_error(cause.answer)
+        if self._identity is not None and isinstance(cause, self._identity.faults):
+            return self._identity.error_of(cause)
         if isinstance(cause, self._unreached):
             return unreachable(cause)
         return (timed_out if isinstance(cause, self._timeouts) else dropped)(repr(cause))
@@ -130,6 +139,8 @@ class HttpProvider:
         details = details if isinstance(details, dict) else {}
         message = str(details.get("message") or text)
         worded = ErrorAnswer(status=answer.status, headers=answer.headers, message=message, details=details)
+        if self._identity is not None and answer.status in (401, 403):
+            return self._identity.refused(message, answer.status)
         own_error = self._own_error(worded) if self._own_error else None
         return own_error or error_from_status(answer.status, answer.headers, message)
 
@@ -195,25 +206,40 @@ def answer_of(response: Any) -> HttpAnswer:
     )
 
 
-def open_client(settings: Settings) -> "BoundedClient":
+def open_client(settings: Settings, identity: Identity | None = None) -> "BoundedClient":
     """Open a client that keeps to the settings' time limit of a call and to their limit of a response."""
     from skill_evaluator.providers.connection import BoundedClient
 
-    return BoundedClient(settings.timeout_s, settings.limits.response_bytes)
+    client = BoundedClient(settings.timeout_s, settings.limits.response_bytes)
+    if identity is not None:
+        client.event_hooks = {"request": [identity.note_access]}
+    return client
 
 
-def open_sdk(client: Callable[..., Any], model: Model, key: str | None, vendor_url: str, settings: Settings) -> Any:
-    """Open the client of an SDK, told all that its environment variables might say otherwise, and not to retry."""
+def open_sdk(
+    client: Callable[..., Any],
+    model: Model,
+    access: Mapping[str, Any],
+    vendor_url: str,
+    settings: Settings,
+    identity: Identity | None,
+) -> Any:
+    """Open the client of an SDK, told all that its environment variables might say otherwise, and not to retry.
+
+    `access` is its argument for the key, or for the identity.
+    """
     return client(
-        api_key=key or "no-key",
+        **access,
         base_url=model.base_url or vendor_url,
         max_retries=0,
         timeout=settings.timeout_s,
-        http_client=open_client(settings),
+        http_client=open_client(settings, identity),
     )
 
 
-def over_sdk(sdk: Any, client: Any, path: str, body: Body, read: Read, own_error: OwnError) -> Provider:
+def over_sdk(
+    sdk: Any, client: Any, path: str, body: Body, read: Read, own_error: OwnError, identity: Identity | None
+) -> Provider:
     """Return a provider that posts through a client of `openai` or `anthropic`, which are built alike.
 
     The answer is read as JSON: building the SDK's typed objects both ways would cost more processor time than
@@ -233,6 +259,7 @@ def over_sdk(sdk: Any, client: Any, path: str, body: Body, read: Read, own_error
         own_error=own_error,
         wrapping=(sdk.APIConnectionError,),
         unreached=(httpx2.ConnectError,),
+        identity=identity,
     )
 
 

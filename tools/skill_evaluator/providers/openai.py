@@ -6,6 +6,7 @@ from typing import Any
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import (
     Completion,
+    Federation,
     Provider,
     ProviderError,
     ProviderKind,
@@ -18,11 +19,18 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.http import ErrorAnswer, open_sdk, out_of_credit, over_http, over_sdk
+from skill_evaluator.providers.keyless import Identity
 
 VENDOR_URL = "https://api.openai.com/v1"
 _PATH = "/chat/completions"
 _STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
 _REASONING_FAMILIES = ("gpt-5", "o1", "o3", "o4")  # they answer 400 to a temperature or top_p
+_FEDERATION = Federation(
+    required=("OPENAI_IDENTITY_PROVIDER_ID", "OPENAI_SERVICE_ACCOUNT_ID"),
+    optional=(),
+    audience="https://api.openai.com/v1",
+    rule="OpenAI's mapping of {OPENAI_IDENTITY_PROVIDER_ID} to {OPENAI_SERVICE_ACCOUNT_ID} (Workload identity)",
+)
 _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
@@ -57,14 +65,20 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
     def own_error(answer: ErrorAnswer) -> ProviderError | None:
         return out_of_credit(answer) if answer.details.get("code") in _OUT_OF_CREDIT else None
 
-    if model.transport == "direct":
+    if model.transport == "direct" and model.auth == "key":
         url = (model.base_url or VENDOR_URL).rstrip("/") + _PATH
         return over_http(url, {"authorization": f"Bearer {key or 'no-key'}"}, body, _read, settings, own_error)
     import openai
 
-    client = open_sdk(openai.AsyncOpenAI, model, key, VENDOR_URL, settings)
+    access: dict[str, Any] = {"api_key": key or "no-key"}
+    identity = None
+    if model.auth == "oidc":
+        identity = Identity(_FEDERATION, key, faults=(openai.OpenAIError,), refusals=(openai.OAuthError,))
+        named = {variable.removeprefix("OPENAI_").lower(): id_ for variable, id_ in identity.identifiers.items()}
+        access = {"workload_identity": {**named, "provider": {"token_type": "jwt", "get_token": identity.token}}}
+    client = open_sdk(openai.AsyncOpenAI, model, access, VENDOR_URL, settings, identity)
     client.organization = client.project = None  # models.yaml decides, not the SDK's variables
-    return over_sdk(openai, client, _PATH, body, _read, own_error)
+    return over_sdk(openai, client, _PATH, body, _read, own_error, identity)
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
@@ -81,4 +95,4 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     )
 
 
-KIND = ProviderKind(open=open_provider, sampling=sampling, key_variables=("OPENAI_API_KEY",))
+KIND = ProviderKind(open=open_provider, sampling=sampling, key_variables=("OPENAI_API_KEY",), federation=_FEDERATION)

@@ -15,6 +15,15 @@ _SHORTEST_KEY = 8  # a shorter «key» is a placeholder, and striking it out wou
 _ESCAPE = r"\\{0,4}"  # of JSON, of JSON inside JSON; more would make a text of backslashes slow to search
 _OF_BASE64 = {"+": r"(?:[+-]|%2[bB])", "/": rf"(?:{_ESCAPE}/|_|%2[fF])"}  # the second of each: the URL-safe alphabet
 _FIRST_OF_ESCAPES = "%\\+-/_"
+_START = 64  # characters by which a token that came later is known; the first ones of JSON Web Tokens are alike
+_REST = r"[\w.~+/%=\\-]*"
+_LATER: set[str] = set()
+
+
+def remember(token: str) -> None:
+    """Have every Redactor of this process strike out a token that came while it ran, from its start to its end."""
+    if len(token) >= _SHORTEST_KEY:
+        _LATER.add(token[:_START])
 
 
 class Redactor:
@@ -27,10 +36,16 @@ class Redactor:
         values = {key.strip() for key in keys}
         longest_first = sorted((value for value in values if len(value) >= _SHORTEST_KEY), key=len, reverse=True)
         self._spellings = _any_of(longest_first) if longest_first else None
+        self._later: re.Pattern[str] | None = None
+        self._remembered = 0
 
     def __call__(self, text: str) -> str:
         """Return the text with each key struck out."""
-        return self._spellings.sub(_MASK, text) if self._spellings else text
+        if len(_LATER) != self._remembered:
+            starts = tuple(_LATER)
+            self._later, self._remembered = re.compile(_any_of(starts).pattern + _REST), len(starts)
+        text = self._spellings.sub(_MASK, text) if self._spellings else text
+        return self._later.sub(_MASK, text) if self._later else text
 
 
 def redactor_of(keys: Mapping[str, str], models: Iterable[Model]) -> Redactor:

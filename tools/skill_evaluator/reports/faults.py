@@ -13,6 +13,7 @@ REMEDIES: Mapping[str, str] = {
     "unreachable": "start the server, or correct base_url of '{model}' in models.yaml; then --resume",
     "wrong_key": "give '{model}' another key (api_key_env in models.yaml names its variable); then --resume",
     "permission_denied": "let the key of '{model}' use this model; then --resume",
+    "identity_refused": "mend that rule or the rights it gives, by the token's subject and audience; then --resume",
     "unknown_model": "correct api_id or base_url of '{model}' in models.yaml",
     "out_of_credit": "top up the account; then --resume",
     "context_exceeded": "raise the context of the server, or shorten document or prompt",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Model, Price, Settings
-from skill_evaluator.providers import Keys, Kinds, find_key, key_variables
+from skill_evaluator.providers import Keys, Kinds, find_key, lack_of
 from skill_evaluator.providers.base import Failure, ProviderKind, Request
 from skill_evaluator.providers.boundary import opened
 from skill_evaluator.providers.redaction import Redactor
@@ -271,14 +271,14 @@ def with_keys(models: Iterable[Model], kinds: Kinds, keys: Keys) -> dict[str, Mo
     """Return by id the models whose keys are there; warn of each other one, and raise ConfigError when none is left."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
-        variables = key_variables(model, kinds[model.provider])
-        if variables and find_key(model, kinds[model.provider], keys) is None:
-            print(f"warning: skipping {model.id}: {' or '.join(variables)} is not set", file=sys.stderr)
-        else:
+        lack = lack_of(model, kinds[model.provider], keys)
+        if lack is None:
             usable[model.id] = model
+        else:
+            print(f"warning: skipping {model.id}: {lack}", file=sys.stderr)
     if not usable:
         raise ConfigError(
-            "no model is left to run; set a key named above, or give --model one of models.yaml that needs none"
+            "no model is left to run; set what is named above, or give --model one of models.yaml that needs none"
         )
     return usable
 

@@ -152,7 +152,9 @@ def input_digests(component: Component, model: Model) -> dict[str, str]:
 
 def settings_digest(model: Model) -> str:
     """Digest what a model is told, where it is reached, and the revision of a shipped provider that has a later one."""
-    told = model.model_dump(mode="json", exclude={"limits", "price", "api_key_env", "judge", "transport"})
+    told = model.model_dump(mode="json", exclude={"limits", "price", "api_key_env", "auth", "judge", "transport"})
+    if model.provider == "google" and model.auth == "oidc":
+        told["served_by"] = "vertex"  # another service than that which takes keys
     kind = PROVIDERS.get(model.provider)
     revision = {"revision": kind.revision} if kind and kind.revision > 1 else {}
     return digest(canonical_json(told | revision))

@@ -1,0 +1,224 @@
+"""A job's identity opens each vendor's SDK without a key: exchange, refresh, refusal, and no token in what is said."""
+
+import asyncio
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.providers import PROVIDERS, find_key, key_note, kinds_of, lack_of, take_keys
+from skill_evaluator.providers.base import Completion, Provider, ProviderError
+from skill_evaluator.providers.redaction import Redactor
+
+from tests.support.identity_server import CLAIMS, IDENTIFIERS, REQUEST_TOKEN, IdentityServer, identity_server
+from tests.support.vendor_dialects import PLAIN
+
+VENDORS = ("anthropic", "openai", "google")
+AUDIENCES = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com/v1",
+    "google": f"https://iam.googleapis.com/{IDENTIFIERS['GOOGLE_WORKLOAD_IDENTITY_PROVIDER']}",
+}
+EXCHANGED = {
+    "anthropic": {
+        "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        "federation_rule_id": "fdrl_1",
+        "organization_id": IDENTIFIERS["ANTHROPIC_ORGANIZATION_ID"],
+        "service_account_id": "svac_1",
+    },
+    "openai": {"identity_provider_id": "idp_1", "service_account_id": "sa_1"},
+    "google": {"audience": f"//iam.googleapis.com/{IDENTIFIERS['GOOGLE_WORKLOAD_IDENTITY_PROVIDER']}"},
+}
+RULES = {
+    "anthropic": "Anthropic's federation rule fdrl_1",
+    "openai": "OpenAI's mapping of idp_1 to sa_1",
+    "google": f"Google's {IDENTIFIERS['GOOGLE_WORKLOAD_IDENTITY_PROVIDER']}, or a role in project-1",
+}
+
+
+@pytest.fixture
+def identities(monkeypatch: pytest.MonkeyPatch) -> Iterator[IdentityServer]:
+    """The environment of a job that may have tokens; the exchanges with fixed addresses are led to the loopback."""
+    from google.oauth2 import sts
+    from openai.auth._workload import WorkloadIdentityAuth
+
+    with identity_server() as server:
+        for name, value in server.variables().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setitem(
+            WorkloadIdentityAuth.__init__.__kwdefaults__, "token_exchange_url", f"{server.url}/oauth/token"
+        )
+        opened = sts.Client.__init__
+        monkeypatch.setattr(
+            sts.Client,
+            "__init__",
+            lambda self, url, authentication=None: opened(self, f"{server.url}/sts", authentication),
+        )
+        yield server
+
+
+def model_at(vendor: str, server: IdentityServer) -> Model:
+    path = "/v1" if vendor == "openai" else ""
+    return Model(id="model-1", provider=vendor, auth="oidc", base_url=server.url + path)
+
+
+def open_at(vendor: str, server: IdentityServer) -> Provider:
+    model, kind = model_at(vendor, server), PROVIDERS[vendor]
+    keys = take_keys([model], {vendor: kind})
+    assert lack_of(model, kind, keys) is None
+    return kind.open(model, find_key(model, kind, keys), Settings(timeout_s=20))
+
+
+def ask(vendor: str, server: IdentityServer, times: int = 1) -> list[Completion]:
+    async def calls() -> list[Completion]:
+        provider = open_at(vendor, server)
+        try:
+            return [await provider.complete(PLAIN) for _ in range(times)]
+        finally:
+            await provider.close()
+
+    return asyncio.run(calls())
+
+
+def refusal(vendor: str, server: IdentityServer) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        ask(vendor, server)
+    return caught.value
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_the_jobs_token_is_exchanged_once_and_opens_the_model(vendor: str, identities: IdentityServer) -> None:
+    answers = ask(vendor, identities, times=3)
+    assert [answer.text for answer in answers] == ["fine"] * 3
+    assert identities.audiences == [AUDIENCES[vendor]]
+    (exchanged,) = identities.exchanged
+    identity, access = identities.tokens
+    assert identity in exchanged.values()
+    assert exchanged.items() >= EXCHANGED[vendor].items()
+    assert identities.calls == [access] * 3
+
+
+def test_google_serves_by_vertex_in_the_project(identities: IdentityServer) -> None:
+    ask("google", identities)
+    assert identities.paths[-1].endswith(
+        "/projects/project-1/locations/global/publishers/google/models/model-1:generateContent"
+    )
+
+
+def test_calls_at_the_same_time_share_one_exchange(identities: IdentityServer) -> None:
+    async def calls() -> None:
+        provider = open_at("anthropic", identities)
+        await asyncio.gather(*(provider.complete(PLAIN) for _ in range(8)))
+        await provider.close()
+
+    asyncio.run(calls())
+    assert (len(identities.exchanged), len(identities.calls)) == (1, 8)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_each_refresh_asks_for_a_new_identity_token(
+    vendor: str, identities: IdentityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token that GitHub gave for the first exchange would be dead by the second."""
+    identities.lives_s = 20  # within what Anthropic's and Google's libraries take for expired
+    ticks = iter(range(0, 100_000, 15))  # OpenAI's refreshes by a clock of its own
+    monkeypatch.setattr("openai.auth._workload.time", SimpleNamespace(monotonic=lambda: next(ticks) // 4))
+    if vendor == "openai":
+        identities.lives_s = 60
+    ask(vendor, identities, times=6)
+    sent = [value for body in identities.exchanged for value in body.values() if value in identities.tokens]
+    assert len(sent) == len(set(sent)) == len(identities.audiences) > 1
+    assert len(set(identities.calls)) == len(identities.exchanged)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_refused_identity_names_the_rule_and_the_claims_and_never_the_token(
+    vendor: str, identities: IdentityServer
+) -> None:
+    def echo(body: Any) -> Any:
+        token = next(value for value in body.values() if value in identities.tokens)
+        return {"error": "invalid_grant", "error_description": f"no rule for {token}"}
+
+    identities.refusal = (401, echo)
+    error = refusal(vendor, identities)
+    assert (error.reason, error.kind, error.fatal, error.retryable) == (
+        "identity_refused",
+        "no_credentials",
+        True,
+        False,
+    )
+    message = error.failure(Redactor([])).message
+    assert message.startswith(RULES[vendor])
+    for claim in (CLAIMS["sub"], AUDIENCES[vendor], CLAIMS["repository"], "no rule for [redacted]"):
+        assert claim in message
+    assert not any(token[:20] in message for token in identities.tokens)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_model_that_refuses_the_access_token_is_told_by_the_identity(
+    vendor: str, identities: IdentityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identities, "tokens", Forgetful())
+    error = refusal(vendor, identities)
+    assert (error.reason, error.status, error.fatal) == ("identity_refused", 401, True)
+    assert "not a token: [redacted]" in error.failure(Redactor([])).message
+
+
+class Forgetful(list[str]):
+    """Tokens that were given out and count no more."""
+
+    def __contains__(self, token: object) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("vendor", ["anthropic", "openai"])
+def test_an_exchange_that_is_down_is_tried_again(vendor: str, identities: IdentityServer) -> None:
+    identities.refusal = (503, {"error": "overloaded"})
+    error = refusal(vendor, identities)
+    assert (error.reason, error.retryable, error.fatal, error.perhaps_billed) == ("unreachable", True, False, False)
+
+
+def test_a_job_that_may_have_no_token_is_told_so(identities: IdentityServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "of another job")
+    error = refusal("anthropic", identities)
+    assert (error.reason, error.status) == ("identity_refused", 403)
+    assert str(error).startswith("GitHub gave the job no identity token (403)")
+
+
+def test_an_answer_that_repeats_tokens_is_kept_without_them(identities: IdentityServer) -> None:
+    identities.echoes = True
+    redact = Redactor([])
+    (answer,) = ask("anthropic", identities)
+    assert answer.text == identities.tokens[1]
+    assert redact(f"<{answer.text}> and {identities.tokens[0]!r}") == "<[redacted]> and '[redacted]'"
+
+
+def test_what_is_missing_is_named(identities: IdentityServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, kind = model_at("openai", identities), PROVIDERS["openai"]
+    monkeypatch.setenv("OPENAI_SERVICE_ACCOUNT_ID", " ")
+    keys = take_keys([model], {"openai": kind})
+    assert keys["ACTIONS_ID_TOKEN_REQUEST_TOKEN"] == REQUEST_TOKEN
+    assert lack_of(model, kind, keys) == "OPENAI_SERVICE_ACCOUNT_ID is not set"
+    assert lack_of(model, kind, {}) == (
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN and OPENAI_SERVICE_ACCOUNT_ID are not set "
+        "(a job of GitHub Actions has it with `id-token: write`)"
+    )
+
+
+def test_google_without_an_identity_pool_needs_the_default_credentials_of_the_place(
+    identities: IdentityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GOOGLE_WORKLOAD_IDENTITY_PROVIDER")
+    assert key_note(model_at("google", identities), PROVIDERS["google"], {}) == "not needed"
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/credentials.json")
+    error = refusal("google", identities)
+    assert error.reason == "identity_refused"
+    assert "/nowhere/credentials.json was not found" in str(error)
+
+
+def test_a_provider_without_federation_refuses_it() -> None:
+    with pytest.raises(ConfigError, match=r"models\[0\].auth in models.yaml: provider 'local' has no keyless access"):
+        kinds_of([Model(id="here", provider="local", auth="oidc")], "models.yaml")

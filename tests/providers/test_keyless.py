@@ -219,6 +219,13 @@ def test_google_without_an_identity_pool_needs_the_default_credentials_of_the_pl
     assert "/nowhere/credentials.json was not found" in str(error)
 
 
-def test_a_provider_without_federation_refuses_it() -> None:
-    with pytest.raises(ConfigError, match=r"models\[0\].auth in models.yaml: provider 'local' has no keyless access"):
-        kinds_of([Model(id="here", provider="local", auth="oidc")], "models.yaml")
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"provider": "local"}, "provider 'local' takes no identity"),
+        ({"provider": "openai", "api_key_env": "LAB_KEY"}, "api_key_env names a key"),
+    ],
+)
+def test_an_entry_that_cannot_be_keyless_is_refused_by_its_place(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(ConfigError, match=rf"auth: oidc at models\[0\].auth in models.yaml: {why}; leave one"):
+        kinds_of([Model(id="here", auth="oidc", **fields)], "models.yaml")

@@ -108,12 +108,6 @@ class Model(StrictModel):
             raise ValueError(f"'{base_url}' is not the address of a server")
         return base_url
 
-    @model_validator(mode="after")
-    def _has_one_way_in(self) -> Self:
-        if self.auth == "oidc" and self.api_key_env is not None:
-            raise ValueError("auth: oidc and api_key_env exclude each other")
-        return self
-
     @property
     def api_name(self) -> str:
         """The model's name in its API."""

@@ -69,8 +69,9 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
                 f"unknown provider '{model.provider}' at models[{index}].provider in {where} "
                 f"{nearest(model.provider, names)}"
             )
-        if model.auth == "oidc" and kind.federation is None:
-            raise ConfigError(f"models[{index}].auth in {where}: provider '{model.provider}' has no keyless access")
+        if model.auth == "oidc" and (kind.federation is None or model.api_key_env):
+            why = "api_key_env names a key" if model.api_key_env else f"provider '{model.provider}' takes no identity"
+            raise ConfigError(f"auth: oidc at models[{index}].auth in {where}: {why}; leave one of them out")
         if kind.check is not None:
             kind.check(model)
         kinds[model.provider] = kind

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.ci.matrix import Wanted, capped, entries_of, environment_of, matrix
+from skill_evaluator.ci.matrix import Wanted, capped, entries_of, environment_of, outputs_of
 from skill_evaluator.ci.plan import Entry, PlannedBaseline, planned_runs
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.components import Component
@@ -64,7 +64,8 @@ def test_a_baseline_beside_it_doubles_calls_and_cost_and_makes_two_runs(skill: C
     assert (new.manifest.skill_version, baseline.manifest.skill_version) == ("1.2.0", "1.1.0")
     assert (baseline.manifest.digests, baseline.manifest.prompt_commit) == ({"prompt": "old"}, "c" * 40)
     assert (new.manifest.role, baseline.manifest.role) == (None, "baseline")
-    assert matrix([entry])["include"][0]["baseline"] == "c" * 40
+    (job,) = outputs_of(PLAN.model_copy(update={"entries": [entry]}), ())["legs"]["rest"]["include"]
+    assert job["baseline"] == "c" * 40
     assert len(entries_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs(max_calls=40))) == 2
 
 
@@ -108,7 +109,9 @@ def test_models_alone_may_be_too_many_and_the_message_says_what_to_narrow(skill:
 
 def test_the_matrix_holds_what_a_job_must_know_as_text(skill: Component) -> None:
     entries = capped(entries_of([wanted(skill), wanted(skill, "free/of:charge")], Jobs()), 0.05)
-    first, second = matrix(entries)["include"]
+    first, second = outputs_of(PLAN.model_copy(update={"entries": entries}), ["eval-openai"])["legs"]["eval-openai"][
+        "include"
+    ]
     assert first == {
         "id": "receipts@m",
         "skill": "receipts",
@@ -124,6 +127,17 @@ def test_the_matrix_holds_what_a_job_must_know_as_text(skill: Component) -> None
     }
     assert second["model"] == "free/of:charge"
     assert not set(second["id"]) & set('":<>|*?\\/\r\n')  # what the name of an artifact may not have
+
+
+def test_environments_with_a_job_of_their_own_have_a_matrix_each_and_the_others_share_one(skill: Component) -> None:
+    models = [{"id": provider, "provider": provider} for provider in ("openai", "anthropic", "google")]
+    entries = entries_of([wanted(skill, model) for model in models], Jobs())
+    outputs = outputs_of(PLAN.model_copy(update={"entries": entries}), ["eval-openai", "eval-unasked"])
+    assert {leg: [job["model"] for job in matrix["include"]] for leg, matrix in outputs["legs"].items()} == {
+        "eval-openai": ["openai"],
+        "rest": ["anthropic", "google"],
+    }
+    assert outputs["jobs"] == 3
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.act import WORKFLOWS
 from tests.support.library import REPLAY, Ended, Library
 
 REPOSITORY = "team/prompts"
@@ -98,13 +99,14 @@ def test_each_model_says_where_it_has_its_key_and_no_key_is_shown_or_handed_on(d
     [
         (
             {f"{ROOT}/environments": environments(anthropic=True)},
-            "environment eval-openai is not there, so CI skips gpt-5: gh api -X PUT 'repos/team/prompts/environments/"
-            "eval-openai' && gh secret set PROVIDER_API_KEY --env eval-openai",
+            "CI has no key for gpt-5 and skips it: gh api -X PUT 'repos/team/prompts/environments/eval-openai' && "
+            "gh secret set PROVIDER_API_KEY --env eval-openai (or, for the whole repository, "
+            "gh secret set OPENAI_API_KEY)",
         ),
         (
             {f"{ROOT}/environments/eval-openai/secrets": secrets("OPENAI_API_KEY")},
-            "environment eval-openai has no secret PROVIDER_API_KEY, so CI skips gpt-5: "
-            "gh secret set PROVIDER_API_KEY --env eval-openai",
+            "CI has no key for gpt-5 and skips it: gh secret set PROVIDER_API_KEY --env eval-openai "
+            "(or, for the whole repository, gh secret set OPENAI_API_KEY)",
         ),
         (
             {f"{ROOT}/environments": environments(openai=False, anthropic=True)},
@@ -113,7 +115,7 @@ def test_each_model_says_where_it_has_its_key_and_no_key_is_shown_or_handed_on(d
         ),
         (
             {f"{ROOT}/actions/secrets": secrets("PROVIDER_API_KEY")},
-            "PROVIDER_API_KEY is a secret of the repository, so every job sees it: gh secret delete PROVIDER_API_KEY",
+            "PROVIDER_API_KEY is a secret of the repository, and no provider's own: gh secret delete PROVIDER_API_KEY",
         ),
         (
             {f"{ROOT}/branches/main": {"protected": True}},
@@ -157,7 +159,35 @@ def test_what_a_login_may_not_see_is_no_problem_and_said(doctor: Doctor, status:
     ended = doctor({**GOOD, **hidden}, "--format", "json", OPENAI_API_KEY="one")
     assert (ended.code, ended.json["problems"]) == (0, [])
     assert ended.json["unseen"] == [f"{path}: gh: Refused (HTTP {status})" for path in hidden]
-    assert [model["in_ci"] for model in ended.json["models"]] == ["unknown", "set", "not_needed"]
+    assert [model["in_ci"] for model in ended.json["models"]] == ["unknown", "environment", "not_needed"]
+
+
+def test_a_key_may_be_a_secret_of_the_repository_or_of_its_organisation(doctor: Doctor) -> None:
+    answers = {
+        **GOOD,
+        f"{ROOT}/environments": environments(anthropic=True),
+        f"{ROOT}/actions/secrets": secrets("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+        f"{ROOT}/actions/organization-secrets": secrets("GOOGLE_API_KEY"),
+    }
+    doctor.library.models(*MODELS, {"id": "gemini", "provider": "google"})
+    ended = doctor(answers, "--format", "json")
+    assert (ended.code, ended.json["problems"]) == (0, [])
+    assert {model["id"]: model["in_ci"] for model in ended.json["models"]} == {
+        "gpt-5": "repository",
+        "claude": "environment",
+        "recorded": "not_needed",
+        "gemini": "repository",
+    }
+    assert "repository: GEMINI_API_KEY or GOOGLE_API_KEY set" in doctor(answers).out
+
+
+def test_workflows_that_do_not_hand_the_keys_on_are_a_problem(doctor: Doctor) -> None:
+    text = (WORKFLOWS / "audit.yml").read_text()
+    doctor.library.write(".github/workflows/audit.yml", text)
+    (problem,) = doctor(GOOD, "--format", "json").json["problems"]
+    assert problem.endswith(
+        "audit.yml has not the jobs that the keys of models.yaml ask for: skill-evaluator init --workflows"
+    )
 
 
 def test_a_repository_that_is_not_to_be_seen_is_one_line(doctor: Doctor) -> None:

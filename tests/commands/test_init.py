@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,15 +11,17 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from skill_evaluator.ci.legs import secrets_of, with_legs
 from skill_evaluator.ci.matrix import environment_of
 from skill_evaluator.cli import COMMANDS, load_command
 from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.library.scaffolding import EXAMPLE
-from skill_evaluator.providers import PROVIDERS, key_variables
+from skill_evaluator.providers import PROVIDERS, key_variables, read_configuration
 
 from tests.support.library import ROOT, SCRIPT, Ended, read
 
 SCAFFOLD = ROOT / "tools" / "skill_evaluator" / "scaffold"
+NAMES = ("audit.yml", "check.yml", "evaluate.yml", "leg.yml")
 ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 
 
@@ -128,11 +131,13 @@ def test_examples_of_the_help_name_no_model_of_one_repository() -> None:
         assert [name for name in named if not re.fullmatch("<(model|id)>", name)] == [], command
 
 
-@pytest.mark.parametrize("name", ["evaluate.yml", "check.yml", "audit.yml"])
+@pytest.mark.parametrize("name", NAMES)
 def test_the_workflows_are_this_projects_own(name: str) -> None:
     own, laid_out = ROOT / ".github" / "workflows" / name, SCAFFOLD / "workflows" / name
     command = f"cp {own.relative_to(ROOT)} {laid_out.relative_to(ROOT)}"
     assert laid_out.read_bytes() == own.read_bytes(), f"they differ; {command}"
+    ours = secrets_of(read_configuration(ROOT / ".evaluator"))
+    assert own.read_text() == with_legs(own.read_text(), ours), "stale; skill-evaluator init --workflows"
 
 
 def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
@@ -145,9 +150,9 @@ def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
         for own in (ROOT / ".evaluator" / folder).iterdir():
             assert (root / ".evaluator" / folder / own.name).read_bytes() == own.read_bytes()
     assert skill_evaluator(root, "judge", "lint").code == 0
-    for name in ("evaluate.yml", "check.yml", "audit.yml"):
-        laid_out = root / ".github" / "workflows" / name
-        assert laid_out.read_bytes() == (ROOT / ".github" / "workflows" / name).read_bytes()
+    for name in NAMES:
+        own = (ROOT / ".github" / "workflows" / name).read_text()
+        assert (root / ".github" / "workflows" / name).read_text() == with_legs(own, {})
 
 
 def test_the_first_push_costs_nothing_and_the_models_to_uncomment_are_right(root: Path) -> None:
@@ -163,6 +168,90 @@ def test_the_first_push_costs_nothing_and_the_models_to_uncomment_are_right(root
     assert said == {model.id: environment_of(model, PROVIDERS[model.provider]) for model in models[1:]}
     for model in models[1:4]:
         assert f"variable {key_variables(model, PROVIDERS[model.provider])[0]}\n" in text
+
+
+def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root: Path) -> None:
+    skill_evaluator(root, "init")
+    laid_out = tree(root)
+    assert skill_evaluator(root, "lint", "--strict").err == ""
+    models = [
+        {"id": "small", "provider": "local"},
+        {"id": "gpt-5", "provider": "openai"},
+        {"id": "gemini-2.5-pro", "provider": "google"},
+        {"id": "mine", "provider": "openai", "base_url": "http://127.0.0.1/v1", "api_key_env": "MINE_API_KEY"},
+    ]
+    (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": models}))
+    stale = [
+        f".github/workflows/{name} has not the jobs that the keys of models.yaml ask for: "
+        "skill-evaluator init --workflows"
+        for name in ("audit.yml", "evaluate.yml")
+    ]
+    linted = skill_evaluator(root, "lint")
+    assert (linted.code, linted.err.splitlines()) == (0, [f"warning: {line}" for line in stale])
+    strict = skill_evaluator(root, "lint", "--strict")
+    assert (strict.code, strict.err.splitlines()[-1]) == (2, f"error: {'; '.join(stale)}")
+
+    made = skill_evaluator(root, "init", "--workflows")
+    assert made.out.splitlines() == [
+        "written  .github/workflows/audit.yml",
+        "written  .github/workflows/evaluate.yml",
+        "jobs of their own for 3 keys: eval-google, eval-mine, eval-openai",
+    ]
+    assert skill_evaluator(root, "lint", "--strict").err == ""
+    jobs = {
+        name: yaml.safe_load((root / ".github/workflows" / name).read_text()) for name in ("evaluate.yml", "audit.yml")
+    }
+    given = {
+        name: {id_: job["secrets"]["PROVIDER_API_KEY"] for id_, job in workflow["jobs"].items() if "secrets" in job}
+        for name, workflow in jobs.items()
+    }
+    keys = {
+        "": "${{ secrets.PROVIDER_API_KEY }}",
+        "-google": "${{ secrets.GEMINI_API_KEY || secrets.GOOGLE_API_KEY }}",
+        "-mine": "${{ secrets.MINE_API_KEY }}",
+        "-openai": "${{ secrets.OPENAI_API_KEY }}",
+    }
+    assert given == {
+        "evaluate.yml": {f"{job}{leg}": key for job in ("evaluate", "judge") for leg, key in keys.items()},
+        "audit.yml": {f"run{leg}": key for leg, key in keys.items()},
+    }
+    assert set(jobs["evaluate.yml"]["jobs"]["collect"]["needs"]) == {"plan", *given["evaluate.yml"]}
+
+    (root / ".evaluator" / "models.yaml").write_bytes(laid_out[".evaluator/models.yaml"] or b"")
+    skill_evaluator(root, "init", "--workflows")
+    assert tree(root) == laid_out
+    (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": models}))
+    shutil.rmtree(root / ".github")
+    skill_evaluator(root, "init")
+    assert skill_evaluator(root, "lint", "--strict").err == ""
+
+
+def test_what_is_laid_out_and_made_for_keys_pleases_the_linters_of_workflows(root: Path) -> None:
+    skill_evaluator(root, "init")
+    text = (root / ".evaluator" / "models.yaml").read_text()
+    (root / ".evaluator" / "models.yaml").write_text(re.sub(r"^  # (?=- id|  \w+:)", "  ", text, flags=re.MULTILINE))
+    skill_evaluator(root, "init", "--workflows")
+    bin_ = Path(sys.executable).parent
+    files = sorted(str(path) for path in (root / ".github" / "workflows").iterdir())
+    for command in (
+        ["zizmor", "--quiet", "--offline", "--persona", "auditor", ".github"],
+        ["actionlint", *files],
+        ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", *files],
+    ):
+        done = subprocess.run([bin_ / command[0], *command[1:]], cwd=root, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_two_keys_of_one_environment_are_refused(root: Path) -> None:
+    skill_evaluator(root, "init")
+    models = [{"id": name, "provider": "openai", "api_key_env": name} for name in ("MINE", "MINE_API_KEY")]
+    (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": models}))
+    done = skill_evaluator(root, "init", "--workflows")
+    assert (done.code, done.err) == (
+        2,
+        "error: models.yaml: MINE and MINE_API_KEY (of 'MINE_API_KEY') are two keys, and both would be of the "
+        "environment eval-mine; give one of them another api_key_env\n",
+    )
 
 
 def test_every_name_is_the_one_given(root: Path) -> None:

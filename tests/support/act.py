@@ -66,8 +66,9 @@ def _job(line: Mapping[str, Any]) -> str:
 
 
 def for_act(workflow: str) -> str:
-    """A workflow without the keys that are too new for act."""
-    return _UNKNOWN_TO_ACT.sub("", workflow)
+    """A workflow without what is too new for act, which starts no job at all after a called workflow that failed."""
+    lenient = workflow.replace("        id: ask\n", "        id: ask\n        continue-on-error: true\n")
+    return _UNKNOWN_TO_ACT.sub("", lenient).replace("uses: $/", "uses: ./")
 
 
 def act(
@@ -107,7 +108,7 @@ def act(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=400,  # for what hangs; a busy machine takes long
         check=False,
     )
     return Acted(done.returncode, done.stdout, json.loads((folder / "world.json").read_text()))

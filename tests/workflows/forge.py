@@ -93,9 +93,11 @@ class Forge:
         workflow: str = EVALUATE,
         secrets: Mapping[str, str] | None = None,
         variables: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> Acted:
         """Run a workflow on an event, at what the clone has checked out."""
-        env = {
+        given = {
+            **(env or {}),
             "STAND_IN_ORIGIN": self.origin,
             "STAND_IN_ARTIFACTS": str(self.artifacts),
             "STAND_IN_ATTESTED": str(self.attested),
@@ -110,7 +112,7 @@ class Forge:
             name=name,
             workflow=workflow,
             world=self.world,
-            env=env,
+            env=given,
             secrets=secrets or {},
             variables=variables or {},
         )
@@ -126,9 +128,11 @@ class Forge:
         workflow = yaml.safe_load((self.library.root / EVALUATE).read_text())
         workflow["on"] = workflow.pop(True)  # which is what YAML 1.1 takes `on` for
         plan = read_plan(self.artifacts / "plan" / "plan.json")
-        values = (
-            (key, value if isinstance(value, str) else json.dumps(value)) for key, value in outputs_of(plan).items()
-        )
+        own = next(
+            step["env"]["LEGS"] for step in workflow["jobs"]["plan"]["steps"] if step.get("id") == "plan"
+        ).split()
+        outputs = outputs_of(plan, own)
+        values = ((key, value if isinstance(value, str) else json.dumps(value)) for key, value in outputs.items())
         lines = "".join(f"{key}={value}\n" for key, value in values)
         workflow["jobs"]["plan"]["steps"] = [
             {"id": "plan", "env": {"OUTPUTS": lines}, "run": 'printf %s "$OUTPUTS" >> "$GITHUB_OUTPUT"'}

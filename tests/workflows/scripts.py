@@ -50,7 +50,7 @@ def steps() -> Iterator[Step]:
     for path in sorted(WORKFLOWS.glob("*.yml")):
         jobs: dict[str, Any] = yaml.safe_load(path.read_text())["jobs"]
         for job, what in jobs.items():
-            for step in what["steps"]:
+            for step in what.get("steps", ()):
                 if "run" in step:
                     yield Step(path.name, job, step["name"], step["run"])
 

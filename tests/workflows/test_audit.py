@@ -19,22 +19,24 @@ from tests.workflows.scripts import Ran, Step, run_script, steps
 INPUTS = ("MODELS", "BENCHMARKS", "SCENARIOS", "QUESTIONS", "REPLICATES", "MAX_COST", "REASON")
 
 
-def step(job: str, name: str) -> Step:
-    (found,) = (one for one in steps() if (one.workflow, one.job, one.name) == ("audit.yml", job, name))
+def step(job: str, name: str, workflow: str = "audit.yml") -> Step:
+    (found,) = (one for one in steps() if (one.workflow, one.job, one.name) == (workflow, job, name))
     return found
 
 
 def plan(folder: Path, **inputs: str) -> list[str]:
-    (call,) = run_script(step("plan", "Plan"), folder, dict.fromkeys(INPUTS, "") | inputs).calls
-    assert call[:7] == ["python", "-m", "skill_evaluator", "audit", "plan", "--platform", "github"]
-    return call[7:]
+    env = {**dict.fromkeys(INPUTS, ""), "LEGS": "eval-a eval-b", **inputs}
+    (call,) = run_script(step("plan", "Plan"), folder, env).calls
+    assert call[:5] == ["python", "-m", "skill_evaluator", "audit", "plan"]
+    assert call[5:8] == ["--platform", "github", "--legs=eval-a eval-b"]
+    return call[8:]
 
 
 def test_nobody_is_billed_who_did_not_ask_and_no_job_may_write() -> None:
     workflow = yaml.safe_load((WORKFLOWS / "audit.yml").read_text())
     assert workflow["jobs"]["plan"]["if"].startswith("github.event_name != 'schedule' || vars.SKILL_EVALUATOR_AUDIT ==")
     assert all("plan" in job["needs"] for name, job in workflow["jobs"].items() if name != "plan")
-    assert [job["permissions"] for job in workflow["jobs"].values()] == [{"contents": "read"}] * 3
+    assert all(job["permissions"] == {"contents": "read"} for job in workflow["jobs"].values())
 
 
 def test_a_schedule_takes_everything_from_the_settings_and_a_cap_from_the_variable(tmp_path: Path) -> None:
@@ -53,23 +55,24 @@ def test_inputs_are_arguments_and_nothing_else(tmp_path: Path) -> None:
 
 
 def ask(folder: Path, **changed: str) -> Ran:
-    env = {"PLAN": "plan.json", "AUDITS": "kept", "ENTRY": "audit@m", "MODEL": "m", "SHARD": ""}
-    env |= {"ENVIRONMENT": "eval-m", "KEY_VARIABLE": "M_KEY", "PROVIDER_API_KEY": "a key"}
-    return run_script(step("run", "Ask"), folder, env | changed)
+    env = {"KIND": "audit", "PLAN": "plan", "RESULTS": "kept", "ENTRY": "audit@m", "MODEL": "m", "SHARD": ""}
+    env |= {"ENVIRONMENT": "eval-m", "KEY_VARIABLE": "M_KEY", "PROVIDER_API_KEY": "a key", "ARTIFACTS": "none"}
+    return run_script(step("leg", "Ask", "leg.yml"), folder, env | changed)
 
 
 def test_a_job_asks_its_part_of_the_plan(tmp_path: Path) -> None:
     ran = ask(tmp_path, SHARD="1/3")
     (call,) = ran.calls
-    assert call[3:] == ["audit", "run", "--plan=plan.json", "--model=m", "--audits=kept", "--shard=1/3"]
+    assert call[3:] == ["audit", "run", "--plan=plan/audit-plan.json", "--model=m", "--audits=kept", "--shard=1/3"]
     assert ran.became_the_last
     assert ask(tmp_path, ENDS_WITH="4").code == 4
 
 
 def test_a_job_without_its_key_says_so_and_is_no_failure(tmp_path: Path) -> None:
     ran = ask(tmp_path, PROVIDER_API_KEY="")
-    said = "::warning title=audit@m was skipped::environment eval-m has no secret PROVIDER_API_KEY\n"
-    assert (ran.code, ran.calls, ran.printed) == (0, [], said)
+    reason = "neither the repository has a secret M_KEY, nor its environment eval-m one PROVIDER_API_KEY"
+    assert (ran.code, ran.calls, ran.printed) == (0, [], f"::warning title=audit@m was skipped::{reason}\n")
+    assert not list((tmp_path / "kept").iterdir())
     assert len(ask(tmp_path, PROVIDER_API_KEY="", KEY_VARIABLE="").calls) == 1
 
 

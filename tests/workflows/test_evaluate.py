@@ -33,12 +33,16 @@ def test_a_push_runs_what_was_bumped_and_one_commit_brings_its_records(forge: Fo
 
     entries = {f"{component}@{model}" for component in ("minor", "major") for model in ("recorded", "torn", "keyless")}
     assert forge.uploaded() == {"plan", "collected", *entries}
-    assert acted.steps("Evaluate") == {
+    assert acted.steps("Ask") == {
         entry: "failure" if entry.endswith("torn") else "success" for entry in entries
     }  # one that fails takes no other with it, and a missing key is no failure
     warnings = [(line["kvPairs"]["title"], line["arg"]) for line in acted.commands("warning")]
     assert sorted(warnings) == [
-        (f"{component}@keyless was skipped", "environment eval-anthropic has no secret PROVIDER_API_KEY")
+        (
+            f"{component}@keyless was skipped",
+            "neither the repository has a secret ANTHROPIC_API_KEY, "
+            "nor its environment eval-anthropic one PROVIDER_API_KEY",
+        )
         for component in ("major", "minor")
     ]
     (files,) = forge.landed(event["after"])
@@ -101,7 +105,7 @@ def test_a_dispatch_of_one_component_and_model_and_the_re_run_of_what_failed_ask
     first = forge.dispatch(KEY, components="one", models="served", reason="A look")
 
     assert forge.uploaded() == {"plan", "one@served", "collected"}
-    assert first.steps("Evaluate") == {"one@served": "failure"}
+    assert first.steps("Ask") == {"one@served": "failure"}
     (row,) = forge.rows("one")
     assert (row["model_id"], row["complete"], row["scored"]) == ("served", False, 4)
     answered = {(case_id, seed) for case_id, seed, _ in forge.world["asked"] if case_id != "gamma"}
@@ -113,7 +117,7 @@ def test_a_dispatch_of_one_component_and_model_and_the_re_run_of_what_failed_ask
     forge.world["refused"] = {}
     again = forge.rerun_failed_jobs({"ref": "refs/heads/main"}, "workflow_dispatch", KEY)
 
-    assert again.steps("Evaluate") == {"one@served": "success"}
+    assert again.steps("Ask") == {"one@served": "success"}
     assert {case_id for case_id, _, _ in forge.world["asked"]} == {"gamma"}
     assert [times for _, _, times in forge.world["asked"]] == [1, 1]
     (run_id,) = (row["run_id"] for row in forge.rows("one") if row["complete"])
@@ -138,7 +142,7 @@ def test_a_policy_has_a_push_ask_its_baseline_beside_it_though_a_job_s_clone_is_
     event = forge.push()
     acted = forge.run(event)
     assert acted.code == 0
-    assert acted.steps("Evaluate") == {"one@recorded": "success"}
+    assert acted.steps("Ask") == {"one@recorded": "success"}
     rows = {row["run_id"]: row for row in forge.rows("one")}
     (baseline,) = (row for row in rows.values() if row["run_id"].endswith("@baseline"))
     assert (baseline["skill_version"], baseline["prompt_commit"]) == ("1.0.0", recorded["prompt_commit"])
@@ -211,7 +215,10 @@ def test_a_judge_has_a_job_of_its_own_and_what_it_blocks_fails_the_verdict_with_
     acted = forge.dispatch(components="one", models="recorded")
 
     assert forge.uploaded() == {"plan", "one@recorded", "one@recorded@judge", "collected"}
-    assert acted.steps("Judge") == {"one@recorded@judge": "failure"}  # exit code 3, as `judge regression` has it
+    assert acted.steps("Ask") == {
+        "one@recorded": "success",
+        "one@recorded@judge": "failure",  # exit code 3, as `judge regression` has it
+    }
     assert acted.steps("Report") == {"verdict": "failure"}
     assert acted.jobs["collect"] == "success"
     assert len(forge.landed(event["after"])) == 1  # the records are committed either way

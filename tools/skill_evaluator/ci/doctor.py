@@ -1,21 +1,21 @@
 """Models and the set-up on GitHub → where each model has its key, and what stands in the way of a run."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from skill_evaluator.ci.matrix import environment_of
+from skill_evaluator.ci.matrix import environment_of, secrets_for
 from skill_evaluator.ci.platforms.github_setup import KEY, Setup
 from skill_evaluator.files import StrictModel
 from skill_evaluator.library.roots import FixturesElsewhere
-from skill_evaluator.providers import Configuration, find_key, key_variables
+from skill_evaluator.providers import Configuration, find_key
 
 Here = Literal["not_needed", "set", "missing"]
-InCi = Literal["not_needed", "set", "missing", "unknown"]
+InCi = Literal["not_needed", "environment", "repository", "missing", "unknown"]
 
 
 class ModelKey(StrictModel):
-    """Where a model has its key: in one of `variables` here, and in the secret of its `environment` in CI."""
+    """Where a model has its key: in one of `variables` here, in CI in its `environment` or in a secret of that name."""
 
     id: str
     provider: str
@@ -37,15 +37,13 @@ class DoctorReport(StrictModel):
     unseen: tuple[str, ...]
 
 
-def environments_of(configuration: Configuration) -> set[str]:
-    """Return the environments of the models that need a key."""
-    kinds = configuration.kinds
-    needy = (model for model in configuration.models if key_variables(model, kinds[model.provider]))
-    return {environment_of(model, kinds[model.provider]) for model in needy}
+def examine(
+    configuration: Configuration, setup: Setup | None, stale: Iterable[str] = (), why_unseen: str = ""
+) -> DoctorReport:
+    """Say where the keys are and what is wrong; without a set-up of what is here, `why_unseen` being the reason.
 
-
-def examine(configuration: Configuration, setup: Setup | None, why_unseen: str = "") -> DoctorReport:
-    """Say where the keys are and what is wrong; without a set-up of what is here, `why_unseen` being the reason."""
+    `stale` are the problems of the workflows.
+    """
     keys = tuple(_keys_of(configuration, setup))
     problems = [
         f"{key.id} has no key here, and CI could not be looked at: set {' or '.join(key.variables)}"
@@ -55,6 +53,7 @@ def examine(configuration: Configuration, setup: Setup | None, why_unseen: str =
     if setup is not None:
         problems += _problems_of_keys(keys, setup)
         problems += _problems_of_tokens(setup, configuration.settings.fixtures)
+    problems += stale
     return DoctorReport(
         repository=setup.repository if setup else None,
         models=keys,
@@ -66,16 +65,14 @@ def examine(configuration: Configuration, setup: Setup | None, why_unseen: str =
 def _keys_of(configuration: Configuration, setup: Setup | None) -> Iterator[ModelKey]:
     for model in configuration.models:
         kind = configuration.kinds[model.provider]
-        variables = key_variables(model, kind)
+        variables = secrets_for(model, kind)
         environment = environment_of(model, kind)
         here: Here = "not_needed" if not variables else "missing"
         in_ci: InCi = "not_needed" if not variables else "unknown"
         if variables and find_key(model, kind, configuration.keys):
             here = "set"
-        if variables and setup is not None and setup.environments is not None:
-            place = setup.environments.get(environment)
-            has_key = place is not None and place.has_key
-            in_ci = "unknown" if has_key is None else "set" if has_key else "missing"
+        if variables and setup is not None:
+            in_ci = _place_of(environment, variables, setup)
         yield ModelKey(
             id=model.id,
             provider=model.provider,
@@ -86,14 +83,27 @@ def _keys_of(configuration: Configuration, setup: Setup | None) -> Iterator[Mode
         )
 
 
+def _place_of(environment: str, variables: Sequence[str], setup: Setup) -> InCi:
+    """Return where a key is in CI; an environment's own goes before the repository's."""
+    place = None if setup.environments is None else setup.environments.get(environment)
+    if place is not None and place.has_key:
+        return "environment"
+    if setup.secrets is not None and not setup.secrets.isdisjoint(name.upper() for name in variables):
+        return "repository"
+    is_seen = setup.secrets is not None and setup.environments is not None and (place is None or place.has_key is False)
+    return "missing" if is_seen else "unknown"
+
+
 def _problems_of_keys(keys: tuple[ModelKey, ...], setup: Setup) -> Iterator[str]:
     """Yield what is wrong with the environments and their secrets."""
     environments = setup.environments or {}
-    for name in dict.fromkeys(key.environment for key in keys if key.in_ci == "missing"):
+    for name, variables in {key.environment: key.variables for key in keys if key.in_ci == "missing"}.items():
         skipped = ", ".join(key.id for key in keys if key.environment == name)
         make = "" if name in environments else f"gh api -X PUT 'repos/{setup.repository}/environments/{name}' && "
-        lacks = f"has no secret {KEY}" if name in environments else "is not there"
-        yield f"environment {name} {lacks}, so CI skips {skipped}: {make}gh secret set {KEY} --env {name}"
+        yield (
+            f"CI has no key for {skipped} and skips it: {make}gh secret set {KEY} --env {name} "
+            f"(or, for the whole repository, gh secret set {variables[0]})"
+        )
     for name, environment in environments.items():
         if environment.has_key is not False and not environment.limited:
             yield (
@@ -101,7 +111,7 @@ def _problems_of_keys(keys: tuple[ModelKey, ...], setup: Setup) -> Iterator[str]
                 "(Settings → Environments → Deployment branches)"
             )
     if KEY in (setup.secrets or ()):
-        yield f"{KEY} is a secret of the repository, so every job sees it: gh secret delete {KEY}"
+        yield f"{KEY} is a secret of the repository, and no provider's own: gh secret delete {KEY}"
 
 
 def _problems_of_tokens(setup: Setup, fixtures: FixturesElsewhere | None) -> Iterator[str]:

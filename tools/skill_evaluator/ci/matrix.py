@@ -5,11 +5,11 @@ A component on a model is one job, or several with a shard of the cases each whe
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
-from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline, PlannedJudging
+from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Jobs, Model
@@ -18,6 +18,8 @@ from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.runner.prices import InputSize, estimate, sum_of
 from skill_evaluator.runner.runs import input_digests, slug
 from skill_evaluator.runner.schedule import Shard
+
+REST = "rest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,41 +94,37 @@ def entries_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[Entry]:
     ]
 
 
-def matrix(entries: Iterable[Entry]) -> dict[str, list[dict[str, str]]]:
-    """Return the matrix of a workflow: what a job must know before it has read the plan."""
+def outputs_of(plan: Plan, own: Collection[str]) -> dict[str, Any]:
+    """Return what the job that plans hands to those that follow; `own` are environments with a job of their own."""
+    entries = (
+        {
+            **job_words(entry),
+            "skill": entry.skill,
+            "replicates": str(entry.replicates),
+            "seed": str(entry.seed),
+            "baseline": "" if entry.baseline is None else entry.baseline.commit,
+        }
+        for entry in plan.entries
+    )
+    judgings = (
+        {**job_words(judging), "answers": f"{job_id(judging.skill, judging.candidate)}{{,@*of*}}"}
+        for judging in plan.judgings
+    )
     return {
-        "include": [
-            {
-                **job_words(entry),
-                "skill": entry.skill,
-                "replicates": str(entry.replicates),
-                "seed": str(entry.seed),
-                "baseline": "" if entry.baseline is None else entry.baseline.commit,
-            }
-            for entry in entries
-        ]
-    }
-
-
-def judge_matrix(judgings: Iterable[PlannedJudging]) -> dict[str, list[dict[str, str]]]:
-    """Return the matrix of the jobs that judge; `answers` is the pattern of the artifacts that each one reads."""
-    return {
-        "include": [
-            {**job_words(judging), "answers": f"{job_id(judging.skill, judging.candidate)}{{,@*of*}}"}
-            for judging in judgings
-        ]
-    }
-
-
-def outputs_of(plan: Plan) -> dict[str, Any]:
-    """Return what the job that plans hands to those that follow."""
-    return {
-        "matrix": matrix(plan.entries),
+        "legs": legs_of(entries, own),
         "jobs": len(plan.entries),
-        "judge_matrix": judge_matrix(plan.judgings),
-        "judgings": len(plan.judgings),
+        "judge_legs": legs_of(judgings, own),
         "invocation": plan.invocation,
     }
+
+
+def legs_of(jobs: Iterable[dict[str, str]], own: Collection[str]) -> dict[str, dict[str, list[dict[str, str]]]]:
+    """Return the matrices of a workflow by environment, for those in `own`; that of all other jobs is called `rest`."""
+    legs: dict[str, dict[str, list[dict[str, str]]]] = {}
+    for job in jobs:
+        leg = job["environment"] if job["environment"] in own else REST
+        legs.setdefault(leg, {"include": []})["include"].append(job)
+    return legs
 
 
 def job_id(skill: str, model_id: str, part: str = "") -> str:
@@ -206,7 +204,12 @@ def _make_entry(wanted: Wanted, shard: Shard | None) -> Entry:
 
 def key_variable_of(model: Model, kind: ProviderKind) -> str:
     """Return the variable in which a model's provider looks for its key first; empty when no secret is needed."""
-    return "" if model.auth == "oidc" else next(iter(key_variables(model, kind)), "")
+    return next(iter(secrets_for(model, kind)), "")
+
+
+def secrets_for(model: Model, kind: ProviderKind) -> tuple[str, ...]:
+    """Return the names of the secrets that may hold a model's key; none for one that is asked without."""
+    return () if model.auth == "oidc" else key_variables(model, kind)
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from skill_evaluator.ci.doctor import DoctorReport, environments_of, examine, is_on_github
+from skill_evaluator.ci.doctor import DoctorReport, examine, is_on_github
+from skill_evaluator.ci.legs import secrets_of, stale_workflows
 from skill_evaluator.ci.platforms.github_setup import read_setup
 from skill_evaluator.commands.options import CONFIG, Config, Form
 from skill_evaluator.display.safe_text import code_span, visible
@@ -34,12 +35,13 @@ def doctor(options: DoctorOptions) -> int:
     configuration = read_configuration(options.config)
     elsewhere = configuration.settings.fixtures
     fixtures = elsewhere.repository if elsewhere and is_on_github(elsewhere) else None
+    secrets = secrets_of(configuration)
+    setup, why_unseen = None, ""
     try:
-        setup = read_setup(options.config, environments_of(configuration), fixtures)
+        setup = read_setup(options.config, secrets, fixtures)
     except ConfigError as problem:
-        report = examine(configuration, None, str(problem))
-    else:
-        report = examine(configuration, setup)
+        why_unseen = str(problem)
+    report = examine(configuration, setup, stale_workflows(options.config, secrets).values(), why_unseen)
     print_result(
         options.format,
         json=lambda: report.model_dump(mode="json"),
@@ -50,12 +52,19 @@ def doctor(options: DoctorOptions) -> int:
 
 
 def _sheet(report: DoctorReport) -> Sheet:
-    states = {"not_needed": "not needed", "unknown": "not looked at"}
+    here = {"not_needed": "not needed", "set": "set"}
+    in_ci = {
+        "not_needed": "not needed",
+        "environment": "{0}: set",
+        "repository": "repository: {1} set",
+        "missing": "none in {0}, no {1}",
+        "unknown": "not looked at",
+    }
     rows = [
         (
             Cell(key.id, code=True),
-            Cell(states.get(key.here) or ("set" if key.here == "set" else f"{' or '.join(key.variables)} not set")),
-            Cell(states.get(key.in_ci) or f"{key.environment}: {'set' if key.in_ci == 'set' else 'none'}"),
+            Cell(here.get(key.here) or f"{' or '.join(key.variables)} not set"),
+            Cell(in_ci[key.in_ci].format(key.environment, " or ".join(key.variables))),
         )
         for key in report.models
     ]

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from skill_evaluator.ci.legs import Secrets, secrets_of, stale_workflows, with_legs
 from skill_evaluator.commands.init_adopt import adopt
 from skill_evaluator.commands.options import CONFIG
 from skill_evaluator.commands.schemas import EDITED, schema_text
@@ -20,15 +21,23 @@ from skill_evaluator.files import read_text, replace_text, storing
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.config import load_models
 from skill_evaluator.library.scaffolding import EXAMPLE, IGNORED, example_files, library_files
+from skill_evaluator.providers import read_configuration
 from skill_evaluator.repository import Repository
+from skill_evaluator.text import counted
 
-EXAMPLES = ("skill-evaluator init --name invoice-extraction", "skill-evaluator init --adopt")
+EXAMPLES = (
+    "skill-evaluator init --name invoice-extraction",
+    "skill-evaluator init --adopt",
+    "skill-evaluator init --workflows",
+)
 _NEXT = """
 Next:
 1. .evaluator/requirements.txt: see that the workflows can reach the repository and commit that it names.
 2. Try it: skill-evaluator lint && skill-evaluator evaluate {name} {trial}
 3. Models: add yours to .evaluator/models.yaml; for each provider an environment with its key:
    gh api -X PUT 'repos/{{owner}}/{{repo}}/environments/eval-openai' && gh secret set PROVIDER_API_KEY --env eval-openai
+   or a secret of the repository, which only jobs of that provider are given:
+   skill-evaluator init --workflows && gh secret set OPENAI_API_KEY
 4. Commit and push to {branch}: the push evaluates the new component on all models and records it.
 5. From then on raise `version` in a prompt.md: MINOR and MAJOR are evaluated, PATCH is not.
 More: docs/github.md of skill-evaluator.
@@ -52,6 +61,10 @@ class InitOptions:
         ),
     ] = False
     yes: Annotated[bool, typer.Option("--yes", help="With --adopt: write what is proposed.")] = False
+    workflows: Annotated[
+        bool,
+        typer.Option("--workflows", help="Only give the workflows that are there a job for each key of models.yaml."),
+    ] = False
 
 
 def init(options: InitOptions) -> int:
@@ -61,12 +74,20 @@ def init(options: InitOptions) -> int:
     if options.yes and not options.adopt:
         raise ConfigError("--yes writes what --adopt proposes: give both")
     branch = _find_branch(options.folder)
+    if options.workflows:
+        return _write_legs(options.folder)
     # no example where anything has its name already, lest a component be mixed of two
     places = (f"components/{options.name}", f"fixtures/{options.name}")
     there = next((place for place in places if (options.folder / place).exists()), None)
     names = sorted(path.parent.name for path in options.folder.glob("components/*/prompt.md"))
     wanted = options.example or (not options.adopt and (options.name != EXAMPLE or not names))
     files = {**library_files(branch), **{f"{CONFIG}/schemas/{name}.json": schema_text(name) for name in EDITED}}
+    secrets: Secrets = {}
+    with suppress(
+        ConfigError
+    ):  # without models.yaml the models are those laid out, which need no key; lint names others
+        secrets = secrets_of(read_configuration(options.folder / CONFIG))
+    files |= {place: with_legs(text, secrets) for place, text in files.items() if place.startswith(".github/")}
     if options.adopt:
         files = {place: text for place, text in files.items() if place.startswith(".evaluator/")}
     if wanted and not there:
@@ -98,6 +119,17 @@ def _trial(config: Path) -> str:
             if model.provider == "local":
                 return f"--model {model.id} -n 2"
     return "--dry-run"
+
+
+def _write_legs(folder: Path) -> int:
+    """Give each workflow a job for each key that models.yaml names."""
+    config = folder / CONFIG
+    secrets = secrets_of(read_configuration(config))
+    for path in stale_workflows(config, secrets):
+        replace_text(path, with_legs(read_text(path), secrets))
+        print(f"written  {path.relative_to(folder).as_posix()}")
+    print(f"jobs of their own for {counted(len(secrets), 'key')}: {', '.join(secrets) or 'none'}")
+    return EXIT_OK
 
 
 def _refuse_places(folder: Path, places: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ import datetime
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -19,6 +19,7 @@ import typer
 from skill_evaluator.checking.answers import answer_problems
 from skill_evaluator.checking.lint import Linted, lint_component
 from skill_evaluator.ci.attested import attested_records
+from skill_evaluator.ci.legs import secrets_of, stale_workflows
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, Names, OnPlatform
 from skill_evaluator.display.safe_text import visible
@@ -26,6 +27,7 @@ from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, Ski
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.versions import Problem
+from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, past_at, problems_of
 from skill_evaluator.reports.lint import not_evaluated, print_linted
 from skill_evaluator.repository import Repository, within
@@ -105,8 +107,15 @@ def lint(options: LintOptions) -> int:
     if count:
         bad = sum(bool(component.problems) for component in linted)
         wrong.insert(0, f"{counted(count, 'problem')} in {bad} of {counted(len(linted), 'component')}")
+    stale: Mapping[Path, str] = {}
+    if (options.config / "models.yaml").exists():
+        stale = stale_workflows(options.config, secrets_of(read_configuration(options.config)))
+    for path, message in stale.items():
+        print(f"warning: {visible(message)}", file=sys.stderr)
+        if options.platform:
+            PLATFORMS[options.platform].annotate("warning", message, path.as_posix())
     if options.strict:
-        wrong += not_evaluated(linted)
+        wrong += [*not_evaluated(linted), *stale.values()]
     if not wrong:
         return EXIT_OK
     print(f"error: {visible('; '.join(wrong))}", file=sys.stderr)

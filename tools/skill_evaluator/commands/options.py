@@ -85,6 +85,12 @@ MaxCalls = Annotated[
 ]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Calls in flight per model; default 8.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why this is started, for the summary.")]
+Legs = Annotated[
+    str,
+    typer.Option(
+        "--legs", metavar="ENVIRONMENTS", help="With --platform: those that the workflow has jobs of their own for."
+    ),
+]
 Audits = Annotated[Path, typer.Option("--audits", metavar="DIR", help="Where audits are kept.")]
 
 

@@ -80,7 +80,7 @@ def plan(options: PlanOptions) -> int:
     print_plan(made, options.format)
     if options.platform:
         platform = PLATFORMS[options.platform]
-        platform.set_outputs(outputs_of(made))
+        platform.set_outputs(outputs_of(made, options.legs.split()))
         platform.add_summary(plan_markdown(made))
         for fault in made.faults:
             platform.annotate("warning", fault.message, fault.file, fault.line)

@@ -22,6 +22,7 @@ from skill_evaluator.commands.options import (
     Config,
     Fixtures,
     Form,
+    Legs,
     Names,
     OnlyModels,
     OnPlatform,
@@ -85,6 +86,7 @@ class PlanOptions:
     components: Components = COMPONENTS
     fixtures: Fixtures = None
     config: Config = CONFIG
+    legs: Legs = ""
     platform: OnPlatform = None
     format: Form = "text"
 

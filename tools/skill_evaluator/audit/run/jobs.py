@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from skill_evaluator.audit.run.manifest import AuditManifest
-from skill_evaluator.ci.matrix import Cut, environment_of, job_words, key_variable_of, shard_counts
+from skill_evaluator.ci.matrix import Cut, environment_of, key_variable_of, shard_counts
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import FileName, Label, ModelId, ShardText
@@ -92,11 +92,6 @@ def audit_jobs(
             )
             made.append(job)
     return made
-
-
-def audit_matrix(jobs: Iterable[AuditJob]) -> dict[str, list[dict[str, str]]]:
-    """Return the matrix of the workflow; all else a job takes from the plan."""
-    return {"include": [job_words(job) for job in jobs]}
 
 
 def read_audit_plan(path: Path) -> AuditPlan:

@@ -29,8 +29,9 @@ class Environment:
 class Setup:
     """A repository's set-up. What is None, or missing among `environments`, `unseen` says in a line each and why.
 
-    `secrets` are the names of the repository's own; `is_protected` is of its default branch; `may_open` whether a job
-    may open pull requests; `has_public_fixtures` of another repository that was asked about.
+    `secrets` are the names of the repository's own and of those that its organisation shares with it; `is_protected` is
+    of its default branch; `may_open` whether a job may open pull requests; `has_public_fixtures` of another repository
+    that was asked about.
     """
 
     repository: str
@@ -69,13 +70,15 @@ def read_setup(folder: Path, wanted: Iterable[str], fixtures: str | None) -> Set
     mode = look.at(f"repos/{name}/actions/variables/SKILL_EVALUATOR_PUBLISH", may_lack=True) or {}
     protected = look.at(f"repos/{name}/branches/{branch}")
     workflow = look.at(f"repos/{name}/actions/permissions/workflow")
+    own = look.names_of_secrets(f"repos/{name}/actions/secrets")
+    shared = look.names_of_secrets(f"repos/{name}/actions/organization-secrets", may_lack=True)  # a person's has none
     public = None if fixtures is None else look.at(f"repos/{fixtures}")
     return Setup(
         repository=name,
         branch=branch,
         mode=mode.get("value", "push"),
         environments=environments,
-        secrets=look.names_of_secrets(f"repos/{name}/actions/secrets"),
+        secrets=None if own is None else own | (shared or frozenset()),
         is_protected=None if protected is None else bool(protected.get("protected")),
         may_open=None if workflow is None else bool(workflow.get("can_approve_pull_request_reviews")),
         has_public_fixtures=None if public is None else public.get("private") is False,
@@ -104,6 +107,6 @@ class _Look:
         self.unseen.append(f"{path.partition('?')[0]}: {last_line(done.stderr) or 'no answer'}")
         return None
 
-    def names_of_secrets(self, path: str) -> frozenset[str] | None:
-        listed = self.at(f"{path}?per_page=100")
+    def names_of_secrets(self, path: str, *, may_lack: bool = False) -> frozenset[str] | None:
+        listed = self.at(f"{path}?per_page=100", may_lack=may_lack)
         return None if listed is None else frozenset(secret["name"] for secret in listed.get("secrets", ()))

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from skill_evaluator.library.config import Policy
-from skill_evaluator.records.record import SCORED, CaseRecord, FieldCount, Latency, ModelSettings, Record, Tokens
+from skill_evaluator.records.record import SCORED, CaseRecord, FieldCount, ModelSettings, Record
+from skill_evaluator.records.summaries import Latency, Tokens
 from skill_evaluator.verdicts.rules import VerdictRules
 
 Floats = NDArray[np.float64]

@@ -104,7 +104,9 @@ def test_a_shipped_component_runs_on_the_local_model(component: str, checkout: P
 def test_shipped_prices_agree_with_the_price_library(entry: dict[str, object]) -> None:
     shipped = Model.model_validate(entry)
     listed = price_of(shipped.model_copy(update={"price": None}), PROVIDERS[shipped.provider])
-    assert shipped.price == listed
+    assert listed is not None
+    assert shipped.price is not None
+    assert shipped.price.model_dump(exclude_none=True).items() <= listed.model_dump().items()
 
 
 def test_generated_schemas_are_up_to_date(tmp_path: Path) -> None:

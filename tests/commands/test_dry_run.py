@@ -42,7 +42,7 @@ def test_it_needs_no_key_and_says_which_is_missing(library: Library) -> None:
 
 
 def test_it_imports_no_vendors_sdk_no_numerics_and_nothing_that_only_calls_or_verdicts_need(library: Library) -> None:
-    prices = {"price": {"input": 1, "output": 1}}
+    prices = {"price": {"input": 1, "output": 1, "cache_read": 1, "cache_write": 1}}
     library.models(*({"id": name, "provider": name, **prices} for name in ("openai", "anthropic", "google")), REPLAY)
     with library.command("-X", "importtime", str(SCRIPT), SKILL, "--dry-run") as process:
         _, err = process.communicate(timeout=60)
@@ -53,7 +53,8 @@ def test_it_imports_no_vendors_sdk_no_numerics_and_nothing_that_only_calls_or_ve
 
 
 def test_it_counts_calls_tokens_and_the_most_they_can_cost(served: Library, server: ChatServer) -> None:
-    served.served_by(server.url, price={"input": 2.0, "output": 4.0}, params={"max_output_tokens": 100})
+    price = {"input": 2.0, "output": 4.0, "cache_write": 2.0}
+    served.served_by(server.url, price=price, params={"max_output_tokens": 100})
     chosen = ("--replicates", "5", "--case", "*a", "--shard", "1/3", "--format", "json")
     (model,) = served.evaluate_here("--dry-run", *chosen).json["models"]
     assert (model["calls"], model["output_tokens_upper"]) == (5, 500)

@@ -64,7 +64,8 @@ def test_no_answer_is_lost_for_what_stands_beside_it(
     ids=str,
 )
 def test_no_usage_raises_the_budget(usage: Any, library: Library, server: ChatServer) -> None:
-    library.served_by(server.url, price={"input": 1.0, "output": 20.0}, params={"max_output_tokens": 100})
+    price = {"input": 1.0, "output": 20.0, "cache_write": 1.0}
+    library.served_by(server.url, price=price, params={"max_output_tokens": 100})
     server.reply = lambda asked: Reply(text=notice(asked.case_id), fields={"usage": usage})
     planned = library.evaluate_here("--dry-run", "--replicates", "10", "--format", "json").json["models"][0]
     assert planned["calls"] == 30

@@ -63,6 +63,23 @@ def test_a_budget_that_suffices_changes_nothing(served: Library, server: ChatSer
     assert served.rows()[0]["cost_usd"] == pytest.approx(6 * (40 * 0.001 + 20 * 0.005), abs=1e-6)
 
 
+def test_what_a_cache_saves_is_in_the_cost_the_record_the_row_and_the_report(
+    served: Library, server: ChatServer
+) -> None:
+    served.served_by(server.url, price={**PRICE, "cache_read": 100.0}, params=PARAMS)
+    usage = {"prompt_tokens": 40, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 30}}
+    server.reply = lambda asked: Reply(text=notice(asked.case_id), fields={"usage": usage})
+    ran = served.evaluate_here()
+    assert ran.code == 0, ran.err
+    record, row = read(served.run_folder() / "record.json"), served.rows()[0]
+    assert record["tokens"] == {"input": 240, "output": 120, "hit_rate": 0.75, "cache_read": 180, "uncached": 60}
+    assert row["tokens"] == {"input": 240, "output": 120, "hit_rate": 0.75}
+    assert record["cost_usd"] == row["cost_usd"] == pytest.approx(6 * (10 * 0.001 + 30 * 0.0001 + 20 * 0.005))
+    report = (served.run_folder() / "report.md").read_text()
+    assert all("tokens 240 in (75% from a cache), 120 out" in text for text in (ran.out, report))
+    assert only_journal(served)[0]["usage"] == {"input_tokens": 40, "output_tokens": 20, "cache_read_tokens": 30}
+
+
 def test_a_budget_too_small_for_one_call_makes_none(served: Library, server: ChatServer) -> None:
     served.served_by(server.url, price=PRICE, params=PARAMS)
     assert served.evaluate_here("--max-cost", "0").code == 4

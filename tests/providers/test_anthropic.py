@@ -43,7 +43,7 @@ def test_only_text_blocks_are_the_text(server: VendorServer) -> None:
 def test_cached_input_is_input(server: VendorServer) -> None:
     counts = {"input_tokens": 5, "cache_creation_input_tokens": 100, "cache_read_input_tokens": None}
     server.enqueue(message(usage={**counts, "output_tokens": 3}))
-    assert ask(entry("anthropic", server.url)).usage == Usage(input_tokens=105, output_tokens=3)
+    assert ask(entry("anthropic", server.url)).usage == Usage(input_tokens=105, output_tokens=3, cache_write_tokens=100)
 
 
 def test_a_schema_joins_the_output_settings_of_the_entry(server: VendorServer) -> None:

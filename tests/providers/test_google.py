@@ -58,7 +58,7 @@ def test_a_filtered_answer_without_content_is_a_refusal(server: VendorServer) ->
     server.enqueue(Body({"candidates": [{"finishReason": "SAFETY"}], "usageMetadata": {"promptTokenCount": 9}}))
     completion = ask(entry("google", server.url))
     assert (completion.text, completion.stop_reason) == ("", "refusal")
-    assert completion.usage == Usage(input_tokens=9)
+    assert completion.usage == Usage(input_tokens=9, cache_read_tokens=0)
 
 
 def test_a_blocked_prompt_is_a_refusal(server: VendorServer) -> None:
@@ -73,7 +73,7 @@ def test_thoughts_are_counted_but_are_not_text(server: VendorServer) -> None:
     server.enqueue(Body({**candidate(content={"parts": parts}), "usageMetadata": counts}))
     completion = ask(entry("google", server.url))
     assert completion.text == "one answer"
-    assert completion.usage == Usage(input_tokens=4, output_tokens=52)
+    assert completion.usage == Usage(input_tokens=4, output_tokens=52, cache_read_tokens=0)
 
 
 @pytest.mark.parametrize(

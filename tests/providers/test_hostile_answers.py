@@ -85,10 +85,11 @@ def test_a_count_that_cannot_be_is_unknown_and_the_other_is_kept(vendor: str, se
             server.enqueue(Body(answer_with(vendor, (usage,), {given_name: 11, written_name: value})))
             first, second = (runner.run(provider.complete(PLAIN)) for _ in range(2))
             assert (first.text, first.usage) == ("fine", Usage(output_tokens=7)), value
-            assert (second.text, second.usage) == ("fine", Usage(input_tokens=11)), value
+            assert (second.text, second.usage.input_tokens, second.usage.output_tokens) == ("fine", 11, None), value
 
 
 PARTS = [("anthropic", "cache_read_input_tokens"), ("google", "thoughtsTokenCount")]
+CACHED = {"openai": "prompt_tokens_details", "anthropic": "cache_creation", "google": "cachedContentTokenCount"}
 
 
 @pytest.mark.parametrize(("of", "part"), PARTS)
@@ -99,6 +100,17 @@ def test_a_sum_with_a_part_that_cannot_be_is_unknown(of: str, part: str, server:
         counted = ask(entry(of, server.url)).usage
         assert None in (counted.input_tokens, counted.output_tokens), value
         assert {counted.input_tokens, counted.output_tokens} <= {None, 11, 7}, value
+
+
+def test_a_cache_count_that_cannot_be_is_unknown_and_loses_nothing(vendor: str, server: VendorServer) -> None:
+    usage, given_name, written_name = USAGE[vendor]
+    of, counts = vendor.partition("-")[0], {given_name: 11, written_name: 7}
+    inside = {"prompt_tokens_details": "cached_tokens", "cache_creation": "ephemeral_1h_input_tokens"}
+    with provider_of(entry(vendor, server.url)) as (runner, provider):
+        for value in [*NO_COUNT, {inside.get(CACHED[of], "n"): -4}, {inside.get(CACHED[of], "n"): "4"}]:
+            server.enqueue(Body(answer_with(vendor, (usage,), {**counts, CACHED[of]: value})))
+            counted = runner.run(provider.complete(PLAIN)).usage
+            assert counted == Usage(input_tokens=11, output_tokens=7), value
 
 
 def test_a_number_of_thousands_of_digits_is_no_count(vendor: str, server: VendorServer) -> None:

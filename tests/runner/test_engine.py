@@ -20,6 +20,8 @@ from skill_evaluator.runner.schedule import Replicate
 
 from tests.support.scripted import Driven, Script, ScriptedProvider, answer, drive
 
+PRICE = Price(input=100_000, output=100_000, cache_write=100_000)
+
 
 def _status(code: int, **headers: str) -> ProviderError:
     return error_from_status(code, headers, f"scripted {code}")
@@ -248,8 +250,8 @@ def test_a_budget_is_never_exceeded_and_unknown_costs_count_in_full(concurrency:
         await asyncio.sleep(0.001)
         return answer(tokens=None) if request.case_id == "a" else answer(tokens=(10, 0))
 
-    price = Price(input=100_000, output=100_000)  # a call costs 1 USD when it is answered in 0 tokens, 2 at most
-    driven = _run(script, replicates=9, concurrency=concurrency, budget=Budget(max_cost_usd=10.0), price=price)
+    # a call costs 1 USD when it is answered in 0 tokens, 2 at most
+    driven = _run(script, replicates=9, concurrency=concurrency, budget=Budget(max_cost_usd=10.0), price=PRICE)
     spent = sum(2.0 if outcome.call.case_id == "a" else 1.0 for outcome in driven.outcomes)
     assert 8.0 < spent <= 10.0
     assert driven.halted is not None
@@ -271,8 +273,7 @@ async def _dropped(request: Request, times: int) -> Completion:
     ids=["no answer in time", "broken off", "an error of the server"],
 )
 def test_what_may_have_been_billed_counts_as_spent(script: Script, attempts: int) -> None:
-    price = Price(input=100_000, output=100_000)
-    driven = _run(script, budget=Budget(max_cost_usd=6.0), price=price, timeout_s=0.01)
+    driven = _run(script, budget=Budget(max_cost_usd=6.0), price=PRICE, timeout_s=0.01)
     assert len(driven.provider.requests) == attempts  # of 2 USD each, if they cost anything
 
 
@@ -312,8 +313,7 @@ def test_usage_that_cannot_be_counts_as_the_worst_case(tokens: tuple[int, int]) 
     async def script(request: Request, times: int) -> Completion:
         return answer(tokens=tokens)
 
-    price = Price(input=100_000, output=100_000)  # a call costs 2 USD at most
-    driven = _run(script, budget=Budget(max_cost_usd=6.0), price=price)
+    driven = _run(script, budget=Budget(max_cost_usd=6.0), price=PRICE)  # a call costs 2 USD at most
     assert len(driven.outcomes) == 3
 
 

@@ -49,7 +49,13 @@ completions = st.builds(
     text=st.text(),
     stop_reason=st.sampled_from(["stop", "length", "refusal", "other"]),
     usage=st.builds(
-        Usage, input_tokens=st.none() | st.integers(0, 9999), output_tokens=st.none() | st.integers(0, 9999)
+        Usage,
+        input_tokens=st.none() | st.integers(0, 9999),
+        output_tokens=st.none() | st.integers(0, 9999),
+        cache_read_tokens=st.none() | st.integers(0, 5000),
+        cache_write_tokens=st.none() | st.integers(0, 5000),
+        cache_write_1h_tokens=st.none() | st.integers(0, 3000),
+        batch=st.booleans(),
     ),
     served_model=st.none() | st.text(min_size=1),
     request_id=st.none() | st.text(min_size=1),
@@ -122,6 +128,7 @@ WRONG = (
     '{"case_id": "a", "replicate": 1, "text": "t", "usage": 7}',
     '{"case_id": "a", "replicate": 1, "text": "t", "usage": {"input_tokens": -300}}',
     '{"case_id": "a", "replicate": 1, "text": "t", "usage": {"input_tokens": 1e999}}',
+    '{"case_id": "a", "replicate": 1, "text": "t", "usage": {"cache_read_tokens": -1}}',
     '{"case_id": "a", "replicate": 1, "text": "t", "served_model": {}}',
     '{"case_id": "a", "replicate": 1, "error": "two\\nlines"}',
     '{"case_id": "a", "replicate": 1, "error": {"kind": "mood", "reason": "r"}}',

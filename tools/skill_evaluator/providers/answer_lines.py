@@ -51,6 +51,10 @@ class _Part(FrozenModel):
 class _Usage(_Part):
     input_tokens: _TokenCount | None = None
     output_tokens: _TokenCount | None = None
+    cache_read_tokens: _TokenCount | None = None
+    cache_write_tokens: _TokenCount | None = None
+    cache_write_1h_tokens: _TokenCount | None = None
+    batch: bool = False
 
 
 class _Error(_Part):
@@ -93,11 +97,11 @@ class AnswerLine(_Part):
         """The answer, unless the call failed."""
         if self.failure is not None:
             return None
-        usage = self.usage or _Usage()
+        usage = Usage() if self.usage is None else Usage(**self.usage.model_dump())
         return Completion(
             text=self.text or "",
             stop_reason=self.stop_reason or "stop",
-            usage=Usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
+            usage=usage,
             served_model=self.served_model,
             request_id=self.request_id,
         )

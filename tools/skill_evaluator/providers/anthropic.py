@@ -91,6 +91,9 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
         usage=Usage(
             input_tokens=sum_of_counts(*(usage.get(name) for name in _INPUT_TOKENS)),
             output_tokens=usage.get("output_tokens"),
+            cache_read_tokens=usage.get("cache_read_input_tokens"),
+            cache_write_tokens=usage.get("cache_creation_input_tokens"),
+            cache_write_1h_tokens=fields_of(usage.get("cache_creation")).get("ephemeral_1h_input_tokens"),
         ),
         served_model=body.get("model"),
         request_id=headers.get("request-id") or body.get("id"),

@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     Strict,
+    StrictBool,
     StrictInt,
     StrictStr,
     ValidationError,
@@ -76,10 +77,30 @@ Identifier = Annotated[StrictStr | None, _or_else(None), BeforeValidator(_printa
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens the vendor counted; None where it gave no count, or one that cannot be: negative, no integer, absurd."""
+    """Tokens the vendor counted; None where it gave no count, or one that cannot be: negative, no integer, absurd.
+
+    `input_tokens` is the whole prompt, whichever way a vendor counts. The cache counts are parts of it: what was read
+    from a cache and what was written to one, of that `cache_write_1h_tokens` to be kept for an hour. Parts that are
+    more than their whole are unknown. A call in a `batch` is billed at the price of batches.
+
+    >>> Usage(input_tokens=100, cache_read_tokens=80).cache_read_tokens, Usage(cache_read_tokens=80).cache_read_tokens
+    (80, None)
+    """
 
     input_tokens: TokenCount = None
     output_tokens: TokenCount = None
+    cache_read_tokens: TokenCount = None
+    cache_write_tokens: TokenCount = None
+    cache_write_1h_tokens: TokenCount = None
+    batch: Annotated[StrictBool, _or_else(False)] = False
+
+    def __post_init__(self) -> None:
+        parts = (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
+        if self.input_tokens is None or parts > self.input_tokens:
+            for part in ("cache_read_tokens", "cache_write_tokens"):
+                object.__setattr__(self, part, None)
+        if (self.cache_write_1h_tokens or 0) > (self.cache_write_tokens or 0):
+            object.__setattr__(self, "cache_write_1h_tokens", None)
 
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -196,6 +196,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
         usage=Usage(
             input_tokens=counts.get("promptTokenCount"),
             output_tokens=sum_of_counts(counts.get("candidatesTokenCount"), counts.get("thoughtsTokenCount")),
+            cache_read_tokens=counts.get("cachedContentTokenCount", 0),  # its JSON leaves out what is 0
         ),
         served_model=body.get("modelVersion"),
         request_id=body.get("responseId"),

@@ -86,10 +86,16 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     message = choice["message"]
     refusal, content = message.get("refusal"), message.get("content")
     usage = fields_of(body.get("usage"))
+    details = fields_of(usage.get("prompt_tokens_details"))
     return Completion(
         text=refusal if isinstance(refusal, str) and refusal else "" if content is None else content,
         stop_reason="refusal" if refusal else stop_reason_of(choice.get("finish_reason"), _STOP),
-        usage=Usage(input_tokens=usage.get("prompt_tokens"), output_tokens=usage.get("completion_tokens")),
+        usage=Usage(
+            input_tokens=usage.get("prompt_tokens"),
+            output_tokens=usage.get("completion_tokens"),
+            cache_read_tokens=details.get("cached_tokens"),
+            cache_write_tokens=details.get("cache_write_tokens"),
+        ),
         served_model=body.get("model"),
         request_id=headers.get("x-request-id") or body.get("id"),
     )

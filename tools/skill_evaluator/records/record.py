@@ -26,7 +26,17 @@ from skill_evaluator.identifiers import (
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.judged import JudgedFields
-from skill_evaluator.records.summaries import ArraySummary, ContractSummary, FailedCalls, FieldSummary, Summary
+from skill_evaluator.records.summaries import (
+    LATER,
+    ArraySummary,
+    ContractSummary,
+    FailedCalls,
+    FieldSummary,
+    Latency,
+    RowTokens,
+    Summary,
+    Tokens,
+)
 from skill_evaluator.text import canonical_json, digest
 
 RECORD_VERSION = 1
@@ -81,20 +91,6 @@ class CaseRecord(FrozenModel):
     profile: dict[str, Standing] = {}
     arrays: dict[str, ArrayLength] = {}
     exact: NonNegativeInt | None = None
-
-
-class Tokens(FrozenModel):
-    """Tokens the vendor counted; None where it counted none for some answer."""
-
-    input: NonNegativeInt | None
-    output: NonNegativeInt | None
-
-
-class Latency(FrozenModel):
-    """Seconds from sending a call's last attempt to its answer."""
-
-    p50: NonNegativeFloat | None
-    p95: NonNegativeFloat | None
 
 
 class ModelSettings(FrozenModel):
@@ -201,7 +197,7 @@ class Row(FrozenModel):
     accuracy: dict[str, RowAccuracy]
     reproducibility: dict[str, Annotated[float | None, _only("strict_mean")]]
     failures: dict[str, NonNegativeInt]
-    tokens: Tokens
+    tokens: RowTokens
     cost_usd: NonNegativeFloat | None
     latency_s: Latency
     digests: Annotated[dict[str, Digest], AfterValidator(short_digests)]
@@ -270,7 +266,7 @@ class Record(FrozenModel):
     scorer_version: NonNegativeInt = 1
     schema_version: NonNegativeInt = RECORD_VERSION
     draft: bool = False
-    judged: JudgedFields | None = Field(default=None, exclude_if=lambda judged: judged is None)  # old digests hold
+    judged: JudgedFields | None = LATER
     faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     per_case: list[CaseRecord]

@@ -1,9 +1,13 @@
 """What a run's answers add up to: per metric, field, array and rule of the schema, as records and rows hold it."""
 
-from pydantic import NonNegativeInt, PositiveInt
+from typing import Any
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.identifiers import CaseId
+from skill_evaluator.identifiers import CaseId, Share
+
+LATER: Any = Field(default=None, exclude_if=lambda value: value is None)  # a key that older digests are without
 
 
 class Summary(FrozenModel):
@@ -112,3 +116,29 @@ class FailedCalls(FrozenModel):
     n_cases: PositiveInt
     cases: list[CaseId]
     message: str = ""
+
+
+class RowTokens(FrozenModel):
+    """Tokens the vendor counted; None where it counted none for some answer.
+
+    `hit_rate` is the share of the input that was read from a cache.
+    """
+
+    input: NonNegativeInt | None
+    output: NonNegativeInt | None
+    hit_rate: Share | None = LATER
+
+
+class Tokens(RowTokens):
+    """The same with the parts of the input: read from a cache, written to one, and `uncached`, the rest."""
+
+    cache_read: NonNegativeInt | None = LATER
+    cache_write: NonNegativeInt | None = LATER
+    uncached: NonNegativeInt | None = LATER
+
+
+class Latency(FrozenModel):
+    """Seconds from sending a call's last attempt to its answer."""
+
+    p50: NonNegativeFloat | None
+    p95: NonNegativeFloat | None

@@ -142,7 +142,9 @@ def _facts(record: Record, quote: Quote) -> str:
     failures = ", ".join(f"{count} {kind}" for kind, count in record.failures.items())
     if record.reasons:
         failures += f" ({', '.join(f'{quote(reason)} {count}' for reason, count in record.reasons.items())})"
-    tokens = f"{_count(record.tokens.input)} in, {_count(record.tokens.output)} out"
+    rate = record.tokens.hit_rate
+    cached = "" if rate is None else f" ({rate:.0%} from a cache)"
+    tokens = f"{_count(record.tokens.input)} in{cached}, {_count(record.tokens.output)} out"
     parts = [
         f"{record.n_cases} cases × {record.replicates} replicates{saved}{left_out}",
         f"{record.scored} of {record.planned} scored",

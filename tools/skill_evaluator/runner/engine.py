@@ -17,7 +17,7 @@ from skill_evaluator.providers.base import Completion, Failure, Provider, Provid
 from skill_evaluator.providers.boundary import ask_once
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
-from skill_evaluator.runner.prices import cost_usd, usage_cost
+from skill_evaluator.runner.prices import most_cost, usage_cost
 from skill_evaluator.runner.schedule import Call, Replicate
 
 
@@ -97,7 +97,7 @@ class _Most:
     @classmethod
     def of(cls, request: Request, job: ModelJob) -> "_Most":
         input_tokens = job.most_input_tokens(request)
-        usd = cost_usd(job.price, input_tokens, request.max_output_tokens)
+        usd = most_cost(job.price, input_tokens, request.max_output_tokens)
         return cls(input_tokens + request.max_output_tokens, usd or 0.0)
 
 

@@ -24,7 +24,7 @@ from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.engine import Engine, ModelJob, OnOutcome, Progress, Stop
 from skill_evaluator.runner.journal import MANIFEST, Journal, Looks, create_run, note_looks, outcomes
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import cost_usd, price_of, usage_cost
+from skill_evaluator.runner.prices import most_cost, price_of, usage_cost
 from skill_evaluator.runner.prompting import most_input_tokens
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate, calls_in_flight, interleaved, schedule_calls
@@ -162,7 +162,7 @@ class _RunningAssignment:
     def _most_usd(self, call: Call) -> float:
         request = self.assignment.request_for(call)
         most_input_tokens = self.assignment.most_input_tokens(request)
-        return cost_usd(self.assignment.price, most_input_tokens, request.max_output_tokens) or 0.0
+        return most_cost(self.assignment.price, most_input_tokens, request.max_output_tokens) or 0.0
 
     def begin(self) -> None:
         """Put the run on disk; only once every provider of the invocation could be opened."""

@@ -1,6 +1,7 @@
 """Prices and estimates: what a model's tokens cost, and what a run would take before any call is made.
 
-A price comes from models.yaml, else from the price library, else it is unknown.
+A price comes from models.yaml, else from the price library, else it is unknown. What neither says of caches and batches
+is taken so that no cost is too low.
 """
 
 import functools
@@ -25,6 +26,8 @@ from skill_evaluator.stats import total_or_none
 
 _PER_MILLION = 1_000_000
 _SAMPLE = 1_000  # tokens; far below where any vendor's long-context tier begins
+_BATCH = 0.5  # of the direct price, at every vendor
+_WRITE, _WRITE_1H = 1.25, 2.0  # of the price of input: the dearest that any vendor lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +78,7 @@ def not_applicable(
 def estimate(sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int) -> Estimate:
     """Estimate what a model's run on cases of these sizes would take."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
-    cost = total_or_none(cost_usd(price, size.most, limit) for size in sizes.values())
+    cost = total_or_none(most_cost(price, size.most, limit) for size in sizes.values())
     return Estimate(
         calls=len(sizes) * replicates,
         input_tokens_estimate=sum(size.likely for size in sizes.values()) * replicates,
@@ -95,29 +98,46 @@ def sum_of(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def price_of(model: Model, kind: ProviderKind) -> Price | None:
-    """Return USD per million tokens, or None when unknown. A local or replayed model costs nothing."""
-    if model.price is not None:
-        return model.price
+    """Return USD per million tokens, or None when unknown. A local or replayed model costs nothing.
+
+    What a price in models.yaml leaves out of caches has the same ratio to its price of input as in the price library.
+    """
+    own = model.price
     if kind.free:
-        return Price(input=0.0, output=0.0)
+        return own or Price(input=0.0, output=0.0)
     if model.base_url is not None:
-        return None  # somebody's own server: the vendor's list price says nothing
-    return _listed_price(model.provider, model.api_name)
+        return own  # somebody's own server: the vendor's list price says nothing
+    if own is not None and own.cache_read is not None and own.cache_write is not None:
+        return own
+    listed = _listed_price(model.provider, model.api_name)
+    if own is None or listed is None or not listed.input:
+        return own or listed
+    of_caches = listed.model_dump(exclude={"input", "output"})
+    scaled = {name: usd * own.input / listed.input for name, usd in of_caches.items()}
+    return own.model_copy(update={**scaled, **own.model_dump(exclude_none=True)})
 
 
 @functools.cache  # a plan asks for every component anew
 def _listed_price(provider: str, api_name: str) -> Price | None:
-    import genai_prices  # 0.1 s; only needed for a model without a price in models.yaml
+    import genai_prices  # 0.1 s; only needed for a model of whose price models.yaml leaves something out
+
+    def usd(processing: str = "", **counts: int) -> float:
+        usage = genai_prices.Usage(**counts)
+        context = {"processing": processing} if processing else None
+        price = genai_prices.calc_price(usage, api_name, provider_id=provider, price_context=context)
+        return float(price.total_price * _PER_MILLION / _SAMPLE)
 
     try:
-        input_usd, output_usd = [
-            genai_prices.calc_price(usage, api_name, provider_id=provider).total_price
-            for usage in (genai_prices.Usage(input_tokens=_SAMPLE), genai_prices.Usage(output_tokens=_SAMPLE))
-        ]
+        return Price(
+            input=usd(input_tokens=_SAMPLE),
+            output=usd(output_tokens=_SAMPLE),
+            cache_read=usd(input_tokens=_SAMPLE, cache_read_tokens=_SAMPLE),
+            cache_write=usd(input_tokens=_SAMPLE, cache_write_tokens=_SAMPLE),
+            cache_write_1h=usd(input_tokens=_SAMPLE, cache_write_tokens=_SAMPLE, cache_write_1h_tokens=_SAMPLE),
+            batch_cache_read=usd("batch", input_tokens=_SAMPLE, cache_read_tokens=_SAMPLE),
+        )
     except LookupError:
         return None
-    scale = _PER_MILLION / _SAMPLE
-    return Price(input=float(input_usd) * scale, output=float(output_usd) * scale)
 
 
 def context_of(model: Model, kind: ProviderKind) -> int | None:
@@ -140,24 +160,43 @@ def _listed_context(provider: str, api_name: str) -> int | None:
     return listed.context_window
 
 
-def cost_usd(price: Price | None, input_tokens: int | None, output_tokens: int | None) -> float | None:
+def usage_cost(price: Price | None, usage: Usage) -> float | None:
     """Return the cost of one call in USD, ≥ 0; None when it is unknown, since price, a count or their product is.
 
-    A price of zero needs no count.
+    A price of zero needs no count. Input of which no count says that a cache was read or written costs what all input
+    does. So does a read whose price nobody says; a write then costs what the dearest vendor takes.
     """
     if price is None:
         return None
-    if price.input == price.output == 0:
+    if not any(usd for _, usd in price):
         return 0.0
-    if input_tokens is None or output_tokens is None:
+    if usage.input_tokens is None or usage.output_tokens is None:
         return None
-    cost = (input_tokens * price.input + output_tokens * price.output) / _PER_MILLION
+    read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
+    for_an_hour = usage.cache_write_1h_tokens or 0
+    cost = (usage.input_tokens - read - written) * price.input + usage.output_tokens * price.output
+    cost += (written - for_an_hour) * _or(price.cache_write, _WRITE * price.input)
+    cost += for_an_hour * _or(price.cache_write_1h, _WRITE_1H * price.input)
+    of_read = _or(price.cache_read, price.input)
+    if usage.batch:
+        cost, of_read = cost * _BATCH, _or(price.batch_cache_read, of_read)
+    cost = (cost + read * of_read) / _PER_MILLION
     return cost if 0 <= cost < math.inf else None
 
 
-def usage_cost(price: Price | None, usage: Usage) -> float | None:
-    """Return the cost of the tokens that a vendor counted."""
-    return cost_usd(price, usage.input_tokens, usage.output_tokens)
+def _or(price: float | None, other: float) -> float:
+    return other if price is None else price
+
+
+def most_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
+    """Return the most that a call of so many tokens can cost: none of its input is cached, all is read, or written."""
+    read, written = {"cache_read_tokens": input_tokens}, {"cache_write_tokens": input_tokens}
+    usages = [
+        Usage(input_tokens=input_tokens, output_tokens=output_tokens, batch=batch, **part)
+        for part in ({}, read, written)
+    ]
+    costs = [cost for usage in usages if (cost := usage_cost(price, usage)) is not None]
+    return max(costs, default=None)
 
 
 def refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:

@@ -9,17 +9,17 @@ from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import Kinds
+from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import (
     SCORED,
     SCORER_VERSION,
     ArrayLength,
     CaseRecord,
     FieldCount,
-    Latency,
     ModelSettings,
     Record,
-    Tokens,
 )
+from skill_evaluator.records.summaries import Latency, Tokens
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import price_of, usage_cost
@@ -105,10 +105,7 @@ class Recorder:
             retries=scorecard.retries,
             faults=list(scorecard.faults),
             not_applicable=manifest.not_applicable,
-            tokens=Tokens(
-                input=_sum_tokens([usage.input_tokens for usage in scorecard.usages]),
-                output=_sum_tokens([usage.output_tokens for usage in scorecard.usages]),
-            ),
+            tokens=_tokens(scorecard.usages),
             cost_usd=rounded(total_or_none(usage_cost(price, usage) for usage in scorecard.usages)),
             latency_s=Latency(p50=rounded(quantile(latencies, 0.5), 3), p95=rounded(quantile(latencies, 0.95), 3)),
             settings=self._model_settings(model),
@@ -155,7 +152,21 @@ def _case_record(case: CaseScore, digest: str) -> CaseRecord:
     )
 
 
-def _sum_tokens(counts: Sequence[int | None]) -> int | None:
-    """Return the sum; None where the vendor counted none for some answer, or nothing was answered."""
-    counted = [count for count in counts if count is not None]
-    return sum(counted) if counted and len(counted) == len(counts) else None
+def _tokens(usages: Sequence[Usage]) -> Tokens:
+    read, written = [_total(usages, part) for part in ("cache_read_tokens", "cache_write_tokens")]
+    given = _total(usages, "input_tokens")
+    cached = None if read is None and written is None else (read or 0) + (written or 0)
+    return Tokens(
+        input=given,
+        output=_total(usages, "output_tokens"),
+        cache_read=read,
+        cache_write=written,
+        uncached=None if given is None or cached is None else given - cached,
+        hit_rate=None if read is None or not given else round(read / given, 4),
+    )
+
+
+def _total(usages: Sequence[Usage], name: str) -> int | None:
+    """Return the sum of a count; None where the vendor counted none for some answer, or nothing was answered."""
+    counted = [count for usage in usages if (count := getattr(usage, name)) is not None]
+    return sum(counted) if counted and len(counted) == len(usages) else None

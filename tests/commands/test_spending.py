@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
-from tests.support.library import Library, only_journal, read
+from tests.support.library import Library, journal, only_journal, read
 
 PRICE = {"input": 1000.0, "output": 5000.0}  # USD per million tokens
 PARAMS = {"max_output_tokens": 50}
@@ -77,7 +77,11 @@ def test_what_a_cache_saves_is_in_the_cost_the_record_the_row_and_the_report(
     assert record["cost_usd"] == row["cost_usd"] == pytest.approx(6 * (10 * 0.001 + 30 * 0.0001 + 20 * 0.005))
     report = (served.run_folder() / "report.md").read_text()
     assert all("tokens 240 in (75% from a cache), 120 out" in text for text in (ran.out, report))
-    assert only_journal(served)[0]["usage"] == {"input_tokens": 40, "output_tokens": 20, "cache_read_tokens": 30}
+    assert journal(served.run_folder())[0]["usage"] == {
+        "input_tokens": 40,
+        "output_tokens": 20,
+        "cache_read_tokens": 30,
+    }
 
 
 def test_a_budget_too_small_for_one_call_makes_none(served: Library, server: ChatServer) -> None:

@@ -55,7 +55,7 @@ completions = st.builds(
         cache_read_tokens=st.none() | st.integers(0, 5000),
         cache_write_tokens=st.none() | st.integers(0, 5000),
         cache_write_1h_tokens=st.none() | st.integers(0, 3000),
-        batch=st.booleans(),
+        batch=st.none() | st.booleans(),
     ),
     served_model=st.none() | st.text(min_size=1),
     request_id=st.none() | st.text(min_size=1),

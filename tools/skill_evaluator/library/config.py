@@ -67,16 +67,14 @@ UsdPerMillion = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class Price(StrictModel):
-    """A price in USD per million tokens; of a key that is left out, what the price library says in proportion."""
+    """A price in USD per million tokens, and for input that a cache is read for, or written with (for an hour)."""
 
     input: UsdPerMillion
     output: UsdPerMillion
-    cache_read: UsdPerMillion | None = Field(default=None, description="input that is read from a cache")
-    cache_write: UsdPerMillion | None = Field(default=None, description="input that is written to a cache")
-    cache_write_1h: UsdPerMillion | None = Field(default=None, description="the same, to be kept for an hour")
-    batch_cache_read: UsdPerMillion | None = Field(
-        default=None, description="input of a batch that is read from a cache; all else in a batch is half"
-    )
+    cache_read: UsdPerMillion | None = None
+    cache_write: UsdPerMillion | None = None
+    cache_write_1h: UsdPerMillion | None = None
+    batch_cache_read: UsdPerMillion | None = Field(default=None, description="in a batch; all else is half there")
 
 
 class Model(StrictModel):

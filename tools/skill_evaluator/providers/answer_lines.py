@@ -54,7 +54,7 @@ class _Usage(_Part):
     cache_read_tokens: _TokenCount | None = None
     cache_write_tokens: _TokenCount | None = None
     cache_write_1h_tokens: _TokenCount | None = None
-    batch: bool = False
+    batch: bool | None = None
 
 
 class _Error(_Part):

@@ -92,7 +92,7 @@ class Usage:
     cache_read_tokens: TokenCount = None
     cache_write_tokens: TokenCount = None
     cache_write_1h_tokens: TokenCount = None
-    batch: Annotated[StrictBool, _or_else(False)] = False
+    batch: Annotated[StrictBool | None, _or_else(None)] = None
 
     def __post_init__(self) -> None:
         parts = (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)

@@ -314,9 +314,7 @@ def _line_of(replicate: Replicate) -> dict[str, Any]:
     line: dict[str, Any] = {"case_id": replicate.call.case_id, "replicate": replicate.call.replicate}
     if replicate.completion is not None:
         line |= asdict(replicate.completion)
-        line["usage"] = {
-            name: count for name, count in line["usage"].items() if count is not None and count is not False
-        }
+        line["usage"] = {name: count for name, count in line["usage"].items() if count is not None}
     if replicate.error is not None:
         line["error"] = asdict(replicate.error)
     return {**line, "latency_s": round(replicate.latency_s, 4), "attempts": replicate.attempts}

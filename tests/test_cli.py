@@ -104,7 +104,7 @@ def test_a_command_that_is_not_named_lists_those_there_are(command: tuple[str, .
         ("evaluate notice-extraction --resume 2026", ["20260101T000000Z-abcdef-recorded"]),
         ("explain 2026", ["20260101T000000Z-abcdef-recorded"]),
         ("judge pair", ["pairwise"]),
-        ("compare --mod", ["--model"]),
+        ("compare --mod", ["--model", "--models"]),
     ],
 )
 def test_bash_completes_commands_options_components_models_and_runs(

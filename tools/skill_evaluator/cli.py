@@ -33,6 +33,8 @@ COMMANDS: Mapping[str, str] = {
     "score": "Score a saved run again without a call; rewrites its record.json and report.md, touches no leaderboard.",
     "explain": "Show where a saved answer is right and wrong, field by field, and why; or one field over all answers.",
     "compare": "Say whether a version is worse than the recorded one, where, and how sure that is; makes no call.",
+    "leaderboard": "Rank the models of each component: who is told apart, what each costs, and which one to ship. "
+    "Makes no call.",
     "history": "Show every recorded version beside every model, each judged against the one before, and what made it "
     "worse.",
     "accept": "Make a recorded version the anchor: the baseline of later ones, with who and why. Makes no call.",

@@ -27,16 +27,17 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Policy, Settings, load_settings
 from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.records.selection import choose, choose_candidate, runs_of_models
+from skill_evaluator.records.selection import choose, choose_candidate, runs_of_models, runs_of_versions
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.recorded import pair_of, usual_baseline
+from skill_evaluator.verdicts.recorded import models_pair, pair_of, usual_baseline
 from skill_evaluator.verdicts.rules import exit_code, rules_for
 
 EXAMPLES = (
     "skill-evaluator compare <component>",
     "skill-evaluator compare <component> --baseline 1.2.0 --model <model>",
     "skill-evaluator compare --baseline old.json --candidate new.json",
+    "skill-evaluator compare <component> --models <model> <model>",
     "skill-evaluator compare <component> --calibrate 1.2.0 --model <model>",
 )
 EXITS = {3: "regressed", 4: "inconclusive or incomparable, if --fail-on names it"}
@@ -65,6 +66,10 @@ class CompareOptions:
         typer.Option("--candidate", metavar="VERSION|RUN|FILE", help="Default: the newest of the highest version."),
     ] = None
     models: OnlyModels = ()
+    between: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--models", metavar="A B", help="Compare model B with model A, on the same version."),
+    ] = None
     fail_on: Annotated[
         tuple[str, ...],
         typer.Option("--fail-on", metavar="VERDICT,...", help="Verdicts that fail; default: policy of settings.yaml."),
@@ -130,6 +135,8 @@ def _choose_records(options: CompareOptions, component: Component | None, policy
         archive.add([] if beside is None else [beside])
     if not archive.entries and candidate is None:
         raise LeaderboardError(f"{component.leaderboard_path} holds no run yet; evaluate '{component.name}' first")
+    if options.between is not None:
+        return _Chosen(pairs=(_pair_of_models(archive, options, options.between, component),))
     chosen = choose(
         runs_of_models(archive.entries, options.models, component.leaderboard_path),
         options.candidate if candidate is None else entry_of(candidate),
@@ -146,6 +153,20 @@ def _choose_records(options: CompareOptions, component: Component | None, policy
             pair = pair_of(judged, choice.baseline, archive, policy)
         pairs.append(replace(pair, absent=choice.absent))
     return _Chosen(pairs=tuple(pairs), left_out=chosen.left_out)
+
+
+def _pair_of_models(archive: Archive, options: CompareOptions, names: tuple[str, str], component: Component) -> Pair:
+    """Return the runs of two models of the highest version that both have, or of the one named."""
+    if options.baseline is not None or names[0] == names[1]:
+        raise LeaderboardError("--models names two models of one version, which --candidate may name; no --baseline")
+    versions = runs_of_versions(runs_of_models(archive.entries, names, component.leaderboard_path))
+    first, second = (versions.get(name, {}) for name in names)
+    both = [version for version in first if version in second and options.candidate in (None, version)]
+    if not both:
+        of = "" if options.candidate is None else f" of {options.candidate}"
+        raise LeaderboardError(f"{' and '.join(names)} have no complete run{of} of one version of '{component.name}'")
+    first_run, second_run = (runs[both[-1]][-1] for runs in (first, second))
+    return models_pair(archive.record(first_run), archive.record(second_run), archive)
 
 
 def _read_file(named: str | None) -> Record | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from skill_evaluator.commands.evaluate_inputs import Inputs, read_inputs
+from skill_evaluator.commands.evaluate_inputs import as_asked, Inputs, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.commands.evaluate_runs import plan_runs
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
@@ -38,6 +38,7 @@ class ModelEstimate(Estimate):
 
 def dry_run(options: EvaluateOptions) -> int:
     """Check everything that can be checked without a call, print what a run would take, and return the exit code."""
+    options = as_asked(options)
     inputs = read_inputs(options)
     component, kinds = inputs.component, inputs.kinds
     planned = plan_runs(inputs, options)

@@ -1,6 +1,6 @@
 """Everything that `evaluate` reads, checked before any call."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
-from skill_evaluator.library.scenarios import apply_scenario
+from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
 from skill_evaluator.providers import Keys, Kinds, read_configuration
 from skill_evaluator.records.leaderboard import open_board, with_rows
 from skill_evaluator.runner.prices import refuse_unpriced
@@ -33,6 +33,15 @@ class Inputs:
     shard: Shard | None
     results_dir: Path
     judging: "FieldJudging | None"
+
+
+def as_asked(options: EvaluateOptions) -> EvaluateOptions:
+    """Return the options with --bare as the scenario that it is; raise RunError where it does not go with others."""
+    if not options.bare:
+        return options
+    if options.scenario is not None or options.aa or options.with_baseline or options.neutral is not None:
+        raise RunError("--bare leaves the prompt out: it does not go with --scenario, --with-baseline, --aa or --neutral")
+    return replace(options, bare=False, scenario=SCHEMA_ALONE)
 
 
 def read_inputs(options: EvaluateOptions) -> Inputs:

@@ -6,12 +6,13 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from skill_evaluator.commands.evaluate_adaptive import lookout_for, with_looks
-from skill_evaluator.commands.evaluate_inputs import Inputs, read_inputs
+from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.commands.evaluate_runs import PlannedRuns, is_measurement, plan_runs, record_path
 from skill_evaluator.commands.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, SkillEvaluatorError
 from skill_evaluator.library.components import Component
+from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.leaderboard import add_record
@@ -30,7 +31,7 @@ from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin
 from skill_evaluator.scoring.scorer import AnswerScores, Scorer
 from skill_evaluator.stats import load_quantiles
 from skill_evaluator.verdicts.comparability import common_part
-from skill_evaluator.verdicts.recorded import verdict_on
+from skill_evaluator.verdicts.recorded import ranking_of, verdict_on
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rules import exit_code
 from skill_evaluator.verdicts.spreads import spreads_of
@@ -38,6 +39,7 @@ from skill_evaluator.verdicts.spreads import spreads_of
 
 def measure(options: EvaluateOptions, *, show_changes: bool = False) -> int:
     """Do as `evaluate` without --dry-run, and return its exit code; `show_changes` shows which answers changed, too."""
+    options = as_asked(options)
     inputs = read_inputs(options)
     planned = plan_runs(inputs, options)
     finished, component = planned.finished, inputs.component
@@ -60,9 +62,14 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False) -> int:
         verdict = verdict_on(judged, component, archive, inputs.settings, options.config, partial)
     spreads = spreads_of([record for record in recorded if record not in judged], archive)
     changes = list(_changed_answers(verdict, finished, archive, inputs)) if show_changes and verdict else []
-    print_finished(finished, component, options.format, verdict, spreads, changes)
+    ranking = None
+    if not options.cases and len({record.model_id for record in judged}) == len(judged) > 1:
+        ranking = ranking_of(judged, component, archive, inputs.settings, options.config, verdict)
+    print_finished(finished, component, options.format, verdict, spreads, changes, ranking)
     if verdict is None:  # else it says so itself
         _warn_of_skipped(judged, archive)
+        if options.scenario == SCHEMA_ALONE and judged:
+            print(f"evaluate {component.name} without --bare, too: what the prompt adds is told then", file=sys.stderr)
         if show_changes and judged:
             print(f"there is no complete record to judge against: evaluate {component.name} first", file=sys.stderr)
     _print_how_to_resume(planned.runs, finished, options)

@@ -69,6 +69,9 @@ class EvaluateOptions:
         str | None,
         typer.Option("--scenario", metavar="NAME", help="Put the prompt into .evaluator/scenarios/NAME.md."),
     ] = None
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Ask with the schema alone, without the prompt, to see what the prompt adds.")
+    ] = False
     invocation: Annotated[
         str | None,
         typer.Option("--invocation", metavar="ID", help="What the run ids begin with; plan gives one to all its jobs."),

@@ -45,6 +45,7 @@ from skill_evaluator.records.pinned import PinnedOutputs, PinReport
 from skill_evaluator.records.record import Record
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.verdicts.history_results import History
+from skill_evaluator.verdicts.ranking_results import ModelRanking
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rules import Waiver
 from skill_evaluator.verdicts.sizing import SizingPlan
@@ -67,6 +68,7 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "waiver": Waiver,
     "comparison": ComparisonResult,
     "history": History,
+    "ranking": ModelRanking,
     "sizing": SizingPlan,
     "audit": AuditManifest,
     "audit-plan": AuditPlan,

@@ -3,6 +3,7 @@
 Read from `.evaluator/scenarios/<name>.md`: front matter (`name`, `intent`) and a body with `{{ prompt }}` in it once.
 """
 
+import json
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from skill_evaluator.library.yaml_files import parse_front_matter
 from skill_evaluator.text import digest, nearest
 
 BARE = "bare"  # the prompt by itself, which the other scenarios are compared with
+SCHEMA_ALONE = "schema alone"  # without the prompt: what it adds is told beside this
 _SLOT = "{{ prompt }}"
 
 
@@ -76,4 +78,20 @@ def spread_scenarios(config_dir: Path, count: int, seed: int) -> list[str]:
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
     """Return the component under a scenario, or as it is when none is named; raise ConfigError."""
-    return component if scenario is None else load_scenario(config_dir, scenario, component.limits).around(component)
+    if scenario is None:
+        return component
+    if scenario == SCHEMA_ALONE:
+        return _without_prompt(component)
+    return load_scenario(config_dir, scenario, component.limits).around(component)
+
+
+def _without_prompt(component: Component) -> Component:
+    """Return the component with no more in its prompt than what an answer must be; raise ConfigError."""
+    if component.output == "choice":
+        prompt = "Answer with the letter of the right option."
+    elif component.schema is not None:
+        prompt = f"Answer with JSON that this JSON Schema allows:\n\n{json.dumps(component.schema, indent=2)}"
+    else:
+        raise ConfigError(f"'{component.name}' has no schema, so that nothing is left to ask without its prompt")
+    digests = {**component.digests, "scenario": digest(prompt)}
+    return replace(component, prompt=prompt, scenario=SCHEMA_ALONE, digests=digests)

@@ -115,7 +115,7 @@ def _lost(*models: ModelVerdict, shown: Callable[[str], str] = str) -> str:
 
 
 def _versions(model: ModelVerdict) -> list[str]:
-    return [run.skill_version + " (draft)" * run.draft for run in (model.baseline, model.candidate) if run is not None]
+    return [run.title for run in (model.baseline, model.candidate) if run is not None]
 
 
 def _other_verdicts(model: ModelVerdict, gate: str) -> str:

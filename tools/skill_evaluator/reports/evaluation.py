@@ -17,10 +17,12 @@ from skill_evaluator.records.summaries import FieldSummary, Summary
 from skill_evaluator.reports.changed_answers import print_changes
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.reports.faults import fault_lines
+from skill_evaluator.reports.ranking import print_rankings
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.changed_answers import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.ranking_results import ModelRanking
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.spreads import RunSpread
 
@@ -48,10 +50,11 @@ def print_finished(
     verdict: ComparisonResult | None = None,
     spreads: Sequence[RunSpread] = (),
     changes: Sequence[ChangedAnswers] = (),
+    ranking: ModelRanking | None = None,
 ) -> None:
     """Print the result of an evaluation to stdout, then what it was for: a verdict, or the spread of one version.
 
-    After the verdict comes what became of the answers.
+    After the verdict comes what became of the answers, and of several models which is better.
     """
     print_result(
         form,
@@ -64,6 +67,7 @@ def print_finished(
             "comparison": None if verdict is None else verdict.model_dump(mode="json"),
             "spreads": [asdict(spread) for spread in spreads],
             **({"changed_answers": [asdict(model) for model in changes]} if changes else {}),
+            **({} if ranking is None else {"ranking": ranking.model_dump(mode="json")}),
         },
         markdown=lambda: "\n".join(
             [*(markdown(run, component) for run in finished), *(f"{_spread(spread)}\n" for spread in spreads)]
@@ -77,6 +81,8 @@ def print_finished(
         print_comparison(verdict, form)
     if changes and form != "json":
         print_changes(changes, form)
+    if ranking is not None and form != "json":
+        print_rankings([ranking], form)
 
 
 def _spread(spread: RunSpread) -> str:

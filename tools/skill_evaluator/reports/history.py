@@ -136,12 +136,12 @@ def print_csv(rows: Iterable[Row]) -> None:
         measured = (row.scenario, row.complete, row.coverage, row.replicates, row.saved_calls, row.n_cases)
         for metric, summary in row.accuracy.items():
             scores = (summary.strict_mean, *(summary.ci95 or (None, None)), summary.mean, summary.n)
-            sheet.writerow(map(_csv_cell, (*run, *measured, "accuracy", metric, *scores)))
+            sheet.writerow(map(csv_cell, (*run, *measured, "accuracy", metric, *scores)))
         for metric, strict_mean in row.reproducibility.items():
-            sheet.writerow(map(_csv_cell, (*run, *measured, "reproducibility", metric, strict_mean, *_ONLY_MEAN)))
+            sheet.writerow(map(csv_cell, (*run, *measured, "reproducibility", metric, strict_mean, *_ONLY_MEAN)))
 
 
-def _csv_cell(value: Any) -> Any:
+def csv_cell(value: Any) -> Any:
     """Write a value so that no spreadsheet takes it for a formula: OWASP advises an apostrophe («CSV injection»)."""
     if isinstance(value, bool):
         return str(value).lower()

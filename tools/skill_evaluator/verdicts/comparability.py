@@ -3,13 +3,14 @@
 A `Pair` comes in. `common_part` says which cases are comparable and why the rest is not; `measures` reads their scores.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 from skill_evaluator.display.safe_text import value_pair
-from skill_evaluator.records.record import SCORED, CaseRecord, FieldCount, Record, strict_score
+from skill_evaluator.library.scenarios import SCHEMA_ALONE
+from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, FieldCount, Record, strict_score
 from skill_evaluator.stats import mean_or_none
 from skill_evaluator.text import ValueChange, differences, listed
 
@@ -107,6 +108,13 @@ def pooled(record: Record, again: Sequence[Record]) -> Record:
     return record.model_copy(update={"per_case": cases, "coverage": coverage})
 
 
+def cut_to(record: Record, case_ids: Container[str]) -> Record:
+    """Return a record of these cases alone."""
+    cases = [case for case in record.per_case if case.case_id in case_ids]
+    outcomes = [outcome in ANSWERED for case in cases for outcome in case.outcomes]
+    return record.model_copy(update={"per_case": cases, "coverage": mean_or_none(outcomes) or 0.0})
+
+
 def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
     newest = runs[0]
     counts = [run.fields for run in runs]
@@ -141,15 +149,16 @@ def _barriers(baseline: Record, candidate: Record) -> Iterator[str]:
             f"they were scored by different rules (scorer {baseline.scorer_version} and {candidate.scorer_version}); "
             "score the older run again with `skill-evaluator score`"
         )
+    without_prompt = baseline.scenario == SCHEMA_ALONE
     for name, barrier in (
         ("schema", "the schema changed"),
         ("contract", "what the schema refers to changed"),
         ("datasets", "fields are compared otherwise: evals/datasets.json declares so, or other fields are prose now"),
         ("scenario", "they are of different scenarios"),
     ):
-        if baseline.digests.get(name) != candidate.digests.get(name):
+        if baseline.digests.get(name) != candidate.digests.get(name) and not (name == "scenario" and without_prompt):
             yield barrier
-    changes = _setting_changes(baseline, candidate)
+    changes = _setting_changes(baseline, candidate) if baseline.model_id == candidate.model_id else None
     if changes is not None and not _is_other_address(changes, baseline, candidate):
         yield "the model's settings changed" + (f": {_listed(changes)}" if changes else "")
 
@@ -175,12 +184,15 @@ def _listed(changes: Sequence[ValueChange]) -> str:
 
 
 def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
-    if baseline.model_id != candidate.model_id:
+    if baseline.scenario == SCHEMA_ALONE != candidate.scenario:
+        yield "the baseline was asked with the schema alone, without the prompt"
+    same_model = baseline.model_id == candidate.model_id
+    if not same_model:
         yield f"the models differ: {baseline.model_id} and {candidate.model_id}"
-    changes = _setting_changes(baseline, candidate)
+    changes = _setting_changes(baseline, candidate) if same_model else None
     if changes and _is_other_address(changes, baseline, candidate):
         yield f"the answers come from elsewhere, which is no setting of the model: {_listed(changes)}"
-    drifts = list(_drifts(baseline, candidate))
+    drifts = list(_drifts(baseline, candidate)) if same_model else []
     if drifts:
         remedy = ": run `evaluate --with-baseline` to ask both prompts in one run"
         yield " and ".join(drifts) + ("" if candidate.beside == baseline.run_id else remedy)
@@ -195,7 +207,7 @@ def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
 
 def _drifts(baseline: Record, candidate: Record) -> Iterator[str]:
     """Yield what may have changed a model between two runs, whatever the prompt."""
-    before, after = _moment(baseline), _moment(candidate)
+    before, after = moment_of(baseline), moment_of(candidate)
     if before is not None and after is not None and (after - before).days > STALE_DAYS:
         yield f"the baseline is {(after - before).days} days older"
     if baseline.served_model != candidate.served_model:
@@ -203,7 +215,7 @@ def _drifts(baseline: Record, candidate: Record) -> Iterator[str]:
         yield f"the vendor served {', then '.join(served)}"
 
 
-def _moment(record: Record) -> datetime | None:
+def moment_of(record: Record) -> datetime | None:
     """Return when a run began, in UTC where its record names no zone; None where it names no moment."""
     try:
         moment = datetime.fromisoformat(record.timestamp)

@@ -4,7 +4,7 @@ What is comparable, how large each effect is and what noise it stands in (`measu
 → what a good mean may not hide (fields lost, loss since the anchor, an earlier run of the same version) → the reasons.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import get_args
@@ -12,7 +12,7 @@ from typing import get_args
 from skill_evaluator.library.config import Gate, Tier, VerdictName
 from skill_evaluator.records.judged import judged_changes
 from skill_evaluator.stats import rounded
-from skill_evaluator.verdicts.comparability import Pair, Scores, case_means
+from skill_evaluator.verdicts.comparability import Measure, Pair, Scores, case_means
 from skill_evaluator.verdicts.effects import Effect, adjusted
 from skill_evaluator.verdicts.measuring import Compared, Measured, measure_all
 from skill_evaluator.verdicts.missing import bounds_of
@@ -59,13 +59,17 @@ Tests = Mapping[Gate, _Tested | None]
 
 
 def compare_records(
-    skill: str, pairs: Sequence[Pair], rules: VerdictRules, left_out: Mapping[str, str] | None = None
+    skill: str,
+    pairs: Sequence[Pair],
+    rules: VerdictRules,
+    left_out: Mapping[str, str] | None = None,
+    wanted: Callable[[Measure], bool] = lambda measure: True,
 ) -> ComparisonResult:
-    """Return the verdict on a component from the records of its models.
+    """Return the verdict on a component from the records of its models, by the measures that are `wanted`.
 
     `left_out` holds models that have no records, and why; they are only shown.
     """
-    compared = measure_all(pairs, rules.primary_metric)
+    compared = measure_all(pairs, rules.primary_metric, wanted)
     measured = [(model.pair, measured) for model in compared for measured in model.measured]
     by_gate = {gate: _within_families(measured, gate, rules) for gate in GATES}
     tests = iter([{gate: by_gate[gate][at] for gate in GATES} for at in range(len(measured))])
@@ -150,7 +154,7 @@ def _model(
         watch=watch,
         baseline_runs=1 + len(pair.baseline_again),
         candidate_runs=1 + len(pair.candidate_again),
-        baseline=None if pair.baseline is None else RunSummary.of(pair.baseline),
+        baseline=None if pair.baseline is None else RunSummary.of(pair.baseline, beside=pair.candidate),
         candidate=RunSummary.of(pair.candidate),
         reasons=[
             *reasons_of(compared, results, losses, coverage, rules),

@@ -3,8 +3,8 @@
 Its own module because it ends where decisions begin: nothing here knows a verdict.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from skill_evaluator.library.config import Gate
 from skill_evaluator.verdicts.comparability import Common, Measure, Pair, arms_of, common_part, measures, pooled
@@ -67,14 +67,20 @@ def measure_all(
     The effect of a run is learned from the primary metric of all pairs.
     """
     matched = [_match(pair, lambda own: wanted(own) or own.name == primary_metric) for pair in pairs]
-    primary = [
-        runs
-        for match in matched
-        for figure, runs in zip(match.figures, match.runs, strict=True)
-        if figure.name == primary_metric and figure.kind == "accuracy"
-    ]
-    between_runs = run_effect(primary)
+    between_runs = run_effect(list(_runs_of(matched, primary_metric)))
     return [_measure(match, ONE_RUN if match.interleaved else between_runs) for match in matched]
+
+
+def _runs_of(matched: Iterable[_Matched], metric: str) -> Iterator[Runs]:
+    """Yield the runs of a metric; a version that is in several pairs has its A/A runs in the first of them alone."""
+    seen: set[str] = set()
+    for match in matched:
+        versions = {"before": match.pair.baseline, "after": match.pair.candidate}
+        repeated = {arm for arm, record in versions.items() if record is not None and record.run_id in seen}
+        seen |= {record.run_id for record in versions.values() if record is not None}
+        for figure, runs in zip(match.figures, match.runs, strict=True):
+            if figure.name == metric and figure.kind == "accuracy":
+                yield replace(runs, **{arm: getattr(runs, arm)[:1] for arm in repeated})
 
 
 def _match(pair: Pair, wanted: Callable[[Measure], bool]) -> _Matched:

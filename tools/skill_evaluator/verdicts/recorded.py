@@ -3,15 +3,16 @@
 Its own module because it imports numpy only when there is a baseline: most runs of a new component have none.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy, Settings
+from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
-from skill_evaluator.records.record import ANSWERED, Record
+from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import (
     asked_beside,
     before_edit,
@@ -21,8 +22,8 @@ from skill_evaluator.records.selection import (
     runs_alike,
     runs_below,
 )
-from skill_evaluator.stats import mean_or_none
-from skill_evaluator.verdicts.comparability import Pair, common_part
+from skill_evaluator.verdicts.comparability import Pair, common_part, cut_to
+from skill_evaluator.verdicts.ranking_results import ModelRanking
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rewording import rewording_of
 from skill_evaluator.verdicts.rules import rules_for
@@ -42,12 +43,17 @@ def verdict_on(
 ) -> ComparisonResult | None:
     """Compare complete runs with the recorded ones of a lower version; None where no model has such a one.
 
-    Of two runs whose calls alternated, the lower version is the baseline and is not judged itself. The runs in
-    `partial` were asked some of the cases: they are held against the same cases of the recorded ones.
+    Of two runs whose calls alternated, the lower version is the baseline and is not judged itself. Of a run with the
+    schema alone, the version's own run is judged: what does its prompt add? The runs in `partial` were asked some of
+    the cases: they are held against the same cases of the recorded ones.
     """
     archive.add(records)
     policy = settings.policy
-    chosen = [(record, usual_baseline(entry_of(record), archive, policy)) for record in records]
+    chosen = [
+        (record, usual_baseline(entry_of(record), archive, policy))
+        for record in records
+        if record.scenario != SCHEMA_ALONE
+    ]
     besides = {lower.run_id for record, lower in chosen if lower is not None and lower.run_id == record.beside}
     pairs = [
         pair_of(record, lower, archive, policy)
@@ -55,6 +61,8 @@ def verdict_on(
         if lower is not None and record.run_id not in besides
     ]
     pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
+    alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
+    pairs += [pair for pair in alone if pair is not None]
     if not pairs:
         return None
     from skill_evaluator.verdicts.comparison import compare_records
@@ -62,14 +70,57 @@ def verdict_on(
     return compare_records(component.name, pairs, rules_for(settings, config, records[0]))
 
 
+def ranking_of(
+    records: Sequence[Record],
+    component: Component,
+    archive: Archive,
+    settings: Settings,
+    config: Path,
+    verdict: ComparisonResult | None = None,
+    left_out: Mapping[str, str] | None = None,
+) -> ModelRanking:
+    """Rank complete runs, one a model; `verdict` is on each against a lower version, `left_out` says who has none."""
+    from skill_evaluator.verdicts.ranking import rank_models
+
+    archive.add(records)
+    pairs = [pair_of(record, None, archive, settings.policy, anchored=False) for record in records]
+    prompts = [pair for record in records if (pair := prompt_pair(record, archive)) is not None]
+    judged = {} if verdict is None else {model.model_id: model.verdict for model in verdict.models}
+    rules = rules_for(settings, config, records[0])
+    return rank_models(component.name, pairs, rules, prompts=prompts, verdicts=judged, left_out=left_out or {})
+
+
+def models_pair(first: Record, second: Record, archive: Archive) -> Pair:
+    """Return the runs of two models to compare, each with all runs of its version."""
+    return Pair(
+        baseline=first,
+        candidate=second,
+        baseline_again=_again(first, archive),
+        candidate_again=_again(second, archive),
+    )
+
+
+def prompt_pair(record: Record, archive: Archive) -> Pair | None:
+    """Return the newest run with the schema alone, and the newest with the prompt: one is given, the other looked up.
+
+    None where the same version and model has no such other run.
+    """
+    other = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
+    runs = (run for run in archive.entries if run.complete and not run.edited and run.scenario == other)
+    same = (run for run in runs if (run.version, run.model_id) == (record.skill_version, record.model_id))
+    entry = next(same, None)
+    if entry is None:
+        return None
+    alone, whole = (record, archive.record(entry)) if other is None else (archive.record(entry), record)
+    return Pair(baseline=alone, candidate=whole, candidate_again=_again(whole, archive))
+
+
 def _of_asked_cases(pair: Pair) -> Pair:
     """Return a pair with all records cut to the cases that the candidate was asked."""
     mine = {case.case_id for case in pair.candidate.per_case}
 
     def cut(record: Record) -> Record:
-        cases = [case for case in record.per_case if case.case_id in mine]
-        outcomes = [outcome in ANSWERED for case in cases for outcome in case.outcomes]
-        return record.model_copy(update={"per_case": cases, "coverage": mean_or_none(outcomes) or 0.0})
+        return cut_to(record, mine)
 
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
     return replace(

@@ -3,6 +3,8 @@
 Frozen models without a decision in them; their JSON Schema is generated.
 """
 
+from pydantic import Field
+
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import Gate, Tier, VerdictName
 from skill_evaluator.records.record import Record
@@ -126,7 +128,7 @@ class Watch(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """The cost of a run and how it went."""
+    """The cost of a run and how it went; `model_id` is there where it is not that of the run beside it."""
 
     run_id: str
     skill_version: str
@@ -140,9 +142,11 @@ class RunSummary(FrozenModel):
     latency_p50_s: float | None
     latency_p95_s: float | None
     draft: bool = False
+    scenario: str | None = Field(default=None, exclude_if=lambda scenario: scenario is None)
+    model_id: str | None = Field(default=None, exclude_if=lambda model_id: model_id is None)
 
     @classmethod
-    def of(cls, record: Record) -> "RunSummary":
+    def of(cls, record: Record, beside: Record | None = None) -> "RunSummary":
         """Return the summary of a recorded run."""
         return cls(
             run_id=record.run_id,
@@ -157,7 +161,15 @@ class RunSummary(FrozenModel):
             latency_p50_s=record.latency_s.p50,
             latency_p95_s=record.latency_s.p95,
             draft=record.draft,
+            scenario=record.scenario,
+            model_id=None if beside is None or beside.model_id == record.model_id else record.model_id,
         )
+
+    @property
+    def title(self) -> str:
+        """Its version, and what sets it apart from the run beside it."""
+        marks = [mark for mark in ("draft" * self.draft, self.scenario, self.model_id) if mark]
+        return f"{self.skill_version} ({', '.join(marks)})" if marks else self.skill_version
 
 
 class ModelVerdict(FrozenModel):

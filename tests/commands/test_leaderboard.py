@@ -1,0 +1,157 @@
+"""`leaderboard`, `compare --models` and `evaluate --bare`: which model to ship, and what the prompt adds."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support.chat_server import notice
+from tests.support.library import CASES, ROOT, SKILL, Library
+from tests.support.records import Score, a_run, keep
+
+BEST: dict[str, list[Score]] = {f"case-{at:02d}": [0.9, 0.92, 0.88, 0.91, 0.9] for at in range(12)}
+WEAK: dict[str, list[Score]] = {f"case-{at:02d}": [0.4 + 0.01 * (at % 3), 0.42, 0.38, 0.41, 0.4] for at in range(12)}
+
+
+def settings_of(name: str) -> dict[str, object]:
+    """What makes a run one of a model: its settings are its own."""
+    return {"model_id": name, "digests": {"prompt": "p", "schema": "s", "settings": name, "datasets": "d"}}
+
+
+@pytest.fixture
+def two_models(library: Library) -> Library:
+    keep(
+        library,
+        a_run("1.0.0", 1, BEST, **settings_of("big"), cost_usd=6.0),
+        a_run("1.1.0", 2, BEST, **settings_of("big"), cost_usd=6.0),
+        a_run("1.0.0", 3, BEST, **settings_of("small"), cost_usd=0.6),
+        a_run("1.1.0", 4, WEAK, **settings_of("small"), cost_usd=0.6),
+        a_run("1.0.0", 5, WEAK, **settings_of("retired")),
+    )
+    return library
+
+
+def test_models_stand_ranked_with_cost_age_verdict_and_what_to_ship(two_models: Library) -> None:
+    (ranking,) = two_models.call("leaderboard", SKILL, "--format", "json").json
+    schema = json.loads((ROOT / ".evaluator/schemas/ranking.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(ranking)
+    big, small = ranking["models"]
+    assert (big["model_id"], big["place"], big["groups"], big["verdict"]) == ("big", 1, ["a"], "inconclusive")
+    assert (small["model_id"], small["place"], small["groups"], small["verdict"]) == ("small", 2, ["b"], "regressed")
+    assert (big["usd_per_1000_cases"], small["usd_per_1000_cases"]) == (100.0, 10.0)
+    assert (big["frontier"], small["frontier"]) == (True, True)
+    assert [one["model_id"] for one in ranking["advice"]] == ["big"]
+    assert ranking["left_out"] == {"retired": "no complete run of 1.1.0"}
+
+
+def test_every_component_with_a_run_is_ranked_and_text_says_what_to_ship(two_models: Library) -> None:
+    shown = two_models.call("leaderboard")
+    assert shown.code == 0
+    assert f"{SKILL}: 2 models on the same 12 cases" in shown.out
+    assert "to ship: big (the highest score)" in shown.out
+    assert "retired is left out: no complete run of 1.1.0" in shown.out
+    page = two_models.call("leaderboard", "--format", "markdown").out
+    assert "| 1 | `big` | a | 0.902 |" in page
+
+
+def test_csv_has_a_line_a_model_and_metric(two_models: Library) -> None:
+    rows = list(csv.DictReader(io.StringIO(two_models.call("leaderboard", "--format", "csv").out)))
+    accuracy = [row for row in rows if row["kind"] == "accuracy"]
+    assert [(row["model_id"], row["groups"], row["metric"]) for row in accuracy] == [
+        ("big", "a", "field_level_f1"),
+        ("small", "b", "field_level_f1"),
+    ]
+    assert float(accuracy[0]["ci95_low"]) < float(accuracy[0]["strict_mean"]) < float(accuracy[0]["ci95_high"])
+
+
+def test_another_version_may_be_ranked_and_an_unknown_model_is_an_error(two_models: Library) -> None:
+    (ranking,) = two_models.call("leaderboard", SKILL, "--version", "1.0.0", "--format", "json").json
+    assert {model["model_id"] for model in ranking["models"]} == {"big", "small", "retired"}
+    wrong = two_models.call("leaderboard", SKILL, "--model", "bigg")
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    assert "(did you mean 'big'?)" in wrong.err
+
+
+def test_without_any_run_the_line_says_to_evaluate(library: Library) -> None:
+    assert "has a recorded run yet" in library.call("leaderboard").err
+
+
+def test_two_models_are_compared_like_two_versions_although_their_settings_differ(two_models: Library) -> None:
+    worse = two_models.call("compare", SKILL, "--models", "big", "small", "--format", "json")
+    assert (worse.code, worse.json["verdict"]) == (3, "regressed")
+    (model,) = worse.json["models"]
+    assert (model["model_id"], model["baseline"]["model_id"]) == ("small", "big")
+    assert "the models differ: big and small" in model["reasons"]
+    assert "1.1.0 (big) → 1.1.0" in two_models.call("compare", SKILL, "--models", "big", "small").out
+    better = two_models.call("compare", SKILL, "--models", "small", "big")
+    assert f"{SKILL}: improved" in better.out
+    equal = two_models.call("compare", SKILL, "--models", "small", "big", "--candidate", "1.0.0")
+    assert "0.902 → 0.902" in equal.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--models", "big", "big"), "two models of one version"),
+        (("--models", "big", "small", "--baseline", "1.0.0"), "two models of one version"),
+        (("--models", "big", "bigg"), "did you mean 'big'?"),
+        (("--models", "big", "retired", "--candidate", "1.1.0"), "no complete run of 1.1.0 of one version"),
+    ],
+)
+def test_models_that_cannot_be_compared_are_said_in_a_line(
+    two_models: Library, arguments: tuple[str, ...], says: str
+) -> None:
+    wrong = two_models.call("compare", SKILL, *arguments)
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    assert says in wrong.err
+
+
+def test_evaluating_several_models_ends_with_their_ranking(library: Library) -> None:
+    answers = {(case_id, index): notice(case_id) for case_id in CASES for index in range(2)}
+    library.record_answers({call: notice("another") for call in answers}, "other.jsonl")
+    library.models(
+        {"id": "right", "provider": "replay", "params": {"file": "answers.jsonl"}},
+        {"id": "wrong", "provider": "replay", "params": {"file": "other.jsonl"}},
+    )
+    library.record_answers(answers, "answers.jsonl")
+    done = library.call("evaluate", SKILL, "-n", "2", "--format", "json")
+    assert [model["model_id"] for model in done.json["ranking"]["models"]] == ["right", "wrong"]
+    assert "to ship: right" in library.call("leaderboard").out
+
+
+def test_what_the_prompt_adds_is_told_beside_the_schema_alone_which_is_never_a_baseline(library: Library) -> None:
+    assert library.call("evaluate", SKILL, "-n", "2").code == 0
+    library.record_answers({(case_id, index): notice("no idea") for case_id in CASES for index in range(2)})
+    alone = library.call("evaluate", SKILL, "-n", "2", "--bare", "--format", "json")
+    record = alone.json["runs"][0]
+    assert record["scenario"] == "schema alone"
+    assert alone.json["comparison"]["models"][0]["baseline"]["scenario"] == "schema alone"
+    (primary,) = (
+        one for one in alone.json["comparison"]["models"][0]["metrics"] if one["metric"] == record["primary_metric"]
+    )
+    assert primary["baseline"] < primary["candidate"] == 1.0
+    (ranking,) = library.call("leaderboard", "--format", "json").json
+    assert ranking["models"][0]["run_id"] != record["run_id"]
+    assert ranking["models"][0]["prompt_adds"]["difference"] == primary["difference"] > 0
+    kept = library.call("history", SKILL, "--format", "json").json
+    assert [len(model["points"]) for model in kept["models"]] == [1]
+
+
+def test_the_schema_alone_holds_nothing_of_the_prompt(library: Library, tmp_path: Path) -> None:
+    from skill_evaluator.library.components import load_component
+    from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
+
+    component = load_component(library.root / "components", SKILL)
+    alone = apply_scenario(component, tmp_path, SCHEMA_ALONE)
+    assert component.prompt not in alone.prompt
+    assert json.dumps(component.schema, indent=2) in alone.prompt
+    assert alone.digests["prompt"] == component.digests["prompt"]
+
+
+def test_bare_goes_with_no_other_prompt(library: Library) -> None:
+    refused = library.call("evaluate", SKILL, "--bare", "--scenario", "terse")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "--bare leaves the prompt out" in refused.err

@@ -1,0 +1,68 @@
+"""`skill-evaluator leaderboard`: which model should we ship? Recorded models beside each other. Makes no call."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import typer
+
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Names, OnlyModels
+from skill_evaluator.errors import EXIT_OK, LeaderboardError
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import Settings, load_settings
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.selection import choose, runs_of_models
+from skill_evaluator.reports.ranking import print_csv, print_rankings
+from skill_evaluator.verdicts.ranking_results import ModelRanking
+from skill_evaluator.verdicts.recorded import ranking_of, verdict_on
+
+EXAMPLES = (
+    "skill-evaluator leaderboard",
+    "skill-evaluator leaderboard <component> --model <model> --model <model>",
+    "skill-evaluator leaderboard <component> --format csv > models.csv",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderboardOptions:
+    """The options of `leaderboard`."""
+
+    skills: Names = ()
+    models: OnlyModels = ()
+    version: Annotated[
+        str | None, typer.Option("--version", metavar="VERSION", help="Default: the highest that a model has.")
+    ] = None
+    components: Components = COMPONENTS
+    config: Config = CONFIG
+    format: Annotated[
+        Literal["text", "json", "markdown", "csv"], typer.Option("--format", help="How to print it (on stdout).")
+    ] = "text"
+
+
+def leaderboard(options: LeaderboardOptions) -> int:
+    """Rank the models of each component: who is told apart, what each costs, and which one to ship. Makes no call."""
+    settings = load_settings(options.config)
+    names = options.skills or sorted(path.parent.name for path in options.components.glob("*/leaderboard.json"))
+    if not names:
+        raise LeaderboardError(f"no component in {options.components} has a recorded run yet; evaluate one first")
+    rankings = _rank(names, options, settings)
+    if options.format == "csv":
+        print_csv(rankings)
+    else:
+        print_rankings(rankings, options.format)
+    return EXIT_OK
+
+
+def _rank(names: Sequence[str], options: LeaderboardOptions, settings: Settings) -> list[ModelRanking]:
+    rankings = []
+    for name in names:
+        component = load_component(options.components, name, settings.limits)
+        archive = Archive(component)
+        if not archive.entries:
+            raise LeaderboardError(f"{component.leaderboard_path} holds no run yet; evaluate '{name}' first")
+        entries = runs_of_models(archive.entries, options.models, component.leaderboard_path)
+        chosen = choose(entries, options.version, None)
+        records = [archive.record(choice.candidate) for choice in chosen.choices]
+        verdict = verdict_on(records, component, archive, settings, options.config)
+        rankings.append(ranking_of(records, component, archive, settings, options.config, verdict, chosen.left_out))
+    return rankings

@@ -1,0 +1,162 @@
+"""Ranked models for people: which to ship, then a row a model, and how to read it. Text, Markdown, JSON or CSV."""
+
+import csv
+import sys
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from skill_evaluator.display import number, probability
+from skill_evaluator.display.safe_text import code_span, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result, write
+from skill_evaluator.reports.comparison import MARKS, STYLES, signed
+from skill_evaluator.reports.history import csv_cell
+from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.comparability import STALE_DAYS
+from skill_evaluator.verdicts.ranking_results import ModelRanking, RankedModel
+
+_CSV = (
+    "skill",
+    "place",
+    "model_id",
+    "groups",
+    "skill_version",
+    "run_id",
+    "timestamp",
+    "age_days",
+    "verdict",
+    "usd_per_1000_cases",
+    "latency_p50_s",
+    "latency_p95_s",
+    "frontier",
+    "dominated_by",
+    "kind",
+    "metric",
+    "strict_mean",
+    "ci95_low",
+    "ci95_high",
+    "n_cases",
+)
+
+
+def print_rankings(rankings: Sequence[ModelRanking], form: Format) -> None:
+    """Print rankings to stdout."""
+    print_result(
+        form,
+        json=lambda: [ranking.model_dump(mode="json") for ranking in rankings],
+        markdown=lambda: "\n".join(map(ranking_markdown, rankings)),
+        text=lambda: [piece for ranking in rankings for piece in ranking_pieces(ranking)],
+    )
+
+
+def ranking_pieces(ranking: ModelRanking) -> Iterator[Sheet | Text]:
+    """Yield what a terminal shows of a ranking."""
+    yield Text()
+    yield Text(visible(_title(ranking, ranking.skill)), style="bold")
+    yield from (Text(visible(line), style="green") for line in _advice(ranking))
+    yield Text()
+    yield _sheet(ranking)
+    yield Text()
+    yield from (Text(visible(line), style="yellow") for line in _left_out(ranking))
+    yield from (Text(line, style="dim") for line in _legend(ranking))
+
+
+def ranking_markdown(ranking: ModelRanking) -> str:
+    """Return the page. Text from outside stands in code spans, so that none of it is taken for mark-up."""
+    lines = [f"## {_title(ranking, code_span(ranking.skill))}", ""]
+    lines += [f"- {code_span(line)}" for line in _advice(ranking)]
+    lines += ["", markdown_table(_sheet(ranking))]
+    lines += [f"- {code_span(line)}" for line in _left_out(ranking)]
+    return "\n".join([*lines, "", " · ".join(_legend(ranking))]) + "\n"
+
+
+def _title(ranking: ModelRanking, skill: str) -> str:
+    return f"{skill}: {counted(len(ranking.models), 'model')} on the same {counted(ranking.n_cases, 'case')}"
+
+
+def _advice(ranking: ModelRanking) -> list[str]:
+    names = ("to ship", "or, for less")
+    return [f"{name}: {one.model_id} ({one.reason})" for name, one in zip(names, ranking.advice, strict=False)]
+
+
+def _left_out(ranking: ModelRanking) -> list[str]:
+    return [f"{model_id} is left out: {why}" for model_id, why in ranking.left_out.items()]
+
+
+def _legend(ranking: ModelRanking) -> Iterator[str]:
+    tested = f"q over {counted(len(ranking.pairs), 'pair')}, α {ranking.alpha:g}, tolerance {ranking.tolerance:g}"
+    yield f"models with a letter in common cannot be told apart ({tested})"
+    yield "strict means; USD: what 1,000 answers cost, one to a case; ◆ no other model is as good and as cheap"
+
+
+def _sheet(ranking: ModelRanking) -> Sheet:
+    """Return the table: a row a model, the best first."""
+    others = sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric})
+    agreement = sorted({name for model in ranking.models for name, share in model.reproducibility.items() if share})
+    figures = ("95 % interval", *others, *agreement, "USD / 1,000", "median s", "95 % s")
+    columns = ("", "model", "group", ranking.metric, *figures, "measured", "verdict", "remarks")
+    rows = []
+    for model in ranking.models:
+        score = model.accuracy.get(ranking.metric)
+        interval = "–" if score is None or score.ci95 is None else f"{score.ci95[0]:.3f} to {score.ci95[1]:.3f}"
+        metrics = [model.accuracy[name].strict_mean if name in model.accuracy else None for name in others]
+        usd = "–" if model.usd_per_1000_cases is None else f"{model.usd_per_1000_cases:,.2f}"
+        seconds = ["–" if s is None else f"{s:.2f}" for s in (model.latency_p50_s, model.latency_p95_s)]
+        verdict = model.verdict
+        rows.append(
+            [
+                Cell(str(model.place)),
+                Cell(model.model_id, code=True),
+                Cell(" ".join(model.groups)),
+                Cell(number(None if score is None else score.strict_mean)),
+                Cell(interval),
+                *(Cell(number(value)) for value in (*metrics, *map(model.reproducibility.get, agreement))),
+                *map(Cell, (usd, *seconds)),
+                Cell(_measured(model)),
+                Cell("–" if verdict is None else f"{MARKS[verdict]} {verdict}", STYLES.get(verdict or "", "")),
+                Cell("; ".join(_remarks(model)) or "–"),
+            ]
+        )
+    below = ("median s", "95 % s", *agreement, *others, "measured", "remarks")
+    return Sheet(columns=columns, rows=rows, numbers=frozenset({"", ranking.metric, *figures}), below=below)
+
+
+def _measured(model: RankedModel) -> str:
+    if model.age_days is None:
+        return model.skill_version
+    stale = ", stale" if model.age_days > STALE_DAYS else ""
+    age = f"{counted(model.age_days, 'day')} ago" if model.age_days else "today"
+    return f"{model.skill_version}, {age}{stale}"
+
+
+def _remarks(model: RankedModel) -> Iterator[str]:
+    """Yield what a reader must know of a model beyond its figures."""
+    if model.frontier:
+        yield "◆"
+    if model.dominated_by:
+        shown = [one.by for one in model.dominated_by if one.shown]
+        surely = "within the tolerance surely" if shown else "in these figures"
+        names = listed(shown or [one.by for one in model.dominated_by], 2)
+        yield f"{names}: no worse on any metric ({surely}) and cheaper"
+    added = model.prompt_adds
+    if added is not None and added.difference is not None and added.ci95 is not None:
+        interval = f"{signed(added.ci95[0])} to {signed(added.ci95[1])}"
+        yield f"the prompt adds {signed(added.difference)} ({interval}, q {probability(added.q)})"
+
+
+def print_csv(rankings: Sequence[ModelRanking]) -> None:
+    """Print a line a model and metric to stdout."""
+    write("")  # where stdout's encoding lacks a character, its escape is printed
+    sheet = csv.writer(sys.stdout, lineterminator="\n")
+    sheet.writerow(_CSV)
+    for ranking in rankings:
+        for model in ranking.models:
+            named = (ranking.skill, model.place, model.model_id, " ".join(model.groups))
+            run = (model.skill_version, model.run_id, model.timestamp, model.age_days, model.verdict)
+            costs = (model.usd_per_1000_cases, model.latency_p50_s, model.latency_p95_s, model.frontier)
+            row = (*named, *run, *costs, " ".join(one.by for one in model.dominated_by))
+            for name, score in model.accuracy.items():
+                figures = (score.strict_mean, *(score.ci95 or (None, None)), score.n_cases)
+                sheet.writerow(map(csv_cell, (*row, "accuracy", name, *figures)))
+            for name, share in model.reproducibility.items():
+                sheet.writerow(map(csv_cell, (*row, "reproducibility", name, share, None, None, None)))

@@ -1,0 +1,287 @@
+"""Which model should we ship? Runs of several models on the same cases → order, groups, frontier, dominance, advice.
+
+Two models are compared as two versions are, by the same rules (`compare_records`); nothing is tested otherwise here.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import combinations
+
+from skill_evaluator.library.config import VerdictName
+from skill_evaluator.records.record import Record
+from skill_evaluator.stats import mean_or_none, rounded, unit_interval
+from skill_evaluator.text import counted
+from skill_evaluator.verdicts.choosing import advise, alike, letters, on_frontier
+from skill_evaluator.verdicts.comparability import (
+    AGREEMENT,
+    Measure,
+    Pair,
+    common_part,
+    cut_to,
+    moment_of,
+    pooled,
+    strict_scores,
+)
+from skill_evaluator.verdicts.comparison import compare_records
+from skill_evaluator.verdicts.ranking_results import Contrast, Dominance, ModelRanking, RankedModel, Score
+from skill_evaluator.verdicts.results import MeasureResult, Scope
+from skill_evaluator.verdicts.rules import ROUNDING, VerdictRules
+
+_SHARED = 0.5  # of the newest run's cases, which a model must have answered to be ranked with it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """A model with its runs, cut to the cases that all models share, and what it scored there."""
+
+    pair: Pair
+    accuracy: Mapping[str, Score]
+    reproducibility: Mapping[str, float | None]
+    score: float
+    cost: float | None
+
+    @property
+    def record(self) -> Record:
+        return self.pair.candidate
+
+    @property
+    def name(self) -> str:
+        return self.record.model_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Met:
+    """Two models, the one that ranks higher first, and what was measured of the second against the first."""
+
+    higher: _Candidate
+    lower: _Candidate
+    measures: Sequence[MeasureResult]
+    contrast: Contrast
+
+    @property
+    def dominance(self) -> Dominance | None:
+        """Return what makes the lower model needless: the higher is cheaper, and no worse on any metric."""
+        costs = self.higher.cost, self.lower.cost
+        if not self.measures or None in costs or costs[0] >= costs[1]:  # type: ignore[operator]
+            return None
+        if any(one.difference is None or one.difference > ROUNDING for one in self.measures):
+            return None
+        shown = all(one.ci95 is not None and one.ci95[1] <= one.tolerance for one in self.measures)
+        return Dominance(by=self.higher.name, shown=shown)
+
+
+def rank_models(
+    skill: str,
+    runs: Sequence[Pair],
+    rules: VerdictRules,
+    *,
+    prompts: Sequence[Pair] = (),
+    verdicts: Mapping[str, VerdictName],
+    left_out: Mapping[str, str],
+) -> ModelRanking:
+    """Rank models, whose runs are the candidates of `runs`, by the strict mean of the primary metric.
+
+    `prompts` holds runs with the schema alone beside those with the prompt. Only the cases that all models share count.
+    A model that was measured otherwise than the newest run, or on other cases, is left out.
+    """
+    comparable, unlike = _comparable(runs)
+    models = _ranked(_on_shared_cases(comparable), rules.primary_metric)
+    met = _meet(skill, models, replace(rules, waivers=()))
+    apart = {frozenset((one.higher.name, one.lower.name)) for one in met if one.contrast.told_apart}
+    groups = dict(zip(letters(), alike([model.name for model in models], apart), strict=False))
+    added = {}
+    for pair in prompts:  # each by itself, as its question is about one model
+        (result,) = compare_records(skill, [pair], rules, wanted=_is_metric).models
+        primary = _primary(result.metrics, rules.primary_metric)
+        added[result.model_id] = None if primary is None else primary.by(rules.policy.gate)
+    dominated: dict[str, list[Dominance]] = {model.name: [] for model in models}
+    for one in met:
+        if (dominance := one.dominance) is not None:
+            dominated[one.lower.name].append(dominance)
+    rows = [
+        _row(
+            model,
+            place=1 + sum(other.score > model.score for other in models),
+            groups=[letter for letter, names in groups.items() if model.name in names],
+            verdict=verdicts.get(model.name),
+            prompt_adds=added.get(model.name),
+            frontier=on_frontier((model.cost, model.score), [(one.cost, one.score) for one in models]),
+            dominated_by=dominated[model.name],
+        )
+        for model in models
+    ]
+    return ModelRanking(
+        skill=skill,
+        metric=rules.primary_metric,
+        gate=rules.policy.gate,
+        alpha=rules.alpha,
+        tolerance=_tolerance(met, rules),
+        n_cases=len(models[0].record.per_case) if models else 0,
+        models=rows,
+        groups=groups,
+        pairs=[one.contrast for one in met],
+        advice=advise(rows, [one.contrast for one in met]),
+        left_out={**left_out, **unlike},
+    )
+
+
+def _comparable(runs: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
+    """Return the runs that can be ranked together with the newest, and by model why others cannot."""
+    newest = max((pair.candidate for pair in runs), key=lambda record: (record.timestamp, record.run_id))
+    comparable, unlike = [], {}
+    for pair in runs:
+        common = common_part(newest, pair.candidate)
+        if common.barriers:
+            unlike[pair.candidate.model_id] = f"not measured as {newest.model_id} was: {common.barriers[0]}"
+        elif len(common.cases) < _SHARED * len(newest.per_case):
+            shared = f"{len(common.cases)} of {counted(len(newest.per_case), 'case')}"
+            unlike[pair.candidate.model_id] = f"it answered {shared} of {newest.model_id}"
+        else:
+            comparable.append(pair)
+    return comparable, unlike
+
+
+def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
+    """Return the runs with the cases alone that all models answered."""
+    digests = [{(case.case_id, case.digest) for case in pair.candidate.per_case} for pair in runs]
+    shared = {case_id for case_id, _ in set.intersection(*digests)}
+    if all(len(shared) == len(cases) for cases in digests):
+        return list(runs)
+    return [
+        Pair(
+            baseline=None,
+            candidate=cut_to(pair.candidate, shared),
+            candidate_again=tuple(cut_to(record, shared) for record in pair.candidate_again),
+        )
+        for pair in runs
+    ]
+
+
+def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
+    """Return the models, the best first; of equal ones the cheaper."""
+    models = []
+    for pair in runs:
+        record = pooled(pair.candidate, pair.candidate_again)
+        accuracy = {name: _score(record, name) for name in record.accuracy}
+        agreement = {
+            name: [share for case in record.per_case if (share := case.reproducibility.get(name)) is not None]
+            for name in AGREEMENT
+        }
+        score = accuracy[metric].strict_mean if metric in accuracy else None
+        models.append(
+            _Candidate(
+                pair=pair,
+                accuracy=accuracy,
+                reproducibility={name: rounded(mean_or_none(shares)) for name, shares in agreement.items()},
+                score=-1.0 if score is None else score,
+                cost=_usd_per_1000(pair.candidate),
+            )
+        )
+    return sorted(models, key=lambda one: (-one.score, math.inf if one.cost is None else one.cost, one.name))
+
+
+def _score(record: Record, metric: str) -> Score:
+    means = [sum(scores) / len(scores) for case in record.per_case if (scores := strict_scores(case, metric))]
+    interval = unit_interval(means)
+    return Score(
+        strict_mean=rounded(mean_or_none(means)),
+        ci95=None if interval is None else (round(interval[0], 6), round(interval[1], 6)),
+        n_cases=len(means),
+    )
+
+
+def _usd_per_1000(record: Record) -> float | None:
+    """Return what a thousand answers, one to a case, cost; None where that is not known."""
+    answered = round(record.coverage * record.planned)
+    return None if record.cost_usd is None or not answered else round(1000 * record.cost_usd / answered, 6)
+
+
+def _meet(skill: str, models: Sequence[_Candidate], rules: VerdictRules) -> list[_Met]:
+    """Compare every two models; q is over all of them."""
+    couples = list(combinations(models, 2))
+    pairs = [
+        Pair(
+            baseline=higher.record,
+            candidate=lower.record,
+            baseline_again=higher.pair.candidate_again,
+            candidate_again=lower.pair.candidate_again,
+        )
+        for higher, lower in couples
+    ]
+    results = compare_records(skill, pairs, rules, wanted=_is_metric).models
+    return [
+        _Met(
+            higher=higher,
+            lower=lower,
+            measures=result.metrics,
+            contrast=_contrast(higher, lower, _primary(result.metrics, rules.primary_metric)),
+        )
+        for (higher, lower), result in zip(couples, results, strict=True)
+    ]
+
+
+def _is_metric(measure: Measure) -> bool:
+    return measure.kind != "field"
+
+
+def _primary(measures: Iterable[MeasureResult], metric: str) -> MeasureResult | None:
+    return next((measure for measure in measures if (measure.metric, measure.kind) == (metric, "accuracy")), None)
+
+
+def _contrast(higher: _Candidate, lower: _Candidate, primary: MeasureResult | None) -> Contrast:
+    verdict: VerdictName = "incomparable" if primary is None else primary.verdict
+    return Contrast(
+        higher=higher.name,
+        lower=lower.name,
+        difference=None if primary is None else primary.difference,
+        ci95=None if primary is None else primary.ci95,
+        p=None if primary is None else primary.p,
+        q=None if primary is None else primary.q,
+        n_cases=0 if primary is None else primary.n_cases,
+        detectable_drop=None if primary is None else primary.detectable_drop,
+        verdict=verdict,
+        told_apart=verdict in ("regressed", "improved"),
+    )
+
+
+def _row(
+    model: _Candidate,
+    *,
+    place: int,
+    groups: list[str],
+    verdict: VerdictName | None,
+    prompt_adds: Scope | None,
+    frontier: bool | None,
+    dominated_by: list[Dominance],
+) -> RankedModel:
+    record = model.record
+    moment = moment_of(record)
+    return RankedModel(
+        place=place,
+        model_id=record.model_id,
+        groups=groups,
+        skill_version=record.skill_version,
+        run_id=record.run_id,
+        timestamp=record.timestamp,
+        age_days=None if moment is None else max(0, (datetime.now(UTC) - moment).days),
+        served_model=record.served_model,
+        replicates=record.replicates,
+        coverage=record.coverage,
+        accuracy=dict(model.accuracy),
+        reproducibility=dict(model.reproducibility),
+        usd_per_1000_cases=model.cost,
+        latency_p50_s=record.latency_s.p50,
+        latency_p95_s=record.latency_s.p95,
+        verdict=verdict,
+        prompt_adds=prompt_adds,
+        frontier=frontier,
+        dominated_by=dominated_by,
+    )
+
+
+def _tolerance(met: Sequence[_Met], rules: VerdictRules) -> float:
+    """Return the tolerated drop of the primary metric."""
+    primary = (_primary(one.measures, rules.primary_metric) for one in met)
+    return next((measure.tolerance for measure in primary if measure is not None), rules.policy.tolerance)

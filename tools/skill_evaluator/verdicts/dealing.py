@@ -10,8 +10,9 @@ from typing import Protocol
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, FieldCount, Record
-from skill_evaluator.verdicts.comparability import Pair, arms_of, common_part, measures, pooled
+from skill_evaluator.verdicts.comparability import Pair, arms_of, common_part, measures
 from skill_evaluator.verdicts.noise import RunEffect, Runs, run_effect
+from skill_evaluator.verdicts.pooling import pooled
 
 LEAST_REPLICATES = 4
 Halves = tuple[list[int], list[int]]

@@ -9,7 +9,8 @@ from typing import Literal
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.stats import mean_or_none, rounded
-from skill_evaluator.verdicts.comparability import Pair, pooled, strict_scores
+from skill_evaluator.verdicts.comparability import Pair, strict_scores
+from skill_evaluator.verdicts.pooling import pooled
 from skill_evaluator.verdicts.results import ModelVerdict, Watch
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from skill_evaluator.library.config import Gate
-from skill_evaluator.verdicts.comparability import Common, Measure, Pair, arms_of, common_part, measures, pooled
+from skill_evaluator.verdicts.comparability import Common, Measure, Pair, arms_of, common_part, measures
 from skill_evaluator.verdicts.effects import Effect, both, case_effects, replicate_effect
 from skill_evaluator.verdicts.noise import ONE_RUN, RunEffect, RunNoise, Runs, noise_of, run_effect, samples
+from skill_evaluator.verdicts.pooling import pooled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

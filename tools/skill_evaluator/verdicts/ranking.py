@@ -14,17 +14,9 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.stats import mean_or_none, rounded, unit_interval
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.choosing import advise, alike, letters, on_frontier
-from skill_evaluator.verdicts.comparability import (
-    AGREEMENT,
-    Measure,
-    Pair,
-    common_part,
-    cut_to,
-    moment_of,
-    pooled,
-    strict_scores,
-)
+from skill_evaluator.verdicts.comparability import AGREEMENT, Measure, Pair, common_part, moment_of, strict_scores
 from skill_evaluator.verdicts.comparison import compare_records
+from skill_evaluator.verdicts.pooling import cut_to, pooled
 from skill_evaluator.verdicts.ranking_results import Contrast, Dominance, ModelRanking, RankedModel, Score
 from skill_evaluator.verdicts.results import MeasureResult, Scope
 from skill_evaluator.verdicts.rules import ROUNDING, VerdictRules

@@ -22,7 +22,8 @@ from skill_evaluator.records.selection import (
     runs_alike,
     runs_below,
 )
-from skill_evaluator.verdicts.comparability import Pair, common_part, cut_to
+from skill_evaluator.verdicts.comparability import Pair, common_part
+from skill_evaluator.verdicts.pooling import cut_to
 from skill_evaluator.verdicts.ranking_results import ModelRanking
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rewording import rewording_of

@@ -14,7 +14,7 @@ from typing import Literal
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import ANSWERED, Record
 from skill_evaluator.stats import mean_or_none, rounded
-from skill_evaluator.verdicts.comparability import Scores, arms_of, common_part, measures, pooled
+from skill_evaluator.verdicts.comparability import Scores, arms_of, common_part, measures
 from skill_evaluator.verdicts.drops import (
     Premises,
     Spread,
@@ -34,6 +34,7 @@ from skill_evaluator.verdicts.noise import (
     run_effect,
     samples,
 )
+from skill_evaluator.verdicts.pooling import pooled
 
 PlannedDesign = Literal["recorded", "recorded, A/A", "interleaved"]
 REPLICATES = (1, 2, 3, 5, 10, 20)

@@ -15,9 +15,10 @@ from scipy.special import ndtri
 from skill_evaluator.library.config import Gate
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.change_points import Chance, Floats, Sequences, means_by_case
-from skill_evaluator.verdicts.comparability import Pair, common_part, pooled, strict_scores
+from skill_evaluator.verdicts.comparability import Pair, common_part, strict_scores
 from skill_evaluator.verdicts.effects import Within
 from skill_evaluator.verdicts.noise import RunEffect, Runs, run_effect, samples
+from skill_evaluator.verdicts.pooling import pooled
 
 _ENOUGH_STEPS = 8  # between versions, to tell how much they scatter
 _KEPT = 0.75  # of the steps: the larger ones may be changes

@@ -8,9 +8,10 @@ import numpy as np
 
 from skill_evaluator.library.config import Gate
 from skill_evaluator.records.record import CaseRecord, strict_score
-from skill_evaluator.verdicts.comparability import Measure, Pair, common_part, field_scores, pooled, strict_scores
+from skill_evaluator.verdicts.comparability import Measure, Pair, common_part, field_scores, strict_scores
 from skill_evaluator.verdicts.effects import NO_EXTRA, Extra
 from skill_evaluator.verdicts.measuring import Measured, measure_all
+from skill_evaluator.verdicts.pooling import pooled
 from skill_evaluator.verdicts.randomisation import Floats
 from skill_evaluator.verdicts.rules import VerdictRules
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from skill_evaluator.commands.evaluate_inputs import as_asked, Inputs, read_inputs
+from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.commands.evaluate_runs import plan_runs
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result

@@ -40,7 +40,9 @@ def as_asked(options: EvaluateOptions) -> EvaluateOptions:
     if not options.bare:
         return options
     if options.scenario is not None or options.aa or options.with_baseline or options.neutral is not None:
-        raise RunError("--bare leaves the prompt out: it does not go with --scenario, --with-baseline, --aa or --neutral")
+        raise RunError(
+            "--bare leaves the prompt out: it does not go with --scenario, --with-baseline, --aa or --neutral"
+        )
     return replace(options, bare=False, scenario=SCHEMA_ALONE)
 
 

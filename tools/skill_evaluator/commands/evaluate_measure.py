@@ -216,7 +216,8 @@ def _changed_answers(
         folders = [results / run_id for results in (inputs.results_dir, inputs.component.results_dir)]
         folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
         if folder is None:
-            absent = "its run folder, which is not committed, is not on this machine"
+            again = f"`evaluate {inputs.component.name} --model {model.model_id} --aa` asks it again here"
+            absent = f"its run folder, which is not committed, is not on this machine; {again}"
             yield ChangedAnswers(model_id=model.model_id, baseline=run_id, absent=absent)
             continue
         entry = next(entry for entry in archive.entries if entry.run_id == run_id)

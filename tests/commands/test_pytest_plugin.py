@@ -1,0 +1,89 @@
+"""The pytest plugin: a team's own test holds a component to what is recorded, and fails in words that help."""
+
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from tests.commands.test_draft import RIGHT, WRONG, evaluate, write
+from tests.support.library import ROOT, SCRIPT, SKILL, Ended, Library, ended, start
+
+MODULE = "skill_evaluator.commands.pytest_plugin"
+CHECKS = f"""
+def test_holds(evaluate_skill):
+    tried = evaluate_skill("{SKILL}", models=["recorded"], replicates=6)
+    tried.check()
+    assert tried.verdict == "inconclusive"  # three cases tell little
+
+
+def test_one_case(evaluate_skill):
+    assert evaluate_skill("{SKILL}", cases=["alpha"]).result["runs"][0]["n_cases"] == 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def _recorded(library: Library) -> None:
+    """Three cases, 1.0.0 recorded with every year right, and a test of the team's."""
+    library.settings(replicates=6)
+    write(library, "1.0.0", "Extract title and year.", RIGHT)
+    assert evaluate(library).code == 0
+    library.write("test_skills.py", CHECKS)
+
+
+def run_pytest(library: Library, *arguments: str) -> Ended:
+    """Run the team's tests as where the plugin is installed; here it may be, and then by the same entry point."""
+    plugins = ("-p", "no:skill_evaluator", "-p", MODULE, "-p", "no:cacheprovider")
+    env = {"PYTHONPATH": str(SCRIPT.parent)}
+    with start(library.root, "-m", "pytest", "-q", *plugins, *arguments, "test_skills.py", env=env) as process:
+        return ended(process)
+
+
+def test_what_holds_passes_and_nothing_is_recorded(library: Library) -> None:
+    write(library, "1.0.0", "Extract title and year, please.", RIGHT)
+    before = {path for path in library.tree() if "__pycache__" not in path}
+    done = run_pytest(library)
+    assert (done.code, done.out.splitlines()[-1].split(" in ")[0]) == (0, "2 passed"), done.out
+    assert {path for path in library.tree() if "__pycache__" not in path} == before
+
+
+def test_a_regression_fails_with_the_headline_the_fields_that_lost_and_the_cases(library: Library) -> None:
+    write(library, "1.0.0", "Extract.", WRONG)
+    done = run_pytest(library, "-k", "holds")
+    assert done.code == 1
+    lines = done.out.splitlines()
+    assert f"{SKILL}: regressed" in lines
+    assert "recorded: regressed, 1.0.0 → 1.0.0" in lines
+    assert "  lost fields: year" in lines
+    assert not [line for line in lines if "pytest_plugin.py" in line]  # no traceback of ours
+
+
+def test_where_nothing_is_judged_it_warns(library: Library) -> None:
+    library.write("test_skills.py", f"def test_holds(evaluate_skill):\n    evaluate_skill('{SKILL}').check()\n")
+    library.leaderboard.unlink()
+    done = run_pytest(library)
+    assert (done.code, "1 passed, 1 warning" in done.out) == (0, True), done.out
+    assert f"UserWarning: {SKILL}: no verdict" in done.out
+    assert f"there is no complete record to judge against: evaluate {SKILL} first" in done.out
+
+
+def test_a_wrong_name_fails_with_the_line_that_the_command_prints(library: Library) -> None:
+    library.write("test_skills.py", "def test_holds(evaluate_skill):\n    evaluate_skill('notices')\n")
+    done = run_pytest(library)
+    assert done.code == 1
+    assert "skill-evaluator try notices: error: " in done.out
+
+
+def test_to_load_it_imports_nothing_beyond_itself() -> None:
+    program = (
+        "import json, os, subprocess, sys, warnings, pytest; before = set(sys.modules); "
+        f"import {MODULE}; print(sorted(set(sys.modules) - before))"
+    )
+    env = {"PYTHONPATH": str(SCRIPT.parent)}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "['skill_evaluator', 'skill_evaluator.commands', 'skill_evaluator.commands.pytest_plugin']\n"
+
+
+def test_it_is_installed_as_a_plugin_of_pytest() -> None:
+    entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    assert entry_points["pytest11"] == {"skill_evaluator": MODULE}

@@ -1,0 +1,100 @@
+"""The pytest plugin: the fixture `evaluate_skill`, by which a team's own tests hold a component to what is recorded.
+
+Every run of pytest loads it where this package is installed. So it imports none of the package: `skill-evaluator try`
+runs in a process of its own, which also keeps its signals and its event loop out of the tests.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_JUDGED = (0, 3, 4)  # exit codes with which there is a result
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedSkill:
+    """What `skill-evaluator try` says of a component: `result` is its JSON, `remarks` what it said on stderr.
+
+    `exit_code` is 0 unless the run is incomplete or `policy.fail_on` names the verdict. As a text it is the headline,
+    and of each model the reasons, what it lost and the cases that broke.
+    """
+
+    skill: str
+    exit_code: int
+    result: Mapping[str, Any]
+    remarks: str
+
+    @property
+    def verdict(self) -> str | None:
+        """The verdict on the worst model; None where nothing is recorded to judge against, or the run is incomplete."""
+        comparison = self.result["comparison"]
+        return None if comparison is None else str(comparison["verdict"])
+
+    def check(self) -> None:
+        """Fail the test where the command fails, with a text that people can act on; warn where nothing was judged."""
+        __tracebackhide__ = True
+        if self.exit_code:
+            pytest.fail(str(self), pytrace=False)
+        if self.verdict is None:
+            warnings.warn(str(self), stacklevel=2)
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.skill}: {self.verdict or 'no verdict'}", *self._lines()])
+
+    def _lines(self) -> Iterator[str]:
+        for run in self.result["runs"]:
+            if not run["complete"]:
+                yield f"{run['model_id']}: {run['scored']} of {run['planned']} calls scored {run['failures']}"
+        comparison = self.result["comparison"]
+        if comparison is None:
+            yield self.remarks.strip()
+            return
+        for model in comparison["models"]:
+            versions = [f"{run['skill_version']}" for run in (model["baseline"], model["candidate"]) if run]
+            yield f"{model['model_id']}: {model['verdict']}, {' → '.join(versions)}"
+            yield from (f"  {reason}" for reason in model["reasons"])
+            if model["lost_fields"]:
+                yield f"  lost fields: {', '.join(model['lost_fields'])}"
+            for case in model["cases"]["broke"][:_MOST_NAMED]:
+                fields = ", ".join(f"{path} {counts}" for path, counts in case["fields"].items())
+                yield f"  broke {case['case_id']}: {case['before']:.3f} → {case['after']:.3f} ({fields})"
+
+
+@pytest.fixture
+def evaluate_skill(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., TriedSkill]:
+    """Return a function that asks a component's prompt as it is on disk and judges it against what is recorded.
+
+    It does as `skill-evaluator try` in the folder of the prompt library (by default pytest's root): it records nothing.
+    """
+
+    def evaluate_skill(
+        skill: str,
+        *,
+        models: Sequence[str] = (),
+        cases: Sequence[str] = (),
+        replicates: int = 3,
+        max_cost: float | None = None,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> TriedSkill:
+        __tracebackhide__ = True
+        words = [sys.executable, "-m", "skill_evaluator", "try", f"--replicates={replicates}", "--format=json"]
+        words += [f"--model={model}" for model in models] + [f"--case={case}" for case in cases]
+        words += [] if max_cost is None else [f"--max-cost={max_cost}"]
+        words += [f"--results={tmp_path / 'results'}", "--", skill]
+        done = subprocess.run(  # noqa: S603 (the words are a test's own)
+            words, cwd=folder or request.config.rootpath, capture_output=True, encoding="utf-8", check=False
+        )
+        if done.returncode not in _JUDGED:
+            pytest.fail(f"skill-evaluator try {skill}: {done.stderr.strip()}", pytrace=False)
+        return TriedSkill(skill=skill, exit_code=done.returncode, result=json.loads(done.stdout), remarks=done.stderr)
+
+    return evaluate_skill

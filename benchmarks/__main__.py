@@ -24,6 +24,7 @@ BENCHMARKS = (
     "keeping",
     "audit_speed",
     "local_model",
+    "newcomer",
 )
 
 

@@ -30,7 +30,7 @@ def test_it_is_not_asked_and_named_wherever_a_run_is_shown(limited: Library, ser
     assert f"not applicable to served, and not asked: {TOO_LONG}, {DECLARED}" in planned["further"]
     done = limited.evaluate_here()
     assert (done.code, server.requests) == (0, 2)
-    assert "1 cases × 2 replicates (2 cases not applicable)" in done.out
+    assert "1 case × 2 replicates (2 cases not applicable)" in done.out
     assert f"not applicable to this model, and not asked: {TOO_LONG}, {DECLARED}" in done.out
     (record,) = limited.records()
     assert (record["complete"], record["coverage"], record["n_cases"], record["failures"]) == (True, 1.0, 1, {})

@@ -24,7 +24,7 @@ from skill_evaluator.runner.schedule import Replicate, calls_in_flight, schedule
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
-from skill_evaluator.text import listed
+from skill_evaluator.text import counted, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +177,8 @@ def _print(
         numbers=frozenset(_COLUMNS[_FIRST_NUMBER:]),
     )
     labelled = sum(case.labelled for case in cases)
-    checked = f"{component.name} {component.version}: {len(cases)} cases, {labelled} with ground truth, all in order\n"
+    checked = f"{component.name} {component.version}: {counted(len(cases), 'case')}, {labelled} with ground truth"
+    checked += ", all in order\n"
     checked += "".join(f"{line}\n" for line in (*component.inferred, *further))
     print_result(
         form,

@@ -152,7 +152,7 @@ def _facts(record: Record, quote: Quote) -> str:
     cached = "" if rate is None else f" ({rate:.0%} from a cache)"
     tokens = f"{_count(record.tokens.input)} in{cached}, {_count(record.tokens.output)} out"
     parts = [
-        f"{record.n_cases} cases × {record.replicates} replicates{saved}{left_out}",
+        f"{counted(record.n_cases, 'case')} × {counted(record.replicates, 'replicate')}{saved}{left_out}",
         f"{record.scored} of {record.planned} scored",
         f"failures: {failures or 'none'}",
         f"cost {cost}",

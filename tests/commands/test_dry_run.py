@@ -107,3 +107,15 @@ def test_it_names_documents_beyond_the_context_and_how_long_the_calls_will_take(
     assert (
         f"served will take about 3 minutes, as its calls in {path.stem} took" in told.out
     )  # 60 calls, 2 at once, 6 s each
+
+
+def test_it_says_how_long_the_calls_of_a_new_component_will_take_by_those_of_another(library: Library) -> None:
+    assert library.evaluate_here().code == 0
+    other = library.component.parent / "other"
+    library.component.rename(other)
+    library.write(f"components/{SKILL}/prompt.md", (other / "prompt.md").read_text())
+    library.write(f"components/{SKILL}/schema.json", SCHEMA)
+    (path,) = (other / "evals" / "records").glob("*.json")
+    assert (
+        f"recorded will take under a minute, as its calls in {path.stem} took" in library.evaluate_here("--dry-run").out
+    )

@@ -66,7 +66,7 @@ def test_a_model_that_no_case_is_applicable_to_is_skipped_and_without_another_re
         library.write(f"fixtures/{SKILL}/cases/{case_id}/meta.json", {"not_applicable": ["recorded"]})
     done = library.evaluate_here()
     assert done.code == 0
-    assert "warning: skipping recorded: no case is applicable to it" in done.err
+    assert "warning: skipping recorded: no case is applicable to it: alpha (declared), beta (declared)" in done.err
     assert [row["model_id"] for row in library.rows()] == ["other"]
     refused = library.evaluate_here("--model", "recorded")
     assert refused.code == 2

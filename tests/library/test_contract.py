@@ -64,6 +64,14 @@ def test_where_no_branch_fits_the_closest_is_named(value: Any, says: str) -> Non
     assert error.endswith(says)
 
 
+@pytest.mark.parametrize("keyword", ["additionalProperties", "unevaluatedProperties"])
+def test_patterns_are_left_to_the_engine_that_no_pattern_keeps_busy(keyword: str) -> None:
+    patterned = {"type": "object", "patternProperties": {"^(a+)+$": {"type": "string"}}, keyword: False}
+    contract = Contract({"anyOf": [{"type": "null"}, patterned]}, "it")
+    (error,) = contract.errors({"b": 1})
+    assert "closest" not in error
+
+
 def test_a_value_too_deep_for_the_closest_branch_has_its_message() -> None:
     value: Any = "leaf"
     for _ in range(200):

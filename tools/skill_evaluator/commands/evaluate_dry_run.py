@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
@@ -15,7 +16,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Completion
-from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.archive import Archive, read_entries
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.runner.journal import RECORD
 from skill_evaluator.runner.prices import Estimate, InputSize, context_of, estimate, input_sizes, sum_of
@@ -98,10 +99,10 @@ def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None)
 def _durations(
     of_models: Mapping[str, Sequence[Estimate]], runs: Sequence[Run], inputs: Inputs, options: EvaluateOptions
 ) -> Iterator[str]:
-    """Yield how long each model's calls will take, by the median of its last record, else of its last run folder."""
+    """Yield how long each model's calls will take, by the median of those that it answered last."""
     archive = Archive(inputs.component)
     for model in {run.model.id: run.model for run in runs}.values():
-        record = _last_record(model.id, archive, inputs)
+        record = _last_record(model.id, archive, inputs, options.components)
         if record is None or record.latency_s.p50 is None:
             continue
         kind = inputs.kinds[model.provider]
@@ -112,8 +113,11 @@ def _durations(
         yield f"{model.id} will take {time}, as its calls in {record.run_id} took"
 
 
-def _last_record(model_id: str, archive: Archive, inputs: Inputs) -> Record | None:
-    """Return a model's last record, else that of its last run folder; one that cannot be read tells nothing."""
+def _last_record(model_id: str, archive: Archive, inputs: Inputs, components: Path) -> Record | None:
+    """Return a model's last record, else that of its last run folder, else its last of another component.
+
+    One that cannot be read tells nothing.
+    """
     for entry in (entry for entry in archive.entries if entry.model_id == model_id):
         with suppress(LeaderboardError):
             return archive.record(entry)
@@ -122,6 +126,14 @@ def _last_record(model_id: str, archive: Archive, inputs: Inputs) -> Record | No
             record = read_record(path)
             if (record.skill, record.model_id) == (inputs.component.name, model_id):
                 return record
+    elsewhere = []
+    for board in components.glob(f"*/{inputs.component.leaderboard_path.name}"):
+        with suppress(LeaderboardError):
+            runs = [entry for entry in read_entries(board) if entry.model_id == model_id]
+            elsewhere += [(run.order, board.parent / "evals" / "records" / f"{run.run_id}.json") for run in runs[:1]]
+    for _, path in sorted(elsewhere, reverse=True):
+        with suppress(LeaderboardError):
+            return read_record(path)
     return None
 
 

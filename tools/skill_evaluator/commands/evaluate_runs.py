@@ -15,6 +15,7 @@ from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.runner.journal import Manifest, Role, find_runs, read_manifest
 from skill_evaluator.runner.runs import Run, new_runs, resumed_run, topped_up
 from skill_evaluator.scoring.recording import Finished
+from skill_evaluator.text import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,8 @@ def _new_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
     )
     for run in plain:
         if not run.manifest.cases:
-            print(f"warning: skipping {run.model.id}: no case is applicable to it", file=sys.stderr)
+            reasons = listed([f"{case_id} ({why})" for case_id, why in run.manifest.not_applicable.items()])
+            print(f"warning: skipping {run.model.id}: no case is applicable to it: {reasons}", file=sys.stderr)
     plain = [run for run in plain if run.manifest.cases]
     if not plain:
         raise RunError(

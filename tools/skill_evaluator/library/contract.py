@@ -28,6 +28,7 @@ _RULES = (
     *("prefixItems", "additionalItems", "unevaluatedItems", "contains", "minItems", "maxItems", "uniqueItems"),
     *("dependencies", "dependentRequired", "dependentSchemas"),
 )
+_READING_PATTERNS = ("pattern", "patternProperties", "additionalProperties", "unevaluatedProperties")
 _MOST_EFFORT = 10_000
 _MOST_STEPS = 100
 
@@ -89,7 +90,7 @@ class Contract:
         from jsonschema import exceptions, validators
 
         # patterns are left out: those of a stranger may keep Python's regular expressions busy for hours
-        left_out = dict.fromkeys(("pattern", "patternProperties"), lambda *_: None)
+        left_out = dict.fromkeys(_READING_PATTERNS, lambda *_: None)
         validator = validators.extend(validators.validator_for(self._schema), left_out)(self._schema)
         causes = {}
         with suppress(RecursionError):  # it goes less deep than jsonschema-rs

@@ -83,9 +83,7 @@ def init(options: InitOptions) -> int:
     wanted = options.example or (not options.adopt and (options.name != EXAMPLE or not names))
     files = {**library_files(branch), **{f"{CONFIG}/schemas/{name}.json": schema_text(name) for name in EDITED}}
     secrets: Secrets = {}
-    with suppress(
-        ConfigError
-    ):  # without models.yaml the models are those laid out, which need no key; lint names others
+    with suppress(ConfigError):  # of no models.yaml: those that are laid out need no key; lint names a wrong one
         secrets = secrets_of(read_configuration(options.folder / CONFIG))
     files |= {place: with_legs(text, secrets) for place, text in files.items() if place.startswith(".github/")}
     if options.adopt:

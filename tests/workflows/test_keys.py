@@ -1,0 +1,82 @@
+"""Keys as secrets of the repository: what every process of every job had in its environment, in all three workflows."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import skill_evaluator
+
+from tests.support.library import REPLAY, ROOT
+from tests.workflows.forge import AUDIT, CHECK, Forge
+
+SECRETS = {
+    "SERVED_API_KEY": "key-of-the-served-model",
+    "OTHER_API_KEY": "key-of-the-other-model",
+    "FIXTURES_TOKEN": "token-to-read-fixtures",
+}
+OWN = {"served": {"SERVED_API_KEY"}, "other": {"OTHER_API_KEY"}}
+_NOTE = """import json, os, sys
+with open(os.environ["NOTED"], "a") as noted:
+    noted.write(json.dumps([sys.orig_argv, dict(os.environ)]) + "\\n")
+"""
+
+
+@pytest.fixture
+def noting(tmp_path: Path) -> dict[str, str]:
+    """The environment in which every Python notes its arguments and its environment as it begins."""
+    (tmp_path / "noting").mkdir()
+    (tmp_path / "noting" / "sitecustomize.py").write_text(_NOTE)
+    source = Path(skill_evaluator.__file__).parents[1]
+    path = os.pathsep.join(map(str, (tmp_path / "noting", source, ROOT)))
+    return {"PYTHONPATH": path, "NOTED": str(tmp_path / "noting" / "noted")}
+
+
+def processes(noting: dict[str, str]) -> Iterator[tuple[str, set[str]]]:
+    """Each process that began since the last look, and which of the secrets it was given, in whatever variable."""
+    noted = Path(noting["NOTED"])
+    for line in noted.read_text().splitlines():
+        argv, environment = json.loads(line)
+        yield " ".join(argv), {name for name, value in SECRETS.items() if value in "\n".join(environment.values())}
+    noted.unlink()
+
+
+def keys_of_asking(noting: dict[str, str], asking: str) -> dict[str, set[str]]:
+    """By model: which keys the process was given that asked it. No other process may have been given any."""
+    asked = {}
+    for process, given in processes(noting):
+        if f"{asking} " in process:
+            asked[process.partition("--model=")[2].partition(" ")[0]] = given
+        else:
+            assert given <= ({"FIXTURES_TOKEN"} if "cases fetch" in process else set()), process
+    return asked
+
+
+@pytest.mark.act
+def test_with_secrets_of_the_repository_alone_every_job_is_given_one_key(forge: Forge, noting: dict[str, str]) -> None:
+    forge.library.models(REPLAY, forge.served, {**forge.served, "id": "other", "api_key_env": "OTHER_API_KEY"})
+    assert forge.library.call("init", "--workflows").code == 0
+    for name in ("bare", "curt"):
+        text = f"---\nname: {name}\nintent: i\n---\nBe {name}. {{{{ prompt }}}}\n"
+        forge.library.write(f".evaluator/scenarios/{name}.md", text)
+    forge.component("one", "1.0.0")
+    commit = forge.fixtures_elsewhere()
+    base = forge.push()["after"]
+    forge.component("one", "1.1.0")
+    event = forge.push()
+
+    pull_request = {"number": 7, "pull_request": {"number": 7, "base": {"sha": base}}}
+    assert forge.run(pull_request, "pull_request", CHECK, SECRETS, env=noting).code == 0
+    assert keys_of_asking(noting, "nothing") == {}
+
+    inputs = {"models": "served other", "benchmarks": "one"}
+    by_hand = {"ref": "refs/heads/main", "inputs": inputs}
+    assert forge.run(by_hand, "workflow_dispatch", AUDIT, SECRETS, env=noting).code == 0
+    assert {name for name in forge.uploaded() if "@" in name} == {"audit@served", "audit@other"}
+    assert keys_of_asking(noting, "audit run") == OWN
+
+    assert forge.run(event, secrets=SECRETS, env=noting).code == 0
+    assert keys_of_asking(noting, "skill_evaluator evaluate") == {"recorded": set(), **OWN}
+    rows = {row["model_id"]: (row["dataset_commit"], row["complete"]) for row in forge.rows("one")}
+    assert rows == dict.fromkeys(("recorded", "served", "other"), (commit, True))

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.ci.matrix import Wanted, capped, entries_of, environment_of, outputs_of
+from skill_evaluator.ci.matrix import Wanted, capped, entries_of, environment_of, job_words, outputs_of, sharing
 from skill_evaluator.ci.plan import Entry, PlannedBaseline, planned_runs
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Jobs, Model
+from skill_evaluator.library.config import Jobs, Limits, Model
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.prices import InputSize
 
@@ -123,6 +123,7 @@ def test_the_matrix_holds_what_a_job_must_know_as_text(skill: Component) -> None
         "environment": "eval-openai",
         "key_variable": "OPENAI_API_KEY",
         "max_cost": "0.025000",
+        "limits": "",
         "baseline": "",
     }
     assert second["model"] == "free/of:charge"
@@ -138,6 +139,26 @@ def test_environments_with_a_job_of_their_own_have_a_matrix_each_and_the_others_
         "rest": ["anthropic", "google"],
     }
     assert outputs["jobs"] == 3
+
+
+def test_jobs_side_by_side_share_the_limits_of_model_and_provider(skill: Component) -> None:
+    limited = {"id": "limited", "limits": {"requests_per_minute": 30, "context_tokens": 9000}}
+    other = {"id": "other", "provider": "anthropic"}
+    jobs = entries_of([wanted(skill, limited, cases=3), wanted(skill), wanted(skill, other)], Jobs(max_calls=10))
+    ceilings = {"openai": Limits(requests_per_minute=140, max_concurrency=3)}
+    shared = sharing(jobs, [Model.model_validate({"provider": "openai", **limited})], ceilings)
+    assert len(shared) == 11
+    of = {job.model_id: job.limits for job in shared}
+    assert of == {  # three jobs of `limited`, seven of OpenAI's
+        "limited": Limits(requests_per_minute=10, max_concurrency=1),
+        "m": Limits(requests_per_minute=20, max_concurrency=1),
+        "other": None,
+    }
+    assert [job_words(job)["limits"] for job in shared[2:4] + shared[-1:]] == [
+        '{"max_concurrency":1,"requests_per_minute":10}',
+        '{"max_concurrency":1,"requests_per_minute":20}',
+        "",
+    ]
 
 
 @pytest.mark.parametrize(

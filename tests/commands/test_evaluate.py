@@ -158,6 +158,29 @@ def test_no_more_calls_are_in_flight_than_asked_for(served: Library, server: Cha
     assert server.most_in_flight == 2
 
 
+@pytest.mark.parametrize(
+    ("settings", "env"),
+    [
+        ({"ceilings": {"openai": {"max_concurrency": 1}}}, {}),
+        ({}, {"SKILL_EVALUATOR_LIMITS": '{"max_concurrency": 1}'}),
+    ],
+    ids=["of the provider", "left by a plan"],
+)
+def test_no_more_calls_are_in_flight_than_others_leave(
+    settings: dict[str, Any], env: dict[str, str], served: Library, server: ChatServer
+) -> None:
+    served.settings(**settings)
+    server.reply = lambda asked: Reply(text=notice(asked.case_id), delay_s=0.05)
+    assert served.evaluate_here("--concurrency", "3", env=env).code == 0
+    assert server.most_in_flight == 1
+
+
+def test_limits_that_are_none_are_refused_by_their_variable(served: Library, server: ChatServer) -> None:
+    ended = served.evaluate_here(env={"SKILL_EVALUATOR_LIMITS": '{"requests": 1}'})
+    assert (ended.code, server.requests) == (2, 0)
+    assert ended.err == "error: unknown key at requests in SKILL_EVALUATOR_LIMITS\n"
+
+
 def _seeds_and_record(library: Library, server: ChatServer, *arguments: str) -> tuple[set[Any], dict[str, Any]]:
     server.forget()
     run = library.evaluate_here("--replicates", "3", "--format", "json", *arguments).json["runs"][0]

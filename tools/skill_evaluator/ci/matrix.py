@@ -5,6 +5,7 @@ A component on a model is one job, or several with a shard of the cases each whe
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
@@ -12,12 +13,12 @@ from typing import Any, Protocol, Self, TypeVar
 from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Jobs, Model
+from skill_evaluator.library.config import Jobs, Limits, Model
 from skill_evaluator.providers import key_variables
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.runner.prices import InputSize, estimate, sum_of
 from skill_evaluator.runner.runs import input_digests, slug
-from skill_evaluator.runner.schedule import Shard
+from skill_evaluator.runner.schedule import Shard, under
 
 REST = "rest"
 
@@ -67,6 +68,7 @@ class MatrixJob(Protocol):
     shard: str | None
     cost_upper_usd: float | None
     max_cost_usd: float | None
+    limits: Limits | None
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
         """Return the job with some fields changed."""
@@ -142,6 +144,7 @@ def job_words(job: MatrixJob) -> dict[str, str]:
         "environment": job.environment,
         "key_variable": job.key_variable,
         "max_cost": "" if job.max_cost_usd is None else f"{job.max_cost_usd:.6f}",
+        "limits": "" if job.limits is None else job.limits.model_dump_json(exclude_none=True),
     }
 
 
@@ -164,6 +167,18 @@ def capped(entries: Sequence[JobT], max_cost_usd: float | None) -> list[JobT]:
         entry.model_copy(update={"max_cost_usd": math.floor((entry.cost_upper_usd or 0.0) * share * 1e6) / 1e6})
         for entry in entries
     ]
+
+
+def sharing(jobs: Sequence[JobT], models: Iterable[Model], ceilings: Mapping[str, Limits]) -> list[JobT]:
+    """Return jobs that run side by side with their parts of their models' limits, and of their providers' ceilings."""
+    limits = {model.id: model.limits for model in models}
+    of_model, of_provider = Counter(job.model_id for job in jobs), Counter(job.provider for job in jobs)
+    shared = []
+    for job in jobs:
+        own = under(Limits(), limits.get(job.model_id), of_model[job.model_id])
+        share = under(own, ceilings.get(job.provider), of_provider[job.provider])
+        shared.append(job.model_copy(update={"limits": None if share == Limits() else share}))
+    return shared
 
 
 def shard_counts(cuts: Sequence[Cut], jobs: Jobs) -> list[int]:

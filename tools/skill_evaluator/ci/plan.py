@@ -27,6 +27,7 @@ from skill_evaluator.identifiers import (
     Timestamp,
     VersionText,
 )
+from skill_evaluator.library.config import Limits
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.runs import BASELINE, run_id_of
 from skill_evaluator.runner.schedule import Shard
@@ -49,7 +50,8 @@ class Entry(FrozenModel):
     `not_applicable` has the component's cases that this model is not asked in any shard, and why.
 
     `environment` is the CI environment that holds the provider's key, `key_variable` the variable the provider reads
-    ("" when it needs none). `max_cost_usd` is this job's part of the plan's cap. With a `baseline` the job makes two
+    ("" when it needs none). `max_cost_usd` is this job's part of the plan's cap, `limits` that of what its model and
+    provider take from all jobs together. With a `baseline` the job makes two
     runs, whose calls alternate.
     """
 
@@ -68,6 +70,7 @@ class Entry(FrozenModel):
     digests: dict[str, Digest]
     cost_upper_usd: NonNegativeFloat | None
     max_cost_usd: NonNegativeFloat | None = None
+    limits: Limits | None = None
     baseline: PlannedBaseline | None = None
 
     @property
@@ -101,6 +104,7 @@ class PlannedJudging(FrozenModel):
     calls: NonNegativeInt
     cost_upper_usd: NonNegativeFloat | None
     max_cost_usd: NonNegativeFloat | None = None
+    limits: Limits | None = None
 
 
 class Skipped(FrozenModel):

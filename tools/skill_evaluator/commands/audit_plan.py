@@ -9,7 +9,7 @@ import typer
 from skill_evaluator.audit.report.size import AuditSize, print_size, size_markdown, warn_of_doubts
 from skill_evaluator.audit.run.jobs import AuditPlan, audit_jobs
 from skill_evaluator.audit.run.runs import Cells
-from skill_evaluator.ci.matrix import capped, job_words, legs_of
+from skill_evaluator.ci.matrix import capped, job_words, legs_of, sharing
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.audit_inputs import AuditOptions, asked_models, new_audit
 from skill_evaluator.commands.options import Legs, OnPlatform, Reason
@@ -44,6 +44,7 @@ def audit_plan(options: AuditPlanOptions) -> int:
     audit = inputs.manifest.model_copy(update={"commit": commit_of(options.components)})
     sizes = Cells(inputs.materials).sizes(audit.cells())
     jobs = capped(audit_jobs(audit, inputs.models, inputs.kinds, sizes, inputs.settings.jobs), options.max_cost)
+    jobs = sharing(jobs, inputs.models, inputs.settings.ceilings)
     plan = AuditPlan(reason=options.reason, audit=audit, jobs=jobs)
     replace_text(options.out, json_text(plan.model_dump(mode="json")))
     cap = "" if options.max_cost is None else f", capped at ${options.max_cost:,.2f}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from skill_evaluator import __version__
 from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, grouped, recorded_boards
-from skill_evaluator.ci.matrix import capped, entries_of, outputs_of
+from skill_evaluator.ci.matrix import capped, entries_of, outputs_of, sharing
 from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, PlannedJudging, Skipped
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.plan_inputs import PlanOptions, read_asked
@@ -141,8 +141,11 @@ def _cut(
     asked = read_asked(options, configuration, by_id, choice.decisions, repository)
     running = {(entry.component.name, entry.model.id) for entry in asked.wanted}
     groups = list(grouped(choice.decisions))
-    planned: list[Entry | PlannedJudging] = [*entries_of(asked.wanted, configuration.settings.jobs), *asked.judgings]
+    settings = configuration.settings
+    planned: list[Entry | PlannedJudging] = [*entries_of(asked.wanted, settings.jobs), *asked.judgings]
     jobs = capped(planned, options.max_cost)
+    entries = [job for job in jobs if isinstance(job, Entry)]
+    judgings = [job for job in jobs if isinstance(job, PlannedJudging)]  # which run when all entries have
     return Plan(
         invocation=new_invocation(now),
         created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
@@ -152,7 +155,7 @@ def _cut(
         head=repository.commit("HEAD"),
         scenario=options.scenario,
         dry_run=options.dry_run,
-        entries=[job for job in jobs if isinstance(job, Entry)],
+        entries=sharing(entries, configuration.models, settings.ceilings),
         chosen=[
             Chosen(skill=decision.skill, models=mine, reason=decision.reason)
             for decision, ids in groups
@@ -170,7 +173,7 @@ def _cut(
             *asked.faults,
         ],
         evaluator_version=__version__,
-        judgings=[job for job in jobs if isinstance(job, PlannedJudging)],
+        judgings=sharing(judgings, configuration.models, settings.ceilings),
         unjudged=asked.unjudged,
     )
 

@@ -288,6 +288,7 @@ class Settings(StrictModel):
     audit: Audit = Audit()
     limits: SafetyLimits = DEFAULT_LIMITS
     fixtures: FixturesElsewhere | None = None
+    ceilings: dict[str, Limits] = Field(default={}, description="by provider: what all its models and jobs share")
 
 
 def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tuple[Model, ...]:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import try_lock
-from skill_evaluator.library.config import Model, Price, Settings
+from skill_evaluator.library.config import Limits, Model, Price, Settings
 from skill_evaluator.providers import Keys, Kinds, find_key, lack_of
 from skill_evaluator.providers.base import Failure, ProviderKind, Request
 from skill_evaluator.providers.boundary import opened
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.engine import Engine, ModelJob, OnOutcome, Progress, Stop
 from skill_evaluator.runner.journal import MANIFEST, Journal, Looks, create_run, note_looks, outcomes
-from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.limits import Budget, limits_of
 from skill_evaluator.runner.prices import most_cost, price_of, usage_cost
 from skill_evaluator.runner.prompting import most_input_tokens
 from skill_evaluator.runner.runs import Run
@@ -91,7 +91,8 @@ async def _execute(
     by_model: dict[str, list[_RunningAssignment]] = {}
     for part in parts:
         by_model.setdefault(part.assignment.run.model.id, []).append(part)
-    models = [_RunningModel(of_model, settings, budget, stop, redact) for of_model in by_model.values()]
+    limits = limits_of([own[0].assignment.run.model for own in by_model.values()], settings)
+    models = [_RunningModel(own, limits[name], settings, budget, stop, redact) for name, own in by_model.items()]
     check()
     for part in parts:
         part.begin()
@@ -202,7 +203,13 @@ class _RunningModel:
     """The runs of one model under way: their calls alternate in one engine, so that all of them share its limits."""
 
     def __init__(
-        self, parts: Sequence[_RunningAssignment], settings: Settings, budget: Budget, stop: Stop, redact: Redactor
+        self,
+        parts: Sequence[_RunningAssignment],
+        limits: Limits,
+        settings: Settings,
+        budget: Budget,
+        stop: Stop,
+        redact: Redactor,
     ) -> None:
         self._parts = parts
         calls = [call for call in interleaved([part.schedule for part in parts]) if self._is_left(call)]
@@ -216,13 +223,13 @@ class _RunningModel:
         first = parts[0].assignment
         looks = first.looks if len(parts) == 1 and not first.run.manifest.settled_after else ()
         job = ModelJob(
-            model=first.run.model,
+            model=first.run.model.model_copy(update={"limits": limits}),
             provider=opened(first.kind, first.run.model, first.key, settings),
             calls=calls,
             request_for=lambda call: parts[call.arm].assignment.request_for(_without_arm(call)),
             most_input_tokens=first.most_input_tokens,
             settings=settings,
-            concurrency=first.concurrency,
+            concurrency=min(first.concurrency, limits.max_concurrency or first.concurrency),
             price=first.price,
             redact=redact,
             looks=[look for look in looks if look > parts[0].begun],  # an earlier look already said to go on

@@ -6,16 +6,36 @@
 
 import asyncio
 import math
+import os
 import random
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.library.config import Limits, Retry
+from skill_evaluator.files import parse_json, validated
+from skill_evaluator.library.config import Limits, Model, Retry, Settings
+from skill_evaluator.runner.schedule import under
 
+SHARE = "SKILL_EVALUATOR_LIMITS"
 Sleep = Callable[[float], Awaitable[object]]  # true when the sleeper was woken because nothing is worth waiting for
 _CUT_INTERVAL_S = 1.0  # complaints within one round trip are one complaint
+
+
+def limits_of(models: Sequence[Model], settings: Settings) -> dict[str, Limits]:
+    """Return the limits of models that are asked side by side, by id: each one's own under its part of what is shared.
+
+    That is its provider's ceiling, and what the variable SKILL_EVALUATOR_LIMITS leaves to this process, as a plan wrote
+    it; raise ConfigError for another text.
+    """
+    text = os.environ.get(SHARE, "").strip()
+    left = validated(Limits, parse_json(text, Path(SHARE)), Path(SHARE)) if text else None
+    of_provider = Counter(model.provider for model in models)
+    return {
+        model.id: under(under(model.limits, settings.ceilings.get(model.provider), of_provider[model.provider]), left)
+        for model in models
+    }
 
 
 class Gate:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.identifiers import MOST_REPLICATES
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.config import Limits, Model
 from skill_evaluator.providers.base import Completion, Failure, ProviderKind
 from skill_evaluator.text import canonical_json, digest
 
@@ -121,6 +121,18 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
     ]
     turns.sort(key=lambda turn: turn[:3])
     return tuple(replace(call, arm=arm) for *_, arm, call in turns)
+
+
+def under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
+    """Return limits of calls under a ceiling that so many share; each of them has 1 at least.
+
+    >>> under(Limits(max_concurrency=9), Limits(max_concurrency=10, requests_per_minute=100), 3)
+    Limits(max_concurrency=3, requests_per_minute=33, tokens_per_minute=None, context_tokens=None)
+    """
+    whole = {} if ceiling is None else ceiling.model_dump(exclude_none=True, exclude={"context_tokens"})
+    parts = {name: max(1, most // sharers) for name, most in whole.items()}
+    mine = limits.model_dump(exclude_none=True)
+    return limits.model_copy(update={name: min(part, mine.get(name, part)) for name, part in parts.items()})
 
 
 def calls_in_flight(model: Model, kind: ProviderKind, concurrency: int) -> int:

@@ -13,7 +13,7 @@ from skill_evaluator.ci.matrix import Cut, environment_of, key_variable_of, shar
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import FileName, Label, ModelId, ShardText
-from skill_evaluator.library.config import Jobs, Model
+from skill_evaluator.library.config import Jobs, Limits, Model
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.runner.prices import InputSize, estimate
 from skill_evaluator.runner.runs import slug
@@ -34,6 +34,7 @@ class AuditJob(FrozenModel):
     calls: NonNegativeInt
     cost_upper_usd: NonNegativeFloat | None
     max_cost_usd: NonNegativeFloat | None = None
+    limits: Limits | None = None
 
 
 class AuditPlan(FrozenModel):

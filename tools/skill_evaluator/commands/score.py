@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Annotated
 
 import typer
@@ -23,6 +24,7 @@ from skill_evaluator.runner.schedule import schedule_calls
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.stats import load_quantiles
 
 EXAMPLES = ("skill-evaluator score components/<component>/evals/results/<run-id>",)
 
@@ -64,6 +66,7 @@ def score(options: ScoreOptions) -> int:
         raise RunError(f"{run.folder} holds no answer yet")
     mine = [cases[case_id] for case_id in run.manifest.cases]
     with open_scores(component, mine, len(made)) as scores:
+        Thread(target=load_quantiles).start()  # while the workers score
         scorer = Scorer(component, mine, run.manifest.asked, scores)
         scorer.add_all(journal[call] for call in made)
         scorecard = scorer.scorecard()

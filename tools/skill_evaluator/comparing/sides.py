@@ -4,17 +4,21 @@ Both sides of a comparison share a lexicon; the truth's may serve any number of 
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
+from skill_evaluator.comparing.comparators import typed
 from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field, FieldPlan
 from skill_evaluator.comparing.forms import Leaves
 from skill_evaluator.comparing.leaves import Lexicon
+from skill_evaluator.comparing.tree_distance import Tree, tree
 from skill_evaluator.text import frozen, with_nfc_keys
 
 _CONTAINERS = (dict, list)
+_OBJECT, _ARRAY, _NOT_A_NUMBER = ("object",), ("array",), ("not a number",)
 
 
 class PreparedValue:
@@ -69,6 +73,39 @@ class PreparedValue:
                 ]
             counts.setdefault(field.path, Counter()).update(known_by)
         return counts
+
+    @cached_property
+    def tree(self) -> tuple[Tree, Mapping[Hashable, int]]:
+        """The value as a tree, and the numbers of its labels and shapes."""
+        numbers: dict[Hashable, int] = {}
+        return tree(_postorder(self.value), numbers), numbers
+
+
+def trees(truth: PreparedValue, output: PreparedValue) -> tuple[Tree, Tree]:
+    """Return both values as trees whose labels and shapes have the same numbers; the truth's is made once."""
+    of_truth, numbers = truth.tree
+    return of_truth, tree(_postorder(output.value), dict(numbers))
+
+
+def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
+    """Return the nodes of a JSON value: label and number of children."""
+    postorder: list[tuple[Hashable, int]] = []
+    waiting: list[tuple[Hashable, Any]] = [] if value is None else [(None, value)]
+    while waiting:  # by hand, because a value may be nested deeper than calls may be
+        key, value = waiting.pop()
+        members: list[tuple[Hashable, Any]] = []
+        if isinstance(value, dict):
+            present = {typed(name): child for name, child in value.items() if child is not None}
+            members = sorted(present.items(), key=itemgetter(0))
+            label: Hashable = _OBJECT
+        elif isinstance(value, list):
+            members = [(None, child) for child in value]
+            label = _ARRAY
+        else:
+            label = typed(value) if value == value else _NOT_A_NUMBER
+        postorder.append(((key, label), len(members)))
+        waiting += members
+    return reversed(postorder)  # roots first and right to left, read backwards
 
 
 def _content(value: Any, field: Field) -> str:

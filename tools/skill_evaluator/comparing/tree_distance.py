@@ -37,13 +37,17 @@ def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) ->
     shapes: list[int] = []
     waiting: list[int] = []  # roots of the subtrees that have no parent yet
     for node, (name, arity) in enumerate(nodes):
-        children = waiting[len(waiting) - arity :]
-        del waiting[len(waiting) - arity :]
-        waiting.append(node)
         label = numbers.setdefault(("label", name), len(numbers))
-        shape = (label, *[shapes[child] for child in children])
+        shape: tuple[int, ...] = (label,)
+        size = 1
+        if arity:
+            children = waiting[-arity:]
+            del waiting[-arity:]
+            shape = (label, *[shapes[child] for child in children])
+            size += sum([sizes[child] for child in children])
+        waiting.append(node)
         labels.append(label)
-        sizes.append(1 + sum([sizes[child] for child in children]))
+        sizes.append(size)
         shapes.append(numbers.setdefault(shape, len(numbers)))
     return Tree(labels=labels, sizes=sizes, shapes=shapes)
 
@@ -154,9 +158,8 @@ class _Tables:
         self.a, self.b = _Side(a), _Side(b)
         self.before = _text_distances(a.labels, b.labels)
         self.behind = _text_distances(a.labels[::-1], b.labels[::-1])[::-1]
-        self.masks = [(1 << q) - 1 for q in range(len(b.labels) + 1)]
-        ends, more, less = len(a.labels), *self.before[-1]
-        self.least = ends + more.bit_count() - less.bit_count()
+        self.masks = [((1 << q) - 1) << len(b.labels) | (1 << q) - 1 for q in range(len(b.labels) + 1)]
+        self.least = len(a.labels) - len(b.labels) + self.before[-1].bit_count()
         self.never = len(a.labels) + len(b.labels) + 1  # more than any mapping costs
         self.cells = 0
         self.within: list[list[int]] = []
@@ -184,19 +187,17 @@ class _Tables:
         It may if some alignment of the labels through (p, q) does. That passes through cells of the same cost: so a
         cell in question is at the q of one in the row above, one further right, or one to the right of one in its row.
         """
-        masks, columns, most = self.masks, len(self.b.labels), k - len(self.a.labels)
+        columns = len(self.b.labels)
+        masks, masks_behind, most = self.masks, self.masks[::-1], k - len(self.a.labels) + columns
         collected: list[list[int]] = []
         above = [0]
-        for (more, less), (more_behind, less_behind) in zip(self.before, self.behind, strict=True):
+        for before, behind in zip(self.before, self.behind, strict=True):
             row: list[int] = []
             q = 0
             for begin in above:
                 q, end = max(q, begin), begin + 1
                 while q <= end and q <= columns:
-                    mask, behind = masks[q], masks[columns - q]
-                    cost = (more & mask).bit_count() - (less & mask).bit_count()
-                    cost += (more_behind & behind).bit_count() - (less_behind & behind).bit_count()
-                    if cost <= most:
+                    if (before & masks[q]).bit_count() + (behind & masks_behind[q]).bit_count() <= most:
                         row.append(q)
                         end = q + 1
                     q += 1
@@ -281,23 +282,24 @@ class _Tables:
         return distance
 
 
-def _text_distances(a: list[int], b: list[int]) -> list[tuple[int, int]]:
-    """Return the edit distances of all beginnings of two texts, a row per beginning of the first, as two sets of bits.
+def _text_distances(a: list[int], b: list[int]) -> list[int]:
+    """Return the edit distances of all beginnings of two texts, as a row of bits for each beginning of the first.
 
-    Along a row the distance rises by one at the bits of the first set, falls by one at those of the second; row p
-    starts with p. Hyyrö 2003, after Myers 1999: https://doi.org/10.1145/316542.316550.
+    Along a row the distance rises by one at the bits of its lower half, and falls by one at those that its upper half
+    lacks; row p starts with p. So the distance of the first p and q labels is p − q and the bits before q in both
+    halves. Hyyrö 2003, after Myers 1999: https://doi.org/10.1145/316542.316550.
     """
     places: dict[int, int] = {}
     for place, label in enumerate(b):
         places[label] = places.get(label, 0) | 1 << place
     every = (1 << len(b)) - 1
     rises, falls = every, 0
-    rows = [(rises, falls)]
+    rows = [every << len(b) | every]
     for label in a:
         equal = places.get(label, 0)
         diagonal = (((equal & rises) + rises) ^ rises) | equal | falls
         down, up = falls | ~(diagonal | rises), diagonal & rises
         down, up = down << 1 | 1, up << 1
         rises, falls = (up | ~(diagonal | down)) & every, down & diagonal & every
-        rows.append((rises, falls))
+        rows.append((every ^ falls) << len(b) | rises)
     return rows

@@ -1,14 +1,8 @@
 """How much of the truth's tree is in the output's, order and nesting included?"""
 
-from collections.abc import Hashable, Iterable
-from operator import itemgetter
-from typing import Any
-
-from skill_evaluator.comparing.comparators import typed
-from skill_evaluator.comparing.tree_distance import tree, tree_distance
+from skill_evaluator.comparing.sides import trees
+from skill_evaluator.comparing.tree_distance import tree_distance
 from skill_evaluator.metrics.base import Comparison
-
-_OBJECT, _ARRAY, _NOT_A_NUMBER = ("object",), ("array",), ("not a number",)
 
 
 def tree_similarity(comparison: Comparison) -> float | None:
@@ -28,32 +22,9 @@ def tree_similarity(comparison: Comparison) -> float | None:
     >>> tree_similarity(Comparison({"a": 1, "b": 2}, {"b": 3, "a": 1.0}, FieldPlan(), bool))  # 1 − 1 ÷ (3 + 3)
     0.8333333333333334
     """
-    numbers: dict[Hashable, int] = {}
-    truth = tree(_postorder(comparison.truth), numbers)
-    output = tree(_postorder(comparison.output), numbers)
+    truth, output = trees(comparison.truth_side, comparison.output_side)
     nodes = len(truth.sizes) + len(output.sizes)
     distance = tree_distance(truth, output)
     if distance is None:
         return None
     return 1 - distance / nodes if nodes else 1.0
-
-
-def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
-    """Return the nodes of a JSON value: label and number of children."""
-    postorder: list[tuple[Hashable, int]] = []
-    waiting: list[tuple[Hashable, Any]] = [] if value is None else [(None, value)]
-    while waiting:  # by hand, because a value may be nested deeper than calls may be
-        key, value = waiting.pop()
-        members: list[tuple[Hashable, Any]] = []
-        if isinstance(value, dict):
-            present = {typed(name): child for name, child in value.items() if child is not None}
-            members = sorted(present.items(), key=itemgetter(0))
-            label: Hashable = _OBJECT
-        elif isinstance(value, list):
-            members = [(None, child) for child in value]
-            label = _ARRAY
-        else:
-            label = typed(value) if value == value else _NOT_A_NUMBER
-        postorder.append(((key, label), len(members)))
-        waiting += members
-    return reversed(postorder)  # roots first and right to left, read backwards

@@ -98,6 +98,20 @@ def report(pipeline: Pipeline) -> Ended:
     return pipeline.run("report", str(pipeline.collected))
 
 
+def test_a_case_that_is_not_applicable_is_not_compared_and_nobody_need_look_at_it(pipeline: Pipeline) -> None:
+    meta = pipeline.checkout / "fixtures" / SKILL / "cases" / "gamma" / "meta.json"
+    meta.write_text('{"not_applicable": ["recorded"]}')
+    pipeline.commit()
+    git(pipeline.checkout, "push", "-q", pipeline.origin.as_uri(), "HEAD:main")
+    plan = planned(pipeline)
+    assert [judging.calls for judging in plan.judgings] == [2 * (len(CASES) - 1)]
+    for entry in plan.entries:
+        assert pipeline.evaluate(entry, plan.invocation).code == 0
+    assert ask(pipeline).code == SHIP
+    results = judged(pipeline)["results"]
+    assert (results["ship_decision"], results["left_out"]) == ("ship", {"gamma": "not applicable to the model"})
+
+
 def test_the_plan_has_a_job_for_the_judge_with_its_own_key_and_counts_its_calls_and_cost(pipeline: Pipeline) -> None:
     plan = planned(pipeline)
     (judging,) = plan.judgings

@@ -37,7 +37,7 @@ from skill_evaluator.judges.regression.batch import ComparedOutputs, RegressionB
 from skill_evaluator.judges.regression.dimensions import PRESETS, blocking_sentence
 from skill_evaluator.judges.regression.pairs import RegressionItem, refuse_unasked_blocking
 from skill_evaluator.judges.regression.results import RegressionResults, read_regressions
-from skill_evaluator.judges.regression.run_outputs import outputs_of_run, pairs_of_outputs
+from skill_evaluator.judges.regression.run_outputs import NOT_APPLICABLE, outputs_of_run, pairs_of_outputs
 from skill_evaluator.judges.review.doubts import doubts_of_regressions
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
@@ -214,7 +214,8 @@ def _read_compared(options: JudgeRegressionOptions, limits: SafetyLimits) -> Com
     items, left_out = pairs_of_outputs(component, cases, baseline, candidate, unanswered)
     return ComparedOutputs(
         items=items,
-        left_out={**left_out, **{case_id: f"baseline: {why}" for case_id, why in missing.items()}},
+        left_out=left_out
+        | {case_id: why if why == NOT_APPLICABLE else f"baseline: {why}" for case_id, why in missing.items()},
         skill=component.name,
         baseline=baseline.run_id,
         candidate=candidate.run_id,

@@ -21,6 +21,7 @@ from skill_evaluator.judges.regression.results import (
     most_careful,
 )
 from skill_evaluator.judges.regression.rules import ShipRules
+from skill_evaluator.judges.regression.run_outputs import NOT_APPLICABLE
 from skill_evaluator.library.config import Model, Policy
 from skill_evaluator.text import canonical_json, digest
 
@@ -80,7 +81,7 @@ class RegressionBatch:
         """Return the results of all judges, and what follows: what their panel says, or else the one judge."""
         blocking = [name for name, dimension in self.paper["dimensions"].items() if dimension["blocking"]]
         decisions = [judge.ship_decision for judge in judges] if panel is None else [panel.ship_decision]
-        unseen = [None] if self.compared.left_out else []
+        unseen = [None] if set(self.compared.left_out.values()) - {NOT_APPLICABLE} else []
         return RegressionResults(
             judging=head_of(judging, "dimensions"),
             rules=RulesResult(one_low=self.rules.one_low, high_stakes=self.rules.high_stakes, blocking=blocking),

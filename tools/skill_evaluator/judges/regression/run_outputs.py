@@ -14,6 +14,7 @@ from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs
 from skill_evaluator.runner.journal import Manifest, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 
+NOT_APPLICABLE = "not applicable to the model"  # planned out, so that nobody need look at it
 _CHANGED_FOR = "the case is not as it was for the {}"
 
 
@@ -35,6 +36,7 @@ def outputs_of_answers(
     made = sorted(answers.items(), key=lambda item: item[0].replicate)
     outputs: dict[str, PinnedOutput] = {}
     unanswered = dict.fromkeys(manifest.cases, "not answered")
+    unanswered |= dict.fromkeys(manifest.not_applicable, NOT_APPLICABLE)
     for call, replicate in made:
         if call.case_id not in manifest.cases or call.case_id in outputs:
             continue
@@ -88,7 +90,8 @@ def pairs_of_outputs(
         elif case.digest != before.case:
             left_out[case_id] = _CHANGED_FOR.format("baseline")
         elif after is None:
-            left_out[case_id] = f"candidate: {unanswered.get(case_id, 'not asked')}"
+            why = unanswered.get(case_id, "not asked")
+            left_out[case_id] = why if why == NOT_APPLICABLE else f"candidate: {why}"
         elif case.digest != after.case:
             left_out[case_id] = _CHANGED_FOR.format("candidate")
         elif not before.text.strip():

@@ -229,7 +229,9 @@ def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root
 def test_what_is_laid_out_and_made_for_keys_pleases_the_linters_of_workflows(root: Path) -> None:
     skill_evaluator(root, "init")
     text = (root / ".evaluator" / "models.yaml").read_text()
-    (root / ".evaluator" / "models.yaml").write_text(re.sub(r"^  # (?=- id|  \w+:)", "  ", text, flags=re.MULTILINE))
+    text = re.sub(r"^  # (?=- id|  \w+:)", "  ", text, flags=re.MULTILINE)
+    own_token = "  - {id: of-github, provider: openai, base_url: https://example.com, api_key_env: GITHUB_TOKEN}\n"
+    (root / ".evaluator" / "models.yaml").write_text(text + own_token)
     skill_evaluator(root, "init", "--workflows")
     bin_ = Path(sys.executable).parent
     files = sorted(str(path) for path in (root / ".github" / "workflows").iterdir())

@@ -16,15 +16,15 @@ from skill_evaluator.providers import Configuration
 COMMAND = "skill-evaluator init --workflows"
 WORKFLOWS = Path(".github", "workflows")
 _CALLS = re.compile(r"^    uses: [$.]/\.github/workflows/leg\.yml$", re.MULTILINE)  # older servers know no $/
-_MADE = f"# made of models.yaml by `{COMMAND}`"
+_MADE = f"# made from models.yaml by `{COMMAND}`"
 
 Secrets = Mapping[str, Sequence[str]]
 
 
 def secrets_of(configuration: Configuration) -> Secrets:
-    """Return the names of the secrets that may hold each environment's key, by environment; none for no key.
+    """Return the names of the secrets that may hold each environment's key, by environment.
 
-    Raise ConfigError where one environment stands for two keys.
+    Models that are asked without a key are left out. Raise ConfigError where one environment stands for two keys.
     """
     secrets: dict[str, tuple[str, ...]] = {}
     for model in configuration.models:
@@ -53,17 +53,18 @@ def with_legs(text: str, secrets: Secrets) -> str:
     if not copied:
         return text
     legs = {environment.removeprefix("eval-"): environment for environment in secrets}
-    line = f"LEGS: {' '.join(secrets)} {_MADE}" if secrets else 'LEGS: ""'
+    told = f"LEGS: {' '.join(secrets)} {_MADE}" if secrets else 'LEGS: ""'
     body = ""
     for each in jobs:
-        job = re.sub(r"(?m)\bLEGS: .*$", line, each)
+        job = re.sub(r"(?m)\bLEGS: .*$", told, each)
         job = re.sub(r"(?m)^(    needs: )\[(.*)\]$", lambda found: found[1] + _needs(found[2], copied, legs), job)
         body += job
         if _name(job) in copied:
             body += "".join(_copy(job, leg, environment, secrets[environment]) for leg, environment in legs.items())
     kept = "".join(line for line in head.splitlines(keepends=True) if not line.endswith(f"{_MADE}\n"))
     names = dict.fromkeys(name for each in secrets.values() for name in each)
-    declared = "".join(f"      {name}: {{required: false}} {_MADE}\n" for name in names)
+    ours = [name for name in names if not name.startswith("GITHUB_")]  # those are there without being handed over
+    declared = "".join(f"      {name}: {{required: false}} {_MADE}\n" for name in ours)
     return kept.replace("\n    secrets:\n", f"\n    secrets:\n{declared}") + mark + body
 
 

@@ -55,8 +55,9 @@ def rows(quick: bool) -> Iterator[Measured]:
     repeated = {"by key": (BY_KEY, 12), "by assignment": (None, 12)}
     yield from _pairs("record of repeated keys", with_repeated_keys(), SCHEMA, repeated, rounds)
     yield from _pairs("wide record", wide_record(), WIDE_SCHEMA, {"no array": (None, 5)}, rounds)
-    yield from _agreement("by key", record(), (50, 1000))
-    yield from _agreement("by repeated keys", with_repeated_keys(), (200, 600))
+    turns = 1 if quick else 3
+    yield from _agreement("by key", record(), (50, 1000), turns)
+    yield from _agreement("by repeated keys", with_repeated_keys(), (200, 600), turns)
     yield _import()
     yield from _whole_runs(quick)
 
@@ -78,7 +79,7 @@ def _pairs(
     texts = [text_of(mutant(truth, seed)) for seed in range(MUTANTS)]
     works |= {name: public_call(truth, schema, fields) for name, (fields, _) in ours.items()}
     fast = in_turn(works, texts, rounds)
-    slow = in_turn(peers, texts, 2)
+    slow = in_turn(peers, texts, max(1, rounds // 7))
     for name, (_, bound) in ours.items():
         yield Measured(
             name=f"`score_text`, {what}, {name} ÷ floor",
@@ -187,15 +188,15 @@ def timed(work: Callable[[], Any]) -> float:
     return time.process_time() - begun
 
 
-def _agreement(what: str, truth: dict[str, Any], sizes: tuple[int, int]) -> Iterator[Measured]:
+def _agreement(what: str, truth: dict[str, Any], sizes: tuple[int, int], turns: int) -> Iterator[Measured]:
     """All reproducibility metrics of few and of many answers, in turn: how the time grows."""
     few, many = ([canonical_json(mutant(truth, seed)) for seed in range(size)] for size in sizes)
-    turns = [(seconds_of_agreement(keyed_plan(), few), seconds_of_agreement(keyed_plan(), many)) for _ in range(3)]
+    times = [(seconds_of_agreement(keyed_plan(), few), seconds_of_agreement(keyed_plan(), many)) for _ in range(turns)]
     yield Measured(
         name=f"all agreement metrics, {what}: growth exponent from {sizes[0]} to {sizes[1]:,} answers",
-        values=tuple(math.log(more / less) / math.log(sizes[1] / sizes[0]) for less, more in turns),
+        values=tuple(math.log(more / less) / math.log(sizes[1] / sizes[0]) for less, more in times),
         most=1.2,
-        note=f"{median(less for less, _ in turns) * 1e3:.0f} ms, {median(more for _, more in turns) * 1e3:.0f} ms",
+        note=f"{median(less for less, _ in times) * 1e3:.0f} ms, {median(more for _, more in times) * 1e3:.0f} ms",
     )
 
 
@@ -227,7 +228,7 @@ def _whole_runs(quick: bool) -> Iterator[Measured]:
     for what, keyed in (("by key", True), ("by assignment", False)):
         with tempfile.TemporaryDirectory() as folder:
             write_run(Path(folder), keyed)
-            seconds = wall_seconds(Path(folder), 3 if quick else 7)
+            seconds = wall_seconds(Path(folder), 1 if quick else 7)
         yield Measured(
             name=f"12 cases × 10 answers scored, the whole process, {what}", values=tuple(seconds), most=1, unit="s"
         )

@@ -199,3 +199,21 @@ def test_a_repository_that_is_not_to_be_seen_is_one_line(doctor: Doctor) -> None
 def test_models_that_cannot_be_read_are_wrong_input(doctor: Doctor) -> None:
     doctor.library.models({"id": "gpt-5", "provider": "opnai"})
     assert doctor(GOOD).code == 2
+
+
+def test_a_model_without_a_key_needs_variables_that_say_who_the_job_is(doctor: Doctor) -> None:
+    doctor.library.models({"id": "gpt-5", "provider": "openai", "auth": "oidc"}, REPLAY)
+    listed = {"variables": [{"name": name} for name in ("OPENAI_IDENTITY_PROVIDER_ID", "OPENAI_SERVICE_ACCOUNT_ID")]}
+    good = {**GOOD, f"{ROOT}/environments/eval-openai/secrets": secrets(), f"{ROOT}/actions/variables": listed}
+    ended = doctor(good)
+    assert (ended.code, ended.err) == (0, "")
+    assert "none, in CI only  identity of eval-openai" in ended.out
+    lacking = {**good, f"{ROOT}/actions/variables": {"variables": listed["variables"][:1]}}
+    ended = doctor({**lacking, f"{ROOT}/environments": environments(openai=False)}, "--format", "json")
+    assert ended.code == 4
+    assert ended.json["problems"] == [
+        "gpt-5 cannot be asked in CI, which has no variable OPENAI_SERVICE_ACCOUNT_ID: "
+        "gh variable set OPENAI_SERVICE_ACCOUNT_ID",
+        "environment eval-openai gives its identity to every branch: limit it to main "
+        "(Settings → Environments → Deployment branches)",
+    ]

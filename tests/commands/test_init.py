@@ -178,6 +178,8 @@ def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root
         {"id": "small", "provider": "local"},
         {"id": "gpt-5", "provider": "openai"},
         {"id": "gemini-2.5-pro", "provider": "google"},
+        {"id": "claude", "provider": "anthropic", "auth": "oidc"},
+        {"id": "gpt-5-pro", "provider": "openai", "auth": "oidc"},
         {"id": "mine", "provider": "openai", "base_url": "http://127.0.0.1/v1", "api_key_env": "MINE_API_KEY"},
     ]
     (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": models}))
@@ -195,7 +197,7 @@ def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root
     assert made.out.splitlines() == [
         "written  .github/workflows/audit.yml",
         "written  .github/workflows/evaluate.yml",
-        "jobs of their own for 3 keys: eval-google, eval-mine, eval-openai",
+        "jobs of their own for 4 keys: eval-anthropic, eval-google, eval-mine, eval-openai",
     ]
     assert skill_evaluator(root, "lint", "--strict").err == ""
     jobs = {
@@ -207,6 +209,7 @@ def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root
     }
     keys = {
         "": "${{ secrets.PROVIDER_API_KEY }}",
+        "-anthropic": "${{ secrets.PROVIDER_API_KEY }}",
         "-google": "${{ secrets.GEMINI_API_KEY || secrets.GOOGLE_API_KEY }}",
         "-mine": "${{ secrets.MINE_API_KEY }}",
         "-openai": "${{ secrets.OPENAI_API_KEY }}",
@@ -216,6 +219,10 @@ def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root
         "audit.yml": {f"run{leg}": key for leg, key in keys.items()},
     }
     assert set(jobs["evaluate.yml"]["jobs"]["collect"]["needs"]) == {"plan", *given["evaluate.yml"]}
+    for name, workflow in jobs.items():
+        for id_ in given[name]:
+            trusted = {"id-token": "write"} if id_.endswith(("-anthropic", "-openai")) else {}
+            assert workflow["jobs"][id_]["permissions"] == {"contents": "read", **trusted}
 
     (root / ".evaluator" / "models.yaml").write_bytes(laid_out[".evaluator/models.yaml"] or b"")
     skill_evaluator(root, "init", "--workflows")
@@ -230,8 +237,11 @@ def test_what_is_laid_out_and_made_for_keys_pleases_the_linters_of_workflows(roo
     skill_evaluator(root, "init")
     text = (root / ".evaluator" / "models.yaml").read_text()
     text = re.sub(r"^  # (?=- id|  \w+:)", "  ", text, flags=re.MULTILINE)
-    own_token = "  - {id: of-github, provider: openai, base_url: https://example.com, api_key_env: GITHUB_TOKEN}\n"
-    (root / ".evaluator" / "models.yaml").write_text(text + own_token)
+    own_token = "  - {id: of-github, provider: openai, base_url: https://example.com, api_key_env: GITHUB_TOKEN}
+"
+    keyless = "  - {id: keyless, provider: anthropic, auth: oidc}
+"
+    (root / ".evaluator" / "models.yaml").write_text(text + own_token + keyless)
     skill_evaluator(root, "init", "--workflows")
     bin_ = Path(sys.executable).parent
     files = sorted(str(path) for path in (root / ".github" / "workflows").iterdir())

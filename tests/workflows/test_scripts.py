@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from skill_evaluator.cli import COMMANDS, load_command
+from skill_evaluator.providers import PROVIDERS
 
 from tests.support.act import WORKFLOWS
 from tests.support.hostile import EVERYTHING
@@ -98,6 +99,18 @@ def test_what_reads_cases_knows_their_commit_and_only_what_fetches_them_has_the_
         reading = {each["name"] for each in job["steps"] if _reads_cases(each.get("run", ""))}
         assert pinned == reading
         assert fetching == ({"Fetch fixtures that are in another repository"} if reading else set())
+
+
+def test_the_leg_passes_on_who_it_is_and_its_part_of_the_limits() -> None:
+    (job,) = yaml.safe_load((WORKFLOWS / "leg.yml").read_text())["jobs"].values()
+    (asking,) = (each["env"] for each in job["steps"] if each.get("id") == "ask")
+    federations = [kind.federation for kind in PROVIDERS.values() if kind.federation is not None]
+    names = {name for each in federations for name in (*each.required, *each.optional)}
+    passed = {name for name, value in asking.items() if "vars." in value}
+    assert passed == names
+    assert all(asking[name] == f"${{{{ vars.{name} }}}}" for name in names)
+    assert asking["SKILL_EVALUATOR_LIMITS"] == "${{ matrix.limits }}"
+    assert "permissions" not in job  # else every call would have to grant an identity
 
 
 def _reads_cases(script: str) -> bool:

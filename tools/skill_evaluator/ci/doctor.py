@@ -10,15 +10,19 @@ from skill_evaluator.files import StrictModel
 from skill_evaluator.library.roots import FixturesElsewhere
 from skill_evaluator.providers import Configuration, find_key
 
-Here = Literal["not_needed", "set", "missing"]
-InCi = Literal["not_needed", "environment", "repository", "missing", "unknown"]
+Here = Literal["not_needed", "set", "missing", "in_ci_only"]
+InCi = Literal["not_needed", "environment", "repository", "identity", "missing", "unknown"]
 
 
 class ModelKey(StrictModel):
-    """Where a model has its key: in one of `variables` here, in CI in its `environment` or in a secret of that name."""
+    """Where a model has its key: in one of `variables` here, in CI in its `environment` or in a secret of that name.
+
+    With `auth: oidc` it has none, and `variables` are those of the repository that say who the job is.
+    """
 
     id: str
     provider: str
+    auth: Literal["key", "oidc"] = "key"
     variables: tuple[str, ...]
     here: Here
     environment: str
@@ -69,13 +73,18 @@ def _keys_of(configuration: Configuration, setup: Setup | None) -> Iterator[Mode
         environment = environment_of(model, kind)
         here: Here = "not_needed" if not variables else "missing"
         in_ci: InCi = "not_needed" if not variables else "unknown"
-        if variables and find_key(model, kind, configuration.keys):
+        if model.auth == "oidc" and kind.federation is not None:
+            variables, here, in_ci = kind.federation.required, "in_ci_only", "unknown"
+            if setup is not None and setup.variables is not None:
+                in_ci = "identity" if setup.variables.issuperset(variables) else "missing"
+        elif variables and find_key(model, kind, configuration.keys):
             here = "set"
-        if variables and setup is not None:
+        if model.auth == "key" and variables and setup is not None:
             in_ci = _place_of(environment, variables, setup)
         yield ModelKey(
             id=model.id,
             provider=model.provider,
+            auth=model.auth,
             variables=variables,
             here=here,
             environment=environment,
@@ -97,17 +106,25 @@ def _place_of(environment: str, variables: Sequence[str], setup: Setup) -> InCi:
 def _problems_of_keys(keys: tuple[ModelKey, ...], setup: Setup) -> Iterator[str]:
     """Yield what is wrong with the environments and their secrets."""
     environments = setup.environments or {}
-    for name, variables in {key.environment: key.variables for key in keys if key.in_ci == "missing"}.items():
-        skipped = ", ".join(key.id for key in keys if key.environment == name)
+    keyed = [key for key in keys if key.auth == "key"]
+    trusted = [key for key in keys if key.auth == "oidc"]
+    for key in trusted:
+        for variable in key.variables:
+            if setup.variables is not None and variable not in setup.variables:
+                yield f"{key.id} cannot be asked in CI, which has no variable {variable}: gh variable set {variable}"
+    for name, variables in {key.environment: key.variables for key in keyed if key.in_ci == "missing"}.items():
+        skipped = ", ".join(key.id for key in keyed if key.environment == name)
         make = "" if name in environments else f"gh api -X PUT 'repos/{setup.repository}/environments/{name}' && "
         yield (
             f"CI has no key for {skipped} and skips it: {make}gh secret set {KEY} --env {name} "
             f"(or, for the whole repository, gh secret set {variables[0]})"
         )
     for name, environment in environments.items():
-        if environment.has_key is not False and not environment.limited:
+        is_trusted = any(key.environment == name for key in trusted)
+        if (is_trusted or environment.has_key is not False) and not environment.limited:
             yield (
-                f"environment {name} gives its key to every branch: limit it to {setup.branch} "
+                f"environment {name} gives its {'identity' if is_trusted else 'key'} to every branch: limit it to "
+                f"{setup.branch} "
                 "(Settings → Environments → Deployment branches)"
             )
     if KEY in (setup.secrets or ()):

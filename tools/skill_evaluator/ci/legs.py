@@ -16,7 +16,9 @@ from skill_evaluator.providers import Configuration
 COMMAND = "skill-evaluator init --workflows"
 WORKFLOWS = Path(".github", "workflows")
 _CALLS = re.compile(r"^    uses: [$.]/\.github/workflows/leg\.yml$", re.MULTILINE)  # older servers know no $/
+_READS = "      contents: read\n"
 _MADE = f"# made from models.yaml by `{COMMAND}`"
+IDENTITY = "id-token"  # stands among names of secrets where models are asked with the job's identity instead
 
 Secrets = Mapping[str, Sequence[str]]
 
@@ -30,12 +32,15 @@ def secrets_of(configuration: Configuration) -> Secrets:
     for model in configuration.models:
         kind = configuration.kinds[model.provider]
         variables, environment = secrets_for(model, kind), environment_of(model, kind)
-        if not variables:
+        if model.auth == "oidc":
+            variables = (IDENTITY,)
+        elif not variables:
             continue
-        others = secrets.get(environment, variables)
-        if set(others).isdisjoint(variables):
+        others = secrets.get(environment, ())
+        keys = [name for name in others if name != IDENTITY]
+        if keys and model.auth == "key" and set(keys).isdisjoint(variables):
             raise ConfigError(
-                f"models.yaml: {others[0]} and {variables[0]} (of '{model.id}') are two keys, and both would be of the "
+                f"models.yaml: {keys[0]} and {variables[0]} (of '{model.id}') are two keys, and both would be of the "
                 f"environment {environment}; give one of them another api_key_env"
             )
         secrets[environment] = tuple(dict.fromkeys((*others, *variables)))
@@ -62,7 +67,7 @@ def with_legs(text: str, secrets: Secrets) -> str:
         if _name(job) in copied:
             body += "".join(_copy(job, leg, environment, secrets[environment]) for leg, environment in legs.items())
     kept = "".join(line for line in head.splitlines(keepends=True) if not line.endswith(f"{_MADE}\n"))
-    names = dict.fromkeys(name for each in secrets.values() for name in each)
+    names = dict.fromkeys(name for each in secrets.values() for name in each if name != IDENTITY)
     ours = [name for name in names if not name.startswith("GITHUB_")]  # those are there without being handed over
     declared = "".join(f"      {name}: {{required: false}} {_MADE}\n" for name in ours)
     return kept.replace("\n    secrets:\n", f"\n    secrets:\n{declared}") + mark + body
@@ -83,11 +88,16 @@ def _name(job: str) -> str:
 
 
 def _copy(job: str, leg: str, environment: str, names: Sequence[str]) -> str:
-    """Return the job of one key; it alone sees the secrets of these names."""
+    """Return the job of one key; it alone sees the secrets of these names, or may have an identity."""
     _, _, body = job.partition("\n")
     body = re.sub(r"(?m)^(    name: .*)$", rf"\1 ({leg})", body, count=1)
     body = body.replace(f".{REST}", f".{environment}")
-    body = body.replace("secrets.PROVIDER_API_KEY", " || ".join(f"secrets.{name}" for name in names))
+    if IDENTITY in names:
+        body = body.replace(
+            _READS, f"{_READS}      id-token: write # to ask without a key\n"
+        )
+    keys = " || ".join(f"secrets.{name}" for name in names if name != IDENTITY)
+    body = body.replace("secrets.PROVIDER_API_KEY", keys or "secrets.PROVIDER_API_KEY")
     return f"  {_name(job)}-{leg}: {_MADE}\n{body}"
 
 

@@ -38,7 +38,8 @@ def doctor(options: DoctorOptions) -> int:
     secrets = secrets_of(configuration)
     setup, why_unseen = None, ""
     try:
-        setup = read_setup(options.config, secrets, fixtures)
+        keyless = any(model.auth == "oidc" for model in configuration.models)
+        setup = read_setup(options.config, secrets, fixtures, keyless=keyless)
     except ConfigError as problem:
         why_unseen = str(problem)
     report = examine(configuration, setup, stale_workflows(options.config, secrets).values(), why_unseen)
@@ -52,11 +53,12 @@ def doctor(options: DoctorOptions) -> int:
 
 
 def _sheet(report: DoctorReport) -> Sheet:
-    here = {"not_needed": "not needed", "set": "set"}
+    here = {"not_needed": "not needed", "set": "set", "in_ci_only": "none, in CI only"}
     in_ci = {
         "not_needed": "not needed",
         "environment": "{0}: set",
         "repository": "repository: {1} set",
+        "identity": "identity of {0}",
         "missing": "none in {0}, no {1}",
         "unknown": "not looked at",
     }

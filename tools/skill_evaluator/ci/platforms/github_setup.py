@@ -29,9 +29,9 @@ class Environment:
 class Setup:
     """A repository's set-up. What is None, or missing among `environments`, `unseen` says in a line each and why.
 
-    `secrets` are the names of the repository's own and of those that its organisation shares with it; `is_protected` is
-    of its default branch; `may_open` whether a job may open pull requests; `has_public_fixtures` of another repository
-    that was asked about.
+    `secrets` and `variables` are the names of the repository's own and of those that its organisation shares with it;
+    `is_protected` is of its default branch; `may_open` whether a job may open pull requests; `has_public_fixtures` of
+    another repository that was asked about.
     """
 
     repository: str
@@ -39,15 +39,17 @@ class Setup:
     mode: str
     environments: Mapping[str, Environment] | None
     secrets: frozenset[str] | None
+    variables: frozenset[str] | None
     is_protected: bool | None
     may_open: bool | None
     has_public_fixtures: bool | None
     unseen: tuple[str, ...]
 
 
-def read_setup(folder: Path, wanted: Iterable[str], fixtures: str | None) -> Setup:
+def read_setup(folder: Path, wanted: Iterable[str], fixtures: str | None, *, keyless: bool) -> Setup:
     """Ask how the repository that a folder is in is set up; `wanted` are the environments whose secrets matter.
 
+    Variables are asked for only where a model is `keyless`.
     Raise ConfigError where `gh` is missing, not logged in, or does not know the repository.
     """
     name = os.environ.get("GITHUB_REPOSITORY") or name_of_repository(folder)
@@ -62,7 +64,7 @@ def read_setup(folder: Path, wanted: Iterable[str], fixtures: str | None) -> Set
         there = {each["name"]: each for each in listed.get("environments", ())}
         environments = {}
         for environment in sorted(there.keys() & set(wanted)):
-            secrets = look.names_of_secrets(f"repos/{name}/environments/{environment}/secrets")
+            secrets = look.names(f"repos/{name}/environments/{environment}/secrets")
             limited = there[environment].get("deployment_branch_policy") is not None
             environments[environment] = Environment(
                 has_key=None if secrets is None else KEY in secrets, limited=limited
@@ -70,15 +72,14 @@ def read_setup(folder: Path, wanted: Iterable[str], fixtures: str | None) -> Set
     mode = look.at(f"repos/{name}/actions/variables/SKILL_EVALUATOR_PUBLISH", may_lack=True) or {}
     protected = look.at(f"repos/{name}/branches/{branch}")
     workflow = look.at(f"repos/{name}/actions/permissions/workflow")
-    own = look.names_of_secrets(f"repos/{name}/actions/secrets")
-    shared = look.names_of_secrets(f"repos/{name}/actions/organization-secrets", may_lack=True)  # a person's has none
     public = None if fixtures is None else look.at(f"repos/{fixtures}")
     return Setup(
         repository=name,
         branch=branch,
         mode=mode.get("value", "push"),
         environments=environments,
-        secrets=None if own is None else own | (shared or frozenset()),
+        secrets=look.shared_names(f"repos/{name}/actions", "secrets"),
+        variables=look.shared_names(f"repos/{name}/actions", "variables") if keyless else None,
         is_protected=None if protected is None else bool(protected.get("protected")),
         may_open=None if workflow is None else bool(workflow.get("can_approve_pull_request_reviews")),
         has_public_fixtures=None if public is None else public.get("private") is False,
@@ -107,6 +108,14 @@ class _Look:
         self.unseen.append(f"{path.partition('?')[0]}: {last_line(done.stderr) or 'no answer'}")
         return None
 
-    def names_of_secrets(self, path: str, *, may_lack: bool = False) -> frozenset[str] | None:
-        listed = self.at(f"{path}?per_page=100", may_lack=may_lack)
-        return None if listed is None else frozenset(secret["name"] for secret in listed.get("secrets", ()))
+    def names(self, path: str, *, may_lack: bool = False) -> frozenset[str] | None:
+        """Return the names of the secrets or variables at a path."""
+        most = 30 if path.endswith("variables") else 100  # more is refused
+        listed = self.at(f"{path}?per_page={most}", may_lack=may_lack)
+        kind = path.rpartition("/")[2].removeprefix("organization-")
+        return None if listed is None else frozenset(each["name"] for each in listed.get(kind, ()))
+
+    def shared_names(self, path: str, kind: str) -> frozenset[str] | None:
+        """Return the names of a repository's own and of its organisation's, which a person's repository has not."""
+        own, shared = self.names(f"{path}/{kind}"), self.names(f"{path}/organization-{kind}", may_lack=True)
+        return None if own is None else own | (shared or frozenset())

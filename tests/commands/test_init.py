@@ -237,10 +237,8 @@ def test_what_is_laid_out_and_made_for_keys_pleases_the_linters_of_workflows(roo
     skill_evaluator(root, "init")
     text = (root / ".evaluator" / "models.yaml").read_text()
     text = re.sub(r"^  # (?=- id|  \w+:)", "  ", text, flags=re.MULTILINE)
-    own_token = "  - {id: of-github, provider: openai, base_url: https://example.com, api_key_env: GITHUB_TOKEN}
-"
-    keyless = "  - {id: keyless, provider: anthropic, auth: oidc}
-"
+    own_token = "  - {id: of-github, provider: openai, base_url: https://example.com, api_key_env: GITHUB_TOKEN}\n"
+    keyless = "  - {id: keyless, provider: anthropic, auth: oidc}\n"
     (root / ".evaluator" / "models.yaml").write_text(text + own_token + keyless)
     skill_evaluator(root, "init", "--workflows")
     bin_ = Path(sys.executable).parent

@@ -93,9 +93,7 @@ def _copy(job: str, leg: str, environment: str, names: Sequence[str]) -> str:
     body = re.sub(r"(?m)^(    name: .*)$", rf"\1 ({leg})", body, count=1)
     body = body.replace(f".{REST}", f".{environment}")
     if IDENTITY in names:
-        body = body.replace(
-            _READS, f"{_READS}      id-token: write # to ask without a key\n"
-        )
+        body = body.replace(_READS, f"{_READS}      id-token: write # to ask without a key\n")
     keys = " || ".join(f"secrets.{name}" for name in names if name != IDENTITY)
     body = body.replace("secrets.PROVIDER_API_KEY", keys or "secrets.PROVIDER_API_KEY")
     return f"  {_name(job)}-{leg}: {_MADE}\n{body}"

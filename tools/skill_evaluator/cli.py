@@ -47,6 +47,8 @@ COMMANDS: Mapping[str, str] = {
     "report": "Show what became of a plan: as a page, a job's summary, and a comment on the pull request it is about.",
     "lint": "Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is "
     "wrong.",
+    "records import": "Make records of another tool's results, for `compare`, `history` and `leaderboard`; importing "
+    "again adds nothing.",
     "records upgrade": "Rewrite the rows of old leaderboards in today's short shape; each only where its record holds "
     "the rest.",
     "init": "Lay out configuration, workflows and an example component in a repository; overwrites nothing.",

@@ -5,7 +5,7 @@
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -26,9 +26,10 @@ from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Policy, Settings, load_settings
 from skill_evaluator.records.archive import Archive, entry_of
-from skill_evaluator.records.record import Record, read_record
+from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import choose, choose_candidate, runs_of_models, runs_of_versions
 from skill_evaluator.reports.comparison import print_comparison
+from skill_evaluator.scoring.imported import records_in
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.recorded import models_pair, pair_of, usual_baseline
 from skill_evaluator.verdicts.rules import exit_code, rules_for
@@ -36,7 +37,7 @@ from skill_evaluator.verdicts.rules import exit_code, rules_for
 EXAMPLES = (
     "skill-evaluator compare <component>",
     "skill-evaluator compare <component> --baseline 1.2.0 --model <model>",
-    "skill-evaluator compare --baseline old.json --candidate new.json",
+    "skill-evaluator compare old.csv new.csv",
     "skill-evaluator compare <component> --models <model> <model>",
     "skill-evaluator compare <component> --calibrate 1.2.0 --model <model>",
 )
@@ -52,8 +53,11 @@ class CompareOptions:
     skill: Annotated[
         str | None,
         typer.Argument(
-            help="The component; not needed when both records are named by their files.", autocompletion=component_names
+            help="The component; or the file of a record, or of another tool's results.", autocompletion=component_names
         ),
+    ] = None
+    other: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="The file to compare with the first one.", show_default=False)
     ] = None
     baseline: Annotated[
         str | None,
@@ -98,6 +102,8 @@ class _Chosen:
 def compare(options: CompareOptions) -> int:
     """Say whether a version is worse than the recorded one, where, and how sure that is; makes no call."""
     settings = load_settings(options.config)
+    if options.other is not None:
+        options = replace(options, skill=None, baseline=options.skill, candidate=options.other)
     if options.calibrate is not None:  # how often the gate is right on random halves of the run's replicates
         from skill_evaluator.reports.sensitivity import print_calibration
         from skill_evaluator.verdicts.calibration import calibrate
@@ -123,9 +129,10 @@ def _choose_records(options: CompareOptions, component: Component | None, policy
 
     Named runs and files are compared as they are; of versions, all runs count.
     """
-    candidate, baseline = _read_file(options.candidate), _read_file(options.baseline)
-    if candidate is not None and baseline is not None:
-        return _Chosen(pairs=(Pair(baseline=baseline, candidate=candidate),))
+    candidates, baselines = _read_file(options.candidate), _read_file(options.baseline)
+    if candidates and baselines:
+        return _pairs_of_files(baselines, candidates, options)
+    candidate, baseline = _only(candidates, options.candidate), _only(baselines, options.baseline)
     if component is None:
         raise LeaderboardError("name a component, or two record files with --baseline and --candidate")
     archive = Archive(component)
@@ -169,11 +176,32 @@ def _pair_of_models(archive: Archive, options: CompareOptions, names: tuple[str,
     return models_pair(archive.record(first_run), archive.record(second_run), archive)
 
 
-def _read_file(named: str | None) -> Record | None:
-    """Read the record if a file is named."""
-    if named is None or not (named.endswith(".json") or Path(named).is_file()):
-        return None
-    return read_record(Path(named))
+def _read_file(named: str | None) -> list[Record]:
+    """Read the records if a file is named."""
+    if named is None or not (named.endswith((".json", ".jsonl", ".csv", ".tsv", ".eval")) or Path(named).is_file()):
+        return []
+    return records_in(Path(named))
+
+
+def _only(records: Sequence[Record], named: str | None) -> Record | None:
+    if len(records) > 1:
+        raise LeaderboardError(f"{named} holds {len(records)} models; compare it with another file, model by model")
+    return records[0] if records else None
+
+
+def _pairs_of_files(baselines: Sequence[Record], candidates: Sequence[Record], options: CompareOptions) -> _Chosen:
+    """Return the records of two files to compare: of either its only one, else those of equal models."""
+    if len(baselines) == len(candidates) == 1:
+        return _Chosen(pairs=(Pair(baseline=baselines[0], candidate=candidates[0]),))
+    before = {record.model_id: record for record in baselines}
+    after = {
+        record.model_id: record for record in candidates if not options.models or record.model_id in options.models
+    }
+    pairs = [Pair(baseline=before[name], candidate=record) for name, record in after.items() if name in before]
+    if not pairs:
+        raise LeaderboardError(f"{options.baseline} and {options.candidate} have no model in common")
+    left_out = {name: f"it is not in {options.baseline}" for name in after if name not in before}
+    return _Chosen(pairs=tuple(pairs), left_out=left_out)
 
 
 def _find_runs(options: CompareOptions, run: str, settings: Settings) -> tuple[Record, tuple[Record, ...]]:
@@ -181,7 +209,7 @@ def _find_runs(options: CompareOptions, run: str, settings: Settings) -> tuple[R
 
     A file is taken as it is; of a recorded version, all runs count.
     """
-    record = _read_file(run)
+    record = _only(_read_file(run), run)
     if record is not None:
         return record, ()
     if options.skill is None:

@@ -237,7 +237,7 @@ class Record(FrozenModel):
     saved_calls: NonNegativeInt = 0
     adaptive: AdaptiveLooks | None = None
     tops_up: RunId | None = None
-    seed: int
+    seed: int | None
     shard: ShardText | None
     scenario: Label | None = None
     beside: RunId | None = None
@@ -256,11 +256,11 @@ class Record(FrozenModel):
     contract: ContractSummary | None = None
     failures: dict[str, NonNegativeInt]
     reasons: dict[str, NonNegativeInt]
-    retries: NonNegativeInt
+    retries: NonNegativeInt | None
     tokens: Tokens
     cost_usd: NonNegativeFloat | None
     latency_s: Latency
-    settings: ModelSettings
+    settings: ModelSettings | None
     digests: dict[str, Digest]
     evaluator_version: Label
     scorer_version: NonNegativeInt = 1

@@ -58,7 +58,7 @@ def _sentence(fault: FailedCalls, record: Record, quote: Callable[[str], str]) -
     words = f"{fault.count} × {quote(fault.reason)} in {', '.join(map(quote, fault.cases))}{more}"
     if fault.message:
         words += f": {quote(fault.message)}"
-    address = record.settings.base_url
+    address = None if record.settings is None else record.settings.base_url
     if address is not None and fault.kind in ("provider_error", "timeout", "no_credentials"):
         words += f" ({quote(address)})"
     what = remedy(fault.reason, record.model_id, record.run_id, fault.cases[0])

@@ -99,7 +99,7 @@ class Recorder:
             per_array=summaries.arrays(scorecard),
             pass_hat_k=summaries.pass_hat_k(scorecard),
             contract=None if component.schema is None else summaries.contract(scorecard),
-            per_case=[_case_record(case, manifest.cases[case.case_id]) for case in scorecard.cases],
+            per_case=[case_record(case, manifest.cases[case.case_id]) for case in scorecard.cases],
             failures=failures,
             reasons=dict(scorecard.reasons),
             retries=scorecard.retries,
@@ -133,7 +133,8 @@ class Recorder:
         )
 
 
-def _case_record(case: CaseScore, digest: str) -> CaseRecord:
+def case_record(case: CaseScore, digest: str) -> CaseRecord:
+    """Return one case as its record has it."""
     return CaseRecord(
         case_id=case.case_id,
         accuracy=summaries.case_accuracy(case),

@@ -92,6 +92,14 @@ def reproducibility(scorecard: Scorecard, metrics: Mapping[str, AgreementMetric]
     return summaries
 
 
+def case_means(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
+    """Sum up each share over cases, of which some may have none."""
+    return {
+        name: _over_cases(_measured(case.reproducibility[name] for case in scorecard.cases), 0.0, 1.0)
+        for name in metrics
+    }
+
+
 def _over_cases(values: Sequence[float], lowest: float, highest: float) -> Summary:
     """Sum up a metric that has one value a case."""
     mean = rounded(mean_or_none(values))

@@ -46,7 +46,7 @@ def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast]) -> list[Advic
     if not sound:
         return []
     best = sound[0]
-    advice = [Advice(model_id=best.model_id, reason="the highest score")]
+    advice = [Advice(model_id=best.model_id, reason="the highest score" if len(rows) > 1 else "there is no other")]
     contrasts = {pair.lower: pair for pair in pairs if pair.higher == best.model_id}
     cheaper = [
         row

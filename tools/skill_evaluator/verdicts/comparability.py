@@ -117,7 +117,10 @@ def _setting_changes(baseline: Record, candidate: Record) -> list[ValueChange] |
     """Return which settings of the model differ, as far as records tell; None where none does."""
     if baseline.digests.get("settings") == candidate.digests.get("settings"):
         return None
-    before, after = (record.settings.model_dump(mode="json", exclude={"timeout_s"}) for record in (baseline, candidate))
+    before, after = (
+        None if record.settings is None else record.settings.model_dump(mode="json", exclude={"timeout_s"})
+        for record in (baseline, candidate)
+    )
     return differences(before, after)
 
 

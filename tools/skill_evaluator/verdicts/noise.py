@@ -100,7 +100,7 @@ def samples(record: Record) -> bool:
 
     Nothing is known of answers that were replayed or imported, and the deterministic profile asks for equal answers.
     """
-    return record.settings.profile == "sampled" and record.provider != "replay"
+    return record.settings is not None and record.settings.profile == "sampled" and record.provider != "replay"
 
 
 def run_effect(models: Sequence[Runs]) -> RunEffect:

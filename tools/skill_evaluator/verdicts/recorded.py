@@ -203,7 +203,7 @@ def _may_be_copied(record: Record, other: Record) -> bool:
 
     Replayed answers are the same every time, and a provider that keeps to seeds repeats itself under an equal one.
     """
-    keeps_to_seeds = "seed" not in record.settings.unavailable
+    keeps_to_seeds = record.settings is not None and "seed" not in record.settings.unavailable
     return record.provider == "replay" or (keeps_to_seeds and record.seed == other.seed)
 
 

@@ -1,0 +1,220 @@
+"""Results of other tools: `compare` judges their files without any configuration, `records import` records them.
+
+The files under tests/data/elsewhere were written by the tools themselves (see tests/data/README.md).
+"""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.library import ROOT, SKILL, Ended, Library
+
+MADE = ROOT / "tests" / "data" / "elsewhere"
+PAIRS = {path.name.partition("_a.")[0]: path for path in sorted(MADE.glob("*_a.*"))}
+
+
+def other(path: Path) -> Path:
+    """The file of the careless prompt beside that of the careful one."""
+    return path.with_name(path.name.replace("_a.", "_b."))
+
+
+def table(library: Library, name: str, scores: Mapping[str, list[Any]], column: str = "score") -> str:
+    """Write a CSV of scores by case, a line a replicate."""
+    lines = [f"{case},{at},{score}" for case, row in scores.items() for at, score in enumerate(row)]
+    library.write(name, "\n".join([f"case,replicate,{column}", *lines, ""]))
+    return name
+
+
+def judged(library: Library, *arguments: str) -> Ended:
+    return library.call("compare", *arguments, "--format", "json")
+
+
+def primary(result: Ended) -> dict[str, Any]:
+    (model,) = result.json["models"]
+    return next(metric for metric in model["metrics"] if metric["tier"] == "critical")
+
+
+RIGHT = {f"case-{at:02d}": [1, 1, 1] for at in range(20)}
+WRONG = {f"case-{at:02d}": [0, 1 if at % 4 == 0 else 0, 0] for at in range(20)}
+
+
+def test_two_tables_are_judged_in_a_directory_without_any_configuration(library: Library) -> None:
+    for folder in (".evaluator", "components", "fixtures"):
+        (library.root / folder).rename(library.root / f"not-{folder}")
+    arguments = (table(library, "A.csv", RIGHT), table(library, "B.csv", WRONG))
+    worse = judged(library, *arguments)
+    assert (worse.code, worse.json["verdict"], worse.err) == (3, "regressed", "")
+    assert "A → B" in library.call("compare", *arguments).out
+    assert library.call("compare", *arguments, "--fail-on", "inconclusive").code == 0
+    assert judged(library, arguments[1], arguments[0]).json["verdict"] == "improved"
+
+
+@pytest.mark.parametrize("tool", PAIRS)
+def test_real_results_of_each_tool_give_a_verdict(library: Library, tool: str) -> None:
+    before, after = PAIRS[tool], other(PAIRS[tool])
+    worse = judged(library, str(before), str(after))
+    assert (worse.code, worse.json["verdict"]) == (3, "regressed")
+    assert primary(worse)["n_cases"] == 10
+    same = judged(library, str(before), str(before))
+    assert same.json["verdict"] in ("unchanged", "inconclusive")
+
+
+def test_every_tool_that_is_promised_is_there() -> None:
+    assert set(PAIRS) == {"inspect", "lm_eval", "promptfoo"}
+
+
+def test_the_same_outputs_scored_by_our_own_run_give_the_same_verdict(library: Library) -> None:
+    library.write(
+        f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.0.0\noutput: text\n---\nThe capital?\n"
+    )
+    (library.component / "schema.json").unlink()
+    dataset = {"id": SKILL, "metrics": ["exact_match", "pairwise_exact_match"]}
+    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [dataset]})
+    for case in (library.root / "fixtures" / SKILL / "cases").iterdir():
+        (case / "document.md").unlink()
+        (case / "ground_truth.json").unlink()
+        case.rmdir()
+    for version, name in (("1.0.0", "a"), ("1.1.0", "b")):
+        samples = json.loads((MADE / f"inspect_{name}.json").read_text())["samples"]
+        for sample in samples:
+            library.case(sample["id"], json.dumps(sample["target"]))
+        library.record_answers({(s["id"], s["epoch"] - 1): s["output"]["completion"] for s in samples})
+        prompt = f"---\nname: {SKILL}\nversion: {version}\noutput: text\n---\nThe capital, {name}?\n"
+        library.write(f"components/{SKILL}/prompt.md", prompt)
+        assert library.call("evaluate", SKILL, "-n", "2").code in (0, 3)
+    own = judged(library, SKILL)
+    elsewhere = judged(library, *(str(MADE / f"inspect_{name}.json") for name in "ab"))
+    assert own.json["verdict"] == elsewhere.json["verdict"] == "regressed"
+    ours, theirs = primary(own), primary(elsewhere)
+    figures = ("baseline", "candidate", "difference", "ci95", "p", "q", "n_cases", "verdict")
+    assert {name: ours[name] for name in figures} == {name: theirs[name] for name in figures}
+
+
+def test_what_is_imported_is_taken_by_compare_history_and_leaderboard(library: Library) -> None:
+    before, after = (str(MADE / f"inspect_{name}.json") for name in "ab")
+    first = library.call("records", "import", before)
+    assert (first.code, first.err) == (0, "")
+    assert "inspect, openai/capital-1, 10 cases × 2 replicates, exact 0.950" in first.out
+    assert library.call("records", "import", after, "--version", "1.1.0").code == 0
+    assert "is there already" in library.call("records", "import", before).out
+    assert judged(library, "capitals").json["verdict"] == "regressed"
+    history = library.call("history", "capitals", "--format", "json").json
+    assert [point["version"] for point in history["models"][0]["points"]] == ["1.0.0", "1.1.0"]
+    (ranking,) = library.call("leaderboard", "capitals", "--format", "json").json
+    assert ranking["models"][0]["verdict"] == "regressed"
+    assert library.call("lint").code == 0
+
+
+def test_what_the_source_does_not_say_is_null(library: Library) -> None:
+    table(library, "A.csv", RIGHT)
+    made = ("records", "import", "A.csv", "--skill", "quiz", "--version", "1.0.0", "--model", "m")
+    assert library.call(*made).code == 0
+    (path,) = (library.root / "components" / "quiz" / "evals" / "records").iterdir()
+    record = json.loads(path.read_text())
+    unsaid = ("seed", "settings", "retries", "cost_usd", "served_model", "prompt_commit", "dataset_commit")
+    assert {name: record[name] for name in unsaid} == dict.fromkeys(unsaid)
+    assert record["tokens"] == {"input": None, "output": None}
+    assert record["latency_s"] == {"p50": None, "p95": None}
+    assert record["digests"] == {}
+
+
+def test_answers_and_truths_of_a_table_are_compared_and_an_error_is_no_wrong_answer(library: Library) -> None:
+    lines = [
+        '{"case": "a", "output": "Paris ", "truth": "Paris"}',
+        '{"case": "b", "output": {"x": 1.0, "y": null}, "truth": {"x": 1}}',
+        '{"case": "c", "output": "no", "truth": "yes"}',
+        '{"case": "d", "output": null, "truth": "yes", "error": "429"}',
+    ]
+    library.write("A.jsonl", "\n".join([*lines, ""]))
+    made = ("records", "import", "A.jsonl", "--skill", "quiz", "--version", "1.0.0", "--model", "m")
+    assert library.call(*made).code == 0
+    (path,) = (library.root / "components" / "quiz" / "evals" / "records").iterdir()
+    record = json.loads(path.read_text())
+    assert record["failures"] == {"provider_error": 1}
+    assert [case["replicates"]["exact_match"] for case in record["per_case"]] == [[1.0], [1.0], [0.0], [None]]
+
+
+def test_a_table_of_several_models_is_compared_model_by_model(library: Library) -> None:
+    for name, scores in (("A.csv", RIGHT), ("B.csv", WRONG)):
+        rows = [f"{case},{model},{score}" for model in ("m", "n") for case, row in scores.items() for score in row]
+        library.write(name, "\n".join(["case,model,score", *rows, ""]))
+    assert {model["model_id"] for model in judged(library, "A.csv", "B.csv").json["models"]} == {"m", "n"}
+    assert [one["model_id"] for one in judged(library, "A.csv", "B.csv", "--model", "n").json["models"]] == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("x.csv", "name,score\na,1\n", "x.csv has no column 'case'; its columns are name, score"),
+        ("x.csv", "case,note\na,fine\n", "x.csv has nothing to compare"),
+        ("x.csv", "case,score\n,1\n", "x.csv:2 names no case"),
+        ("x.csv", "case,replicate,score\na,0,1\na,0,1\n", "x.csv:3: replicate 0 of a is there twice"),
+        ("x.csv", "case,score,cost_usd\na,1,-2\n", "'-2' at x.csv:2, cost_usd is no number from 0 on"),
+        ("x.jsonl", '{"case": "a", "scores": {"f1": 7}}\n', "7 at x.jsonl:1, scores.f1 is no score from 0 to 1"),
+        ("x.jsonl", '{"doc_id": 1, "target": "a"}\n', "x.jsonl:1 names no metrics"),
+        ("x.json", {"results": {"prompts": [], "results": []}}, "x.json holds results of 0 prompts"),
+        (
+            "x.json",
+            {"results": {"prompts": [], "results": [{}]}},
+            "a required key is missing at results.results[0].provider in x.json",
+        ),
+        ("x.json", {"any": "thing"}, "x.json holds no results that are read"),
+        ("x.eval", b"no zip", "x.eval is no log of a finished inspect run"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_of_one_line(library: Library, name: str, content: Any, says: str) -> None:
+    library.write(name, content)
+    wrong = library.call("compare", name, name)
+    assert (wrong.code, wrong.out, wrong.err.count("\n")) == (2, "", 1)
+    assert says in wrong.err
+
+
+def test_a_log_of_inspect_is_read_from_its_archive(library: Library) -> None:
+    log = json.loads((MADE / "inspect_a.json").read_text())
+    with zipfile.ZipFile(library.root / "a.eval", "w") as archive:
+        for sample in log.pop("samples"):
+            archive.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", json.dumps(sample))
+        archive.writestr("header.json", json.dumps(log))
+    result = judged(library, str(MADE / "inspect_a.json"), "a.eval")
+    assert primary(result)["difference"] == 0.0
+
+
+def test_a_real_archive_of_inspect_is_read_or_the_line_says_what_it_takes(library: Library) -> None:
+    packed = library.call("compare", str(MADE / "inspect_a.json"), str(MADE / "inspect_b.eval"))
+    try:
+        import zipfile_zstd  # noqa: F401
+    except ImportError:
+        assert (packed.code, packed.err.count("\n")) == (2, 1)
+        assert "pip install zipfile-zstd, or write it as JSON with `inspect log dump`" in packed.err
+    else:
+        assert packed.code == 3
+
+
+@pytest.mark.parametrize(("after", "fail_on", "code"), [("b", "regressed", 3), ("a", "regressed", 0), ("b", "", 3)])
+def test_the_action_fails_on_worse_results_and_shows_the_verdict(
+    tmp_path: Path, after: str, fail_on: str, code: int
+) -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    (step,) = (step for step in action["runs"]["steps"] if step["name"] == "Compare")
+    program = tmp_path / "skill-evaluator" / "bin" / "skill-evaluator"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m skill_evaluator "$@"\n')
+    program.chmod(0o755)
+    values = {"BASELINE": MADE / "promptfoo_a.json", "CANDIDATE": MADE / f"promptfoo_{after}.json", "FAIL_ON": fail_on}
+    assert set(step["env"]) == set(values)
+    places = {"RUNNER_TEMP": tmp_path, "GITHUB_STEP_SUMMARY": tmp_path / "summary.md", "PYTHONPATH": ROOT / "tools"}
+    environment = {**os.environ, **{name: str(value) for name, value in {**values, **places}.items()}}
+    ended = subprocess.run(
+        ["bash", "-e", "-c", step["run"]], env=environment, cwd=tmp_path, check=False, text=True, capture_output=True
+    )
+    assert ended.returncode == code, ended.stderr
+    assert (tmp_path / "summary.md").read_text() == ended.stdout
+    assert ended.stdout.startswith("## `results`: ")

@@ -1,0 +1,207 @@
+"""Results that another tool measured, in its own files → `ForeignRun`s: what each answer to each case scored there.
+
+What a source does not say is None. A file is known by what it holds: promptfoo's JSON, an inspect log, lm-eval's
+samples, else a table (CSV, TSV or JSON Lines) with a line an answer. `elsewhere_tools.py` reads the first two.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
+from skill_evaluator.files import SizeLimit
+from skill_evaluator.library.case_table import Rows, read_rows
+from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.records.record import SCORED
+from skill_evaluator.text import canonical_json, digest
+
+CELL = SizeLimit(most=16_000_000)
+_CASE = ("case", "case_id", "id")
+_REPLICATE = ("replicate", "epoch")
+_TRUTH = ("truth", "expected", "target")
+_MODEL, _OUTPUT, _ERROR, _SCORES = "model", "output", "error", "scores"
+_FIGURES = ("cost_usd", "latency_s", "input_tokens", "output_tokens")
+_WORDS = {"true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignAnswer:
+    """One answer: what it scored, or that the provider failed (`outcome`); `case` is all that is said of its case."""
+
+    case_id: str
+    case: Any = None
+    outcome: str = SCORED
+    scores: Mapping[str, float | None]
+    output: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    latency_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignRun:
+    """All answers of one model to one prompt, by case, each case's in the order of its replicates."""
+
+    tool: str
+    skill: str | None = None
+    version: str | None = None
+    model: str | None = None
+    timestamp: str | None = None
+    prompt: str | None = None
+    answers: Sequence[ForeignAnswer]
+
+    @property
+    def by_case(self) -> dict[str, list[ForeignAnswer]]:
+        """The answers to each case."""
+        cases = defaultdict(list)
+        for answer in self.answers:
+            cases[answer.case_id].append(answer)
+        return dict(cases)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics of all answers, the first of them first."""
+        return list(dict.fromkeys(name for answer in self.answers for name in answer.scores))
+
+
+def runs_of_table(path: Path) -> list[ForeignRun]:
+    """Read a table of answers, or lm-eval's samples, one run a model; raise LeaderboardError."""
+    try:
+        rows = read_rows(path, CELL)
+    except LeaderboardError:
+        raise
+    except SkillEvaluatorError as problem:
+        raise LeaderboardError(str(problem)) from None
+    if all("doc_id" in row and "target" in row for _, row in rows):
+        return [ForeignRun(tool="lm-eval", answers=list(_lm_eval_answers(rows, path)))]
+    return _table_runs(rows, path)
+
+
+def score_of(value: Any, where: str) -> float | None:
+    """Return a score from 0 to 1; None for what was not measured; raise LeaderboardError for anything else."""
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    number = _number(value)
+    if number is None or not 0.0 <= number <= 1.0:
+        raise LeaderboardError(f"{value!r} at {where} is no score from 0 to 1")
+    return number
+
+
+def _number(value: Any) -> float | None:
+    """Return a number, true and pass as 1; None for anything else."""
+    if isinstance(value, str):
+        word = value.strip().casefold()
+        try:
+            return _WORDS[word] if word in _WORDS else float(word)
+        except ValueError:
+            return None
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _lm_eval_answers(rows: Rows, path: Path) -> Iterator[ForeignAnswer]:
+    """Yield the answers of lm-eval's samples: a line a document and filter, with the metrics it names."""
+    filters = {row.get("filter") for _, row in rows}
+    documents: dict[str, ForeignAnswer] = {}
+    for line, row in rows:
+        names = row.get("metrics")
+        if not isinstance(names, list) or not all(isinstance(name, str) and name in row for name in names):
+            raise LeaderboardError(f"{path}:{line} names no metrics that it has; is it of lm-eval from 0.4.5 on?")
+        ending = f",{row['filter']}" if len(filters) > 1 else ""
+        scores = {f"{name}{ending}": score_of(row[name], f"{path}:{line}, {name}") for name in names}
+        response = row.get("filtered_resps")
+        output = response[0] if isinstance(response, list) and response and isinstance(response[0], str) else None
+        case_id = str(row["doc_id"])
+        earlier = documents.get(case_id)
+        if earlier is None:
+            case = row.get("doc_hash") or row.get("doc")
+            documents[case_id] = ForeignAnswer(case_id=case_id, case=case, scores=scores, output=output)
+        else:
+            documents[case_id] = replace(earlier, scores={**earlier.scores, **scores})
+    yield from documents.values()
+
+
+def _table_runs(rows: Rows, path: Path) -> list[ForeignRun]:
+    """Return the runs of a table; every column that holds nothing but numbers from 0 to 1 is a score."""
+    columns = list(dict.fromkeys(name for _, row in rows for name in row))
+    case_column = next((name for name in _CASE if name in columns), None)
+    if case_column is None:
+        raise LeaderboardError(f"{path} has no column 'case'; its columns are {', '.join(columns)}")
+    truth = next((name for name in _TRUTH if name in columns), None)
+    others = {case_column, truth, *_REPLICATE, _MODEL, _OUTPUT, _ERROR, _SCORES, *_FIGURES}
+    metrics = [name for name in columns if name not in others and _holds_scores(name, rows)]
+    exact = _OUTPUT in columns and truth is not None
+    if not metrics and not exact and _SCORES not in columns:
+        raise LeaderboardError(
+            f"{path} has nothing to compare: no column holds scores from 0 to 1, nor are there 'output' and 'truth'"
+        )
+    replicate = next((name for name in _REPLICATE if name in columns), None)
+    taken: Counter[tuple[str | None, str, str]] = Counter()
+    runs: dict[str | None, list[tuple[float, ForeignAnswer]]] = defaultdict(list)
+    for line, row in rows:
+        where = f"{path}:{line}"
+        case_id, model = str(row.get(case_column) or ""), row.get(_MODEL) or None
+        number = str(row.get(replicate) or "") if replicate else ""
+        taken[model, case_id, number] += 1
+        if not case_id:
+            raise LeaderboardError(f"{where} names no case")
+        if replicate and taken[model, case_id, number] > 1:
+            raise LeaderboardError(f"{where}: replicate {number} of {case_id} is there twice")
+        scores = {name: score_of(row.get(name), f"{where}, {name}") for name in metrics}
+        nested = row.get(_SCORES) or {}
+        if not isinstance(nested, dict):
+            raise LeaderboardError(f"{where}: 'scores' is to be an object of scores by metric")
+        scores |= {str(name): score_of(value, f"{where}, scores.{name}") for name, value in nested.items()}
+        output = row.get(_OUTPUT)
+        failed = bool(row.get(_ERROR))
+        if exact and not failed:
+            scores["exact_match"] = float(_is_equal(row.get(truth or ""), output))
+        answer = ForeignAnswer(
+            case_id=case_id,
+            case=None if truth is None else row.get(truth),
+            outcome="provider_error" if failed else SCORED,
+            scores={} if failed else scores,
+            output=None if output is None else output if isinstance(output, str) else canonical_json(output),
+            **{name: _figure(row.get(name), f"{where}, {name}", whole="tokens" in name) for name in _FIGURES},  # type: ignore[arg-type]
+        )
+        place = _number(number)
+        runs[model if model is None else str(model)].append((0.0 if place is None else place, answer))
+    return [
+        ForeignRun(tool="table", model=model, answers=[answer for _, answer in sorted(found, key=lambda one: one[0])])
+        for model, found in runs.items()
+    ]
+
+
+def _holds_scores(column: str, rows: Rows) -> bool:
+    numbers = [_number(value) for _, row in rows if (value := row.get(column)) not in (None, "")]
+    return bool(numbers) and all(number is not None and 0.0 <= number <= 1.0 for number in numbers)
+
+
+def _figure(value: Any, where: str, *, whole: bool) -> float | None:
+    """Return a count or an amount that is not below 0; None where there is none."""
+    if value is None or value == "":
+        return None
+    number = _number(value)
+    if number is None or not 0.0 <= number < math.inf or (whole and number != int(number)):
+        raise LeaderboardError(f"{value!r} at {where} is no number from 0 on")
+    return int(number) if whole else number
+
+
+def _is_equal(truth: Any, output: Any) -> bool:
+    """Return whether an output is the truth: as JSON values where both are, else as texts without outer white space."""
+    return _value(truth) == _value(output)
+
+
+def _value(content: Any) -> str:
+    if not isinstance(content, str):
+        return canonical_json(content)
+    parsed = parse_output(content, "json")
+    return canonical_json(parsed.value) if parsed.found == "whole" else canonical_json(content.strip())
+
+
+def case_digest(answers: Sequence[ForeignAnswer]) -> str:
+    """Return the digest of all that a source says of a case."""
+    return digest(canonical_json([answers[0].case_id, answers[0].case]))

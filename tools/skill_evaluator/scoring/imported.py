@@ -1,0 +1,148 @@
+"""What another tool measured → a record, which verdicts, histories and rankings take. What it did not say is None."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from skill_evaluator import __version__
+from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.files import read_json
+from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.records.elsewhere import ForeignAnswer, ForeignRun, case_digest
+from skill_evaluator.records.elsewhere_tools import read_results
+from skill_evaluator.records.record import ANSWERED, Record, parse_record
+from skill_evaluator.records.summaries import Latency, Tokens
+from skill_evaluator.scoring import summaries
+from skill_evaluator.scoring.recording import case_record
+from skill_evaluator.scoring.scorecard import CaseScore, Scorecard
+from skill_evaluator.stats import quantile, rounded, total_or_none
+from skill_evaluator.text import canonical_json, digest
+
+SCORED_ELSEWHERE = 0  # the version of the scorer: what it scored is compared with what it scored alone
+_AGREEMENT = "pairwise_exact_match"
+_NO_NAME = re.compile(r"[^A-Za-z0-9._@:/-]+")
+_NO_VERSION = re.compile(r"[^A-Za-z0-9.+-]+")
+_UNNAMED = "unnamed"
+
+
+def record_of(
+    run: ForeignRun,
+    *,
+    skill: str | None = None,
+    version: str | None = None,
+    model: str | None = None,
+    timestamp: str = "",
+    required_coverage: float = 0.9,
+) -> Record:
+    """Return the record of a run that was made elsewhere; what is named here goes before what the source says."""
+    cases = run.by_case
+    replicates = max(map(len, cases.values()))
+    scorecard = Scorecard(
+        cases=tuple(_case(case_id, answers, run.metrics, replicates) for case_id, answers in cases.items()),
+        replicates=replicates,
+        reasons={},
+        faults=(),
+        usages=(),
+        latencies_s=(),
+        served_models=(),
+        retries=0,
+        answers="",
+    )
+    content = digest(canonical_json([run.tool, run.model, [_said(answer) for answer in run.answers]]))
+    model_id = _NO_NAME.sub("-", model or run.model or _UNNAMED).lstrip(":@/._-") or _UNNAMED
+    failures = scorecard.failures
+    coverage = scorecard.answered / scorecard.planned
+    named = skill or (run.skill if run.skill and is_component_name(run.skill) else None)
+    latencies = [answer.latency_s for answer in run.answers if answer.latency_s is not None]
+    return Record(
+        run_id=f"{run.tool}-{content.removeprefix('sha256:')[:12]}-{re.sub('[:/]', '_', model_id)[:60]}",
+        timestamp=run.timestamp or timestamp,
+        skill=named or "results",
+        skill_version=version or run.version or "0.0.0",
+        prompt_commit=None,
+        dataset_commit=None,
+        model_id=model_id,
+        served_model=None,
+        provider=run.tool,
+        replicates=replicates,
+        seed=None,
+        shard=None,
+        n_cases=len(cases),
+        planned=scorecard.planned,
+        scored=scorecard.planned - sum(failures.values()),
+        coverage=round(coverage, 6),
+        complete=coverage >= required_coverage,
+        stopped=None,
+        primary_metric=run.metrics[0],
+        accuracy=summaries.accuracy(scorecard, run.metrics),
+        reproducibility=summaries.case_means(scorecard, [_AGREEMENT]),
+        per_field={},
+        failures=failures,
+        reasons={},
+        retries=None,
+        tokens=Tokens(
+            input=_total([answer.input_tokens for answer in run.answers]),
+            output=_total([answer.output_tokens for answer in run.answers]),
+        ),
+        cost_usd=rounded(total_or_none(answer.cost_usd for answer in run.answers)),
+        latency_s=Latency(p50=rounded(quantile(latencies, 0.5), 3), p95=rounded(quantile(latencies, 0.95), 3)),
+        settings=None,
+        digests={} if run.prompt is None else {"prompt": digest(run.prompt)},
+        evaluator_version=__version__,
+        scorer_version=SCORED_ELSEWHERE,
+        per_case=[
+            case_record(case, case_digest(answers))
+            for case, answers in zip(scorecard.cases, cases.values(), strict=True)
+        ],
+    )
+
+
+def records_in(path: Path) -> list[Record]:
+    """Read a record, or what another tool measured: one a model, whose version is the file's name."""
+    value = read_json(path, LeaderboardError) if path.suffix == ".json" else None
+    if isinstance(value, dict) and "run_id" in value:
+        return [parse_record(value, path)]
+    version = _NO_VERSION.sub("-", path.stem).lstrip(".+-") or "0"
+    return [record_of(run, version=version) for run in read_results(path)]
+
+
+def _case(case_id: str, answers: Sequence[ForeignAnswer], metrics: Sequence[str], replicates: int) -> CaseScore:
+    """Return one case; a replicate that the others have and it lacks was not run."""
+    lacking = replicates - len(answers)
+    values: Mapping[str, tuple[float | None, ...]] = {
+        name: (*(answer.scores.get(name) for answer in answers), *[None] * lacking) for name in metrics
+    }
+    return CaseScore(
+        case_id=case_id,
+        labelled=True,
+        outcomes=(*(answer.outcome for answer in answers), *["not_run"] * lacking),
+        metrics=values,
+        fields={},
+        reproducibility={_AGREEMENT: _agreement(answers)},
+        stability={},
+        profile={},
+        values={},
+        filled={},
+        arrays={},
+        exact=None,
+        contracts=(),
+        undefined=frozenset(name for name, scores in values.items() if all(score is None for score in scores)),
+    )
+
+
+def _agreement(answers: Sequence[ForeignAnswer]) -> float | None:
+    """Return the share of pairs of answers whose texts are equal; None for fewer than two texts."""
+    outputs = (answer.output for answer in answers if answer.outcome in ANSWERED)
+    texts = Counter(output.strip() for output in outputs if output is not None)
+    n = texts.total()
+    return sum(count * (count - 1) for count in texts.values()) / (n * (n - 1)) if n > 1 else None
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    total = total_or_none(counts)
+    return None if total is None else int(total)
+
+
+def _said(answer: ForeignAnswer) -> list[object]:
+    return [answer.case_id, answer.case, answer.outcome, dict(answer.scores), answer.output]

@@ -212,9 +212,8 @@ def test_the_action_fails_on_worse_results_and_shows_the_verdict(
     assert set(step["env"]) == set(values)
     places = {"RUNNER_TEMP": tmp_path, "GITHUB_STEP_SUMMARY": tmp_path / "summary.md", "PYTHONPATH": ROOT / "tools"}
     environment = {**os.environ, **{name: str(value) for name, value in {**values, **places}.items()}}
-    ended = subprocess.run(
-        ["bash", "-e", "-c", step["run"]], env=environment, cwd=tmp_path, check=False, text=True, capture_output=True
-    )
+    command = ["bash", "-e", "-c", step["run"]]
+    ended = subprocess.run(command, env=environment, cwd=tmp_path, check=False, text=True, capture_output=True)
     assert ended.returncode == code, ended.stderr
     assert (tmp_path / "summary.md").read_text() == ended.stdout
     assert ended.stdout.startswith("## `results`: ")

@@ -47,7 +47,7 @@ class _Response(BaseModel):
     usage: _TokenUsage | None = Field(default=None, alias="tokenUsage")
 
 
-class _Named(BaseModel):
+class _Titled(BaseModel):
     id: str | None = None
     label: str | None = None
     raw: str | None = None
@@ -59,7 +59,7 @@ class _Test(BaseModel):
 
 
 class _Result(BaseModel):
-    provider: _Named
+    provider: _Titled
     prompt_at: NonNegativeInt = Field(alias="promptIdx")
     variables: dict[str, Any] = Field(default={}, alias="vars")
     test: _Test = Field(default=_Test(), alias="testCase")
@@ -73,7 +73,7 @@ class _Result(BaseModel):
 
 class _Results(BaseModel):
     timestamp: str | None = None
-    prompts: list[_Named]
+    prompts: list[_Titled]
     results: list[_Result]
 
 
@@ -133,14 +133,14 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-class _Usage(BaseModel):
+class _SampleUsage(BaseModel):
     input_tokens: NonNegativeInt | None = None
     output_tokens: NonNegativeInt | None = None
 
 
 class _Output(BaseModel):
     completion: str | None = None
-    usage: _Usage | None = None
+    usage: _SampleUsage | None = None
     time: NonNegativeFloat | None = None
 
 
@@ -210,7 +210,7 @@ def _inspect_run(log: _InspectLog, path: Path) -> ForeignRun:
 
 def _inspect_answer(sample: _Sample, where: str) -> ForeignAnswer:
     failed = sample.error is not None
-    usage = sample.output.usage or _Usage()
+    usage = sample.output.usage or _SampleUsage()
     scores: dict[str, float | None] = {}
     for name, score in ({} if failed else sample.scores or {}).items():
         parts: Mapping[str, Any] = score.value if isinstance(score.value, dict) else {"": score.value}

@@ -3,6 +3,7 @@
 Bodies as each vendor sends them go through its real SDK. The expected cost is worked out from the list by hand.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.runner.prices import most_cost, price_of, usage_cost
 
-from tests.support.vendor_dialects import DIALECTS, Answer
+from tests.support.vendor_dialects import DIALECTS, PLAIN, Answer
 from tests.support.vendor_server import Body, VendorServer
 from tests.support.vendors import ask, entry
 
@@ -143,3 +144,46 @@ def test_the_parts_of_the_input_are_never_more_than_it(counts: dict[str, Any]) -
     assert (read or 0) + (written or 0) <= (usage.input_tokens or 0)
     assert (hour or 0) <= (written or 0)
     assert usage.input_tokens is not None or (read, written, hour) == (None, None, None)
+
+
+@pytest.mark.parametrize("vendor", [vendor for vendor in DIALECTS if "compatible" not in vendor])
+def test_a_prompt_that_is_asked_again_is_marked_and_nothing_of_a_replicate_stands_before_it(
+    vendor: str, server: VendorServer
+) -> None:
+    model = entry(vendor, server.url, profile="sampled").model_copy(update={"base_url": None})
+    requests = [replace(PLAIN, cache=True, replicate=at, seed=at) for at in range(2)] + [PLAIN]
+    for request in [*requests, replace(PLAIN, cache=True, user="Another.")]:
+        ask(model, request)
+    first, again, plain, other = (received.body for received in server.received)
+    marks = {name: first[name] for name in first.keys() - plain.keys()}
+    match vendor.partition("-")[0]:
+        case "anthropic":
+            assert marks == {"cache_control": {"type": "ephemeral"}}
+        case "openai":
+            assert marks.keys() == {"prompt_cache_key"}
+            assert len(marks["prompt_cache_key"]) == 64
+            assert other["prompt_cache_key"] != first["prompt_cache_key"]
+        case _:
+            assert marks == {}
+    of_a_replicate = {"seed", "generationConfig"}
+    assert {name for name in first if first[name] != again[name]} <= of_a_replicate
+
+
+@pytest.mark.parametrize(
+    ("vendor", "name", "floor"),
+    [
+        ("anthropic", "claude-opus-4-7", 4_096),
+        ("anthropic", "claude-sonnet-4-6", 1_024),
+        ("anthropic", "claude-opus-5", 512),
+        ("openai", "gpt-5", 1_024),
+        ("google", "gemini-2.5-pro", 2_048),
+        ("google", "gemini-3-pro-preview", 4_096),
+    ],
+)
+def test_a_model_caches_from_its_floor_on_at_its_vendors_own_address(vendor: str, name: str, floor: int) -> None:
+    model, kind = Model(id=name, provider=vendor), PROVIDERS[vendor]
+    caching = kind.caching_of(model)
+    assert caching is not None
+    assert (caching.reaches(floor - 1), caching.reaches(floor)) == (False, True)
+    assert kind.caching_of(model.model_copy(update={"cache": False})) is None
+    assert kind.caching_of(model.model_copy(update={"base_url": "http://127.0.0.1:9/v1"})) is None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skill_evaluator.library.config import Model, Price, Settings
-from skill_evaluator.providers.base import Completion, Failure, Request, Usage
+from skill_evaluator.providers.base import Caching, Completion, Failure, Request, Usage
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.engine import Engine, ModelJob, OnOutcome, Progress, Stop
 from skill_evaluator.runner.limits import Budget
@@ -79,6 +79,7 @@ async def drive(
     redact: Callable[[str], str] | None = None,
     on_outcome: OnOutcome | None = None,
     provider: ScriptedProvider | None = None,
+    caching: Caching | None = None,
 ) -> Driven:
     """Run an engine over a small plan and tell what happened."""
     calls = schedule_calls(cases, replicates)
@@ -93,6 +94,7 @@ async def drive(
         concurrency=concurrency,
         price=price,
         redact=redact or Redactor([]),
+        caching=caching,
     )
     progress = Progress(model_id="m", planned=len(calls))
     engine = Engine(job, budget or Budget(), stop or Stop(), progress, on_outcome or driven.outcomes.append)
@@ -105,7 +107,7 @@ def _request(call: Call) -> Request:
     return Request(
         case_id=call.case_id,
         replicate=call.replicate,
-        system="Extract.",
+        system="Extract what the document says of itself.",
         user=call.case_id,
         max_output_tokens=10,
         seed=call.replicate,

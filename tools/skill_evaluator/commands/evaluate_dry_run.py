@@ -67,6 +67,7 @@ def dry_run(options: EvaluateOptions) -> int:
         )
         for model in {run.model.id: run.model for run in runs}.values()
     ]
+    further += _saved_by_caching(estimates)
     judging = None
     if inputs.judging is not None:
         judge = inputs.judging.model
@@ -94,6 +95,17 @@ def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None)
     if over and context is not None:
         named = listed([f"{case_id} (about {tokens:,} tokens)" for case_id, tokens in over.items()])
         yield f"over the context of {model.id}, {context:,} tokens: {named}"
+
+
+def _saved_by_caching(estimates: Sequence[ModelEstimate]) -> Iterator[str]:
+    """Yield what each model's calls cost at most without prompt caching and with it, where it saves anything."""
+    for model in estimates:
+        without, cached = model.cost_uncached_usd, model.cost_cached_usd
+        if without is not None and cached is not None and cached < without:
+            yield (
+                f"{model.model_id} costs at most ${without:,.2f} without prompt caching, and ${cached:,.2f} where all "
+                "replicates of a case but the first are read from the cache"
+            )
 
 
 def _durations(

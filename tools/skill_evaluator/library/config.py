@@ -93,6 +93,7 @@ class Model(StrictModel):
     )
     limits: Limits = Limits()
     price: Price | None = None
+    cache: bool = Field(default=True, description="whether the vendor is asked to cache prompts")
     transport: Literal["direct", "sdk"] = Field(
         default="direct", description="of `openai`: whether its calls go straight to the server or through the SDK"
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import (
+    Caching,
     Completion,
     Federation,
     Provider,
@@ -37,12 +38,24 @@ _FEDERATION = Federation(
     audience="https://api.anthropic.com",
     rule="Anthropic's federation rule {ANTHROPIC_FEDERATION_RULE_ID} (Console → Workload identity)",
 )
+# tokens of the shortest prompt that is cached, by the vendor's page on prompt caching, read in November 2026
+_FLOORS = {
+    **dict.fromkeys(("claude-opus-4-5", "claude-opus-4-6", "claude-opus-4-7", "claude-haiku-4-5"), 4_096),
+    **dict.fromkeys(("claude-opus-5", "claude-fable-5"), 512),
+}
+_USUAL_FLOOR = 1_024
 _OUT_OF_CREDIT = "credit balance is too low"  # comes as a plain 400, told apart by its words only
 
 
 def sampling(model: Model) -> Sampling:
     """Return no settings: the API takes no temperature, top_p or seed, even when the model's params name them."""
     return usual_sampling(model, refused=("temperature", "top_p", "seed"))
+
+
+def caching(model: Model) -> Caching | None:
+    """Return the floor of a model at the vendor's own address; an entry lives for five minutes from its last use."""
+    floor = next((tokens for name, tokens in _FLOORS.items() if model.api_name.startswith(name)), _USUAL_FLOOR)
+    return None if model.base_url else Caching(floor_tokens=floor)
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
@@ -70,6 +83,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
             "messages": [{"role": "user", "content": request.user}],
             "max_tokens": request.max_output_tokens,
         }
+        if request.cache:
+            content.setdefault("cache_control", {"type": "ephemeral"})  # all up to the end of the user's text
         if request.schema is not None and model.structured_output == "json_schema":
             settings = model.params.extra.get("output_config") or {}  # params may set its other keys, such as effort
             output_format = {"type": "json_schema", "schema": request.bare_schema}
@@ -100,4 +115,10 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     )
 
 
-KIND = ProviderKind(open=open_provider, sampling=sampling, key_variables=("ANTHROPIC_API_KEY",), federation=_FEDERATION)
+KIND = ProviderKind(
+    open=open_provider,
+    sampling=sampling,
+    key_variables=("ANTHROPIC_API_KEY",),
+    federation=_FEDERATION,
+    caching=caching,
+)

@@ -33,7 +33,10 @@ FailureKind = Literal["provider_error", "refused", "truncated", "timeout", "no_c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One call, ready to send: whose it is, what the model reads, what it may write, the seed of this replicate."""
+    """One call, ready to send: whose it is, what the model reads, what it may write, the seed of this replicate.
+
+    `cache`: the same prompt is asked again soon, so that a vendor's cache pays.
+    """
 
     case_id: str
     replicate: int
@@ -43,6 +46,7 @@ class Request:
     seed: int
     schema: Mapping[str, Any] | None = None
     schema_name: str = "output"
+    cache: bool = False
 
     @property
     def bare_schema(self) -> dict[str, Any]:
@@ -99,7 +103,7 @@ class Usage:
         if self.input_tokens is None or parts > self.input_tokens:
             for part in ("cache_read_tokens", "cache_write_tokens"):
                 object.__setattr__(self, part, None)
-        if (self.cache_write_1h_tokens or 0) > (self.cache_write_tokens or 0):
+        if self.cache_write_tokens is None or (self.cache_write_1h_tokens or 0) > self.cache_write_tokens:
             object.__setattr__(self, "cache_write_1h_tokens", None)
 
 
@@ -261,6 +265,18 @@ class Federation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Caching:
+    """How a vendor caches a model's prompts: from how many tokens on, and for how long it keeps one without a call."""
+
+    floor_tokens: int
+    life_s: float = 300.0
+
+    def reaches(self, tokens: int) -> bool:
+        """Check whether a prompt is long enough."""
+        return tokens >= self.floor_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderKind:
     """One line of `PROVIDERS`: how to open it, which variables may hold its key, what it can be told.
 
@@ -268,7 +284,8 @@ class ProviderKind:
     call and `limits` says how much is taken; the vendor's SDK is imported in there and nowhere else. `check` raises
     ConfigError for an entry the provider cannot serve. `context_tokens` says how much a model reads where the provider
     itself decides. `revision` goes up when equal settings come to give other answers. With a `federation` a model may
-    have `auth: oidc`; its key is then the one that requests identity tokens.
+    have `auth: oidc`; its key is then the one that requests identity tokens. `caching` says whether
+    and how the vendor caches a model's prompts.
     """
 
     open: Callable[[Model, str | None, Settings], Provider]
@@ -280,6 +297,11 @@ class ProviderKind:
     context_tokens: Callable[[Model], int] | None = None
     revision: int = 1
     federation: Federation | None = None
+    caching: Callable[[Model], Caching | None] | None = None
+
+    def caching_of(self, model: Model) -> Caching | None:
+        """Return how a model's prompts are cached; None where they are not, or models.yaml says so."""
+        return self.caching(model) if self.caching and model.cache else None
 
 
 def first_answers(

@@ -5,6 +5,7 @@ from typing import Any
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import (
+    Caching,
     Completion,
     Federation,
     Provider,
@@ -20,6 +21,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.http import ErrorAnswer, open_sdk, out_of_credit, over_http, over_sdk
 from skill_evaluator.providers.keyless import Identity
+from skill_evaluator.text import canonical_json, digest
 
 VENDOR_URL = "https://api.openai.com/v1"
 _PATH = "/chat/completions"
@@ -31,6 +33,7 @@ _FEDERATION = Federation(
     audience="https://api.openai.com/v1",
     rule="OpenAI's mapping of {OPENAI_IDENTITY_PROVIDER_ID} to {OPENAI_SERVICE_ACCOUNT_ID} (Workload identity)",
 )
+_FLOOR = 1_024  # tokens of the shortest prompt that is cached, by the vendor's page, read in November 2026
 _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
@@ -38,6 +41,11 @@ def sampling(model: Model) -> Sampling:
     """Return the usual settings; a reasoning model of OpenAI's own takes a seed only."""
     reasons = model.base_url is None and model.api_name.startswith(_REASONING_FAMILIES)
     return usual_sampling(model, refused=("temperature", "top_p") if reasons else ())
+
+
+def caching(model: Model) -> Caching | None:
+    """Return the floor at the vendor's own address, which keeps an entry for five minutes or more."""
+    return None if model.base_url else Caching(floor_tokens=_FLOOR)
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
@@ -55,6 +63,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
             "seed": request.seed,
             limit_name: request.max_output_tokens,
         }
+        if request.cache:  # so that the calls of one prompt meet on one machine
+            content.setdefault("prompt_cache_key", digest(canonical_json(content["messages"])).removeprefix("sha256:"))
         if request.schema is not None and model.structured_output == "json_object":
             content["response_format"] = {"type": "json_object"}
         elif request.schema is not None and model.structured_output == "json_schema":
@@ -101,4 +111,10 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     )
 
 
-KIND = ProviderKind(open=open_provider, sampling=sampling, key_variables=("OPENAI_API_KEY",), federation=_FEDERATION)
+KIND = ProviderKind(
+    open=open_provider,
+    sampling=sampling,
+    key_variables=("OPENAI_API_KEY",),
+    federation=_FEDERATION,
+    caching=caching,
+)

@@ -6,19 +6,20 @@ them, for whoever draws it.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skill_evaluator.library.config import Model, Price, Settings
-from skill_evaluator.providers.base import Completion, Failure, Provider, ProviderError, Request
+from skill_evaluator.providers.base import Caching, Completion, Failure, Provider, ProviderError, Request
 from skill_evaluator.providers.boundary import ask_once
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import most_cost, usage_cost
 from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.turns import Turns, cached_prompts, prompt_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class ModelJob:
     """All that is needed to make one model's calls.
 
     `looks`: numbers of replicates after which, with no call in flight, `enough` says how many replicates are enough in
-    all, or None to go on.
+    all, or None to go on. `caching`: how the vendor caches the model's prompts, if it does.
     """
 
     model: Model
@@ -83,6 +84,7 @@ class ModelJob:
     concurrency: int
     price: Price | None
     redact: Redactor
+    caching: Caching | None = None
     looks: Sequence[int] = ()
     enough: Callable[[int], Awaitable[int | None]] | None = None
 
@@ -124,6 +126,8 @@ class Engine:
         self._on_outcome = on_outcome
         self._gate = Gate(job.concurrency, self._pause)
         self._pace = Pace(job.model.limits, self._pause)
+        self._cached = cached_prompts(job.calls, job.request_for, job.caching)
+        self._turns = Turns(self._cached, job.caching.life_s if job.caching else 0.0)
         self._rejected = 0
         self._succeeded = False
         self._hopeless = asyncio.Event()
@@ -150,18 +154,22 @@ class Engine:
                 await self._job.provider.close()
 
     async def _make_all(self, calls: Sequence[Call]) -> None:
-        waiting = iter(calls)
+        self._turns.add(calls)
         async with asyncio.TaskGroup() as group:
             for _ in range(min(self._job.concurrency, len(calls))):
-                group.create_task(self._work(waiting))
+                group.create_task(self._work())
 
-    async def _work(self, calls: Iterator[Call]) -> None:
-        for call in calls:
-            if not self._ended() and self.halted is None and self._budget.take_call() is not None:
-                self.halted = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
-            if self.halted is not None:
-                return
-            replicate = await self._make(call)
+    async def _work(self) -> None:
+        while (call := await self._turns.next()) is not None:
+            replicate = None
+            try:
+                if not self._ended() and self.halted is None and self._budget.take_call() is not None:
+                    self.halted = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
+                if self.halted is not None:
+                    return
+                replicate = await self._make(call)
+            finally:
+                self._turns.done(call, answered=replicate is not None and replicate.answered)
             if replicate is not None:
                 usage = replicate.completion.usage if replicate.completion else None
                 self._progress.note(replicate, usage_cost(self._job.price, usage) if usage else 0.0)
@@ -178,6 +186,8 @@ class Engine:
     async def _make(self, call: Call) -> Replicate | None:
         """Make one call with its retries; return None when the model was stopped before it could be made."""
         request = self._job.request_for(call)
+        if prompt_of(call) in self._cached:
+            request = replace(request, cache=True)
         most = _Most.of(request, self._job)
         retry = self._job.settings.retry
         for attempt in range(1, retry.attempts + 1):

@@ -232,6 +232,7 @@ class _RunningModel:
             concurrency=min(first.concurrency, limits.max_concurrency or first.concurrency),
             price=first.price,
             redact=redact,
+            caching=first.kind.caching_of(first.run.model),
             looks=[look for look in looks if look > parts[0].begun],  # an earlier look already said to go on
             enough=self._enough,
         )

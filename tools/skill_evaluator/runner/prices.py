@@ -7,7 +7,7 @@ is taken so that no cost is too low.
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from skill_evaluator.errors import ConfigError
@@ -15,7 +15,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Price
 from skill_evaluator.providers import Kinds
-from skill_evaluator.providers.base import ProviderKind, Usage
+from skill_evaluator.providers.base import Caching, ProviderKind, Usage
 from skill_evaluator.runner.prompting import (
     build_request,
     estimate_input_tokens,
@@ -41,12 +41,18 @@ class InputSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What one model's run would take; `cost_upper_usd` is None when no price is known."""
+    """What one model's run would take; a cost is None when no price is known.
+
+    `cost_upper_usd` covers whatever a vendor does with its cache. The other two are the same calls with nothing cached,
+    and with all replicates but the first reading what can be cached.
+    """
 
     calls: int
     input_tokens_estimate: int
     output_tokens_upper: int
     cost_upper_usd: float | None
+    cost_uncached_usd: float | None = None
+    cost_cached_usd: float | None = None
 
 
 def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputSize]:
@@ -77,14 +83,27 @@ def not_applicable(
 
 def estimate(sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int) -> Estimate:
     """Estimate what a model's run on cases of these sizes would take."""
-    price, limit = price_of(model, kind), model.params.max_output_tokens
+    price, limit, caching = price_of(model, kind), model.params.max_output_tokens, kind.caching_of(model)
     cost = total_or_none(most_cost(price, size.most, limit) for size in sizes.values())
     return Estimate(
         calls=len(sizes) * replicates,
         input_tokens_estimate=sum(size.likely for size in sizes.values()) * replicates,
         output_tokens_upper=len(sizes) * replicates * limit,
         cost_upper_usd=None if cost is None else cost * replicates,
+        cost_uncached_usd=total_or_none(_case_cost(price, size, limit, replicates, None) for size in sizes.values()),
+        cost_cached_usd=total_or_none(_case_cost(price, size, limit, replicates, caching) for size in sizes.values()),
     )
+
+
+def _case_cost(
+    price: Price | None, size: InputSize, limit: int, replicates: int, caching: Caching | None
+) -> float | None:
+    """Return what all replicates of a case cost at most, where all but the first read the cache, if it can be."""
+    plain = Usage(input_tokens=size.most, output_tokens=limit)
+    read = caching is not None and replicates > 1 and caching.reaches(size.likely)
+    first = usage_cost(price, replace(plain, cache_write_tokens=size.most) if read else plain)
+    later = usage_cost(price, replace(plain, cache_read_tokens=size.most) if read else plain)
+    return None if first is None or later is None else first + (replicates - 1) * later
 
 
 def sum_of(estimates: Sequence[Estimate]) -> Estimate:
@@ -94,6 +113,8 @@ def sum_of(estimates: Sequence[Estimate]) -> Estimate:
         input_tokens_estimate=sum(one.input_tokens_estimate for one in estimates),
         output_tokens_upper=sum(one.output_tokens_upper for one in estimates),
         cost_upper_usd=total_or_none(one.cost_upper_usd for one in estimates),
+        cost_uncached_usd=total_or_none(one.cost_uncached_usd for one in estimates),
+        cost_cached_usd=total_or_none(one.cost_cached_usd for one in estimates),
     )
 
 

@@ -150,9 +150,12 @@ def input_digests(component: Component, model: Model) -> dict[str, str]:
     return {**shaping, "settings": settings_digest(model)}
 
 
+_NOT_TOLD = {"limits", "price", "cache", "api_key_env", "auth", "judge", "transport"}
+
+
 def settings_digest(model: Model) -> str:
     """Digest what a model is told, where it is reached, and the revision of a shipped provider that has a later one."""
-    told = model.model_dump(mode="json", exclude={"limits", "price", "api_key_env", "auth", "judge", "transport"})
+    told = model.model_dump(mode="json", exclude=_NOT_TOLD)
     if model.provider == "google" and model.auth == "oidc":
         told["served_by"] = "vertex"  # another service than that which takes keys
     kind = PROVIDERS.get(model.provider)

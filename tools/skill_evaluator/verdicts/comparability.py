@@ -132,8 +132,7 @@ def _is_other_address(changes: Sequence[ValueChange], baseline: Record, candidat
 
 
 def _listed(changes: Sequence[ValueChange]) -> str:
-    pairs = ((change.path, value_pair(change.before, change.after)) for change in changes)
-    return listed([f"{path} {' → '.join(values)}" for path, values in pairs])
+    return listed([f"{change.path} {' → '.join(value_pair(change.before, change.after))}" for change in changes])
 
 
 def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
@@ -166,6 +165,9 @@ def _drifts(baseline: Record, candidate: Record) -> Iterator[str]:
     if baseline.served_model != candidate.served_model:
         served = [record.served_model or "an unnamed model" for record in (baseline, candidate)]
         yield f"the vendor served {', then '.join(served)}"
+    before_rate, after_rate = baseline.tokens.hit_rate or 0, candidate.tokens.hit_rate or 0
+    if (before_rate > 0) != (after_rate > 0):
+        yield f"a prompt cache was read in one run only: {before_rate:.0%} of the input, then {after_rate:.0%}"
 
 
 def moment_of(record: Record) -> datetime | None:

@@ -10,7 +10,8 @@ from tests.support.chat_server import ChatServer
 from tests.support.hostile_files import deep_yaml
 from tests.support.library import SKILL, Ended, read
 
-PRICED = {"provider": "openai", "price": {"input": 1, "output": 2}, "params": {"max_output_tokens": 100}}
+PRICE = {"input": 1, "output": 2, "cache_read": 1, "cache_write": 1}
+PRICED = {"provider": "openai", "params": {"max_output_tokens": 100}, "price": PRICE}
 CALLS = len(CELLS) * 2
 FEW = [
     "2 models: below 4 quartiles are hardly more than an order",

@@ -15,7 +15,8 @@ from tests.support.judged import Short, answer
 from tests.support.library import CASES, REPLAY, SKILL, Ended, Library, read
 from tests.support.pipeline import Pipeline
 
-JUDGE = {"id": "judge", "provider": "replay", "params": {"file": "judge.jsonl"}, "price": {"input": 1.0, "output": 2.0}}
+PRICE = {"input": 1.0, "output": 2.0, "cache_write": 1.0}
+JUDGE = {"id": "judge", "provider": "replay", "params": {"file": "judge.jsonl"}, "price": PRICE}
 JOB = f"{SKILL}@recorded@judge"
 SAME: Mapping[str, Short | str] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 LOST: Short = ("worse", "high", '"year": 2024', "the year is gone")

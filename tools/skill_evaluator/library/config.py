@@ -94,9 +94,7 @@ class Model(StrictModel):
     limits: Limits = Limits()
     price: Price | None = None
     cache: bool = Field(default=True, description="whether the vendor is asked to cache prompts")
-    transport: Literal["direct", "sdk"] = Field(
-        default="direct", description="of `openai`: whether its calls go straight to the server or through the SDK"
-    )
+    transport: Literal["direct", "sdk"] = Field(default="direct", description="of `openai`: without or with its SDK")
     judge: Literal["strong"] | None = Field(
         default=None, description="the team holds it strong enough to judge regressions; no setting of its calls"
     )

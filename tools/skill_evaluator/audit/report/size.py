@@ -49,6 +49,8 @@ class AuditSize:
             input_tokens_estimate=sum(model.input_tokens_estimate for model in self.models),
             output_tokens_upper=sum(model.output_tokens_upper for model in self.models),
             cost_upper_usd=total_or_none(model.cost_upper_usd for model in self.models),
+            cost_uncached_usd=total_or_none(model.cost_uncached_usd for model in self.models),
+            cost_cached_usd=total_or_none(model.cost_cached_usd for model in self.models),
         )
 
 

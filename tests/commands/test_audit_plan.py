@@ -79,8 +79,8 @@ def test_a_plan_has_a_job_a_model_and_what_each_may_spend(priced: AuditLibrary) 
     ]
     assert done.out.splitlines()[-1] == "2 jobs, capped at $0.01; no call was made"
     outputs = (priced.root / "GITHUB_OUTPUT").read_text()
-    matrix = json.loads(outputs.partition("matrix=")[2].splitlines()[0])
-    assert matrix["include"][1] == {
+    legs = json.loads(outputs.partition("legs=")[2].splitlines()[0])
+    assert legs["rest"]["include"][1] == {
         "id": "audit@two",
         "model": "two",
         "provider": "anthropic",
@@ -88,6 +88,7 @@ def test_a_plan_has_a_job_a_model_and_what_each_may_spend(priced: AuditLibrary) 
         "environment": "eval-anthropic",
         "key_variable": "ANTHROPIC_API_KEY",
         "max_cost": "0.005000",
+        "limits": "",
     }
     assert "Reason: `a <b>look`" in (priced.root / "GITHUB_STEP_SUMMARY").read_text()
 

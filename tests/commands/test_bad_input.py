@@ -111,7 +111,7 @@ TABLE = [
     ),
     Bad("no matching case", ("--case 'bata'", "did you mean 'beta'?"), ("--case", "bata")),
     # configuration
-    Bad("no models.yaml", (".evaluator/models.yaml", "create it"), spoil=_removes(".evaluator/models.yaml")),
+    Bad("no models.yaml", (".evaluator/models.yaml", "lays it out"), spoil=_removes(".evaluator/models.yaml")),
     Bad("broken YAML", (".evaluator/models.yaml:2:",), spoil=_writes(".evaluator/models.yaml", "models:\n\t- id: m\n")),
     Bad(
         "an unknown provider",

@@ -44,7 +44,7 @@ exec "{git}" "$@" < "$kept/input"
 
 
 def rows(quick: bool) -> Iterator[Measured]:
-    runs = 2 if quick else 5
+    runs = 1 if quick else 5
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "library")
         write_library(root)

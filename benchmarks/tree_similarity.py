@@ -97,7 +97,7 @@ def compare(truth: Any, output: Any) -> tuple[float, float]:
 
 
 def rows(quick: bool) -> Iterator[Measured]:
-    pairs = 3 if quick else 10
+    pairs = 2 if quick else 10
     sets: dict[str, tuple[int, Callable[[int], Pair]]] = {
         "records, an item of each array moved": (10, lambda seed: (record(seed), slightly_wrong(record(seed), seed))),
         "records, all reordered": (10, lambda seed: (record(seed), mutant(record(seed), seed))),

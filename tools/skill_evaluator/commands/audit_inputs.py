@@ -29,7 +29,7 @@ from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.providers import Keys, Kinds, read_configuration
 from skill_evaluator.repository import commit_of
-from skill_evaluator.runner.execute import with_keys
+from skill_evaluator.runner.assignment import with_keys
 from skill_evaluator.runner.prices import InputSize, estimate, refuse_unpriced
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.text import listed, nearest

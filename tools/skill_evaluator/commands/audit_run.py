@@ -23,7 +23,8 @@ from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.execute import assignment, execute, with_keys
+from skill_evaluator.runner.assignment import assignment, with_keys
+from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Shard, refuse_amounts

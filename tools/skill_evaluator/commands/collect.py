@@ -3,6 +3,7 @@
 It makes no call and touches no leaderboard. It scores the answers themselves, so that shards become one run.
 """
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,8 @@ from skill_evaluator.ci.collecting import (
 from skill_evaluator.ci.judging import drawn_batch, outcome_without, read_judging
 from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
+from skill_evaluator.commands.evaluate_measure import measure
+from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.commands.options import (
     COMPONENTS,
     CONFIG,
@@ -35,7 +38,14 @@ from skill_evaluator.commands.options import (
     OnPlatform,
 )
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError, SkillEvaluatorError
+from skill_evaluator.errors import (
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    EXIT_REGRESSED,
+    EXIT_USER_ERROR,
+    PlanError,
+    SkillEvaluatorError,
+)
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
@@ -46,7 +56,8 @@ from skill_evaluator.records.record import PARTIAL, Record, write_record
 from skill_evaluator.reports.ci import outcome_markdown, print_outcome
 from skill_evaluator.reports.faults import fault_lines
 from skill_evaluator.repository import Repository
-from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal
+from skill_evaluator.runner.journal import Manifest, invocation_of, read_manifest
 from skill_evaluator.runner.runs import input_digests
 from skill_evaluator.runner.schedule import schedule_calls
 from skill_evaluator.scoring.parallel import open_scores
@@ -57,15 +68,23 @@ from skill_evaluator.verdicts.recorded import verdict_on
 from skill_evaluator.verdicts.results import ComparisonResult
 
 _NAMED = 3  # of what changed
-EXAMPLES = ("skill-evaluator collect artifacts --plan plan.json --out collected",)
-EXITS = {4: "a run is not complete (the others are collected all the same)"}
+EXAMPLES = (
+    "skill-evaluator collect artifacts --plan plan.json --out collected",
+    "skill-evaluator collect --batches",
+)
+EXITS = {
+    3: "worse than the recorded version (--batches)",
+    4: "a run is not complete (the others are collected all the same)",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectOptions:
     """The options of `collect`."""
 
-    artifacts: Annotated[Path, typer.Argument(help="Folder that holds the run folders of a plan's jobs, at any depth.")]
+    artifacts: Annotated[
+        Path | None, typer.Argument(help="Folder that holds the run folders of a plan's jobs, at any depth.")
+    ] = None
     plan: Annotated[Path, typer.Option("--plan", metavar="FILE", help="The plan.")] = Path("plan.json")
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where records and outcome.json go.")] = Path(
         "collected"
@@ -74,6 +93,10 @@ class CollectOptions:
         tuple[str, ...],
         typer.Option("--recorded", metavar="REF", help="A branch that holds records beside the work tree; repeatable."),
     ] = ()
+    batches: Annotated[
+        bool,
+        typer.Option("--batches", help="Take what batches left by evaluate --submit-only have brought; needs no plan."),
+    ] = False
     components: Components = COMPONENTS
     fixtures: Fixtures = None
     config: Config = CONFIG
@@ -83,14 +106,17 @@ class CollectOptions:
 
 def collect(options: CollectOptions) -> int:
     """Put the answers of a plan's jobs together: one record per component and model, and what became of every call."""
+    if options.batches:
+        return _collect_batches(options)
     plan = read_plan(options.plan)
-    if not options.artifacts.is_dir():
+    if options.artifacts is None or not options.artifacts.is_dir():
         raise PlanError(f"{options.artifacts} is not a folder; give the one the jobs' artifacts were brought to")
     configuration = read_configuration(options.config)
     judgings = {(judging.skill, judging.candidate): judging for judging in plan.judgings}
-    arrivals = find_arrivals(options.artifacts, (judging.id for judging in plan.judgings))
+    artifacts = options.artifacts
+    arrivals = find_arrivals(artifacts, (judging.id for judging in plan.judgings))
     scored, judged = [], []
-    for gathered in gather(plan, options.artifacts):
+    for gathered in gather(plan, artifacts):
         scored.append(_score_run(gathered, configuration, options))
         judging = judgings.get((gathered.skill, gathered.model_id))
         if judging is not None and not gathered.is_baseline:
@@ -110,6 +136,36 @@ def collect(options: CollectOptions) -> int:
     if options.platform:
         PLATFORMS[options.platform].add_summary(outcome_markdown(outcome))
     return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
+
+
+def _collect_batches(options: CollectOptions) -> int:
+    """Take what batches have brought, run by run, and return the worst exit code; what goes on is no failure."""
+    runs: dict[EvaluateOptions, None] = {}
+    for path in sorted((options.artifacts or options.components).rglob(BATCHES)):
+        manifest = read_manifest(path.parent)
+        if BatchJournal.read(path.parent).open:
+            plain = EvaluateOptions(
+                skill=manifest.skill,
+                resume=invocation_of(manifest.run_id),
+                scenario=None if manifest.role == "neutral" else manifest.scenario,
+                results=path.parent.parent,
+                components=options.components,
+                fixtures=options.fixtures,
+                config=options.config,
+                submit_only=True,
+                format=options.format,
+            )
+            runs[plain] = None
+    if not runs:
+        print("no batch is left to collect", file=sys.stderr)
+    codes, configuration = {EXIT_OK}, read_configuration(options.config)
+    for run in runs:
+        try:
+            codes.add(measure(run, collecting=configuration))
+        except SkillEvaluatorError as problem:  # the others are collected all the same
+            print(f"error: {visible(str(problem))}", file=sys.stderr)
+            codes.add(problem.exit_code)
+    return next(code for code in (EXIT_USER_ERROR, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_OK) if code in codes)
 
 
 def _judged(

@@ -27,6 +27,8 @@ from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.text import counted, listed
 
+_OF_BATCHES = "the costs are those of batches, half of what they are without --batch; answers come within a day"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEstimate(Estimate):
@@ -52,12 +54,13 @@ def dry_run(options: EvaluateOptions) -> int:
     for run in runs:
         mine = [case for case in chosen if case.id in run.manifest.cases]
         sizes = input_sizes(planned.components[run.manifest.run_id], mine)
-        of_run = estimate(sizes, run.model, kinds[run.model.provider], run.manifest.replicates)
+        kind, replicates = kinds[run.model.provider], run.manifest.replicates
+        of_run = estimate(sizes, run.model, kind, replicates, batch=options.batch)
         of_models.setdefault(run.model.id, []).append(of_run)
         left_out = [f"{case_id} ({why})" for case_id, why in run.manifest.not_applicable.items()]
         further += [f"not applicable to {run.model.id}, and not asked: {listed(left_out)}"] if left_out else []
         further += _too_long(sizes, run.model, context_of(run.model, kinds[run.model.provider]))
-    further += _durations(of_models, runs, inputs, options)
+    further += [_OF_BATCHES] if options.batch else _durations(of_models, runs, inputs, options)
     estimates = [
         ModelEstimate(
             model_id=model.id,

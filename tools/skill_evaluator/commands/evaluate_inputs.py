@@ -10,7 +10,7 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
-from skill_evaluator.providers import Keys, Kinds, read_configuration
+from skill_evaluator.providers import Configuration, Keys, Kinds, read_configuration, refuse_unbatched
 from skill_evaluator.records.leaderboard import open_board, with_rows
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
@@ -46,8 +46,11 @@ def as_asked(options: EvaluateOptions) -> EvaluateOptions:
     return replace(options, bare=False, scenario=SCHEMA_ALONE)
 
 
-def read_inputs(options: EvaluateOptions) -> Inputs:
-    """Read settings, component, cases and models, and see that the leaderboard can be added to; raise for any fault."""
+def read_inputs(options: EvaluateOptions, configuration: Configuration | None = None) -> Inputs:
+    """Read settings, component, cases and models, and see that the leaderboard can be added to; raise for any fault.
+
+    Who evaluates several times reads the `configuration` once, since that takes the keys out of the environment.
+    """
     refuse_amounts(
         {"--replicates": options.replicates, "--concurrency": options.concurrency}, options.max_calls, options.max_cost
     )
@@ -60,7 +63,8 @@ def read_inputs(options: EvaluateOptions) -> Inputs:
     if options.adaptive and (options.shard is not None or options.cases):
         raise RunError("--adaptive needs all cases, for a verdict is on them: it does not go with --shard or --case")
     _refuse_designs(options)
-    configuration = read_configuration(options.config)
+    _refuse_batches(options)
+    configuration = configuration or read_configuration(options.config)
     component = apply_scenario(
         load_component(options.components, options.skill, configuration.settings.limits, options.fixtures),
         options.config,
@@ -71,6 +75,8 @@ def read_inputs(options: EvaluateOptions) -> Inputs:
     with open_board(component.leaderboard_path) as board:
         with_rows(board, component.leaderboard_path, component.name, ())
     models = select_models(configuration.models, options.models)
+    if options.batch:
+        refuse_unbatched(models)
     judging = None
     if options.judge is not None:
         from skill_evaluator.commands.evaluate_judging import field_judging  # brings the room of judges with it
@@ -97,6 +103,19 @@ def read_inputs(options: EvaluateOptions) -> Inputs:
         results_dir=options.results or component.results_dir,
         judging=judging,
     )
+
+
+def _refuse_batches(options: EvaluateOptions) -> None:
+    """Raise RunError for options that batches do not go with."""
+    if options.submit_only and not (options.batch or options.resume):
+        raise RunError("--submit-only leaves batches with the vendor: give it with --batch, or with --resume")
+    if options.batch and options.adaptive:
+        raise RunError("--adaptive looks between replicates, and --batch asks all of them at once; give one of them")
+    if options.batch and options.top_up:
+        raise RunError("--top-up goes on as its run was begun, call by call; leave --batch out")
+    if options.submit_only and (options.judge or not options.leaderboard):
+        flag = "--judge" if options.judge else "--no-leaderboard"
+        raise RunError(f"collect --batches records what --submit-only leaves, without {flag}; leave one of the two out")
 
 
 def _refuse_designs(options: EvaluateOptions) -> None:

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from skill_evaluator.commands.evaluate_adaptive import lookout_for, with_looks
@@ -13,6 +13,7 @@ from skill_evaluator.commands.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, SkillEvaluatorError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
+from skill_evaluator.providers import Configuration
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.leaderboard import add_record
@@ -20,7 +21,9 @@ from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.records.selection import passed_over
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.execute import Assignment, assignment, execute, with_keys
+from skill_evaluator.runner.assignment import Assignment, assignment, with_keys
+from skill_evaluator.runner.batch import PENDING, BatchMode
+from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.journal import ANSWERS, RECORD, invocation_of, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prompting import build_request
@@ -37,13 +40,18 @@ from skill_evaluator.verdicts.rules import exit_code
 from skill_evaluator.verdicts.spreads import spreads_of
 
 
-def measure(options: EvaluateOptions, *, show_changes: bool = False) -> int:
-    """Do as `evaluate` without --dry-run, and return its exit code; `show_changes` shows which answers changed, too."""
+def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting: Configuration | None = None) -> int:
+    """Do as `evaluate` without --dry-run, and return its exit code; `show_changes` shows which answers changed, too.
+
+    With the configuration for `collecting`, take what batches have brought by now, and ask nothing anew.
+    """
     options = as_asked(options)
-    inputs = read_inputs(options)
+    inputs = read_inputs(options, collecting)
     planned = plan_runs(inputs, options)
     finished, component = planned.finished, inputs.component
-    scored = _ask(planned, inputs, options)  # every answer is scored as it comes
+    batch_mode: BatchMode = "collect" if collecting else "submit" if options.submit_only else "wait"
+    pending: dict[str, str] = {}
+    scored = _ask(planned, inputs, options, batch_mode, pending)  # every answer is scored as it comes
     records = [*(run.record for run in finished), *(run.record for run in scored)]
     complete = {record.run_id for record in records if record.complete}
     problems: list[SkillEvaluatorError] = []
@@ -60,6 +68,9 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False) -> int:
     if judged:  # against a lower version, if there is one
         partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
         verdict = verdict_on(judged, component, archive, inputs.settings, options.config, partial)
+    _print_pending(pending)
+    if pending and not finished and not problems:
+        return EXIT_OK
     spreads = spreads_of([record for record in recorded if record not in judged], archive)
     changes = list(_changed_answers(verdict, finished, archive, inputs)) if show_changes and verdict else []
     ranking = None
@@ -72,7 +83,7 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False) -> int:
             print(f"evaluate {component.name} without --bare, too: what the prompt adds is told then", file=sys.stderr)
         if show_changes and judged:
             print(f"there is no complete record to judge against: evaluate {component.name} first", file=sys.stderr)
-    _print_how_to_resume(planned.runs, finished, options)
+    _print_how_to_resume([run for run in planned.runs if run.manifest.run_id not in pending], finished, options)
     if problems:
         raise problems[0]
     if not all(run.record.complete for run in finished):
@@ -93,8 +104,13 @@ def _is_whole(record: Record, complete: Container[str]) -> bool:
     return record.complete and (record.beside is None or record.beside in complete)
 
 
-def _ask(planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> list[_ScoredRun]:
-    """Make the calls of all runs whose model has a key; every answer is given to its run's scorer as it comes."""
+def _ask(
+    planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions, batch_mode: BatchMode, pending: dict[str, str]
+) -> list[_ScoredRun]:
+    """Make the calls of all runs whose model has a key; every answer is given to its run's scorer as it comes.
+
+    Runs that are not waited for are left in `pending`, by id, with where they stand.
+    """
     if not planned.runs:
         return []
     usable = with_keys([run.model for run in planned.runs], inputs.kinds, inputs.keys)
@@ -106,11 +122,17 @@ def _ask(planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> list
     planned_calls = sum(len(run.manifest.cases) * run.manifest.replicates for run in runs)
     cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     with open_scores(component, cases, planned_calls) as scores:
-        return _ask_and_score(runs, planned, inputs, options, scores)
+        return _ask_and_score(runs, planned, inputs, options, scores, batch_mode, pending)
 
 
 def _ask_and_score(
-    runs: Sequence[Run], planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions, scores: AnswerScores
+    runs: Sequence[Run],
+    planned: PlannedRuns,
+    inputs: Inputs,
+    options: EvaluateOptions,
+    scores: AnswerScores,
+    batch_mode: BatchMode,
+    pending: dict[str, str],
 ) -> list[_ScoredRun]:
     """Make the calls of the runs, and a record of each."""
     component = inputs.component
@@ -143,10 +165,13 @@ def _ask_and_score(
         watch,
         check=check_truths,
         meanwhile=prepare_records,  # it takes a while, and the calls need not wait for it
+        batch_mode=batch_mode,
     )
+    if batch_mode != "wait":
+        pending |= {run_id: why.message for run_id, why in halted.items() if why and why.reason == PENDING}
     recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
     scored = []
-    for run in runs:
+    for run in (run for run in runs if run.manifest.run_id not in pending):
         failure = halted[run.manifest.run_id]
         stopped = f"{failure.reason}: {failure.message}" if failure else None
         manifest = read_manifest(run.folder) if run.manifest.adaptive else run.manifest  # with the looks there were
@@ -235,6 +260,14 @@ def _warn_of_skipped(records: Sequence[Record], archive: Archive) -> None:
     for record in records:
         for words in passed_over(archive.entries, entry_of(record), None):
             print(f"warning: {words}", file=sys.stderr)
+
+
+def _print_pending(pending: Mapping[str, str]) -> None:
+    """Print on stderr where the runs stand that are not waited for."""
+    for run_id, state in pending.items():
+        print(f"{run_id}: {state}", file=sys.stderr)
+    if pending:
+        print("collect --batches takes the answers once they are there", file=sys.stderr)
 
 
 def _print_how_to_resume(runs: Sequence[Run], finished: Sequence[Finished], options: EvaluateOptions) -> None:

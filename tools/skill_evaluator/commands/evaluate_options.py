@@ -110,6 +110,14 @@ class EvaluateOptions:
         bool,
         typer.Option("--draft", help="Keep the record as a draft: in no leaderboard, never a baseline, of any prompt."),
     ] = False
+    batch: Annotated[
+        bool,
+        typer.Option("--batch", help="Ask by the vendors' batch APIs: half the price, answers within a day; waits."),
+    ] = False
+    submit_only: Annotated[
+        bool,
+        typer.Option("--submit-only", help="With --batch: do not wait; collect --batches takes the answers later."),
+    ] = False
     results: Annotated[
         Path | None, typer.Option("--results", metavar="DIR", help="Where run folders go; default: in the component.")
     ] = None

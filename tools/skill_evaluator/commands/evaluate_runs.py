@@ -71,6 +71,7 @@ def _new_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
         selection=options.cases,
         invocation=options.invocation,
         adaptive=options.adaptive,
+        transport="batch" if options.batch else "direct",
     )
     for run in plain:
         if not run.manifest.cases:
@@ -184,6 +185,7 @@ def _refuse_other_plan(runs: Sequence[Run], options: EvaluateOptions) -> None:
             ("--aa", options.aa, manifest.role == "again"),
             ("--neutral", options.neutral is not None, manifest.role == "neutral"),
             ("--draft", options.draft, manifest.draft),
+            ("--batch", options.batch, manifest.transport == "batch"),
         ):
             if is_given and not is_planned:
                 raise RunError(f"cannot resume {run.folder} with {flag}: it was planned without it")

@@ -38,7 +38,8 @@ from skill_evaluator.providers import Configuration, key_note, read_configuratio
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.execute import assignment, execute, with_keys
+from skill_evaluator.runner.assignment import assignment, with_keys
+from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.runs import Run, check_writable, new_invocation

@@ -43,6 +43,7 @@ from skill_evaluator.records.acceptance import AcceptedVersions
 from skill_evaluator.records.leaderboard import Leaderboard
 from skill_evaluator.records.pinned import PinnedOutputs, PinReport
 from skill_evaluator.records.record import Record
+from skill_evaluator.runner.batch_journal import BatchLine
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.verdicts.history_results import History
 from skill_evaluator.verdicts.ranking_results import ModelRanking
@@ -59,6 +60,7 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "datasets": Datasets,
     "question": Question,
     "manifest": Manifest,
+    "batches": BatchLine,
     "record": Record,
     "leaderboard": Leaderboard,
     "accepted": AcceptedVersions,

@@ -24,6 +24,7 @@ from pydantic import (
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
 from skill_evaluator.identifiers import ModelId, ReplicateCount, Share
+from skill_evaluator.library.asking import BatchSettings, Jobs, Retry
 from skill_evaluator.library.judge_policy import ComponentJudge, DeclaredJudge, JudgePolicy
 from skill_evaluator.library.roots import FixturesElsewhere, Root
 from skill_evaluator.library.yaml_files import YAML_DEPTH, read_yaml
@@ -61,6 +62,9 @@ class Limits(StrictModel):
     requests_per_minute: PositiveInt | None = None
     tokens_per_minute: PositiveInt | None = None
     context_tokens: PositiveInt | None = Field(default=None, description="tokens that the model can read in one call")
+    queued_tokens: PositiveInt | None = Field(
+        default=None, description="tokens that may lie in unfinished batches of the model, where its vendor has a limit"
+    )
 
 
 UsdPerMillion = Annotated[float, Field(ge=0, le=1_000_000)]
@@ -139,22 +143,6 @@ class Models(StrictModel):
                 raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{seen[key]}]")
             seen[key] = index
         return self
-
-
-class Retry(StrictModel):
-    """How often a failed call is tried again, and how long to wait before."""
-
-    attempts: PositiveInt = 6
-    first_wait_s: NonNegativeFloat = 0.5
-    max_wait_s: PositiveFloat = 30.0
-    max_retry_after_s: PositiveFloat = 120.0
-
-
-class Jobs(StrictModel):
-    """How a plan is cut into jobs for CI: the most calls of a job (about) and the most jobs of a run."""
-
-    max_calls: PositiveInt = 1000
-    max_jobs: Annotated[int, Field(ge=1, le=256)] = 256
 
 
 Tier = Literal["critical", "supporting", "advisory"]
@@ -282,6 +270,7 @@ class Settings(StrictModel):
     timeout_s: PositiveFloat = 180.0
     retry: Retry = Retry()
     required_coverage: Share = 0.9
+    batch: BatchSettings = BatchSettings()
     jobs: Jobs = Jobs()
     policy: Policy = Policy()
     audit: Audit = Audit()

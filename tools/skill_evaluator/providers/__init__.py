@@ -12,8 +12,18 @@ from pathlib import Path
 from skill_evaluator import plugins
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
-from skill_evaluator.providers import anthropic, google, local, openai, replay
+from skill_evaluator.providers import (
+    anthropic,
+    anthropic_batches,
+    google,
+    google_batches,
+    local,
+    openai,
+    openai_batches,
+    replay,
+)
 from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.providers.batch import OpenBatches
 from skill_evaluator.providers.keyless import REQUEST_TOKEN, identifiers_of, needs_token
 from skill_evaluator.text import nearest
 
@@ -23,6 +33,11 @@ PROVIDERS: Mapping[str, ProviderKind] = {
     "google": google.KIND,
     "local": local.KIND,
     "replay": replay.KIND,
+}
+BATCHES: Mapping[str, OpenBatches] = {
+    "anthropic": anthropic_batches.open_batches,
+    "openai": openai_batches.open_batches,
+    "google": google_batches.open_batches,
 }
 Kinds = Mapping[str, ProviderKind]
 Keys = Mapping[str, str]
@@ -139,3 +154,17 @@ def key_note(model: Model, kind: ProviderKind, keys: Keys) -> str:
     """Say in words whether this model's key was in the environment."""
     missing = missing_variables(model, kind, keys)
     return f"{' and '.join(missing)} not set" if missing else "set" if key_variables(model, kind) else "not needed"
+
+
+def refuse_unbatched(models: Iterable[Model]) -> None:
+    """Raise ConfigError for a model whose provider has no batch API."""
+    for model in models:
+        if model.provider not in BATCHES:
+            raise ConfigError(
+                f"--batch cannot ask '{model.id}': provider '{model.provider}' has no batch API "
+                f"({', '.join(BATCHES)} have); leave it out with --model"
+            )
+        if model.provider == "google" and model.auth == "oidc":
+            raise ConfigError(
+                f"--batch cannot ask '{model.id}': Vertex AI takes batches from storage; ask it with a key"
+            )

@@ -75,7 +75,7 @@ class AnswerLine(_Part):
     served_model: _Shown | None = None
     request_id: _Shown | None = None
     error: _Error | Reason | None = None
-    latency_s: NonNegativeFloat = 0.0
+    latency_s: NonNegativeFloat | None = 0.0
     attempts: PositiveInt = 1
 
     @model_validator(mode="after")

@@ -8,7 +8,6 @@ from skill_evaluator.providers.base import (
     Caching,
     Completion,
     Federation,
-    Provider,
     ProviderError,
     ProviderKind,
     Request,
@@ -20,7 +19,7 @@ from skill_evaluator.providers.base import (
     sum_of_counts,
     usual_sampling,
 )
-from skill_evaluator.providers.http import ErrorAnswer, open_sdk, out_of_credit, over_sdk
+from skill_evaluator.providers.http import ErrorAnswer, HttpProvider, open_sdk, out_of_credit, over_sdk
 from skill_evaluator.providers.keyless import Identity
 
 VENDOR_URL = "https://api.anthropic.com"
@@ -58,7 +57,7 @@ def caching(model: Model) -> Caching | None:
     return None if model.base_url else Caching(floor_tokens=floor)
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
+def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
     """Open a connection to one model; import the SDK."""
     import anthropic
 

@@ -12,7 +12,7 @@ from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageErro
 from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, ProviderKind, Request
-from skill_evaluator.providers.http import malformed, timed_out
+from skill_evaluator.providers.wire import malformed, timed_out
 
 
 def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Provider:
@@ -48,6 +48,11 @@ async def ask_once(provider: Provider, request: Request, settings: Settings) -> 
         raise _bug(repr(problem)) from None
     if not isinstance(completion, Completion):
         raise _bug(f"a Completion is expected, not {type(completion).__name__}")
+    return within_limits(completion, settings)
+
+
+def within_limits(completion: Completion, settings: Settings) -> Completion:
+    """Return a completion; without its text where that is over `limits.answer_bytes`."""
     if _is_longer(completion.text, settings.limits.answer_bytes):
         return replace(completion, text="", stop_reason="too_large")
     return completion

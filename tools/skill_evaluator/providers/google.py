@@ -19,7 +19,6 @@ from skill_evaluator.providers.base import (
     Caching,
     Completion,
     Federation,
-    Provider,
     ProviderError,
     ProviderKind,
     Request,
@@ -95,7 +94,7 @@ def caching(model: Model) -> Caching | None:
     return None if model.base_url else Caching(floor_tokens=floor)
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
+def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
     """Open a connection to one model; import the SDK. A base_url may end in another version of the API."""
     check(model)
     import httpx2
@@ -116,10 +115,13 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
             httpx_async_client=http,
         ),
     )
-    fixed = {**usual_sampling(model).fixed, **model.params.extra, "should_return_http_response": True}
+    fixed = {**usual_sampling(model).fixed, **model.params.extra}
+
+    def settings_of(request: Request) -> Mapping[str, Any]:
+        return {**fixed, **_config(model.structured_output, request)}
 
     async def send(request: Request) -> HttpAnswer:
-        config = types.GenerateContentConfig(**{**fixed, **_config(model.structured_output, request)})
+        config = types.GenerateContentConfig(**settings_of(request), should_return_http_response=True)
         answer: Any = await client.aio.models.generate_content(
             model=model.api_name, contents=request.user, config=config
         )
@@ -142,6 +144,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
         own_error=_own_error,
         unreached=(httpx2.ConnectError,),
         identity=identity,
+        client=client,
+        body=settings_of,
     )
 
 

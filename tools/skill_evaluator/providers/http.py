@@ -4,26 +4,34 @@ A vendor's file says how a request is worded and how the body of an answer is re
 (`over_http`) or through the vendor's (`over_sdk`); either way a fault ends in the same `ProviderError`.
 """
 
-import email.utils
 import json
 import re
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers.base import Completion, FailureKind, Provider, ProviderError, Request
+from skill_evaluator.providers.base import Completion, FailureKind, ProviderError, Request
 from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.wire import HttpAnswer, StatusError, TooLargeError, unreachable
+from skill_evaluator.providers.wire import (
+    HttpAnswer,
+    StatusError,
+    TooLargeError,
+    dropped,
+    is_success,
+    malformed,
+    parsed_body,
+    retry_after_seconds,
+    timed_out,
+    unreachable,
+)
 
 if TYPE_CHECKING:
     from skill_evaluator.providers.connection import BoundedClient
 
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _MOST_VALUES = 1_000_000  # in a body; each takes up to 200 bytes once it is read
-_NUMBER = re.compile(r"\d+(\.\d+)?")
 # as OpenAI and vLLM, Anthropic, Google and llama.cpp word it
 _OVER_CONTEXT = re.compile(
     r"(?i)context (length|size|window|limit)|exceeds? the context|prompt is too long|the maximum number of tokens"
@@ -62,7 +70,8 @@ class HttpProvider:
     `send` makes one request. `read` maps the JSON body and the headers of a success. `own_error` maps an error that the
     vendor words in its own way, and returns None for all others. `faults` are what `send` raises where there is no
     answer, `timeouts` those of them that come late, `unreached` those without a connection. An SDK wraps them in the
-    errors `wrapping`. With an `identity` its SDK exchanges tokens, which may fail, too.
+    errors `wrapping`. With an `identity` its SDK exchanges tokens, which may fail, too. `client` is the client of an
+    SDK, and `body` what it is sent of a request: a batch needs both.
     """
 
     def __init__(
@@ -77,7 +86,11 @@ class HttpProvider:
         wrapping: tuple[type[Exception], ...] = (),
         unreached: tuple[type[Exception], ...] = (),
         identity: Identity | None = None,
+        client: Any = None,
+        body: Body | None = None,
     ) -> None:
+        self.client = client
+        self._body = body
         self._send = send
         self._read = read
         self._close = close
@@ -95,21 +108,39 @@ class HttpProvider:
     async def complete(self, request: Request) -> Completion:
         """Ask once; raise ProviderError. A body over the limit is an answer without text."""
         try:
-            answer = await self._send(request)
+            answer = await self.fetched(self._send(request))
+        except TooLargeError:
+            return Completion(text="", stop_reason="too_large")
+        return replace(self.completion(answer), latency_s=answer.latency_s)
+
+    def sent_body(self, request: Request) -> Mapping[str, Any]:
+        """Return the body that a request is sent as."""
+        if self._body is None:
+            raise TypeError("only a provider with the client of an SDK has it")
+        return self._body(request)
+
+    async def fetched(self, sending: Awaitable[HttpAnswer]) -> HttpAnswer:
+        """Wait for the answer to any request; raise ProviderError, or TooLargeError for a body over the limit."""
+        try:
+            return await sending
         except self._faults as problem:
             cause = (isinstance(problem, self._wrapping) and problem.__cause__) or problem
             if isinstance(cause, TooLargeError):
-                return Completion(text="", stop_reason="too_large")
+                raise cause from None
             raise self._error_of(cause) from None
         except (ValueError, TypeError) as problem:  # a key no header can carry, a text with half a character
             raise ProviderError("bad_request", f"the request cannot be sent: {problem}") from None
+
+    def completion(self, answer: HttpAnswer) -> Completion:
+        """Read an answer; raise ProviderError for an error that the server words, or for what is no answer."""
+        if not is_success(answer.status):
+            raise self._status_error(answer)
         if sum(answer.content.count(mark) for mark in (b"[", b"{", b",")) > _MOST_VALUES:
             return Completion(text="", stop_reason="too_large")
         try:
-            completion = self._read(json.loads(answer.content, parse_int=_integer), answer.headers)
+            return self._read(parsed_body(answer.content), answer.headers)
         except _UNREADABLE as problem:
             raise malformed(f"unexpected body: {problem!r}") from None
-        return replace(completion, latency_s=answer.latency_s)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -145,14 +176,9 @@ class HttpProvider:
         return own_error or error_from_status(answer.status, answer.headers, message)
 
 
-def _integer(digits: str) -> int | float:
-    """Read an integer of JSON; one beyond all counts as a float, since Python refuses to read thousands of digits."""
-    return int(digits) if len(digits) < 20 else float(digits)
-
-
 def over_http(
     url: str, headers: Mapping[str, str], body: Body, read: Read, settings: Settings, own_error: OwnError | None = None
-) -> Provider:
+) -> HttpProvider:
     """Return a provider that posts `body` as JSON to `url`, without an SDK.
 
     Where the environment names a proxy for this address, the calls go through it, by the client of the SDKs.
@@ -178,7 +204,7 @@ def over_http(
 
 def _over_proxy(
     url: str, headers: Mapping[str, str], body: Body, read: Read, settings: Settings, own_error: OwnError | None
-) -> Provider:
+) -> HttpProvider:
     import httpx2
 
     client = open_client(settings)
@@ -239,7 +265,7 @@ def open_sdk(
 
 def over_sdk(
     sdk: Any, client: Any, path: str, body: Body, read: Read, own_error: OwnError, identity: Identity | None
-) -> Provider:
+) -> HttpProvider:
     """Return a provider that posts through a client of `openai` or `anthropic`, which are built alike.
 
     The answer is read as JSON: building the SDK's typed objects both ways would cost more processor time than
@@ -260,6 +286,8 @@ def over_sdk(
         wrapping=(sdk.APIConnectionError,),
         unreached=(httpx2.ConnectError,),
         identity=identity,
+        client=client,
+        body=body,
     )
 
 
@@ -287,31 +315,3 @@ def error_from_status(status: int, headers: Mapping[str, str], message: str) -> 
 def out_of_credit(answer: ErrorAnswer) -> ProviderError:
     """Return the error of an account that is empty, however the vendor says so."""
     return ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True)
-
-
-def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Read `retry-after-ms` or `retry-after` (a number, or an HTTP date) as seconds; None if neither is usable."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        text = headers.get(name, "").strip()
-        if _NUMBER.fullmatch(text):
-            return float(text) * unit
-    try:
-        moment = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return max(0.0, moment.timestamp() - time.time())
-
-
-def dropped(message: str) -> ProviderError:
-    """Return the error of a connection that failed or broke off; the answer, if there was one, may be billed."""
-    return ProviderError("connection_lost", message, retryable=True, perhaps_billed=True)
-
-
-def timed_out(message: str) -> ProviderError:
-    """Return the error of an answer that did not come in time; it may be billed."""
-    return ProviderError("read_timeout", message, kind="timeout", retryable=True, perhaps_billed=True)
-
-
-def malformed(message: str) -> ProviderError:
-    """Return the error of a body that is not what the API promises (cut JSON, HTML of a proxy, missing fields)."""
-    return ProviderError("malformed_body", message, retryable=True, perhaps_billed=True)

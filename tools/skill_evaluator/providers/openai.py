@@ -8,7 +8,6 @@ from skill_evaluator.providers.base import (
     Caching,
     Completion,
     Federation,
-    Provider,
     ProviderError,
     ProviderKind,
     Request,
@@ -19,12 +18,12 @@ from skill_evaluator.providers.base import (
     stop_reason_of,
     usual_sampling,
 )
-from skill_evaluator.providers.http import ErrorAnswer, open_sdk, out_of_credit, over_http, over_sdk
+from skill_evaluator.providers.http import ErrorAnswer, HttpProvider, open_sdk, out_of_credit, over_http, over_sdk
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.text import canonical_json, digest
 
 VENDOR_URL = "https://api.openai.com/v1"
-_PATH = "/chat/completions"
+COMPLETIONS_PATH = "/chat/completions"
 _STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
 _REASONING_FAMILIES = ("gpt-5", "o1", "o3", "o4")  # they answer 400 to a temperature or top_p
 _FEDERATION = Federation(
@@ -48,7 +47,7 @@ def caching(model: Model) -> Caching | None:
     return None if model.base_url else Caching(floor_tokens=_FLOOR)
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
+def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
     """Open a connection to one model; import the SDK if it is to be used."""
     fixed = {"model": model.api_name, **sampling(model).fixed, **model.params.extra}
     limit_name = "max_tokens" if model.base_url else "max_completion_tokens"
@@ -76,7 +75,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
         return out_of_credit(answer) if answer.details.get("code") in _OUT_OF_CREDIT else None
 
     if model.transport == "direct" and model.auth == "key":
-        url = (model.base_url or VENDOR_URL).rstrip("/") + _PATH
+        url = (model.base_url or VENDOR_URL).rstrip("/") + COMPLETIONS_PATH
         return over_http(url, {"authorization": f"Bearer {key or 'no-key'}"}, body, _read, settings, own_error)
     import openai
 
@@ -88,7 +87,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
         access = {"workload_identity": {**named, "provider": {"token_type": "jwt", "get_token": identity.token}}}
     client = open_sdk(openai.AsyncOpenAI, model, access, VENDOR_URL, settings, identity)
     client.organization = client.project = None  # models.yaml decides, not the SDK's variables
-    return over_sdk(openai, client, _PATH, body, _read, own_error, identity)
+    return over_sdk(openai, client, COMPLETIONS_PATH, body, _read, own_error, identity)
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:

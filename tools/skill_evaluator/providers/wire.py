@@ -3,14 +3,20 @@
 Its own module because it is needed by whoever sends, through httpx2 or without it, and by whoever reads.
 """
 
+import email.utils
+import json
+import re
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from skill_evaluator.providers.base import ProviderError
 
 MOST_MOVES = 3
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 _OF_ADDRESSES = "%/?#:@!$&'()*+,;=~[]"
 _SMALL_BODY = 1_000_000  # bytes, from which on one body of a model is read at a time: all at once would fill the memory
 _ERROR_BYTES = 100_000  # of an error's body: enough for its message
@@ -44,6 +50,44 @@ class StatusError(Exception):
 def unreachable(problem: object) -> ProviderError:
     """Return the error of a server to which no connection could be made, so that nothing was asked or billed."""
     return ProviderError("unreachable", f"no connection: {problem}", retryable=True)
+
+
+def dropped(message: str) -> ProviderError:
+    """Return the error of a connection that failed or broke off; the answer, if there was one, may be billed."""
+    return ProviderError("connection_lost", message, retryable=True, perhaps_billed=True)
+
+
+def timed_out(message: str) -> ProviderError:
+    """Return the error of an answer that did not come in time; it may be billed."""
+    return ProviderError("read_timeout", message, kind="timeout", retryable=True, perhaps_billed=True)
+
+
+def malformed(message: str) -> ProviderError:
+    """Return the error of a body that is not what the API promises (cut JSON, HTML of a proxy, missing fields)."""
+    return ProviderError("malformed_body", message, retryable=True, perhaps_billed=True)
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """Read `retry-after-ms` or `retry-after` (a number, or an HTTP date) as seconds; None if neither is usable."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = headers.get(name, "").strip()
+        if _NUMBER.fullmatch(text):
+            return float(text) * unit
+    try:
+        moment = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return max(0.0, moment.timestamp() - time.time())
+
+
+def parsed_body(content: bytes) -> Any:
+    """Parse a JSON body; raise ValueError or RecursionError."""
+    return json.loads(content, parse_int=_integer)
+
+
+def _integer(digits: str) -> int | float:
+    """Read an integer of JSON; one beyond all counts as a float, since Python refuses to read thousands of digits."""
+    return int(digits) if len(digits) < 20 else float(digits)
 
 
 class BodyLimit:

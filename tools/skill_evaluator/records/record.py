@@ -5,7 +5,7 @@ A record holds enough to draw every verdict again without the raw outputs; a row
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, NonNegativeInt
 
@@ -221,7 +221,8 @@ class Record(FrozenModel):
     same. A `draft` has no row: it was measured to be looked at, and nothing is ever compared with it unasked. `judged`
     is what a judge says of free text, if one was asked; no metric and no verdict has anything of it. `faults` says
     where and why calls were not scored, the most frequent reason first. `not_applicable` has the cases that the model
-    was not asked, and why: they are in no count and no score.
+    was not asked, and why: they are in no count and no score. `transport` says whether each call was made by itself, or
+    many in a batch, of which no latency is known.
     """
 
     run_id: RunId
@@ -267,6 +268,7 @@ class Record(FrozenModel):
     schema_version: NonNegativeInt = RECORD_VERSION
     draft: bool = False
     judged: JudgedFields | None = LATER
+    transport: Literal["direct", "batch"] = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     per_case: list[CaseRecord]

@@ -35,28 +35,35 @@ async def watch(parts: Sequence[Progress], stop: Stop) -> None:
         print(_STOPPING, file=sys.stderr, flush=True)
 
     announcing = asyncio.create_task(announce_stop())
+    shown: list[str] = []
     try:
         while True:
             await asyncio.sleep(_PLAIN_EVERY_S)
-            _print_plain(parts)
+            if any(any(part.waiting.values()) for part in parts) and _plain(parts) == shown:
+                continue  # a batch may take a day
+            shown = _plain(parts)
+            print("\n".join(shown), file=sys.stderr, flush=True)
     finally:
         announcing.cancel()
-        _print_plain(parts)
+        print("\n".join(_plain(parts)), file=sys.stderr, flush=True)
 
 
-def _print_plain(parts: Sequence[Progress]) -> None:
-    for part in parts:
-        print(f"{part.model_id}: {describe(part)}", file=sys.stderr, flush=True)
+def _plain(parts: Sequence[Progress]) -> list[str]:
+    return [f"{part.model_id}: {describe(part)}" for part in parts]
 
 
 def describe(part: Progress) -> str:
-    """Return `12/24 answered, 0 failed, 1 retried, 5.2k+1.1k tokens, $0.0123, 1:02 left`."""
+    """Return `12/24 answered, 0 failed, 1 retried, 5.2k+1.1k tokens, $0.0123, 1:02 left`.
+
+    What lies with a vendor in batches stands in place of the time left, which nobody knows.
+    """
     words = [f"{part.answered_before + part.answered}/{part.planned} answered"]
     words += [f"{part.failed} failed", f"{part.retried} retried"]
     words.append(f"{_short(part.input_tokens)}+{_short(part.output_tokens)} tokens")
     words.append("cost unknown" if part.cost_usd is None else f"${part.cost_usd:.4f}")
+    words += [state for state in part.waiting.values() if state]
     left = part.seconds_left
-    if left is not None and part.done < part.planned:
+    if left is not None and part.done < part.planned and not any(part.waiting.values()):
         words.append(f"{int(left) // 60}:{int(left) % 60:02d} left")
     return ", ".join(words)
 

@@ -36,6 +36,7 @@ class Progress:
     output_tokens: int = 0
     cost_usd: float | None = 0.0
     begun: float = field(default_factory=time.monotonic)
+    waiting: dict[str, str] = field(default_factory=dict)  # by run id, what of it lies with the vendor
 
     def note(self, replicate: Replicate, cost_usd: float | None) -> None:
         """Count one outcome; a cost of None (unknown) makes the sum unknown."""
@@ -63,6 +64,8 @@ class Progress:
 
 # Takes an outcome. What it returns is waited for before the next call: whoever scores has enough to do.
 OnOutcome = Callable[[Replicate], Future[Any] | None]
+NO_CALL_LEFT = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
+STOPPED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
 _TRIES_TO_REACH = 3  # attempts of a call, before anything succeeded, until a server counts as not there
 _REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings are wrong, not the cases
 
@@ -90,17 +93,26 @@ class ModelJob:
 
 
 @dataclass(frozen=True, slots=True)
-class _Most:
+class Most:
     """The worst case of one attempt: what is set aside for it."""
 
     tokens: int
     usd: float
 
     @classmethod
-    def of(cls, request: Request, job: ModelJob) -> "_Most":
-        input_tokens = job.most_input_tokens(request)
-        usd = most_cost(job.price, input_tokens, request.max_output_tokens)
+    def of(cls, request: Request, input_tokens: int, price: Price | None, *, batch: bool = False) -> "Most":
+        """Return the worst case of a request that has so many tokens at most."""
+        usd = most_cost(price, input_tokens, request.max_output_tokens, batch=batch)
         return cls(input_tokens + request.max_output_tokens, usd or 0.0)
+
+    def refusal(self, request: Request, left_usd: float) -> Failure:
+        """Return why a call of such a cost is not made."""
+        message = (
+            f"a call of case '{request.case_id}' can cost ${self.usd:.4f} "
+            f"({self.tokens - request.max_output_tokens:,} tokens in, {request.max_output_tokens:,} out by "
+            f"max_output_tokens), and ${left_usd:.4f} is left"
+        )
+        return Failure(kind="over_budget", reason="max_cost", message=message)
 
 
 class Stop:
@@ -164,7 +176,7 @@ class Engine:
             replicate = None
             try:
                 if not self._ended() and self.halted is None and self._budget.take_call() is not None:
-                    self.halted = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
+                    self.halted = NO_CALL_LEFT
                 if self.halted is not None:
                     return
                 replicate = await self._make(call)
@@ -180,7 +192,7 @@ class Engine:
     def _ended(self) -> bool:
         """Check whether even calls that have begun make no further attempt (a used-up budget lets them)."""
         if self._stop.requested and self.halted is None:
-            self.halted = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
+            self.halted = STOPPED
         return self._stop.requested or self._hopeless.is_set()
 
     async def _make(self, call: Call) -> Replicate | None:
@@ -188,7 +200,7 @@ class Engine:
         request = self._job.request_for(call)
         if prompt_of(call) in self._cached:
             request = replace(request, cache=True)
-        most = _Most.of(request, self._job)
+        most = Most.of(request, self._job.most_input_tokens(request), self._job.price)
         retry = self._job.settings.retry
         for attempt in range(1, retry.attempts + 1):
             try:
@@ -214,19 +226,14 @@ class Engine:
             )
         raise AssertionError("unreachable: the last attempt returns")
 
-    async def _attempt(self, request: Request, most: "_Most") -> tuple[Completion, float] | None:
+    async def _attempt(self, request: Request, most: Most) -> tuple[Completion, float] | None:
         """Make one attempt under gate, pace and budget, and time it; return None if budget or a halt forbids it."""
         await self._gate.enter()
         try:
             if self._ended():
                 return None
             if await self._budget.reserve(most.usd) is not None:
-                read, written = most.tokens - request.max_output_tokens, request.max_output_tokens
-                message = (
-                    f"a call of case '{request.case_id}' can cost ${most.usd:.4f} ({read:,} tokens in, "
-                    f"{written:,} out by max_output_tokens), and ${self._budget.left_usd:.4f} is left"
-                )
-                self.halted = Failure(kind="over_budget", reason="max_cost", message=message)
+                self.halted = most.refusal(request, self._budget.left_usd)
                 return None
             spent = 0.0
             try:

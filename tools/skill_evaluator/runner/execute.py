@@ -7,52 +7,31 @@ The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are paid f
 import asyncio
 import gc
 import signal
-import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from skill_evaluator.errors import ConfigError, RunError
+from skill_evaluator.errors import RunError
 from skill_evaluator.files import try_lock
-from skill_evaluator.library.config import Limits, Model, Price, Settings
-from skill_evaluator.providers import Keys, Kinds, find_key, lack_of
-from skill_evaluator.providers.base import Failure, ProviderKind, Request
+from skill_evaluator.library.config import Limits, Settings
+from skill_evaluator.providers import BATCHES
+from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.boundary import opened
 from skill_evaluator.providers.redaction import Redactor
-from skill_evaluator.runner.engine import Engine, ModelJob, OnOutcome, Progress, Stop
-from skill_evaluator.runner.journal import MANIFEST, Journal, Looks, create_run, note_looks, outcomes
+from skill_evaluator.runner.assignment import Assignment
+from skill_evaluator.runner.batch import BatchEngine, BatchJob, BatchMode
+from skill_evaluator.runner.engine import STOPPED, Engine, ModelJob, Most, Progress, Stop
+from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, note_looks, outcomes
 from skill_evaluator.runner.limits import Budget, limits_of
-from skill_evaluator.runner.prices import most_cost, price_of, usage_cost
-from skill_evaluator.runner.prompting import most_input_tokens
-from skill_evaluator.runner.runs import Run
-from skill_evaluator.runner.schedule import Call, Replicate, calls_in_flight, interleaved, schedule_calls
+from skill_evaluator.runner.prices import usage_cost
+from skill_evaluator.runner.schedule import Call, Replicate, interleaved, schedule_calls
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
-_ABANDONED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
-    """One run with all that is needed to make its calls. `on_outcome` gets every outcome once, earlier ones too.
-
-    `look` is called in a thread, after each number of replicates in `looks`.
-    """
-
-    run: Run
-    kind: ProviderKind
-    key: str | None
-    price: Price | None
-    concurrency: int
-    request_for: Callable[[Call], Request]
-    most_input_tokens: Callable[[Request], int]
-    on_outcome: OnOutcome
-    looks: Sequence[int] = ()
-    look: Callable[[int], Looks] | None = None
 
 
 def execute(
@@ -64,16 +43,18 @@ def execute(
     *,
     check: Callable[[], None],
     meanwhile: Callable[[], None],
+    batch_mode: BatchMode = "wait",
 ) -> Mapping[str, Failure | None]:
     """Make every call that has no answer yet; return by run id why calls were left unmade (None: none were).
 
     `budget` counts what resumed runs spent before; what it has left may go to another call of this function.
 
     `check` is called before any call, once the vendors' libraries are there; what it raises ends the run. `meanwhile`
-    runs in a thread once the first calls are made; before, it would hold them up. Raise ConfigError if a provider
+    runs in a thread once the first calls are made; before, it would hold them up. `batch_mode` says how long runs whose
+    calls go in batches are waited for. Raise ConfigError if a provider
     cannot be opened (before any call), StorageError if an answer cannot be kept.
     """
-    return asyncio.run(_execute(assignments, settings, budget, redact, watch, check, meanwhile))
+    return asyncio.run(_execute(assignments, settings, budget, redact, watch, check, meanwhile, batch_mode))
 
 
 async def _execute(
@@ -84,6 +65,7 @@ async def _execute(
     watch: Watch,
     check: Callable[[], None],
     meanwhile: Callable[[], None],
+    batch_mode: BatchMode,
 ) -> Mapping[str, Failure | None]:
     budget.begin()
     stop = Stop()
@@ -92,7 +74,9 @@ async def _execute(
     for part in parts:
         by_model.setdefault(part.assignment.run.model.id, []).append(part)
     limits = limits_of([own[0].assignment.run.model for own in by_model.values()], settings)
-    models = [_RunningModel(own, limits[name], settings, budget, stop, redact) for name, own in by_model.items()]
+    models = [
+        _RunningModel(own, limits[name], settings, budget, stop, redact, batch_mode) for name, own in by_model.items()
+    ]
     check()
     for part in parts:
         part.begin()
@@ -158,12 +142,14 @@ class _RunningAssignment:
         self.todo = {call for call in self.schedule if call not in journal or call in self._errors}
         self.unmade = len(self.todo)
         self.begun = max((call.replicate for call in earlier), default=-1)
+        self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
         self._journal: Journal | None = None
 
     def _most_usd(self, call: Call) -> float:
         request = self.assignment.request_for(call)
         most_input_tokens = self.assignment.most_input_tokens(request)
-        return most_cost(self.assignment.price, most_input_tokens, request.max_output_tokens) or 0.0
+        batch = self.assignment.run.manifest.transport == "batch"
+        return Most.of(request, most_input_tokens, self.assignment.price, batch=batch).usd
 
     def begin(self) -> None:
         """Put the run on disk; only once every provider of the invocation could be opened."""
@@ -210,6 +196,7 @@ class _RunningModel:
         budget: Budget,
         stop: Stop,
         redact: Redactor,
+        batch_mode: BatchMode,
     ) -> None:
         self._parts = parts
         calls = [call for call in interleaved([part.schedule for part in parts]) if self._is_left(call)]
@@ -217,10 +204,15 @@ class _RunningModel:
         self.progress = Progress(
             model_id=parts[0].assignment.run.model.id, planned=planned, answered_before=planned - len(calls)
         )
-        self._engine: Engine | None = None
+        self._engines: list[Engine] | list[BatchEngine] = []
+        first = parts[0].assignment
+        self._is_batched = first.run.manifest.transport == "batch"
+        if self._is_batched:
+            jobs = [(part, _batch_job(part, settings, redact, batch_mode)) for part in parts]
+            self._engines = [BatchEngine(job, budget, stop, self.progress, part.keep) for part, job in jobs]
+            return
         if not calls:
             return
-        first = parts[0].assignment
         looks = first.looks if len(parts) == 1 and not first.run.manifest.settled_after else ()
         job = ModelJob(
             model=first.run.model.model_copy(update={"limits": limits}),
@@ -236,22 +228,23 @@ class _RunningModel:
             looks=[look for look in looks if look > parts[0].begun],  # an earlier look already said to go on
             enough=self._enough,
         )
-        self._engine = Engine(job, budget, stop, self.progress, self._keep)
+        self._engines = [Engine(job, budget, stop, self.progress, self._keep)]
 
     @property
     def halted(self) -> Mapping[str, Failure | None]:
         """Why calls were left unmade, by run id; None where none were."""
-        failure = None if self._engine is None else self._engine.halted
+        parts = {part.assignment.run.manifest.run_id: part for part in self._parts}
+        if self._is_batched:  # an engine a run
+            return dict(zip(parts, (engine.halted for engine in self._engines), strict=True))
+        failure = self._engines[0].halted if self._engines else None
         return {
-            part.assignment.run.manifest.run_id: (failure if part.todo else None)
-            or (_ABANDONED if part.unmade else None)
-            for part in self._parts
+            run_id: (failure if part.todo else None) or (STOPPED if part.unmade else None)
+            for run_id, part in parts.items()
         }
 
     async def run(self) -> None:
         """Make the calls that are left, if any."""
-        if self._engine is not None:
-            await self._engine.run()
+        await asyncio.gather(*(engine.run() for engine in self._engines))
 
     def _is_left(self, call: Call) -> bool:
         return _without_arm(call) in self._parts[call.arm].todo
@@ -271,43 +264,26 @@ class _RunningModel:
         return self._parts[replicate.call.arm].keep(replace(replicate, call=_without_arm(replicate.call)))
 
 
+def _batch_job(part: _RunningAssignment, settings: Settings, redact: Redactor, mode: BatchMode) -> BatchJob:
+    """Return what a run needs to have its calls made in batches."""
+    assignment = part.assignment
+    run = assignment.run
+    return BatchJob(
+        run_id=run.manifest.run_id,
+        folder=run.folder,
+        model=run.model,
+        batches=BATCHES[run.model.provider](run.model, assignment.key, settings),
+        schedule=part.schedule,
+        calls=[call for call in part.schedule if call in part.todo],
+        failed=part.failed,
+        request_for=assignment.request_for,
+        most_input_tokens=assignment.most_input_tokens,
+        settings=settings,
+        price=assignment.price,
+        redact=redact,
+        mode=mode,
+    )
+
+
 def _without_arm(call: Call) -> Call:
     return Call(call.case_id, call.replicate)
-
-
-def with_keys(models: Iterable[Model], kinds: Kinds, keys: Keys) -> dict[str, Model]:
-    """Return by id the models whose keys are there; warn of each other one, and raise ConfigError when none is left."""
-    usable: dict[str, Model] = {}
-    for model in {model.id: model for model in models}.values():
-        lack = lack_of(model, kinds[model.provider], keys)
-        if lack is None:
-            usable[model.id] = model
-        else:
-            print(f"warning: skipping {model.id}: {lack}", file=sys.stderr)
-    if not usable:
-        raise ConfigError(
-            "no model is left to run; set what is named above, or give --model one of models.yaml that needs none"
-        )
-    return usable
-
-
-def assignment(
-    run: Run,
-    kinds: Kinds,
-    keys: Keys,
-    concurrency: int,
-    request_for: Callable[[Call], Request],
-    on_outcome: OnOutcome,
-) -> Assignment:
-    """Give a run its key, its price, and as many calls in flight as `concurrency` and its model allow."""
-    model, kind = run.model, kinds[run.model.provider]
-    return Assignment(
-        run=run,
-        kind=kind,
-        key=find_key(model, kind, keys),
-        price=price_of(model, kind),
-        concurrency=calls_in_flight(model, kind, concurrency),
-        request_for=request_for,
-        most_input_tokens=most_input_tokens,
-        on_outcome=on_outcome,
-    )

@@ -50,9 +50,8 @@ ANSWERS = "replicates.jsonl"
 RECORD = "record.json"
 REPORT = "report.md"
 _RUNS_NAMED = 5
-
-
 Role = Literal["baseline", "again", "neutral"]
+Transport = Literal["direct", "batch"]  # each call by itself, or many in a batch (see batches.jsonl)
 
 
 class Looks(StrictModel):
@@ -107,6 +106,7 @@ class Manifest(StrictModel):
     looks: Looks | None = None
     tops_up: RunId | None = None
     draft: bool = False
+    transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
 
     @property
     def asked(self) -> int:
@@ -317,4 +317,4 @@ def _line_of(replicate: Replicate) -> dict[str, Any]:
         line["usage"] = {name: count for name, count in line["usage"].items() if count is not None}
     if replicate.error is not None:
         line["error"] = asdict(replicate.error)
-    return {**line, "latency_s": round(replicate.latency_s, 4), "attempts": replicate.attempts}
+    return {**line, "latency_s": replicate.latency_s and round(replicate.latency_s, 4), "attempts": replicate.attempts}

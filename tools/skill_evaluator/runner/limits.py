@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 from skill_evaluator.files import parse_json, validated
-from skill_evaluator.library.config import Limits, Model, Retry, Settings
+from skill_evaluator.library.asking import Retry
+from skill_evaluator.library.config import Limits, Model, Settings
 from skill_evaluator.runner.schedule import under
 
 SHARE = "SKILL_EVALUATOR_LIMITS"
@@ -184,15 +185,21 @@ class Budget:
 
     async def reserve(self, upper_bound_usd: float) -> Refusal | None:
         """Set aside what an attempt may cost at most; refuse only when no call in flight may still turn out cheaper."""
-        if self._max_cost is None:
-            return None
-        while not self._spent + self._reserved + upper_bound_usd <= self._max_cost:
+        while not self.reserve_now(upper_bound_usd):
             if self._reserved == 0.0:
                 return "max_cost"
             self._settled.clear()
             await self._settled.wait()
-        self._reserved += upper_bound_usd
         return None
+
+    def reserve_now(self, upper_bound_usd: float, *, begun: bool = False) -> bool:
+        """Set aside what an attempt may cost at most, if it fits, or if it has `begun` already; return whether."""
+        if self._max_cost is None:
+            return True
+        fits = self._spent + self._reserved + upper_bound_usd <= self._max_cost
+        if fits or begun:
+            self._reserved += upper_bound_usd
+        return fits or begun
 
     def settle(self, upper_bound_usd: float, cost_usd: float) -> None:
         """Replace what was set aside by what the attempt cost, or by its upper bound when the cost is unknown."""

@@ -81,10 +81,13 @@ def not_applicable(
     return reasons
 
 
-def estimate(sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int) -> Estimate:
+def estimate(
+    sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int, *, batch: bool = False
+) -> Estimate:
     """Estimate what a model's run on cases of these sizes would take."""
-    price, limit, caching = price_of(model, kind), model.params.max_output_tokens, kind.caching_of(model)
-    cost = total_or_none(most_cost(price, size.most, limit) for size in sizes.values())
+    price, limit = price_of(model, kind), model.params.max_output_tokens
+    caching = None if batch else kind.caching_of(model)  # requests of a batch are not marked for it
+    cost = total_or_none(most_cost(price, size.most, limit, batch=batch) for size in sizes.values())
     return Estimate(
         calls=len(sizes) * replicates,
         input_tokens_estimate=sum(size.likely for size in sizes.values()) * replicates,

@@ -18,6 +18,7 @@ from skill_evaluator.runner.journal import (
     MANIFEST,
     Manifest,
     Role,
+    Transport,
     copy_answers,
     create_run,
     invocation_of,
@@ -50,6 +51,7 @@ def new_runs(
     selection: tuple[str, ...] = (),
     invocation: str | None = None,
     adaptive: bool = False,
+    transport: Transport = "direct",
 ) -> list[Run]:
     """Return a run for every model, not yet on disk; their ids begin with the invocation (a new one unless given).
 
@@ -81,6 +83,7 @@ def new_runs(
             digests=input_digests(component, model),
             evaluator_version=__version__,
             adaptive=adaptive,
+            transport=transport,
         )
         runs.append(Run(model=model, manifest=manifest, folder=results_dir / run_id))
     return runs

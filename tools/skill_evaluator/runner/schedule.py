@@ -29,12 +29,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate:
-    """A call that was made: its completion, or the error it ended with. `latency_s` is that of the last attempt."""
+    """A call that was made: its completion, or the error it ended with.
+
+    `latency_s` is that of the last attempt; None of a call in a batch, which waits for others.
+    """
 
     call: Call
     completion: Completion | None = None
     error: Failure | None = None
-    latency_s: float = 0.0
+    latency_s: float | None = 0.0
     attempts: int = 1
 
     @property

@@ -86,6 +86,7 @@ class Recorder:
             scenario=manifest.scenario,
             beside=manifest.beside,
             draft=manifest.draft,
+            transport=manifest.transport,
             n_cases=len(scorecard.cases),
             planned=scorecard.planned,
             scored=scorecard.planned - sum(failures.values()),

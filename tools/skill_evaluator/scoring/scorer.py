@@ -139,7 +139,7 @@ class Scorer:
         if replicate.completion is None:
             return None
         self._usages.append(replicate.completion.usage)
-        self._latencies.append(replicate.latency_s)
+        self._latencies += [] if replicate.latency_s is None else [replicate.latency_s]
         if replicate.completion.served_model:
             self._served[replicate.completion.served_model] += 1
         raw = _digest(replicate.completion.text)

@@ -153,6 +153,9 @@ def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
     for name, record in (("baseline", baseline), ("candidate", candidate)):
         if record.saved_calls:
             yield f"--adaptive stopped the {name}'s run early, so its mean is too high or too low: {_corrected(record)}"
+    if baseline.transport != candidate.transport:
+        how = {"direct": "call by call", "batch": "in batches"}
+        yield f"the baseline was asked {how[baseline.transport]}, the candidate {how[candidate.transport]}"
     if baseline.replicates != candidate.replicates:
         yield f"{baseline.replicates} replicates a case, then {candidate.replicates}"
 

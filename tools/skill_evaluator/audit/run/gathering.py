@@ -55,7 +55,7 @@ class CallTally:
             planned=planned,
             outcomes=dict(sorted(outcomes.items())),
             cost_usd=total_or_none(usage_cost(price, completion.usage) for completion, _ in answered),
-            latency_s=quantile([latency_s for _, latency_s in answered], 0.5),
+            latency_s=quantile([latency_s for _, latency_s in answered if latency_s is not None], 0.5),
             served_models=tuple(sorted({made.served_model for made, _ in answered if made.served_model})),
         )
 

@@ -1,0 +1,323 @@
+"""`evaluate --batch`: the three vendors' batches, whatever becomes of them, end in one outcome a call, paid once."""
+
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.batch_server import (
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    VENDORS,
+    BatchServer,
+    End,
+    Outcome,
+    batch_server,
+)
+from tests.support.killing import whole_lines
+from tests.support.library import CASES, Library, ended, wait_until
+
+CALLS = len(CASES) * 2
+KILLS = 10
+PRICE = {"input": 3.0, "output": 15.0}
+KEY_OF = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
+KEYS = dict.fromkeys(KEY_OF.values(), "key-0123456789abcdef")
+COST = (INPUT_TOKENS * PRICE["input"] + OUTPUT_TOKENS * PRICE["output"]) / 1e6 / 2
+
+
+@pytest.fixture
+def server() -> Iterator[BatchServer]:
+    with batch_server() as running:
+        yield running
+
+
+@pytest.fixture(params=VENDORS)
+def vendor(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def set_up(library: Library, server: BatchServer, *vendors: str, **model: Any) -> None:
+    """Have the models of these vendors behind the server, which are asked after every hundredth of a second."""
+    library.models(
+        *(
+            {
+                "id": f"{vendor}-model",
+                "provider": vendor,
+                "base_url": server.base_url(vendor),
+                "api_key_env": {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}.get(
+                    vendor, "GEMINI_API_KEY"
+                ),
+                "price": PRICE,
+                **model,
+            }
+            for vendor in vendors
+        )
+    )
+    library.settings(batch={"poll_s": 0.01}, timeout_s=1)
+
+
+def evaluate(library: Library, *arguments: str) -> Any:
+    return library.evaluate_here(*arguments, env=KEYS)
+
+
+def journal(library: Library) -> list[dict[str, Any]]:
+    """The outcomes on disk, of which no call may have two."""
+    lines = whole_lines(library.run_folder() / "replicates.jsonl")
+    calls = Counter((line["case_id"], line["replicate"]) for line in lines)
+    assert set(calls.values()) <= {1}, calls
+    return lines
+
+
+def reasons(library: Library) -> Counter[str]:
+    return Counter(line["error"]["reason"] if "error" in line else "answered" for line in journal(library))
+
+
+def test_a_batch_is_submitted_waited_for_and_recorded_at_half_the_price(
+    library: Library, server: BatchServer, vendor: str
+) -> None:
+    set_up(library, server, vendor)
+    server.polls = 3
+    done = evaluate(library, "--batch")
+    assert done.code == 0, done
+    (record,) = library.records()
+    assert (record["scored"], record["transport"]) == (CALLS, "batch")
+    assert record["latency_s"] == {"p50": None, "p95": None}
+    assert record["cost_usd"] == pytest.approx(CALLS * COST)
+    assert record["accuracy"]["exact_match"]["mean"] == 1.0
+    assert len(server.batches) == 1
+    assert reasons(library) == {"answered": CALLS}
+    assert server.deleted == []
+
+
+def test_each_request_ends_as_an_answer_or_a_failure_with_its_name(
+    library: Library, server: BatchServer, vendor: str
+) -> None:
+    set_up(library, server, vendor)
+    fates: dict[str, Outcome] = {"alpha": "rejected", "gamma": "missing"}
+    server.outcome = lambda case_id, times: fates.get(case_id, "overloaded" if times == 2 else "answered")
+    done = evaluate(library, "--batch")
+    assert done.code == 4, done
+    assert reasons(library) == {"bad_request": 2, "lost_by_provider": 2, "answered": 2}
+    assert server.submitted == {"alpha": 2, "beta": 4, "gamma": 2}, "only what may pass goes again, once"
+    assert {line["attempts"] for line in journal(library) if line["case_id"] == "beta"} == {2}
+    assert "key-0123456789abcdef" not in "".join(
+        path.read_text() for path in library.root.rglob("*") if path.is_file() and path.suffix != ".lock"
+    )
+
+
+@pytest.mark.parametrize("vendor", ["anthropic", "openai"])
+def test_requests_that_were_not_run_are_named(library: Library, server: BatchServer, vendor: str) -> None:
+    set_up(library, server, vendor)
+    server.ends = lambda batch: End(state="expired")
+    server.outcome = lambda case_id, times: {"alpha": "expired", "beta": "canceled"}.get(case_id, "answered")
+    assert evaluate(library, "--batch").code == 4
+    assert reasons(library) == {"expired": 2, "canceled": 2, "answered": 2}
+    server.outcome = lambda case_id, times: "answered"
+    assert evaluate(library, "--resume").code == 0, "a person may ask again what was not run"
+    assert server.submitted == {"alpha": 4, "beta": 4, "gamma": 2}
+
+
+@pytest.mark.parametrize(
+    ("state", "asked", "reason"),
+    [
+        ("PARTIALLY_SUCCEEDED", 1, "lost_by_provider"),
+        ("EXPIRED", 1, "expired"),
+        ("CANCELLED", 1, "canceled"),
+        ("A_LATER_STATE", 1, "lost_by_provider"),
+        ("FAILED", 2, "batch_failed"),
+    ],
+)
+def test_every_state_of_a_gemini_batch_ends(
+    library: Library, server: BatchServer, state: str, asked: int, reason: str
+) -> None:
+    set_up(library, server, "google")
+    server.ends = lambda batch: End(state=state)
+    server.outcome = lambda case_id, times: "answered" if case_id == "alpha" else "missing"
+    done = evaluate(library, "--batch")
+    assert done.code == 4, done
+    assert reasons(library)[reason] == CALLS if state == "FAILED" else CALLS - 2, done
+    assert len(server.batches) == asked
+    assert state != "FAILED" or "scripted" in done.out
+
+
+def test_a_batch_that_fails_for_one_line_fails_that_call_alone(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai")
+    server.ends = lambda batch: End(state="failed", line=2) if batch is server.batches[0] else End()
+    done = evaluate(library, "--batch")
+    assert done.code == 4, done
+    failed = [line for line in journal(library) if "error" in line]
+    assert [(line["case_id"], line["replicate"], line["error"]["reason"]) for line in failed] == [
+        ("beta", 0, "bad_request")
+    ]
+    assert "line 2 of the batch" in failed[0]["error"]["message"]
+    assert [len(batch.requests) for batch in server.batches] == [CALLS, CALLS - 1]
+
+
+def test_a_reply_lost_on_its_way_is_looked_for_and_nothing_is_sent_twice(
+    library: Library, server: BatchServer, vendor: str
+) -> None:
+    set_up(library, server, vendor)
+    server.lost_replies = 1
+    done = evaluate(library, "--batch")
+    assert done.code == 0, done
+    assert len(server.batches) == 1
+    assert reasons(library) == {"answered": CALLS}
+
+
+def test_results_that_come_torn_are_fetched_again(library: Library, server: BatchServer, vendor: str) -> None:
+    set_up(library, server, vendor)
+    server.torn = 1
+    done = evaluate(library, "--batch")
+    assert done.code == 0, done
+    assert server.torn == 0
+    assert (len(server.batches), reasons(library)) == (1, {"answered": CALLS})
+
+
+def test_what_is_submitted_is_collected_by_another_process_once(library: Library, server: BatchServer) -> None:
+    set_up(library, server, *VENDORS)
+    server.held = True
+    submitted = evaluate(library, "--batch", "--submit-only")
+    assert (submitted.code, submitted.out) == (0, ""), submitted
+    assert submitted.err.count("6 calls in 1 batch at the vendor, the oldest for 0 h 00") >= len(VENDORS)
+    early = library.call("collect", "--batches", env=KEYS)
+    assert early.code == 0, early
+    assert "at the vendor" in early.err
+    assert library.rows() == []
+    server.held = False
+    taken = library.call("collect", "--batches", env=KEYS)
+    assert taken.code == 0, taken
+    assert [row["scored"] for row in library.rows()] == [CALLS] * len(VENDORS)
+    again = library.call("collect", "--batches", env=KEYS)
+    assert (again.code, again.err) == (0, "no batch is left to collect\n")
+    assert len(server.batches) == len(VENDORS)
+
+
+def cut(library: Library, events: int) -> None:
+    """Leave only the first lines of the one run's batches, as a process does that ends between two."""
+    path = library.run_folder() / "batches.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:events]) + '{"event":"subm')
+
+
+def test_a_batch_of_which_only_the_intent_is_on_disk_is_found_again(
+    library: Library, server: BatchServer, vendor: str
+) -> None:
+    set_up(library, server, vendor)
+    evaluate(library, "--batch", "--submit-only")
+    cut(library, 1)
+    done = evaluate(library, "--resume")
+    assert done.code == 0, done
+    assert len(server.batches) == 1
+
+
+def test_a_batch_that_was_never_created_is_created(library: Library, server: BatchServer, vendor: str) -> None:
+    set_up(library, server, vendor)
+    evaluate(library, "--batch", "--submit-only")
+    server.batches.clear()
+    cut(library, 1)
+    done = evaluate(library, "--resume")
+    assert done.code == 0, done
+    assert len(server.batches) == 1
+    events = [line["event"] for line in whole_lines(library.run_folder() / "batches.jsonl")]
+    assert events == ["intended", "absent", "intended", "submitted", "collected"]
+
+
+def test_where_it_cannot_be_told_whether_a_batch_is_ours_nothing_is_sent(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "anthropic")
+    evaluate(library, "--batch", "--submit-only")
+    mine = server.batches.pop()
+    theirs = server.create("anthropic", "", {f"x{n}": body for n, body in enumerate(mine.requests.values())})
+    server.held = True
+    cut(library, 1)
+    asked = library.call("collect", "--batches", env=KEYS)
+    assert asked.code == 0, asked
+    assert f"may have been created ({theirs.id} has as many requests and is not over)" in asked.err
+    assert server.batches == [theirs]
+    server.held, theirs.polls = False, 1
+    assert evaluate(library, "--resume").code == 0
+    assert len(server.batches) == 2, "that one was somebody else's"
+
+
+def test_the_cost_is_capped_by_what_is_submitted_at_once(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai", params={"max_output_tokens": 1000})
+    most = evaluate(library, "--dry-run", "--batch", "--format", "json").json["models"][0]["cost_upper_usd"]
+    done = evaluate(library, "--batch", "--max-cost", f"{most / CALLS * 2.5}")
+    assert done.code == 0, done
+    assert [len(batch.requests) for batch in server.batches] == [2, 2, 2]
+    (record,) = library.records()
+    assert record["cost_usd"] == pytest.approx(CALLS * COST)
+    assert evaluate(library, "--batch", "--max-cost", "0.001").code == 4
+    assert len(server.batches) == 3
+
+
+def test_calls_are_cut_into_batches_by_tokens_that_may_be_queued(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai", limits={"queued_tokens": 5_000}, params={"max_output_tokens": 1000})
+    done = evaluate(library, "--batch")
+    assert done.code == 0, done
+    assert len(server.batches) == 3
+
+
+def test_what_was_asked_and_answered_is_deleted_if_the_settings_say_so(
+    library: Library, server: BatchServer, vendor: str
+) -> None:
+    set_up(library, server, vendor)
+    library.settings(batch={"poll_s": 0.01, "delete_results": True})
+    assert evaluate(library, "--batch").code == 0
+    assert server.deleted == (["file-1", "answers-batch_1"] if vendor == "openai" else [server.batches[0].id])
+
+
+def test_what_does_not_go_with_batches_is_refused_with_a_sentence(library: Library, server: BatchServer) -> None:
+    assert "provider 'replay' has no batch API" in evaluate(library, "--batch").err
+    assert "--adaptive looks between replicates" in evaluate(library, "--batch", "--adaptive").err
+    assert "--submit-only leaves batches" in evaluate(library, "--submit-only").err
+    set_up(library, server, "openai")
+    assert evaluate(library, "--batch", "--submit-only").code == 0
+    assert not library.rows()
+
+
+def test_a_dry_run_shows_the_price_of_batches(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai")
+    direct, batch = (evaluate(library, "--dry-run", "--format", "json", *flag).json for flag in ((), ("--batch",)))
+    cost, half = batch["models"][0]["cost_upper_usd"], direct["models"][0]["cost_upper_usd"] / 2
+    assert half <= cost < 1.1 * half, "what is read from a cache is perhaps not halved"
+    assert "answers come within a day" in batch["further"][-1]
+
+
+@pytest.mark.faults
+def test_kills_lose_nothing_and_send_nothing_twice(tmp_path: Path, server: BatchServer) -> None:
+    seed = random.randrange(2**32)
+    dice = random.Random(seed)
+    server.polls = 3
+    kills, rounds = KILLS, 0
+    while kills:
+        rounds += 1
+        library = Library(tmp_path / f"round-{rounds}")
+        set_up(library, server, VENDORS[rounds % len(VENDORS)])
+        library.settings(batch={"poll_s": 0.01}, timeout_s=4)  # so long a creation may be under way unseen
+        created = len(server.batches)
+        server.submitted.clear()
+        while True:
+            resume = ("--resume",) if list(library.results.glob("*/manifest.json")) else ("--batch",)
+            with library.start(*resume, env=KEYS) as process:
+                if kills:
+                    wanted = server.seen + dice.randint(1, 4)
+                    wait_until(lambda wanted=wanted: server.seen >= wanted or process.poll() is not None, 60)
+                    time.sleep(dice.uniform(0, 0.04))
+                    kills -= process.poll() is None
+                    process.kill()
+                end = ended(process)
+            if end.code == 0:
+                break
+            assert end.code == -signal.SIGKILL, (seed, end)
+        records = list(library.results.glob("*/record.json"))
+        assert len(records) == 1, (seed, records)
+        lines = whole_lines(records[0].parent / "replicates.jsonl")
+        assert Counter((line["case_id"], line["replicate"]) for line in lines).total() == CALLS, seed
+        assert len(server.batches) == created + 1, seed
+        assert set(server.submitted.values()) == {2}, seed
+        assert library.rows()[0]["cost_usd"] == pytest.approx(CALLS * COST), seed

@@ -1,0 +1,320 @@
+"""Give a run's calls to the vendor in batches and take their outcomes, whenever a process is there to do so.
+
+Nothing here is in memory alone: `batches.jsonl` says what was given to the vendor, `replicates.jsonl` what came of it.
+A process that ends at any moment loses no answer, and none after it sends anything twice.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from skill_evaluator.library.config import Model, Price, Settings
+from skill_evaluator.providers.base import Completion, Failure, ProviderError, Request
+from skill_evaluator.providers.batch import Batches, BatchStatus, Results, Sought, UndecidedError, lost
+from skill_evaluator.providers.boundary import within_limits
+from skill_evaluator.providers.redaction import Redactor
+from skill_evaluator.runner.batch_journal import Batch, BatchJournal, known_ids
+from skill_evaluator.runner.engine import NO_CALL_LEFT, STOPPED, Most, OnOutcome, Progress, Stop
+from skill_evaluator.runner.limits import Budget, wait_before_retry
+from skill_evaluator.runner.prices import usage_cost
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.text import counted
+
+PENDING = "batch_pending"  # the reason of calls that lie with the vendor
+_SHARE_OF_BYTES = 0.95  # of what a vendor takes, since it may count otherwise
+_MOST_REQUESTS = 10_000  # of a batch, whose answers are read in one piece
+_ATTEMPTS = 2  # batches that a call is in before an error that may pass is its outcome
+
+# Wait until all is done; or do what can be done now; or that, with no call that no batch had or that failed for good.
+BatchMode = Literal["wait", "submit", "collect"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchJob:
+    """All that is needed to have one run's calls made in batches.
+
+    `schedule` has all its calls, `calls` those without an answer, and `failed` those of them that have an error in the
+    journal, with the attempts it was made after.
+    """
+
+    run_id: str
+    folder: Path
+    model: Model
+    batches: Batches
+    schedule: Sequence[Call]
+    calls: Sequence[Call]
+    failed: Mapping[Call, int]
+    request_for: Callable[[Call], Request]
+    most_input_tokens: Callable[[Request], int]
+    settings: Settings
+    price: Price | None
+    redact: Redactor
+    mode: BatchMode
+
+
+class BatchEngine:
+    """One run's batches. `halted` says afterwards why calls have no outcome yet, or None if all have."""
+
+    def __init__(self, job: BatchJob, budget: Budget, stop: Stop, progress: Progress, on_outcome: OnOutcome) -> None:
+        self._job = job
+        self._budget = budget
+        self._stop = stop
+        self._progress = progress
+        self._on_outcome = on_outcome
+        self._journal = BatchJournal.read(job.folder)
+        self._places = {call: place for place, call in enumerate(job.schedule)}
+        self._todo = set(job.calls)
+        had = {call for batch in self._journal.batches for call in batch.attempts}
+        self._left_out = (set(job.failed) | (self._todo - had)) if job.mode == "collect" else set()
+        self._remarks: list[str] = []
+        self._refused: Failure | None = None  # why nothing more is submitted; what was is waited for all the same
+        self.halted: Failure | None = None
+        for call in chain.from_iterable(batch.calls.values() for batch in self._journal.open):
+            if call in self._todo:
+                self._budget.reserve_now(self._most(call).usd, begun=True)
+
+    async def run(self) -> None:
+        """Submit, wait and collect until every call has its outcome, or as far as the mode goes."""
+        try:
+            while True:
+                self._remarks = []
+                await self._find_uncertain()
+                await self._collect_ended()
+                await self._submit_rest()
+                self._progress.waiting[self._job.run_id] = self._state() if self._unfinished() else ""
+                if self.halted is not None or self._job.mode != "wait" or not self._unfinished():
+                    break
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stop.event.wait(), self._job.settings.batch.poll_s)
+                if self._stop.requested:
+                    self.halted = STOPPED
+                    break
+        finally:
+            if self._unfinished() and self.halted in (None, STOPPED):
+                self.halted = Failure(kind="not_run", reason=PENDING, message=self._state())
+            self.halted = self.halted or self._refused
+            if self.halted is None and (unsent := len(self._todo - self._job.failed.keys())):
+                message = f"{counted(unsent, 'call')} never sent; --resume sends them"
+                self.halted = Failure(kind="not_run", reason="not_submitted", message=message)
+            with suppress(Exception):  # every answer is kept; what a provider fails to release ends with the process
+                await self._job.batches.close()
+
+    async def _find_uncertain(self) -> None:
+        """Ask the vendor for batches of which only the intent is on disk: nothing is sent again before it is known."""
+        for batch in self._journal.open:
+            if batch.stage != "intended":
+                continue
+            sought = Sought(
+                name=batch.name,
+                custom_ids=frozenset(batch.calls),
+                since=batch.intended_at,
+                others=known_ids(self._job.folder.parent),
+            )
+            try:
+                batch_id = await self._job.batches.find(sought)
+            except UndecidedError as problem:
+                self._remarks.append(
+                    f"batch {batch.number} may have been created ({problem}); it is not sent again before"
+                )
+                continue
+            except ProviderError as problem:
+                self._remark_on(problem)
+                continue
+            if batch_id is not None:
+                self._journal.submitted(batch, batch_id)
+            elif batch.age_s > self._job.settings.timeout_s:  # else the vendor may be at it still
+                self._release(batch)
+                self._journal.absent(batch, "the vendor has no such batch")
+            else:
+                self._remarks.append(f"batch {batch.number} may have been created; the vendor is asked once more")
+
+    async def _collect_ended(self) -> None:
+        for batch in [batch for batch in self._journal.open if batch.batch_id is not None]:
+            try:
+                status = await self._status(batch)
+                if status is None:
+                    continue
+                results = await self._results(status)
+            except ProviderError as problem:
+                failure = self._remark_on(problem)
+                if problem.fatal or problem.reason == "malformed_body":
+                    self.halted = failure
+                continue
+            await self._keep(batch, status, results)
+            await self._delete(batch, status)
+
+    async def _status(self, batch: Batch) -> BatchStatus | None:
+        """Return the status of a batch that is over; None of one that goes on."""
+        batch_id, batches = batch.batch_id or "", self._job.batches
+        try:
+            status = await batches.status(batch_id)
+        except ProviderError as problem:
+            if problem.reason == "malformed_body":  # the page of a proxy, perhaps
+                self._remark_on(problem)
+                return None
+            if problem.status != 404:
+                raise
+            return BatchStatus(batch_id=batch_id, state="gone", ended=True, done=0, unanswered=lost())
+        if status.ended:
+            return status
+        if batch.age_s < (batches.limits.hours + 1) * 3600:
+            return None
+        with suppress(ProviderError):
+            await batches.cancel(batch_id)
+        return BatchStatus(batch_id=batch_id, state=f"overdue {status.state}", ended=True, done=0, unanswered=lost())
+
+    async def _results(self, status: BatchStatus) -> Results:
+        """Read the results, again where they come torn or are fewer than the vendor counts; raise ProviderError."""
+        retry = self._job.settings.retry
+        if not status.body or status.unanswered.reason == "batch_failed":
+            return {}
+        for attempt in range(1, retry.attempts + 1):
+            try:
+                results = await self._job.batches.results(status)
+            except ProviderError as problem:
+                if not problem.retryable or attempt == retry.attempts:
+                    raise
+            else:
+                if len(results) >= (status.done or 0) or attempt == retry.attempts:
+                    return results
+            await asyncio.sleep(wait_before_retry(retry, attempt, None))
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _keep(self, batch: Batch, status: BatchStatus, results: Results) -> None:
+        """Give each call of a batch its outcome, unless the journal has it; the first answer stands."""
+        answered = failed = again = 0
+        for line, (custom_id, call) in enumerate(batch.calls.items(), 1):
+            attempt = batch.attempts[call]
+            if call not in self._todo or self._job.failed.get(call, 0) >= attempt:
+                continue  # kept by a process that was ended before it could say that it had kept all
+            outcome = results.get(custom_id, status.unanswered)
+            if line == status.failed_line:
+                outcome = ProviderError("bad_request", f"line {line} of the batch: {status.unanswered}", rejected=True)
+            most = self._most(call).usd
+            if isinstance(outcome, ProviderError):
+                self._budget.settle(most, most if outcome.perhaps_billed else 0.0)
+                if outcome.retryable and attempt < _ATTEMPTS:
+                    again += 1
+                    self._progress.retried += 1
+                    continue
+                failed += 1
+                replicate = Replicate(call=call, error=outcome.failure(self._job.redact), attempts=attempt)
+                await self._hand_on(replicate, 0.0)
+            else:
+                answered += 1
+                outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
+                cost = usage_cost(self._job.price, outcome.usage)
+                self._budget.settle(most, most if cost is None else cost)
+                await self._hand_on(self._answer(call, outcome, attempt), cost)
+        self._journal.collected(batch, status.state, answered=answered, failed=failed, again=again)
+
+    def _answer(self, call: Call, completion: Completion, attempt: int) -> Replicate:
+        completion = within_limits(completion, self._job.settings).redacted(self._job.redact)
+        return Replicate(call=call, completion=completion, latency_s=None, attempts=attempt)
+
+    async def _hand_on(self, replicate: Replicate, cost_usd: float | None) -> None:
+        self._todo.discard(replicate.call)
+        self._progress.note(replicate, cost_usd)
+        busy = self._on_outcome(replicate)
+        if busy is not None:
+            await asyncio.wait([asyncio.wrap_future(busy)])
+
+    async def _delete(self, batch: Batch, status: BatchStatus) -> None:
+        if self._job.settings.batch.delete_results:
+            try:
+                await self._job.batches.delete(status)
+            except ProviderError as problem:
+                self._remarks.append(f"{batch.batch_id} could not be deleted: {self._job.redact(str(problem))}")
+            else:
+                self._journal.deleted(batch)
+
+    async def _submit_rest(self) -> None:
+        """Create batches of the calls that are in none, as far as the budget and the vendor's limits go."""
+        free = self._todo - self._left_out - self._lying()
+        rest = deque(call for call in self._job.calls if call in free)
+        while rest and not (self.halted or self._refused or self._stop.requested):
+            requests, calls = await self._next_requests(rest)
+            if not calls:
+                return
+            batch = self._journal.intend(self._job.run_id, calls)
+            try:
+                batch_id = await self._job.batches.create(batch.name, requests)
+            except ProviderError as problem:
+                failure = self._remark_on(problem)
+                if problem.perhaps_billed or (problem.status or 0) >= 500 or problem.status in (408, 409):
+                    return  # it may have been created, which is asked for at the next look
+                self._release(batch)
+                self._journal.absent(batch, failure.message)
+                self._refused = None if problem.retryable else failure
+                return
+            self._journal.submitted(batch, batch_id)
+
+    async def _next_requests(self, rest: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
+        """Take the calls of the next batch off the rest; none where one has to wait for what was submitted."""
+        batches, requests, calls = self._job.batches, dict[str, Request](), dict[str, Call]()
+        size, lying = 0, self._lying()
+        queued = sum(self._most(call).tokens for call in lying) if self._job.model.limits.queued_tokens else 0
+        while rest and len(calls) < min(batches.limits.requests, _MOST_REQUESTS):
+            request = self._job.request_for(rest[0])
+            most = self._most(rest[0], request)
+            custom_id = self._journal.custom_id(self._job.run_id, self._places[rest[0]])
+            size += batches.size(custom_id, request)
+            queued += most.tokens
+            is_full = size > batches.limits.request_bytes * _SHARE_OF_BYTES
+            if (calls and is_full) or ((calls or lying) and queued > (self._job.model.limits.queued_tokens or queued)):
+                break
+            if not await self._afforded(request, most, can_wait=not (calls or lying)):
+                break
+            requests[custom_id], calls[custom_id] = request, rest.popleft()
+        return requests, calls
+
+    async def _afforded(self, request: Request, most: Most, *, can_wait: bool) -> bool:
+        """Set aside what a call may cost; with nothing of this run to wait for, its refusal is the end."""
+        afforded = self._budget.reserve_now(most.usd)
+        if not afforded and can_wait:
+            afforded = self._job.mode == "wait" and await self._budget.reserve(most.usd) is None
+            if not afforded:
+                self._refused = most.refusal(request, self._budget.left_usd)
+        if afforded and self._budget.take_call() is not None:
+            self._budget.settle(most.usd, 0.0)
+            self._refused = NO_CALL_LEFT
+            return False
+        return afforded
+
+    def _most(self, call: Call, request: Request | None = None) -> Most:
+        request = request or self._job.request_for(call)
+        return Most.of(request, self._job.most_input_tokens(request), self._job.price, batch=True)
+
+    def _lying(self) -> set[Call]:
+        """Return the calls that lie with the vendor, or may."""
+        return {call for batch in self._journal.open for call in batch.calls.values()}
+
+    def _release(self, batch: Batch) -> None:
+        """Give back what was set aside for calls that were not made."""
+        for call in batch.calls.values():
+            self._budget.settle(self._most(call).usd, 0.0)
+
+    def _unfinished(self) -> bool:
+        return bool(self._journal.open or (self._todo - self._left_out and not self._refused))
+
+    def _remark_on(self, problem: ProviderError) -> Failure:
+        failure = problem.failure(self._job.redact)
+        self._remarks.append(f"{failure.reason}: {failure.message}")
+        return failure
+
+    def _state(self) -> str:
+        """Say what lies with the vendor: `24 calls in 2 batches at the vendor, the oldest for 3 h 12`."""
+        words = []
+        if batches := self._journal.open:
+            minutes = int(max(batch.age_s for batch in batches) // 60)
+            calls = counted(len(self._lying() & self._todo), "call")
+            words.append(
+                f"{calls} in {len(batches)} batch{'es' * (len(batches) > 1)} at the vendor, "
+                f"the oldest for {minutes // 60} h {minutes % 60:02d}"
+            )
+        return "; ".join([*words, *self._remarks]) or f"{counted(len(self._todo), 'call')} to be sent"

@@ -116,10 +116,10 @@ def test_the_truth_of_a_text_component(tmp_path: Path, name: str) -> None:
         ),
         ({"document.md": "A", "expected.md": "A receipt"}, "<case>/expected.md:1:1: not JSON: Expecting value"),
         ({**GOOD, "meta.json": "{"}, "<case>/meta.json:1:2: not JSON: "),
-        ({**GOOD, "meta.json": "[]"}, "<case>/meta.json must hold a mapping"),
+        ({**GOOD, "meta.json": "[]"}, "a mapping of keys to values is expected in <case>/meta.json"),
         ({**GOOD, "metadata.yaml": "a: [1"}, "<case>/metadata.yaml:2:1: broken YAML: "),
         ({**GOOD, "metadata.yaml": "day: 2024-02-30"}, "<case>/metadata.yaml: broken YAML: day"),
-        ({**GOOD, "metadata.yaml": "plain"}, "<case>/metadata.yaml must hold a mapping"),
+        ({**GOOD, "metadata.yaml": "plain"}, "a mapping of keys to values is expected in <case>/metadata.yaml"),
     ],
 )
 def test_a_case_that_is_refused(

@@ -48,7 +48,7 @@ def test_a_component_on_a_model_is_one_job_that_names_every_call(skill: Componen
     (entry,) = entries_of([wanted(skill)], Jobs())
     assert (entry.id, entry.shard, entry.calls) == ("receipts@m", None, 40)
     assert (entry.skill_version, entry.provider, entry.seed) == ("1.2.0", "openai", 3)
-    assert entry.cost_upper_usd == pytest.approx(40 * (1000 * 1.0 + 100 * 2.0) / 1e6)
+    assert entry.cost_upper_usd == pytest.approx(40 * (1000 * 1.25 + 100 * 2.0) / 1e6)  # a cache may be written
     assert entry.digests.keys() == {"prompt", "schema", "settings"}
 
 

@@ -255,6 +255,7 @@ class JudgedOutcome(FrozenModel):
 class Outcome(FrozenModel):
     """The file outcome.json; `verdicts` has the components of which a lower version is recorded.
 
+    `drift` has those whose recorded version was asked again: what their models gave earlier is the baseline.
     `judged` has every component and model that a judge was to look at.
     """
 
@@ -264,6 +265,7 @@ class Outcome(FrozenModel):
     dry_run: bool
     runs: list[RunOutcome]
     verdicts: list[ComparisonResult] = []
+    drift: list[ComparisonResult] = []
     judged: list[JudgedOutcome] = []
 
     @property
@@ -274,7 +276,9 @@ class Outcome(FrozenModel):
 
     @property
     def alerting(self) -> bool:
-        """Whether a judge finds more regressions than the policy allows."""
+        """Whether a model moved, or a judge finds more regressions than the policy allows."""
+        if any(model.moved for result in self.drift for model in result.models):
+            return True
         return any(judged.results is not None and judged.results.alerting for judged in self.judged)
 
     @property
@@ -283,7 +287,11 @@ class Outcome(FrozenModel):
         return all(run.status in ("complete", "skipped") for run in self.runs)
 
     def verdict_on(self, run: RunOutcome) -> str | None:
-        """Return the verdict on a run, if there was a lower version to compare it with."""
+        """Return the verdict on a run, if there was a run to compare it with: on its version, or on its model."""
+        for result in self.drift:
+            for model in result.models:
+                if model.candidate.run_id == run.run_id:
+                    return "moved" if model.moved else "no drift"
         models = (model for result in self.verdicts if result.skill == run.skill for model in result.models)
         return next((model.verdict for model in models if model.candidate.run_id == run.run_id), None)
 

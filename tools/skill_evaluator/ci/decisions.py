@@ -66,6 +66,17 @@ def decide(change: PushedComponent, model_ids: Iterable[str]) -> tuple[list[Deci
     return decisions, problems
 
 
+def decide_again(change: PushedComponent, model_ids: Iterable[str]) -> list[Decision]:
+    """Return a decision for every model: the version at the head is asked again if it is the newest recorded one."""
+    decisions = []
+    for model_id in model_ids:
+        recorded = change.board.get(model_id)
+        runs = recorded is not None and recorded.version == change.after.version
+        reason = f"{change.after.version} is recorded" if runs else f"{change.after.version} is not recorded"
+        decisions.append(Decision(skill=change.after.name, model_id=model_id, runs=runs, reason=reason))
+    return decisions
+
+
 def _decide_by_record(change: PushedComponent, version: str, recorded: Recorded) -> tuple[bool, str]:
     step = bump(recorded.version, version)
     if step is Bump.SAME:

@@ -132,7 +132,9 @@ class Fault(FrozenModel):
 
 
 class Plan(FrozenModel):
-    """The file plan.json. `untouched` counts components that did not change and lack nothing.
+    """The file plan.json. With the trigger `drift` it asks recorded versions again, to see whether a model moved.
+
+    `untouched` counts components that did not change and lack nothing.
 
     `unjudged` are components that declare a judge, on models whose answers it is not asked about, and why.
     """
@@ -140,7 +142,7 @@ class Plan(FrozenModel):
     plan_version: int = PLAN_VERSION
     invocation: RunId
     created: Timestamp
-    trigger: Literal["push", "dispatch"]
+    trigger: Literal["push", "dispatch", "drift"]
     reason: str = ""
     base: Commit | None
     head: Commit | None

@@ -4,7 +4,7 @@ It makes no call and touches no leaderboard. It scores the answers themselves, s
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -48,11 +48,13 @@ from skill_evaluator.errors import (
 )
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
-from skill_evaluator.library.components import load_component
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Settings
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.archive import Archive, why_refused
 from skill_evaluator.records.record import PARTIAL, Record, write_record
+from skill_evaluator.records.summaries import Drift
 from skill_evaluator.reports.ci import outcome_markdown, print_outcome
 from skill_evaluator.reports.faults import fault_lines
 from skill_evaluator.repository import Repository
@@ -64,10 +66,11 @@ from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.recorded import verdict_on
+from skill_evaluator.verdicts.recorded import drift_of, verdict_on
 from skill_evaluator.verdicts.results import ComparisonResult
 
 _NAMED = 3  # of what changed
+_Verdict = Callable[[Sequence[Record], Component, Archive, Settings, Path], ComparisonResult | None]
 EXAMPLES = (
     "skill-evaluator collect artifacts --plan plan.json --out collected",
     "skill-evaluator collect --batches",
@@ -121,14 +124,21 @@ def collect(options: CollectOptions) -> int:
         judging = judgings.get((gathered.skill, gathered.model_id))
         if judging is not None and not gathered.is_baseline:
             judged.append(_judged(plan, judging, gathered, arrivals, configuration, options))
-    verdicts, undecided = _verdicts([record for _, record in scored if record is not None], configuration, options)
+    records = {record.run_id: record for _, record in scored if record is not None}
+    again = plan.trigger == "drift"
+    verdicts, undecided = _verdicts(records.values(), configuration, options, drift_of if again else verdict_on)
+    for model in (model for verdict in verdicts if again for model in verdict.models):
+        drift = Drift(since=model.baseline.run_id, moved=model.moved) if model.baseline else None
+        marked = records[model.candidate.run_id].model_copy(update={"drift": drift})
+        write_record(options.out / RECORDS / marked.skill / f"{marked.run_id}.json", marked)
     outcome = Outcome(
         invocation=plan.invocation,
         head=plan.head,
         reason=plan.reason,
         dry_run=plan.dry_run,
         runs=[_with_reason(run, undecided.get(run.skill)) for run, _ in scored],
-        verdicts=verdicts,
+        verdicts=[] if again else verdicts,
+        drift=verdicts if again else [],
         judged=judged,
     )
     replace_text(options.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
@@ -189,7 +199,7 @@ def _judged(
 
 
 def _verdicts(
-    records: Iterable[Record], configuration: Configuration, options: CollectOptions
+    records: Iterable[Record], configuration: Configuration, options: CollectOptions, verdict_of: _Verdict
 ) -> tuple[list[ComparisonResult], dict[str, str]]:
     """Judge complete runs against what is recorded, here or on a branch; by component, also why that was not possible.
 
@@ -205,7 +215,7 @@ def _verdicts(
         try:
             component = load_component(options.components, skill, configuration.settings.limits, options.fixtures)
             archive = Archive(component, repository, options.recorded)
-            verdicts.append(verdict_on(complete, component, archive, configuration.settings, options.config))
+            verdicts.append(verdict_of(complete, component, archive, configuration.settings, options.config))
         except SkillEvaluatorError as problem:
             undecided[skill] = f"no verdict: {visible(str(problem))}"
     return [verdict for verdict in verdicts if verdict is not None], undecided

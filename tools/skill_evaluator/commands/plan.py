@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skill_evaluator import __version__
-from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, grouped, recorded_boards
+from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, decide_again, grouped, recorded_boards
 from skill_evaluator.ci.matrix import capped, entries_of, outputs_of, sharing
 from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, PlannedJudging, Skipped
 from skill_evaluator.ci.platforms import PLATFORMS
@@ -57,13 +57,15 @@ def plan(options: PlanOptions) -> int:
     """Say what is to be evaluated, why, in how many calls and at what cost; write it to plan.json. Makes no call."""
     if options.detect is not None:
         return _size(options, options.detect)
+    if options.drift and (options.base is not None or options.scenario is not None):
+        raise PlanError("--drift asks what is recorded: it goes with neither --base nor --scenario")
     refuse_amounts({"--replicates": options.replicates}, None, options.max_cost)
     configuration = read_configuration(options.config)
     models = select_models(configuration.models, options.models)
     if options.scenario is not None:
         load_scenario(options.config, options.scenario, configuration.settings.limits)
     repository = Repository(options.components)
-    if options.base is None:
+    if options.base is None and not options.drift:
         names = options.names or sorted(path.parent.name for path in options.components.glob("*/prompt.md"))
         if not names:
             raise PlanError(f"{options.components} holds no component; name its folder with --components DIR")
@@ -74,7 +76,7 @@ def plan(options: PlanOptions) -> int:
         ]
         choice = _Choice(decisions=decisions, problems=[])
     else:
-        choice = _choose_pushed(options, models, repository)
+        choice = _choose_by_record(options, models, repository)
     made = _cut(options, configuration, models, choice, repository)
     replace_text(options.out, json_text(made.model_dump(mode="json")))
     print_plan(made, options.format)
@@ -87,7 +89,8 @@ def plan(options: PlanOptions) -> int:
     return EXIT_OK
 
 
-def _choose_pushed(options: PlanOptions, models: Sequence[Model], repository: Repository) -> _Choice:
+def _choose_by_record(options: PlanOptions, models: Sequence[Model], repository: Repository) -> _Choice:
+    """Choose what a push asks for, or with `--drift` what is recorded as it is."""
     head = repository.commit("HEAD")
     if head is None:
         raise GitError(f"{repository.root} has no commit yet")
@@ -113,7 +116,8 @@ def _choose_pushed(options: PlanOptions, models: Sequence[Model], repository: Re
             base_known=base is not None or is_first_push,  # an id may be of a commit that is lost
             board=boards.get(name, {}),
         )
-        decided, wrong = decide(change, [model.id for model in models])
+        ids = [model.id for model in models]
+        decided, wrong = (decide_again(change, ids), []) if options.drift else decide(change, ids)
         problems += wrong
         if before.get(name) == version and not any(decision.runs for decision in decided):
             untouched += 1
@@ -149,7 +153,7 @@ def _cut(
     return Plan(
         invocation=new_invocation(now),
         created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-        trigger="dispatch" if options.base is None else "push",
+        trigger="drift" if options.drift else "dispatch" if options.base is None else "push",
         reason=options.reason,
         base=None if options.base is None else repository.commit(options.base),
         head=repository.commit("HEAD"),

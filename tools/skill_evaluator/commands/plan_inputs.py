@@ -4,7 +4,7 @@ Its own module because what a push asks for is decided without reading a case.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +43,7 @@ from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.prices import input_sizes, not_applicable
 from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.designs import fresh_seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,10 @@ class PlanOptions:
         str | None,
         typer.Option("--scenario", metavar="NAME", help="Put every prompt into .evaluator/scenarios/NAME.md."),
     ] = None
+    drift: Annotated[
+        bool,
+        typer.Option("--drift", help="Ask the recorded versions again, to see whether a model moved."),
+    ] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan jobs that make no call.")] = False
     reason: Reason = ""
     detect: Annotated[
@@ -156,11 +161,15 @@ def read_asked(
                     replicates=options.replicates or configuration.settings.replicates,
                     seed=configuration.settings.seed if options.seed is None else options.seed,
                 )
+                if options.drift and options.seed is None:
+                    pair = replace(pair, seed=fresh_seed(archive, model.id, [component.version], pair.seed))
                 plain.append(pair)
-        if policy.design == "interleaved" and options.scenario is None:
+        if policy.design == "interleaved" and options.scenario is None and not options.drift:
             places = Recordings(repository=repository, refs=options.recorded)
             plain = beside_baselines(plain, cases, places, policy, fresh=options.seed is None)
         asked.wanted.extend(plain)
+        if options.drift:
+            continue
         judgings, unjudged = plan_judgings(plain, cases, pinned, configuration, options.scenario)
         asked.judgings.extend(judgings)
         asked.unjudged.extend(unjudged)

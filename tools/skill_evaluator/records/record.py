@@ -30,6 +30,7 @@ from skill_evaluator.records.summaries import (
     LATER,
     ArraySummary,
     ContractSummary,
+    Drift,
     FailedCalls,
     FieldSummary,
     Latency,
@@ -222,7 +223,7 @@ class Record(FrozenModel):
     is what a judge says of free text, if one was asked; no metric and no verdict has anything of it. `faults` says
     where and why calls were not scored, the most frequent reason first. `not_applicable` has the cases that the model
     was not asked, and why: they are in no count and no score. `transport` says whether each call was made by itself, or
-    many in a batch, of which no latency is known.
+    many in a batch, of which no latency is known. `drift` is what asking a recorded version again showed.
     """
 
     run_id: RunId
@@ -267,6 +268,7 @@ class Record(FrozenModel):
     scorer_version: NonNegativeInt = 1
     schema_version: NonNegativeInt = RECORD_VERSION
     draft: bool = False
+    drift: Drift | None = LATER
     judged: JudgedFields | None = LATER
     transport: Literal["direct", "batch"] = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.identifiers import CaseId, Share
+from skill_evaluator.identifiers import CaseId, RunId, Share
 
 LATER: Any = Field(default=None, exclude_if=lambda value: value is None)  # a key that older digests are without
 
@@ -142,3 +142,13 @@ class Latency(FrozenModel):
 
     p50: NonNegativeFloat | None
     p95: NonNegativeFloat | None
+
+
+class Drift(FrozenModel):
+    """What a run of a recorded version was held against: the newest run `since` which the same prompt gave it.
+
+    `moved` says which measures fell or rose beyond chance, so that the model is another; empty where none did.
+    """
+
+    since: RunId
+    moved: list[str]

@@ -4,7 +4,7 @@ Text from outside is never taken for mark-up, and a page has limits that keep th
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
@@ -17,6 +17,7 @@ from skill_evaluator.reports.ci_judged import judged_conclusions, judged_markdow
 from skill_evaluator.reports.comparison import MARKS, comparison_markdown
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
+from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rules import WORST_FIRST
 
 _PLAN_COLUMNS = ("component", "models", "jobs", "calls", "cost at most", "why")
@@ -27,6 +28,7 @@ _LONGEST = 400  # characters of a message
 _STATUSES: tuple[Status, ...] = ("complete", "incomplete", "refused", "missing", "skipped")
 _NO_VERDICT, _NOT_MEASURED, _REFUSED = "–", "not measured", "refused"
 _MEANINGS = {  # the worst first
+    "moved": (MARKS["regressed"], "**the model moved though the prompt did not**"),
     "regressed": (MARKS["regressed"], "**regressed**, worse than the recorded version"),
     _REFUSED: ("✕", "**refused**, the version was recorded with another prompt; raise the version"),
     _NOT_MEASURED: ("!", "**not measured** in full, so nothing is said"),
@@ -34,6 +36,7 @@ _MEANINGS = {  # the worst first
     "incomparable": (MARKS["incomparable"], "**incomparable**, not measured as the recorded version was"),
     "improved": (MARKS["improved"], "**improved**, better than the recorded version"),
     "unchanged": (MARKS["unchanged"], "**unchanged**, a drop beyond what is tolerated is ruled out"),
+    "no drift": (MARKS["unchanged"], "**no drift**, the recorded version asked again shows none"),
     _NO_VERDICT: (_NO_VERDICT, "no lower version is recorded to compare with"),
 }
 
@@ -158,10 +161,32 @@ def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
         lines += _table(_run_sheet(outcome), _MOST_RUNS)
     if outcome.judged:
         lines += ["", "## Judged beside the pinned outputs", "", *_table(judged_sheet(outcome.judged), _MOST_RUNS)]
+    for result in outcome.drift:
+        lines += ["", f"## {code_span(result.skill)}: drift", "", *_drift_lines(result)]
+        lines += [
+            "",
+            "<details><summary>The runs side by side</summary>",
+            "",
+            comparison_markdown(result),
+            "</details>",
+        ]
     worst_first = sorted(outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict))  # a page is cut below
     lines += [page for result in worst_first for page in ("", comparison_markdown(result))]
     lines += judged_markdown(outcome.judged)
     return "\n".join(lines) + "\n"
+
+
+def _drift_lines(result: ComparisonResult) -> Iterator[str]:
+    """Yield for each model what moved, and which model the vendor served if that changed."""
+    for model in result.models:
+        name = code_span(model.model_id)
+        if model.moved:
+            yield f"- the model moved though the prompt did not: {name}: {', '.join(map(code_span, model.moved))}"
+        else:
+            yield f"- no drift: {name}; its runs are pooled"
+        served = [run.served_model or "an unnamed model" for run in (model.baseline, model.candidate) if run]
+        if len(set(served)) > 1:
+            yield f"- {name}: the vendor served {', then '.join(map(code_span, served))}"
 
 
 def _summary(outcome: Outcome) -> list[str]:

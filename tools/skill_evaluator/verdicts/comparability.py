@@ -147,7 +147,8 @@ def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
     drifts = list(_drifts(baseline, candidate)) if same_model else []
     if drifts:
         remedy = ": run `evaluate --with-baseline` to ask both prompts in one run"
-        yield " and ".join(drifts) + ("" if candidate.beside == baseline.run_id else remedy)
+        alone = candidate.beside == baseline.run_id or candidate.skill_version == baseline.skill_version
+        yield " and ".join(drifts) + ("" if alone else remedy)
     if baseline.evaluator_version != candidate.evaluator_version:
         yield f"the evaluator was {baseline.evaluator_version}, then {candidate.evaluator_version} (same scorer)"
     for name, record in (("baseline", baseline), ("candidate", candidate)):

@@ -116,6 +116,26 @@ def prompt_pair(record: Record, archive: Archive) -> Pair | None:
     return Pair(baseline=alone, candidate=whole, candidate_again=_again(whole, archive))
 
 
+def drift_of(
+    records: Sequence[Record], component: Component, archive: Archive, settings: Settings, config: Path
+) -> ComparisonResult | None:
+    """Hold complete runs of a recorded version against the earlier ones of their series; None where none has any.
+
+    The rules are those of a verdict between versions. The earlier runs are A/A runs: they were tested themselves.
+    """
+    archive.add(records)
+    pairs = [
+        Pair(baseline=earlier[-1], candidate=record, baseline_again=earlier[:-1])
+        for record in records
+        if (earlier := _again(record, archive))
+    ]
+    if not pairs:
+        return None
+    from skill_evaluator.verdicts.comparison import compare_records
+
+    return compare_records(component.name, pairs, rules_for(settings, config, records[0]))
+
+
 def _of_asked_cases(pair: Pair) -> Pair:
     """Return a pair with all records cut to the cases that the candidate was asked."""
     mine = {case.case_id for case in pair.candidate.per_case}
@@ -175,7 +195,8 @@ def _again(record: Record, archive: Archive) -> tuple[Record, ...]:
     """Return the other complete runs of a version, oldest first: of equal prompt, scorer, schema and settings.
 
     Runs whose calls alternated with another's are left out: they share a day with those. So are runs that `--adaptive`
-    stopped early: their scores are those that it stops at.
+    stopped early: their scores are those that it stops at. A run in which the model had moved (`drift`) begins a series
+    of its own: runs before it are pooled with none after it.
     """
     run = entry_of(record)
     if run.scenario is not None:
@@ -190,10 +211,13 @@ def _again(record: Record, archive: Archive) -> tuple[Record, ...]:
         and other.is_comparable(run)
         and other.digests.get(_PROMPT) == run.digests.get(_PROMPT)
     ]
+    others.sort(key=lambda other: other.order)
+    of_version = [(run.order, record), *((other.order, archive.record(other)) for other in others)]
+    moves = [order for order, again in of_version if again.drift is not None and again.drift.moved]
+    series = [sum(move <= order for move in moves) for order, _ in of_version]
     drawn = [record]
-    for other in sorted(others, key=lambda other: other.order):
-        again = archive.record(other)
-        if not any(_may_be_copied(again, earlier) for earlier in drawn):
+    for (_, again), number in zip(of_version[1:], series[1:], strict=True):
+        if number == series[0] and not any(_may_be_copied(again, earlier) for earlier in drawn):
             drawn.append(again)
     return tuple(drawn[1:])
 

@@ -197,6 +197,19 @@ class ModelVerdict(FrozenModel):
     candidate: RunSummary
     reasons: list[str]
 
+    @property
+    def moved(self) -> list[str]:
+        """What moved beyond chance, for better or worse: critical and supporting measures, and lost fields and cases.
+
+        Between two runs of one version it is the model that moved. Then a waiver has nothing to say.
+        """
+        measures = [
+            f"{one.metric} {one.baseline:.3f} → {one.candidate:.3f}"
+            for one in (*self.metrics, *self.fields)
+            if one.harmed or (one.tier != "advisory" and one.verdict in ("regressed", "improved"))
+        ]
+        return measures or [f"cases that fell: {', '.join(self.lost_cases)}"] * (self.verdict == "regressed")
+
 
 class ComparisonResult(FrozenModel):
     """A component: the verdict is that on its worst model. `gate` names the question that decides.

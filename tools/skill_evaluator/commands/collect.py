@@ -28,15 +28,7 @@ from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.evaluate_measure import measure
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
-from skill_evaluator.commands.options import (
-    COMPONENTS,
-    CONFIG,
-    Components,
-    Config,
-    Fixtures,
-    Form,
-    OnPlatform,
-)
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, OnPlatform
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import (
     EXIT_INCOMPLETE,

@@ -182,6 +182,7 @@ def test_the_local_model_is_a_job_like_any_other(forge: Forge) -> None:
     forge.library.models(
         {"id": "smollm2-135m-instruct", "provider": "local", "params": {"max_output_tokens": 40, "threads": 2}}
     )
+    forge.library.settings(timeout_s=180)  # of a machine that does other things, too
     forge.component("one", "1.0.0", cases=("alpha",))
     acted = forge.run(forge.push())
     assert set(acted.jobs.values()) == {"success"}

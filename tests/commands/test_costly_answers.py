@@ -80,10 +80,10 @@ def test_one_case_of_twelve_is_too_costly_and_the_other_answers_are_recorded(tre
 
 
 def test_while_an_answer_is_scored_others_are_read_and_time_out(tree: Library, server: ChatServer) -> None:
-    tree.settings(limits={"score_seconds": 8}, timeout_s=1, retry={"attempts": 1})
+    tree.settings(limits={"score_seconds": 8}, timeout_s=1.5, retry={"attempts": 1})
 
     def reply(asked: Asked) -> Reply:
-        late = 30.0 if asked.case_id == "gamma" else 0.3
+        late = 30.0 if asked.case_id == "gamma" else 0.1
         return Reply(text=_endless(asked) if asked.case_id == "alpha" else notice(asked.case_id), delay_s=late)
 
     server.reply = reply

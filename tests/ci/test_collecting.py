@@ -119,6 +119,8 @@ def test_artifacts_may_lie_at_any_depth(tmp_path: Path, folders: tuple[str, ...]
         ({"judging": "j"}, "judging is j, the plan says none"),
         ({"tops_up": "r"}, "tops_up is r, the plan says none"),
         ({"evaluator_version": "9.9.9"}, f"evaluator_version is 9.9.9, the plan says {__version__}"),
+        ({"not_applicable": {"four": "too long"}}, "not_applicable: four not as the plan says"),
+        ({"transport": "batch"}, "transport is batch, the plan says direct"),
         ({"created": "9999-01-01T00:00:00Z"}, "created is 9999-01-01T00:00:00Z, the plan was made at"),
         ({"created": "2023-12-30T23:59:59Z"}, "created is 2023-12-30T23:59:59Z, the plan was made at"),
     ],
@@ -142,6 +144,7 @@ def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
         *("run_id", "created", "skill", "skill_version", "model_id", "provider", "replicates", "seed", "shard"),
         *("selection", "scenario", "beside", "role", "prompt_commit", "audit", "cases", "digests"),
         *("evaluator_version", "adaptive", "settled_after", "looks", "tops_up", "draft", "judging"),
+        *("not_applicable", "transport"),
     }
     assert (planned.looks, planned.settled_after, planned.tops_up, planned.adaptive) == (None, None, None, False)
 

@@ -116,20 +116,20 @@ def test_a_job_is_told_the_matrix_the_summary_and_the_marks(pushed: PushedLibrar
     ended = as_process(pushed, "--platform", "github", f"--base={base}", "--recorded", "origin/main", "--", **env)
     assert (ended.code, ended.out.count("::")) == (0, 0)
     outputs = dict(line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines())
-    assert [one["id"] for one in json.loads(outputs["matrix"])["include"]] == ["a@m", "a@n"]
+    assert [one["id"] for one in json.loads(outputs["legs"])["rest"]["include"]] == ["a@m", "a@n"]
     assert outputs["jobs"] == "2"
     assert outputs["invocation"] == json.loads((pushed.root / "plan.json").read_text())["invocation"]
     assert "| `a` | `m`, `n` | 2 | 4 | $0.00 | `MINOR 1.0.0 → 1.1.0` |" in files["GITHUB_STEP_SUMMARY"].read_text()
     assert "::warning file=components/b/prompt.md,line=3::the version was lowered from 1.0.0 to 0.9.0" in ended.err
 
 
-def test_a_patch_only_push_hands_on_an_empty_matrix(pushed: PushedLibrary, tmp_path: Path) -> None:
+def test_a_patch_only_push_hands_on_no_job(pushed: PushedLibrary, tmp_path: Path) -> None:
     base = pushed.git("rev-parse", "HEAD")
     pushed.component("a", "1.0.1")
     pushed.commit()
     env = {"GITHUB_OUTPUT": str(tmp_path / "out"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
     assert as_process(pushed, "--platform", "github", f"--base={base}", **env).code == 0
-    assert (tmp_path / "out").read_text().startswith('matrix={"include":[]}\njobs=0\n')
+    assert (tmp_path / "out").read_text().startswith("legs={}\njobs=0\n")
     assert "Nothing to evaluate" in (tmp_path / "summary").read_text()
 
 

@@ -119,6 +119,7 @@ def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
         "timeout_s": 180.0,
         "retry": {"attempts": 6, "first_wait_s": 0.5, "max_wait_s": 30.0, "max_retry_after_s": 120.0},
         "required_coverage": 0.9,
+        "batch": {"poll_s": 60.0, "delete_results": False},
         "jobs": {"max_calls": 1000, "max_jobs": 256},
         "policy": {
             "gate": "robust",
@@ -154,6 +155,7 @@ def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
             "follow_links": False,
         },
         "fixtures": None,
+        "ceilings": {},
     }
 
 

@@ -66,7 +66,7 @@ def test_agreement_is_one_value_a_case() -> None:
     assert [(one.name, one.before, one.after) for one in found] == [("pairwise_exact_match", ((0.5,),), ((0.25,),))]
 
 
-OLD = {"run_id": "20260101T000000Z-000000-m", "timestamp": "2026-01-01T00:00:00Z"}
+OLD = {"run_id": "20260101T000000Z-000000-m", "skill_version": "0.9.0", "timestamp": "2026-01-01T00:00:00Z"}
 REMEDY = ": run `evaluate --with-baseline` to ask both prompts in one run"
 
 

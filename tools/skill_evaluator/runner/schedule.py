@@ -130,7 +130,8 @@ def under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
     """Return limits of calls under a ceiling that so many share; each of them has 1 at least.
 
     >>> under(Limits(max_concurrency=9), Limits(max_concurrency=10, requests_per_minute=100), 3)
-    Limits(max_concurrency=3, requests_per_minute=33, tokens_per_minute=None, context_tokens=None)
+    Limits(max_concurrency=3, requests_per_minute=33, tokens_per_minute=None, context_tokens=None,
+           queued_tokens=None)
     """
     whole = {} if ceiling is None else ceiling.model_dump(exclude_none=True, exclude={"context_tokens"})
     parts = {name: max(1, most // sharers) for name, most in whole.items()}

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from tests.support.chat_server import notice
+from tests.support.http_server import QuietServer, serving
 
 VENDORS = ("anthropic", "openai", "google")
 INPUT_TOKENS, OUTPUT_TOKENS = 40, 20
@@ -113,24 +114,9 @@ def _case(body: Any) -> str:
 def batch_server() -> Iterator[BatchServer]:
     """A server on a free port, stopped and joined afterwards."""
     server = BatchServer()
-    http = _HttpServer(("127.0.0.1", 0), type("BoundHandler", (_Handler,), {"server_state": server}))
-    server.url = f"http://127.0.0.1:{http.server_address[1]}"
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, name="batch-server")
-    thread.start()
-    try:
+    http = QuietServer(("127.0.0.1", 0), type("BoundHandler", (_Handler,), {"server_state": server}))
+    with serving(http) as server.url:
         yield server
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
-
-
-class _HttpServer(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients are killed in mid-call; say nothing."""
 
 
 class _Handler(BaseHTTPRequestHandler):

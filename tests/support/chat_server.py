@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.support.http_server import JoiningServer, serving
 
 Key = tuple[str, int]  # (case id, seed of the replicate)
 
@@ -106,25 +108,10 @@ class ChatServer:
 def chat_server(port: int = 0) -> Iterator[ChatServer]:
     """A server on a port (0: a free one), stopped and joined afterwards."""
     server = ChatServer()
-    http = _HttpServer(("127.0.0.1", port), type("BoundHandler", (_Handler,), {"chat": server}))
-    server.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, name="chat-server")
-    thread.start()
-    try:
+    http = JoiningServer(("127.0.0.1", port), type("BoundHandler", (_Handler,), {"chat": server}))
+    with serving(http, server.stopping.set) as address:
+        server.url = f"{address}/v1"
         yield server
-    finally:
-        server.stopping.set()
-        http.shutdown()
-        http.server_close()  # joins the handler threads; their clients are processes that have ended
-        thread.join()
-
-
-class _HttpServer(ThreadingHTTPServer):
-    daemon_threads = False
-    request_queue_size = 64
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients are killed in mid-call; say nothing."""
 
 
 class _Handler(BaseHTTPRequestHandler):

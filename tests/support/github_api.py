@@ -2,12 +2,13 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.support.http_server import serving
 
 NAME = "team/library"
 TOKEN = "ghs_not-a-real-token"
@@ -118,12 +119,5 @@ def github_api() -> Iterator[GitHubApi]:
             """Nothing: pytest's output is no place for it."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    api.address = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with serving(server) as api.address:
         yield api
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

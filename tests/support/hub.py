@@ -1,10 +1,11 @@
 """A server that speaks what huggingface_hub asks of a hub of files: which version there is, and its bytes."""
 
 import hashlib
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.support.http_server import serving
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -12,8 +13,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 class Hub:
     """Files by `<owner>/<repository>/<file>`, and how often the bytes of any were asked for."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self) -> None:
+        self.url = ""
         self.files: dict[str, bytes] = {}
         self.fetched = 0
 
@@ -21,16 +22,9 @@ class Hub:
 @contextmanager
 def hub() -> Iterator[Hub]:
     """Run a hub until the end of the block."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (_Hub,), {}))
-    server.RequestHandlerClass.hub = Hub(f"http://127.0.0.1:{server.server_port}")  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield server.RequestHandlerClass.hub  # type: ignore[attr-defined]
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    files = Hub()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (_Hub,), {"hub": files}))) as files.url:
+        yield files
 
 
 class _Hub(BaseHTTPRequestHandler):

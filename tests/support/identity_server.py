@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.support.http_server import serving
 from tests.support.vendor_dialects import DIALECTS, Answer, dialect_of
 
 REQUEST_TOKEN = "request-token-0123456789-abcdefghij"
@@ -62,15 +63,8 @@ def identity_server() -> Iterator[IdentityServer]:
     """A server on a free port, stopped afterwards."""
     server = IdentityServer()
     http = ThreadingHTTPServer(("127.0.0.1", 0), type("BoundHandler", (_Handler,), {"server_": server}))
-    server.url = f"http://127.0.0.1:{http.server_address[1]}"
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(http) as server.url:
         yield server
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
 
 
 class _Handler(BaseHTTPRequestHandler):

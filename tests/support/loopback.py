@@ -11,7 +11,6 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.chat_server import Asked, Reply, chat_server, varied
+from tests.support.http_server import serving
 
 _SET_FLAGS, _UP = 0x8914, 1  # SIOCSIFFLAGS, IFF_UP
 
@@ -50,14 +50,8 @@ def _bring_up_the_loopback() -> None:
 def _github(world: dict[str, Any]) -> Iterator[None]:
     """Every commit is of the merged pull request 7; its comments, first those by people, are kept in the world."""
     http = ThreadingHTTPServer(("127.0.0.1", world["api_port"]), type("BoundHandler", (_GitHub,), {"world": world}))
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(http):
         yield
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
 
 
 class _GitHub(BaseHTTPRequestHandler):

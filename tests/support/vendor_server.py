@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from tests.support.http_server import JoiningServer, serving
 from tests.support.vendor_dialects import Answer, Dialect, dialect_of, key_in
 
 Headers = Mapping[str, str | Callable[[], str]]  # a date is computed when it is sent
@@ -173,25 +174,15 @@ def vendor_server() -> Iterator[VendorServer]:
     """A server on a free port, stopped and emptied afterwards."""
     server = VendorServer()
     http = _HttpServer(("127.0.0.1", 0), type("BoundHandler", (_Handler,), {"vendor": server}))
-    server.url = f"http://127.0.0.1:{http.server_address[1]}"
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, name="vendor-server")
-    thread.start()
-    try:
+    with serving(http, server.stopping.set) as server.url:
         yield server
-    finally:
-        server.stopping.set()
-        http.shutdown()
-        server.disconnect_all()
-        http.server_close()  # joins the handler threads
-        thread.join()
 
 
-class _HttpServer(ThreadingHTTPServer):
-    daemon_threads = False
-    request_queue_size = 64
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is what some tests are about; say nothing."""
+class _HttpServer(JoiningServer):
+    def server_close(self) -> None:
+        """Break the connections first, for which the handlers wait that are joined."""
+        self.RequestHandlerClass.vendor.disconnect_all()  # type: ignore[attr-defined]
+        super().server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.support.chat_server import Asked, Reply, chat_server, varied
+from tests.support.chat_server import Asked, Reply, chat_server, notice, varied
 from tests.support.http_server import serving
 
 _SET_FLAGS, _UP = 0x8914, 1  # SIOCSIFFLAGS, IFF_UP
@@ -30,8 +30,11 @@ def main(world_file: Path, command: list[str]) -> int:
         _bring_up_the_loopback()
 
     def reply(asked: Asked) -> Reply:
-        refusal = world["refused"].get(asked.case_id)
-        return varied(asked) if refusal is None else Reply(status=400, text=refusal)
+        if refusal := world["refused"].get(asked.case_id):
+            return Reply(status=400, text=refusal)
+        if moved := world.get("moved"):
+            return Reply(text=notice(asked.case_id, moved["year"]), served_model=moved["served_model"])
+        return varied(asked)
 
     with chat_server(world["chat_port"]) as chat, _github(world):
         chat.reply = reply

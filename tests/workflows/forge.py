@@ -19,6 +19,7 @@ from tests.support.library import SCHEMA, Library
 EVALUATE = ".github/workflows/evaluate.yml"
 CHECK = ".github/workflows/check.yml"
 AUDIT = ".github/workflows/audit.yml"
+DRIFT = ".github/workflows/drift.yml"
 _PROMPT = "---\nname: {name}\nversion: {version}\n---\nExtract title and year.\n"
 
 

@@ -147,6 +147,16 @@ def test_a_push_hands_over_its_base_and_a_dispatch_none(tmp_path: Path) -> None:
         assert call[4:] == [*fixed, *flags, "--"]
 
 
+def test_a_drift_run_asks_what_is_recorded_up_to_its_cap(tmp_path: Path) -> None:
+    env = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "BASE", "DRY_RUN"), "")
+    env |= {"BRANCH": "main", "RECORDS_BRANCH": "records", "REF": "refs/heads/main", "MODE": "push"}
+    given = {"EVENT": "schedule", "DRIFT": "true", "MAX_COST": "5", "REASON": "Has a model moved?"}
+    (call,) = run_script(step("plan", "Plan"), tmp_path, {**env, **given}).calls
+    assert call[-4:] == ["--reason=Has a model moved?", "--max-cost=5", "--drift", "--"]
+    (call,) = run_script(step("plan", "Plan"), tmp_path, {**env, **given, "DRIFT": "false"}).calls
+    assert "--drift" not in call
+
+
 def test_a_pull_request_is_checked_for_attestations_where_records_are_attested(tmp_path: Path) -> None:
     for variable, flags in (("", []), ("on", ["--attested"])):
         ran = run_script(step("check", "Lint", "check.yml"), tmp_path, {"BASE": "abc", "ATTESTED": variable})

@@ -44,6 +44,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "google",
     "xllamacpp",
     "zipfile_zstd",
+    "pyarrow",
     "jsonschema",
     "git",
     "github",

@@ -1,7 +1,7 @@
 """The rule that means, verdicts and audits count by: unreadable answers are 0, failures are not measured."""
 
 import pytest
-from skill_evaluator.records.record import strict_score
+from skill_evaluator.records.strict import strict_score
 
 
 @pytest.mark.parametrize(

@@ -281,17 +281,6 @@ class Record(FrozenModel):
         return Row.model_validate({**value, "digest": digest(canonical_json(value))})
 
 
-def strict_score(outcome: str, score: float | None) -> float | None:
-    """Return the score that a call counts with: 0 for an unparseable, refused or truncated answer.
-
-    Means, verdicts and audits all count by it, so that a model gains nothing by answers that cannot be read.
-    None is not measured: the provider or the network failed, or the metric says nothing about the case.
-    """
-    if outcome == SCORED:
-        return score
-    return 0.0 if outcome in ANSWERED else None
-
-
 def write_record(path: Path, record: Record) -> None:
     """Write a record; raise StorageError."""
     replace_text(path, json_text(record.model_dump(mode="json")))

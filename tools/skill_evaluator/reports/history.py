@@ -6,10 +6,8 @@ each model and step.
 
 import csv
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 import semver
 from rich.text import Text
@@ -19,9 +17,10 @@ from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result, write
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.comparison import MARKS, STYLES, arrow, since_anchor
+from skill_evaluator.reports.junit import Outcome, Test, junit_text
 
 if TYPE_CHECKING:  # it imports scipy
-    from skill_evaluator.verdicts.history_results import History
+    from skill_evaluator.verdicts.history_results import History, Point
 
 _LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
 _COLUMNS = (
@@ -52,7 +51,7 @@ _WHERE = {
     "robust": "on these fixtures and beyond them",
 }
 _FORMULA = ("=", "+", "-", "@")
-_JUNIT_COUNTS = ("tests", "failures", "errors", "skipped")  # nothing here is an error
+_AS_TEST: Mapping[str, Outcome] = {"regressed": "failure", "inconclusive": "skipped", "incomparable": "skipped"}
 
 
 def print_history(history: "History", form: Format) -> None:
@@ -153,29 +152,13 @@ def csv_cell(value: Any) -> Any:
 
 def print_junit(history: "History") -> None:
     """Print the steps to stdout as tests: regressed is a failure, inconclusive and incomparable are skipped."""
-    suites = ElementTree.Element("testsuites", name=visible(history.skill))
-    totals: Counter[str] = Counter()
-    for model in history.models:
-        name = visible(f"{history.skill}.{model.model_id}")
-        suite = ElementTree.SubElement(suites, "testsuite", name=name)
-        counts: Counter[str] = Counter()
-        for version, step in ((point.version, point.step) for point in model.points if point.step is not None):
-            words = visible(f"{step.before} → {version}")
-            test = ElementTree.SubElement(suite, "testcase", classname=name, name=words, time="0")
-            reasons = [visible(reason) for reason in step.reasons]
-            message = ": ".join([step.verdict, *reasons[:1]])
-            counts["tests"] += 1
-            if step.verdict == "regressed":
-                counts["failures"] += 1
-                failure = ElementTree.SubElement(test, "failure", message=message, type=step.verdict)
-                failure.text = "\n".join(reasons)
-            elif step.verdict in ("inconclusive", "incomparable"):
-                counts["skipped"] += 1
-                ElementTree.SubElement(test, "skipped", message=message)
-        totals += counts
-        for kind in _JUNIT_COUNTS:
-            suite.set(kind, str(counts[kind]))
-    for kind in _JUNIT_COUNTS:
-        suites.set(kind, str(totals[kind]))
-    ElementTree.indent(suites)
-    write('<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n")
+    suites = [(f"{history.skill}.{model.model_id}", filter(None, map(_test, model.points))) for model in history.models]
+    write(junit_text(suites, history.skill))
+
+
+def _test(point: "Point") -> Test | None:
+    """Return a step as a test; None of the lowest version."""
+    step = point.step
+    if step is None:
+        return None
+    return f"{step.before} → {point.version}", _AS_TEST.get(step.verdict, "passed"), [step.verdict, *step.reasons]

@@ -10,7 +10,8 @@ from typing import Literal
 
 from skill_evaluator.display.safe_text import value_pair
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.records.record import SCORED, CaseRecord, Record, strict_score
+from skill_evaluator.records.record import SCORED, CaseRecord, Record
+from skill_evaluator.records.strict import strict_by_replicate
 from skill_evaluator.text import ValueChange, differences, listed
 
 Kind = Literal["accuracy", "reproducibility", "field"]
@@ -250,16 +251,8 @@ def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[Measure]:
 
 
 def strict_scores(case: CaseRecord, name: str) -> Scores:
-    """Return the strict scores of a case's answered replicates by a metric.
-
-    Empty where the metric says nothing about the case (all of its scored replicates lack it).
-    """
-    replicates = list(zip(case.outcomes, case.replicates.get(name, []), strict=False))
-    scored = [value for outcome, value in replicates if outcome == SCORED]
-    if scored and all(value is None for value in scored):
-        return ()
-    strict = (strict_score(outcome, value) for outcome, value in replicates)
-    return tuple(value for value in strict if value is not None)
+    """Return the strict scores of a case's answered replicates by a metric; empty where it says nothing about it."""
+    return tuple(value for value in strict_by_replicate(case, name) if value is not None)
 
 
 def _agreement(case: CaseRecord, name: str) -> Scores:

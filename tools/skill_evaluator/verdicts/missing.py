@@ -12,7 +12,8 @@ from functools import lru_cache
 from itertools import chain, zip_longest
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, strict_score
+from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord
+from skill_evaluator.records.strict import strict_score
 from skill_evaluator.verdicts.comparability import CasePairs, Kind, field_scores
 
 Loss = tuple[int, int, int, int]

@@ -7,7 +7,8 @@ from functools import partial
 import numpy as np
 
 from skill_evaluator.library.config import Gate
-from skill_evaluator.records.record import CaseRecord, strict_score
+from skill_evaluator.records.record import CaseRecord
+from skill_evaluator.records.strict import strict_score
 from skill_evaluator.verdicts.comparability import Measure, Pair, common_part, field_scores, strict_scores
 from skill_evaluator.verdicts.effects import NO_EXTRA, Extra
 from skill_evaluator.verdicts.measuring import Measured, measure_all

@@ -52,11 +52,22 @@ def cohorts(draw) -> list[ModelAudit]:
         np.array([getattr(model, name) for model in models]) for name in ("ability", "fluctuation")
     )
     graded = zip(models, grades_of(fluctuations), quadrants_of(abilities, fluctuations), strict=True)
-    return [model.model_copy(update={"grade": grade, "quadrant": quadrant}) for model, grade, quadrant in graded]
+    return [
+        model.model_copy(
+            update={
+                "grade": grade,
+                "quadrant": quadrant,
+                "scenarios": {f"s{at}": model.ability + at * model.fluctuation / 8 for at in (-1, 0, 1)},
+            }
+        )
+        for model, grade, quadrant in graded
+    ]
 
 
 def no_better(model: ModelAudit, other: ModelAudit) -> bool:
     """What the advice must heed, said anew: no better in ability, nor in any fluctuation, and worse in something."""
+    if min(other.scenarios.values()) > max(model.scenarios.values()):
+        return True
     pairs = [(other.ability, model.ability), (model.fluctuation, other.fluctuation)]
     if model.corrected is not None and other.corrected is not None:
         pairs.append((model.corrected, other.corrected))
@@ -102,6 +113,31 @@ def test_a_model_that_only_looks_steadier_is_not_above_an_abler_one() -> None:
     assert [model.model for model in steadiest_first([calm, noisy])] == ["noisy", "calm"]
     result = an_audit().model_copy(update={"models": [calm, noisy]})
     assert headline(result).startswith("**No model is a safe default**: `noisy` is no less able and, without noise,")
+
+
+def test_a_model_whose_best_scenario_is_below_anothers_worst_is_not_above_it() -> None:
+    """Steadier by far, and graded so; but nobody who needs right answers would take it."""
+    steady, able = [30.1, 30.0, 30.2, 30.0, 30.1, 30.1], [84.0, 90.0, 95.0, 88.0, 92.0, 86.0]
+    between = [[41.0, 44.0, 42.5, 40.0, 45.0, 43.0], [35.0, 38.0, 41.0, 36.0, 39.0, 40.0]]
+    result = audit(cube_of([steady, able, *between]))
+    weak = next(model for model in result.models if model.model == "model-0")
+    assert weak.grade == "AAA"
+    for regime in ("agentic", "single-shot"):
+        ranked = [place.model for place in result.regimes[regime].ranked]
+        assert ranked[0] == "model-1"
+        assert ranked.index("model-2") < ranked.index("model-0")
+
+
+def test_a_safe_default_that_another_model_is_above_in_every_scenario_is_not_advised() -> None:
+    safe = a_model("safe", 70.0, 1.0, None, None)
+    safe = safe.model_copy(update={"grade": "AAA", "quadrant": "safe default", "scenarios": {"a": 69.0, "b": 71.0}})
+    strong = a_model("strong", 75.0, 4.0, None, 0.2)
+    strong = strong.model_copy(update={"grade": "BBB", "scenarios": {"a": 72.0, "b": 78.0}})
+    result = an_audit().model_copy(update={"models": [safe, strong]})
+    sentence = "**No model is a safe default**: `strong` scores more in its worst scenario than `safe` in its best"
+    assert headline(result).startswith(sentence)
+    cheap = safe.model_copy(update={"usd_per_1000_right": 0.1})
+    assert "above it in every scenario: strong" in regimes_of([cheap, strong])["cost-sensitive"].ranked[0].reason
 
 
 def test_what_is_cheap_says_who_is_better() -> None:

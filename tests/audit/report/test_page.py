@@ -2,9 +2,13 @@
 
 import json
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from markdown_it import MarkdownIt
+from skill_evaluator.audit.cube.cube import cube_of_scores
+from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, Beyond, ModelAudit, Thresholds
 from skill_evaluator.audit.report.page import audit_markdown, headline, print_audit
 from skill_evaluator.audit.report.wording import points
@@ -102,15 +106,43 @@ def test_every_table_of_the_page_holds_the_results_figures() -> None:
     shift = table(page, "beyond chance")[0]
     assert shift["shift"] == f"{result.neutrality.shifts[0].shift:+.2f}"
     assert (shift["scenario"], shift["p"], shift["q"], shift["beyond chance"]) == ("bare", "0.012", "0.035", "yes")
-    (benchmarks,) = [row for row in table(page, "law: share") if row["model"] == "ash"]
-    assert benchmarks["law: fluctuation"] == points(ash.benchmarks["law"].fluctuation)
-    assert benchmarks["law: share"] == "50 %"
-    (noise,) = [row for row in table(page, "noise") if row["model"] == "ash"]
+    (law,) = [row for row in table(page, "share") if (row["benchmark"], row["model"]) == ("law", "ash")]
+    assert law["fluctuation"] == points(ash.benchmarks["law"].fluctuation)
+    assert law["share"] == "50 %"
+    split = next(rows for rows in page.tables if "noise" in rows[0] and "benchmark" not in rows[0])
+    (noise,) = [dict(zip(split[0], row, strict=True)) for row in split[1:] if row[0] == "ash"]
     assert (noise["noise"], noise["corrected"][:4]) == (points(ash.noise), points(ash.corrected))
     assert table(page, "question")[0] == {"question": "question-17", "benchmark": "logic", "share": "6.2 %"}
     apart = table(page, "to tell")[0]
     assert list(apart.values()) == ["elm", "cedar", "0.032", "17", "> 10,000", "no number"]
-    assert table(page, "weight")[0] == {"benchmark": "logic", "weight": "0.5", "questions": "100"}
+    logic = {"benchmark": "logic", "weight": "0.5", "questions": "100"}
+    assert table(page, "weight")[0] == logic | {"grades end at": "–", "noise floor": "–", "noise ceiling": "–"}
+
+
+def test_grades_of_each_benchmark_stand_beside_those_over_all(capsys: pytest.CaptureFixture[str]) -> None:
+    """Steady over all, as its benchmarks move against each other, and on neither alone."""
+    swing = np.array([1.0, -1.0, 2.0, -2.0, 3.0, -3.0])
+    by_benchmark = [[50 + 4 * swing, 50 - 4 * swing], [60 + swing, 60 + swing], [70 + 2 * swing, 70 + 2 * swing]]
+    cube = cube_of_scores(
+        ["ash", "birch", "cedar"],
+        [f"s{at}" for at in range(6)],
+        ["law", "logic"],
+        np.array(by_benchmark).transpose(0, 2, 1),
+        weights={},
+    )
+    result = audit(replace(cube, questions={"law": 100, "logic": 400}))
+    ash = next(model for model in result.models if model.model == "ash")
+    assert (ash.grade, ash.benchmarks["law"].grade, ash.benchmarks["logic"].grade) == ("AAA", "BBB", "BBB")
+    law, logic = result.used
+    spreads = [model.benchmarks["law"].fluctuation for model in result.models]
+    assert law.thresholds is not None
+    assert (law.thresholds.q25, law.thresholds.q50) == pytest.approx(np.quantile(spreads, [0.25, 0.5]))
+    assert law.noise_ceiling == pytest.approx(2 * logic.noise_ceiling)
+    alone = f"BBB {points(ash.benchmarks['law'].fluctuation)}, 50.0"
+    assert table(page_of(result), "logic")[0] == {"model": "ash", "grade": "AAA", "law": alone, "logic": alone}
+    shown = text(result, capsys)
+    assert alone in shown
+    assert f"law: grades end at {points(law.thresholds.q25)}" in shown
 
 
 def test_thresholds_medians_cohort_and_warnings_stand_in_both_forms(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from skill_evaluator.audit.cube.cube import cube_of_outcomes
+from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.statistics import figures
 from skill_evaluator.audit.statistics.uncertainty import corrected_fluctuation, most_noise, noise_of
 
@@ -29,6 +31,25 @@ def test_the_corrected_fluctuation_itself_is_unbiased_within_five_per_cent() -> 
     assert corrected_fluctuation(variance, floor, 9, "scenarios").mean() == pytest.approx(3.0, rel=0.05)
     of_these = 3.0 * np.random.default_rng(4).normal(size=(300, 10)).std(axis=1, ddof=1)  # effects that the seed tells
     assert corrected_fluctuation(variance, floor, 9, "cases").mean() == pytest.approx(of_these.mean(), rel=0.03)
+
+
+def test_noise_on_one_benchmark_is_that_of_the_benchmark_alone() -> None:
+    """Nobody moves at all; on the benchmark of few questions the noise is larger."""
+    many, few = (drawn(np.zeros(4), questions=questions, seed=seed) for questions, seed in ((400, 1), (25, 2)))
+    assert many.outcomes is not None
+    assert few.outcomes is not None
+    outcomes = {"many": many.outcomes["quiz"], "few": few.outcomes["quiz"]}
+    result, alone = audit(cube_of_outcomes(many.models, many.scenarios, outcomes, weights={})), audit(few)
+    steady, noisy = result.used
+    assert steady.noise_floor is not None
+    assert noisy.noise_floor == alone.noise_floor
+    assert noisy.noise_floor > 2 * steady.noise_floor
+    by_name = {model.model: model for model in alone.models}
+    for model in result.models:
+        one, on_few = by_name[model.model], model.benchmarks["few"]
+        assert on_few.fluctuation == pytest.approx(one.fluctuation)
+        assert (on_few.noise, on_few.corrected) == pytest.approx((one.noise, one.corrected))
+        assert (on_few.grade, on_few.corrected_grade) == (one.grade, one.corrected_grade)
 
 
 def test_on_these_questions_their_interaction_is_no_noise() -> None:

@@ -5,9 +5,9 @@ user says, and then for every model; it is never filled in and never averaged ov
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,18 @@ class Cube:
     def overall(self) -> Floats:
         """S(m, t): the weighted mean over the benchmarks, [models, scenarios], per cent."""
         return self.scores @ self.weights
+
+    def on(self, benchmark: str) -> Self:
+        """Return the cube of one benchmark alone."""
+        place = self.benchmarks.index(benchmark)
+        return replace(
+            self,
+            benchmarks=(benchmark,),
+            scores=self.scores[:, :, [place]],
+            weights=np.ones(1),
+            outcomes=None if self.outcomes is None else {benchmark: self.outcomes[benchmark]},
+            questions={name: count for name, count in self.questions.items() if name == benchmark},
+        )
 
     @property
     def replicates(self) -> int | None:

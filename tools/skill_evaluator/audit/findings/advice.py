@@ -2,7 +2,7 @@
 
 Agentic: a step that fails spoils the steps after it, so stability comes first. Single-shot: each answer stands alone,
 so ability does. Cost-sensitive: what a right answer costs, and how long it takes. Whatever comes first, a model never
-stands above another that is better in ability and in fluctuation (`dominance`), unless it is cheaper and cost decides.
+stands above another that dominates it (`dominance`), unless it is cheaper and cost decides.
 """
 
 import math
@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from skill_evaluator.audit.cube.cube import Cube
-from skill_evaluator.audit.findings.dominance import dominated_last, dominates
+from skill_evaluator.audit.findings.dominance import dominated_last, is_above, outdoes
 from skill_evaluator.audit.findings.results import (
     FEWEST_MODELS,
     FEWEST_QUESTIONS,
@@ -58,7 +58,10 @@ def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
         if model.worst.drop >= _DEEP:
             risks.append(f"{model.worst.drop:.1f} points lower in {model.worst.scenario}")
         able.append(Ranked(model=model.model, reason=f"{reason}; beware: {', '.join(risks)}" if risks else reason))
-    by_grade = "by grade, and within a grade by ability; never above a model that is abler and steadier"
+    by_grade = (
+        "by grade, and within a grade by ability; never above a model that is abler and steadier, "
+        "or better in its worst scenario than this one in its best"
+    )
     by_ability = "by ability, with a warning where the prompt moves a model much"
     return {
         "agentic": Regime(title="Agentic: many steps, each on the one before", note=by_grade, ranked=steady),
@@ -121,8 +124,10 @@ def _cheap(models: Sequence[ModelAudit]) -> Regime:
     for usd, model in sorted(priced, key=place):
         latency = "" if model.latency_s is None else f", {model.latency_s:.2f} s each"
         weak = ": too weak to be a bargain" if model.ability < least else ""
-        better = [other.model for other in models if dominates(other, model)]
-        price = f"; no less able and no less steady: {listed(better, _MOST_NAMED)}" if better else ""
+        price = ""
+        for what, beats in (("no less able and no less steady", outdoes), ("above it in every scenario", is_above)):
+            better = [other.model for other in models if beats(other, model)]
+            price += f"; {what}: {listed(better, _MOST_NAMED)}" if better else ""
         reason = f"${usd:.2f} for 1,000 right answers{latency}, ability {model.ability:.1f}{weak}{price}"
         ranked.append(Ranked(model=model.model, reason=reason))
     note = f"by the cost of 1,000 right answers, then latency; models below 90 % of the best ability ({least:.1f}) last"

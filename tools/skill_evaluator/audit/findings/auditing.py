@@ -9,6 +9,7 @@ from skill_evaluator.audit.cube.cube import Cube, Floats
 from skill_evaluator.audit.findings.advice import cautions, cohort_changes, premise_of, regimes_of
 from skill_evaluator.audit.findings.results import (
     AuditResult,
+    BenchmarkFigures,
     BenchmarkUsed,
     Beyond,
     Carried,
@@ -76,7 +77,8 @@ def audit(
     scale = scale_of(bins, len(cube.models))
     resampled = resampled or ("scenarios" if cube.outcomes is None else "cases")
     measured = _measure(cube, resampled, scale)
-    models = _audit_models(cube, measured, scale)
+    on_benchmarks = [_audit_benchmark(cube, name, resampled, scale) for name in cube.benchmarks]
+    models = _audit_models(cube, measured, [models for _, models in on_benchmarks], scale)
     first = int(measured.fluctuations.argmin())
     steadiest = None if measured.odds is None else (cube.models[first], float(measured.odds.most_stable[first]))
     warnings = [
@@ -86,10 +88,7 @@ def audit(
     return AuditResult(
         cohort=list(cube.models),
         scenarios=list(cube.scenarios),
-        used=[
-            BenchmarkUsed(name=name, weight=float(weight), questions=cube.questions.get(name))
-            for name, weight in zip(cube.benchmarks, cube.weights, strict=True)
-        ],
+        used=[used for used, _ in on_benchmarks],
         replicates=cube.replicates,
         treatment=cube.treatment,
         resampled=resampled,
@@ -109,11 +108,59 @@ def audit(
     )
 
 
+def _audit_benchmark(
+    cube: Cube, name: str, resampled: Resampled, scale: Sequence[str]
+) -> tuple[BenchmarkUsed, list[BenchmarkFigures]]:
+    """Return a benchmark with its thresholds and noise, and every model on it alone.
+
+    The models are graded against each other on this benchmark: a mean over benchmarks fluctuates less than each of
+    them, so that its thresholds would make nearly every model a BBB on nearly every benchmark.
+    """
+    alone = cube.on(name)
+    noise = noise_of(alone, resampled)
+    abilities, fluctuations = figures.abilities(alone), figures.fluctuations(alone)
+    corrected = _corrected(alone, noise, resampled)
+    graded = zip(grades_of(fluctuations, scale), _regraded(corrected, scale, len(cube.models)), strict=True)
+    used = BenchmarkUsed(
+        name=name,
+        weight=float(cube.weights[cube.benchmarks.index(name)]),
+        questions=cube.questions.get(name),
+        thresholds=thresholds_of(fluctuations, scale),
+        noise_floor=_typical(noise.floor),
+        noise_ceiling=_typical(most_noise(alone)),
+    )
+    return used, [
+        BenchmarkFigures(
+            ability=float(abilities[m]),
+            fluctuation=float(fluctuations[m]),
+            grade=grade,
+            noise=None if noise.floor is None else float(np.sqrt(noise.floor[m])),
+            corrected=None if corrected is None else float(corrected[m]),
+            corrected_grade=regraded,
+        )
+        for m, (grade, regraded) in enumerate(graded)
+    ]
+
+
+def _corrected(cube: Cube, noise: Noise, resampled: Resampled) -> Floats | None:
+    """Return the fluctuations without their noise; None where it is not known."""
+    if noise.floor is None:
+        return None
+    variance, degrees = cube.overall.var(axis=1, ddof=1), len(cube.scenarios) - 1
+    return corrected_fluctuation(variance, noise.floor, degrees, resampled)
+
+
+def _regraded(corrected: Floats | None, scale: Sequence[str], models: int) -> list[str | None]:
+    """Return the grades of what is left without noise; a model of whose fluctuation nothing is left has none."""
+    if corrected is None:
+        return [None] * models
+    return [grade if left > 0 else None for grade, left in zip(grades_of(corrected, scale), corrected, strict=True)]
+
+
 def _measure(cube: Cube, resampled: Resampled, scale: Sequence[str]) -> _CohortFigures:
     overall = cube.overall
     noise = noise_of(cube, resampled)
-    variance, degrees = overall.var(axis=1, ddof=1), overall.shape[1] - 1
-    posterior = draw_posterior(overall, noise.cells, noise.degrees * degrees)
+    posterior = draw_posterior(overall, noise.cells, noise.degrees * (len(cube.scenarios) - 1))
     here = beyond = None
     if posterior is not None:
         beyond = grade_odds(posterior.beyond, len(scale))
@@ -121,7 +168,7 @@ def _measure(cube: Cube, resampled: Resampled, scale: Sequence[str]) -> _CohortF
     return _CohortFigures(
         abilities=figures.abilities(cube),
         fluctuations=figures.fluctuations(cube),
-        corrected=None if noise.floor is None else corrected_fluctuation(variance, noise.floor, degrees, resampled),
+        corrected=_corrected(cube, noise, resampled),
         noise=noise,
         intervals=intervals_of(overall, noise, posterior, resampled),
         odds=here if resampled == "cases" else beyond,
@@ -131,12 +178,12 @@ def _measure(cube: Cube, resampled: Resampled, scale: Sequence[str]) -> _CohortF
     )
 
 
-def _audit_models(cube: Cube, measured: _CohortFigures, scale: Sequence[str]) -> list[ModelAudit]:
+def _audit_models(
+    cube: Cube, measured: _CohortFigures, on_benchmarks: Sequence[Sequence[BenchmarkFigures]], scale: Sequence[str]
+) -> list[ModelAudit]:
+    """Put together what is known of each model; `on_benchmarks`: by benchmark, each model on it alone."""
     grades = grades_of(measured.fluctuations, scale)
-    corrected: Sequence[str | None] = [None] * len(grades)
-    if measured.corrected is not None:  # a model of whose fluctuation nothing is left has no grade
-        regraded = zip(grades_of(measured.corrected, scale), measured.corrected, strict=True)
-        corrected = [grade if left > 0 else None for grade, left in regraded]
+    corrected = _regraded(measured.corrected, scale, len(cube.models))
     quadrants = quadrants_of(measured.abilities, measured.fluctuations)
     adjusted = figures.adjusted(cube, scale)
     intervals = measured.intervals
@@ -154,7 +201,7 @@ def _audit_models(cube: Cube, measured: _CohortFigures, scale: Sequence[str]) ->
             corrected=None if measured.corrected is None else float(measured.corrected[m]),
             corrected_ci95=None if measured.noise.floor is None else bounds(intervals.fluctuation, m),
             corrected_grade=corrected[m],
-            benchmarks=figures.by_benchmark(cube, m),
+            benchmarks={name: on[m] for name, on in zip(cube.benchmarks, on_benchmarks, strict=True)},
             shares=figures.shares_by_benchmark(cube, m),
             scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
             worst=figures.worst_of(cube, m),

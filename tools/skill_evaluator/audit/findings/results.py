@@ -17,10 +17,14 @@ FEWEST_MODELS, FEWEST_SCENARIOS, FEWEST_QUESTIONS, FEWEST_REPLICATES = 4, 6, 50,
 
 
 class BenchmarkFigures(FrozenModel):
-    """One model on one benchmark."""
+    """One model on one benchmark alone; as in `ModelAudit`, and the grades are among the models on this benchmark."""
 
     ability: float
     fluctuation: float
+    grade: str | None = None
+    noise: float | None = None
+    corrected: float | None = None
+    corrected_grade: str | None = None
 
 
 class Worst(FrozenModel):
@@ -186,11 +190,17 @@ class Separation(FrozenModel):
 
 
 class BenchmarkUsed(FrozenModel):
-    """A benchmark as it was used; `questions` is None where a table does not say."""
+    """A benchmark as it was used; `questions` is None where a table does not say.
+
+    `thresholds`: the quartiles of the models' fluctuations on this benchmark, by which they are graded on it.
+    """
 
     name: str
     weight: float
     questions: int | None
+    thresholds: Thresholds | None = None
+    noise_floor: float | None = None
+    noise_ceiling: float | None = None
 
 
 class AuditResult(FrozenModel):

@@ -32,7 +32,7 @@ def draw(result: AuditResult, folder: Path) -> list[Path]:
         BOXES: box_chart(result),
     }
     names = map_names([used.name for used in result.used])
-    charts |= {name: benchmark_map(result, used.name) for name, used in zip(names, result.used, strict=True)}
+    charts |= {name: benchmark_map(result, used) for name, used in zip(names, result.used, strict=True)}
     for name, chart in charts.items():
         replace_text(folder / name, svg(chart))
     return [folder / name for name in charts]

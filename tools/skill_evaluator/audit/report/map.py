@@ -6,9 +6,9 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.audit.findings.results import AuditResult, Interval, Quadrant
+from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, Interval, Quadrant
 from skill_evaluator.audit.report.labels import LINE, Box, Frame, Named, Place, draw_names, word_box
-from skill_evaluator.audit.report.wording import best_first, grades, points
+from skill_evaluator.audit.report.wording import best_first, points
 from skill_evaluator.display.chart_style import (
     FONT_SIZE,
     GREY,
@@ -82,23 +82,24 @@ def overall_map(result: AuditResult) -> alt.LayerChart:
     if len(shown) > MOST_LABELS:
         legend.append("Names without room are left out; the table has them all.")
     heading = title(f"Ability and fluctuation of {counted(len(shown), 'model')}", " ".join(legend))
-    return _draw_map(result, frame, ground, shown).properties(title=heading)
+    return _draw_map(frame, ground, shown).properties(title=heading)
 
 
-def benchmark_map(result: AuditResult, benchmark: str) -> alt.LayerChart:
-    """Draw every model on one benchmark; grades are the overall ones."""
+def benchmark_map(result: AuditResult, used: BenchmarkUsed) -> alt.LayerChart:
+    """Draw every model on one benchmark, with its grade on it and what noise alone would give there."""
     shown = [
         _Point(
             model=model.model,
-            grade=model.grade,
-            ability=model.benchmarks[benchmark].ability,
-            fluctuation=model.benchmarks[benchmark].fluctuation,
+            grade=model.benchmarks[used.name].grade,
+            ability=model.benchmarks[used.name].ability,
+            fluctuation=model.benchmarks[used.name].fluctuation,
         )
         for model in best_first(result)
-        if benchmark in model.benchmarks
+        if used.name in model.benchmarks
     ]
-    heading = title(f"Ability and fluctuation on {visible(benchmark)}", "Grades are those over all benchmarks.")
-    return _draw_map(result, _frame(shown, []), _Ground(layers=[], boxes=[]), shown).properties(title=heading)
+    heading = title(f"Ability and fluctuation on {visible(used.name)}", "Grades are those on this benchmark alone.")
+    frame = _frame(shown, [used.noise_floor, used.noise_ceiling])
+    return _draw_map(frame, _draw_noise(used, frame, shown, []), shown).properties(title=heading)
 
 
 def _frame(shown: Sequence[_Point], lines: Sequence[float | None]) -> Frame:
@@ -141,13 +142,15 @@ def _draw_quadrants(result: AuditResult, frame: Frame) -> _Ground:
     return _Ground(layers=layers, boxes=boxes)
 
 
-def _draw_noise(result: AuditResult, frame: Frame, shown: Sequence[_Point], avoid: Sequence[Box]) -> _Ground:
+def _draw_noise(
+    about: AuditResult | BenchmarkUsed, frame: Frame, shown: Sequence[_Point], avoid: Sequence[Box]
+) -> _Ground:
     """Draw lines with their words above them, where they cover least."""
     layers: list[Any] = []
     boxes = list(avoid)
     for name, value, dash in (
-        ("noise ceiling", result.noise_ceiling, [2, 3]),
-        ("noise floor", result.noise_floor, [6, 4]),
+        ("noise ceiling", about.noise_ceiling, [2, 3]),
+        ("noise floor", about.noise_floor, [6, 4]),
     ):
         if value is None:
             continue
@@ -163,8 +166,9 @@ def _draw_noise(result: AuditResult, frame: Frame, shown: Sequence[_Point], avoi
     return _Ground(layers=layers, boxes=boxes)
 
 
-def _draw_map(result: AuditResult, frame: Frame, ground: _Ground, shown: Sequence[_Point]) -> alt.LayerChart:
-    given = [visible(grade) for grade in grades(result)]
+def _draw_map(frame: Frame, ground: _Ground, shown: Sequence[_Point]) -> alt.LayerChart:
+    steadiest = sorted(shown, key=lambda point: point.fluctuation)
+    given = [visible(grade) for grade in dict.fromkeys(point.grade for point in steadiest if point.grade is not None)]
     if any(point.grade is None for point in shown):
         given = [*given, _UNGRADED]
     colours, shapes = grade_scales(given)

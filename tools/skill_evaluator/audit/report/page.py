@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from skill_evaluator.audit.findings.advice import is_settled, steadiest_first
-from skill_evaluator.audit.findings.dominance import dominates
+from skill_evaluator.audit.findings.dominance import dominates, outdoes
 from skill_evaluator.audit.findings.results import AuditResult, ModelAudit
 from skill_evaluator.audit.report.charts import BOXES, HEAT, MAP, NEUTRALITY, map_names
 from skill_evaluator.audit.report.sheets import (
     adjusted_sheet,
     answer_sheet,
-    audit_pieces,
+    benchmark_grade_sheet,
     benchmark_sheet,
     beyond_sheet,
     carried_sheet,
@@ -26,6 +26,7 @@ from skill_evaluator.audit.report.sheets import (
     shift_sheet,
     used_sheet,
 )
+from skill_evaluator.audit.report.terminal import audit_pieces
 from skill_evaluator.audit.report.wording import (
     about_words,
     cohort_words,
@@ -106,11 +107,13 @@ def headline(result: AuditResult) -> str:
         return f"**No model is a safe default**: none is both among the abler and among the steadier half. {among}"
     first, *others = safe
     rival = next((model for model in result.models if dominates(model, first)), None)
-    if rival is not None:  # by noise alone it is not among the steadier half
-        better = (
-            f"{code_span(rival.model)} is no less able and, without noise, no less steady than {code_span(first.model)}"
-        )
-        return f"**No model is a safe default**: {better}, which is the first by its grade. {among}"
+    if rival is not None:  # which is not among the steadier half: by noise alone, or as it has far to fall
+        better, worse = code_span(rival.model), code_span(first.model)
+        if outdoes(rival, first):
+            why = f"{better} is no less able and, without noise, no less steady than {worse}"
+        else:
+            why = f"{better} scores more in its worst scenario than {worse} in its best"
+        return f"**No model is a safe default**: {why}, which is the first by its grade. {among}"
     without = ""
     if first.corrected is not None:
         without = f", without noise {with_interval(first.corrected, first.corrected_ci95)}"
@@ -168,8 +171,17 @@ def _scenarios(result: AuditResult, charts: bool) -> Iterator[str]:
 def _benchmarks(result: AuditResult, charts: bool) -> Iterator[str]:
     names = [benchmark.name for benchmark in result.used]
     yield "### Benchmarks"
+    if any(model.grade for model in result.models):
+        yield (
+            "A grade on one benchmark is among these models on that benchmark, where fluctuations are larger than "
+            "those of a mean. *Grades end at*: the quartiles there. With each grade stand fluctuation and ability; "
+            "*(noise)*: nothing is left of the fluctuation without its noise, so that the grade says nothing."
+        )
+    yield markdown_table(used_sheet(result))
+    yield markdown_table(benchmark_grade_sheet(result, [code_span(name) for name in names]))
+    alone, summary = markdown_table(benchmark_sheet(result)), "Every model on each benchmark alone"
+    yield f"<details><summary>{summary}</summary>\n\n{alone}\n</details>"
     yield "Share: of the variance of the model's score over the scenarios."
-    yield markdown_table(benchmark_sheet(result, [code_span(name) for name in names]))
     if any(model.answers for model in result.models):
         yield "What became of the answers; unparseable, refused and truncated ones count as wrong:"
         yield markdown_table(answer_sheet(result))
@@ -238,7 +250,6 @@ def _method(result: AuditResult) -> Iterator[str]:
         facts.append(f"odds of the grades: from {result.draws:,} draws of the models' true fluctuations")
     yield "### How it was computed"
     yield "\n".join(f"- {fact}" for fact in facts)
-    yield markdown_table(used_sheet(result))
 
 
 def _list(names: Iterable[str]) -> str:

@@ -1,37 +1,27 @@
-"""The tables of an audit, and what a terminal shows of it: a finished result in, sheets out.
+"""The tables of an audit: a finished result in, sheets out."""
 
-A terminal shows the models in one table, then what the grades rest on, which model to take, and what to beware of.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rich.text import Text
-
-from skill_evaluator.audit.findings.results import AuditResult, Carrier, Interval, ModelAudit
+from skill_evaluator.audit.findings.results import AuditResult, BenchmarkFigures, Carrier, Interval, ModelAudit
 from skill_evaluator.audit.report.wording import (
     ablest_first,
-    about_words,
     best_first,
     close_interval,
-    cohort_words,
     fluctuation_words,
     likelihood,
-    neutrality_words,
     points,
     possible_grades,
+    quartile_words,
     share,
     signed_points,
-    threshold_words,
     with_interval,
 )
 from skill_evaluator.display import probability
-from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.records.record import ANSWERED, SCORED
 
 _ENOUGH = ("scenarios", "scenarios, 4 × the questions", "questions, these scenarios")
-_MOST_RANKED = 3
 Column = tuple[str, Callable[[ModelAudit], Cell]]
 _STYLES = {"safe default": "bold green", "avoid": "bold red", "strong but scenario-fragile": "yellow"}
 _WORDS = frozenset({"model", "grade", "quadrant", "worst scenario", "worst in", "adjusted grade", "corrected grade"})
@@ -129,20 +119,53 @@ def adjusted_sheet(result: AuditResult) -> Sheet:
     return _by_model(columns, best_first(result))
 
 
-def benchmark_sheet(result: AuditResult, names: Sequence[str]) -> Sheet:
-    """Show ability, fluctuation and share of the variance by benchmark; `names`: as this page writes them."""
-    columns = ["model", *(f"{name}: {figure}" for name in names for figure in ("ability", "fluctuation", "share"))]
+def benchmark_grade_sheet(result: AuditResult, benchmarks: Sequence[str]) -> Sheet:
+    """Show each model's grade over all benchmarks, and on each alone; `benchmarks`: as this page writes them."""
+    rows = [
+        [
+            _name(model),
+            _grade(model.grade),
+            *(Cell(_grade_words(model.benchmarks.get(used.name))) for used in result.used),
+        ]
+        for model in best_first(result)
+    ]
+    return Sheet(columns=["model", "grade", *benchmarks], rows=rows, whole=frozenset({"model", "grade"}))
+
+
+def _grade_words(figures: BenchmarkFigures | None) -> str:
+    """Say grade, fluctuation and ability on one benchmark; a fluctuation that noise alone explains is said.
+
+    >>> _grade_words(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
+    'AA 2.67 (noise), 66.7'
+    """
+    if figures is None:
+        return "–"
+    grade = f"{figures.grade} " if figures.grade else ""
+    noise = " (noise)" if figures.corrected == 0 and figures.fluctuation > 0 else ""
+    return f"{grade}{points(figures.fluctuation)}{noise}, {points(figures.ability, 1)}"
+
+
+def benchmark_sheet(result: AuditResult) -> Sheet:
+    """Show every model on each benchmark alone, the steadiest there first."""
+    on_it = ["ability", "fluctuation", "grade", "noise", "corrected", "corrected grade", "share"]
+    columns = ["benchmark", "model", *on_it]
     rows = []
-    for model in best_first(result):
-        rows.append([_name(model)])
-        for used in result.used:
-            figures = model.benchmarks.get(used.name)
-            rows[-1] += [
-                Cell(points(None if figures is None else figures.ability)),
-                Cell(points(None if figures is None else figures.fluctuation)),
-                Cell(share(model.shares.get(used.name))),
-            ]
-    return _numbered(columns, rows)
+    for used in result.used:
+        there = [model for model in best_first(result) if used.name in model.benchmarks]
+        for model in sorted(there, key=lambda model: model.benchmarks[used.name].fluctuation):
+            figures = model.benchmarks[used.name]
+            rows.append(
+                [
+                    Cell(used.name, code=True),
+                    _name(model),
+                    *map(Cell, map(points, (figures.ability, figures.fluctuation))),
+                    _grade(figures.grade),
+                    *map(Cell, map(points, (figures.noise, figures.corrected))),
+                    _changed(figures.grade, figures.corrected_grade),
+                    Cell(share(model.shares.get(used.name))),
+                ]
+            )
+    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns) - _WORDS - {"benchmark"})
 
 
 def answer_sheet(result: AuditResult) -> Sheet:
@@ -239,12 +262,20 @@ def _count(number: int | None, otherwise: str) -> str:
 
 
 def used_sheet(result: AuditResult) -> Sheet:
-    """Show the benchmarks with their weights and numbers of questions."""
+    """Show the benchmarks with their weights and questions, where each one's grades end, and its noise."""
+    columns = ("benchmark", "weight", "questions", "grades end at", "noise floor", "noise ceiling")
     rows = [
-        [Cell(benchmark.name, code=True), Cell(f"{benchmark.weight:.4g}"), Cell(_amount(benchmark.questions, "{:,}"))]
-        for benchmark in result.used
+        [
+            Cell(used.name, code=True),
+            Cell(f"{used.weight:.4g}"),
+            Cell(_amount(used.questions, "{:,}")),
+            Cell(quartile_words(used.thresholds)),
+            Cell(points(used.noise_floor)),
+            Cell(points(used.noise_ceiling)),
+        ]
+        for used in result.used
     ]
-    return Sheet(columns=("benchmark", "weight", "questions"), rows=rows, numbers=frozenset({"weight", "questions"}))
+    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:]))
 
 
 def _by_model(columns: Sequence[Column], models: Sequence[ModelAudit]) -> Sheet:
@@ -280,29 +311,3 @@ def _changed(before: str | None, after: str | None) -> Cell:
 
 def _amount(value: float | None, form: str) -> str:
     return "–" if value is None else form.format(value)
-
-
-def audit_pieces(result: AuditResult) -> Iterator[Sheet | Text]:
-    """Yield what a terminal shows of an audit."""
-    yield narrow_sheet(result)
-    split = any(model.corrected is not None for model in result.models)
-    corrected = "corrected: fluctuation without noise · " if split else ""
-    about = about_words(result)
-    legend = f"in brackets 95 % intervals, P: odds of the grade, over {about} · {corrected}drop: points below ability"
-    yield Text(legend, style="dim")
-    yield Text()
-    yield Text(visible(threshold_words(result)))
-    yield Text(visible(f"{cohort_words(result)}: {', '.join(result.cohort)}"))
-    yield Text(f"scenarios: {neutrality_words(result.neutrality)}")
-    if result.premise is not None:
-        yield Text(visible(result.premise))
-    for regime in result.regimes.values():
-        yield Text()
-        yield Text(visible(regime.title), style="bold")
-        if not regime.ranked:
-            yield Text(visible(f"  {regime.note}"))
-        for place, ranked in enumerate(regime.ranked[:_MOST_RANKED], 1):
-            yield Text(visible(f"  {place}. {ranked.model}: {ranked.reason}"))
-    if result.warnings:
-        yield Text()
-    yield from (Text(visible(f"warning: {warning}"), style="yellow") for warning in result.warnings)

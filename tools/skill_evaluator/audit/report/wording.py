@@ -2,7 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
-from skill_evaluator.audit.findings.results import AuditResult, Interval, ModelAudit, Neutrality
+from skill_evaluator.audit.findings.results import (
+    AuditResult,
+    BenchmarkUsed,
+    Interval,
+    ModelAudit,
+    Neutrality,
+    Thresholds,
+)
 from skill_evaluator.display import probability
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.text import counted
@@ -105,14 +112,34 @@ def possible_grades(models: Sequence[ModelAudit]) -> list[str]:
 def threshold_words(result: AuditResult) -> str:
     """Say where each grade ends and the next begins, and where the quadrants meet."""
     cuts, medians = result.thresholds, result.medians
-    words = "no thresholds"
-    if cuts is not None:
-        quartiles = " · ".join(map(points, (cuts.q25, cuts.q50, cuts.q75)))
-        finer = f" ({', '.join(f'{name} {points(cut)}' for name, cut in cuts.cuts.items())})" if cuts.cuts else ""
-        words = f"thresholds of the fluctuation: {quartiles}{finer}"
+    words = "no thresholds" if cuts is None else f"thresholds of the fluctuation: {quartile_words(cuts)}"
     if medians is None:
         return f"{words}; no medians"
     return f"{words}; medians: ability {points(medians.ability)}, fluctuation {points(medians.fluctuation)}"
+
+
+def quartile_words(cuts: Thresholds | None) -> str:
+    """Say where each grade ends and the next begins.
+
+    >>> quartile_words(Thresholds(q25=1.3, q50=1.57, q75=2.04))
+    '1.30 · 1.57 · 2.04'
+    """
+    if cuts is None:
+        return "–"
+    quartiles = " · ".join(map(points, (cuts.q25, cuts.q50, cuts.q75)))
+    finer = f" ({', '.join(f'{name} {points(cut)}' for name, cut in cuts.cuts.items())})" if cuts.cuts else ""
+    return f"{quartiles}{finer}"
+
+
+def benchmark_words(used: BenchmarkUsed) -> str:
+    """Say what the grades on a benchmark rest on: where they end, and what noise alone would give.
+
+    >>> benchmark_words(BenchmarkUsed(name="law", weight=0.5, questions=50, noise_floor=2.2))
+    'law: no thresholds; noise floor 2.20'
+    """
+    words = "no thresholds" if used.thresholds is None else f"grades end at {quartile_words(used.thresholds)}"
+    noise = {"floor": used.noise_floor, "ceiling": used.noise_ceiling}
+    return "; noise ".join([f"{used.name}: {words}", *(f"{name} {points(at)}" for name, at in noise.items() if at)])
 
 
 def cohort_words(result: AuditResult) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from skill_evaluator.audit.cube.cube import Cube, Floats
-from skill_evaluator.audit.findings.results import Adjusted, BenchmarkFigures, Carrier, Worst
+from skill_evaluator.audit.findings.results import Adjusted, Carrier, Worst
 from skill_evaluator.audit.statistics.grades import grades_of
 
 _CASES_SHOWN = 10
@@ -23,15 +23,6 @@ def abilities(cube: Cube) -> Floats:
 def fluctuations(cube: Cube) -> Floats:
     """Return σ of each model, in points."""
     return np.asarray(cube.overall.std(axis=1, ddof=1))
-
-
-def by_benchmark(cube: Cube, model: int) -> dict[str, BenchmarkFigures]:
-    """Return μ and σ of one model on each benchmark alone."""
-    scores = cube.scores[model]
-    return {
-        name: BenchmarkFigures(ability=float(scores[:, b].mean()), fluctuation=float(scores[:, b].std(ddof=1)))
-        for b, name in enumerate(cube.benchmarks)
-    }
 
 
 def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:

@@ -10,24 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.batch_server import (
-    INPUT_TOKENS,
-    OUTPUT_TOKENS,
-    VENDORS,
-    BatchServer,
-    End,
-    Outcome,
-    batch_server,
-)
+from tests.support.batch_server import VENDORS, BatchServer, End, Outcome, batch_server
+from tests.support.batched import COST, KEYS, set_up
 from tests.support.killing import whole_lines
 from tests.support.library import CASES, Library, ended, wait_until
 
 CALLS = len(CASES) * 2
 KILLS = 10
-PRICE = {"input": 3.0, "output": 15.0}
-KEY_OF = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
-KEYS = dict.fromkeys(KEY_OF.values(), "key-0123456789abcdef")
-COST = (INPUT_TOKENS * PRICE["input"] + OUTPUT_TOKENS * PRICE["output"]) / 1e6 / 2
 
 
 @pytest.fixture
@@ -40,26 +29,6 @@ def server() -> Iterator[BatchServer]:
 def vendor(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
-
-
-def set_up(library: Library, server: BatchServer, *vendors: str, **model: Any) -> None:
-    """Have the models of these vendors behind the server, which are asked after every hundredth of a second."""
-    library.models(
-        *(
-            {
-                "id": f"{vendor}-model",
-                "provider": vendor,
-                "base_url": server.base_url(vendor),
-                "api_key_env": {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}.get(
-                    vendor, "GEMINI_API_KEY"
-                ),
-                "price": PRICE,
-                **model,
-            }
-            for vendor in vendors
-        )
-    )
-    library.settings(batch={"poll_s": 0.01}, timeout_s=1)
 
 
 def evaluate(library: Library, *arguments: str) -> Any:
@@ -196,6 +165,15 @@ def test_what_is_submitted_is_collected_by_another_process_once(library: Library
     again = library.call("collect", "--batches", env=KEYS)
     assert (again.code, again.err) == (0, "no batch is left to collect\n")
     assert len(server.batches) == len(VENDORS)
+
+
+def test_what_was_not_to_be_recorded_is_collected_and_not_recorded(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai")
+    assert evaluate(library, "--batch", "--submit-only", "--no-leaderboard").code == 0
+    taken = library.call("collect", "--batches", env=KEYS)
+    assert taken.code == 0, taken
+    assert (library.run_folder() / "record.json").exists()
+    assert (library.records(), library.leaderboard.exists()) == ([], False)
 
 
 def cut(library: Library, events: int) -> None:

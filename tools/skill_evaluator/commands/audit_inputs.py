@@ -27,9 +27,10 @@ from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Con
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model, Settings, select_models
-from skill_evaluator.providers import Keys, Kinds, read_configuration
+from skill_evaluator.providers import Configuration, Keys, Kinds, read_configuration, refuse_unbatched
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.assignment import with_keys
+from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.prices import InputSize, estimate, refuse_unpriced
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.text import listed, nearest
@@ -90,7 +91,7 @@ class AuditInputs:
     settings: Settings
 
 
-def new_audit(options: AuditOptions, *, keyed: bool) -> AuditInputs:
+def new_audit(options: AuditOptions, *, keyed: bool, transport: Transport = "direct") -> AuditInputs:
     """Draw a new audit, with `keyed` only of models whose key is there; raise for what is wrong with any input."""
     configuration = read_configuration(options.config)
     settings, kinds = configuration.settings, configuration.kinds
@@ -110,6 +111,8 @@ def new_audit(options: AuditOptions, *, keyed: bool) -> AuditInputs:
     )
     if keyed:
         models = tuple(with_keys(models, kinds, configuration.keys).values())
+    if transport == "batch":
+        refuse_unbatched(models)
     now = datetime.datetime.now(datetime.UTC)
     manifest = draw_audit(
         materials,
@@ -124,6 +127,7 @@ def new_audit(options: AuditOptions, *, keyed: bool) -> AuditInputs:
         audit_id=new_invocation(now),
         created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
         commit=commit_of(options.components) if keyed else None,
+        transport=transport,
     )
     return AuditInputs(
         manifest=manifest,
@@ -135,10 +139,12 @@ def new_audit(options: AuditOptions, *, keyed: bool) -> AuditInputs:
     )
 
 
-def drawn_audit(manifest: AuditManifest, options: AuditOptions) -> AuditInputs:
+def drawn_audit(
+    manifest: AuditManifest, options: AuditOptions, configuration: Configuration | None = None
+) -> AuditInputs:
     """Read what an audit was drawn from, by a plan or an earlier command; raise AuditError where it has changed."""
     _refuse_other_draw(manifest, options)
-    configuration = read_configuration(options.config)
+    configuration = configuration or read_configuration(options.config)
     by_id = {model.id: model for model in configuration.models}
     for model_id in options.models:
         if model_id not in manifest.models:
@@ -201,7 +207,15 @@ def asked_models(inputs: AuditInputs, sizes: Mapping[str, InputSize], note: Call
             model_id=model.id,
             provider=model.provider,
             note=note(model),
-            **asdict(estimate(sizes, model, inputs.kinds[model.provider], inputs.manifest.replicates)),
+            **asdict(
+                estimate(
+                    sizes,
+                    model,
+                    inputs.kinds[model.provider],
+                    inputs.manifest.replicates,
+                    batch=inputs.manifest.transport == "batch",
+                )
+            ),
         )
         for model in inputs.models
     ]

@@ -14,17 +14,25 @@ import typer
 
 from skill_evaluator.audit.report.size import AuditSize, print_size, warn_of_doubts
 from skill_evaluator.audit.run.jobs import AuditPlan, read_audit_plan
-from skill_evaluator.audit.run.manifest import AUDIT, RUNS, read_manifest, write_manifest
+from skill_evaluator.audit.run.manifest import AUDIT, RUNS, AuditManifest, read_manifest, write_manifest
 from skill_evaluator.audit.run.runs import Cells, runs_of
 from skill_evaluator.commands.audit_inputs import AuditInputs, AuditOptions, asked_models, drawn_audit, new_audit
-from skill_evaluator.commands.options import AUDITS, Audits, Concurrency, MaxCalls, words_of
+from skill_evaluator.commands.batching import (
+    COST_OF_BATCHES,
+    mode_of,
+    pending_in,
+    print_pending,
+    refuse_submit_only,
+)
+from skill_evaluator.commands.options import AUDITS, Audits, Batch, Concurrency, MaxCalls, SubmitOnly, words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
-from skill_evaluator.providers import key_note
+from skill_evaluator.providers import Configuration, key_note
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.assignment import assignment, with_keys
 from skill_evaluator.runner.execute import execute
+from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Shard, refuse_amounts
@@ -33,6 +41,7 @@ from skill_evaluator.text import nearest
 EXAMPLES = (
     "skill-evaluator audit run --benchmark <component> --questions 50 --dry-run",
     "skill-evaluator audit run --model <model> --max-cost 20",
+    "skill-evaluator audit run --batch --submit-only",
     "skill-evaluator audit run --resume",
 )
 EXITS = {4: "incomplete (it prints the command that goes on)"}
@@ -61,16 +70,21 @@ class AuditRunOptions(AuditOptions):
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, make no call, print the size and the cost at most.")
     ] = False
+    batch: Batch = False
+    submit_only: SubmitOnly = False
     audits: Audits = AUDITS
 
 
-def audit_run(options: AuditRunOptions) -> int:
-    """Ask every model every question in every scenario, and keep the answers in audits/<id>."""
+def audit_run(options: AuditRunOptions, collecting: Configuration | None = None) -> int:
+    """Ask every model every question in every scenario, and keep the answers in audits/<id>.
+
+    With the configuration for `collecting`, take what batches have brought by now, and ask nothing anew.
+    """
     _refuse_wrong(options)
     if options.dry_run:
         return _print_size(options)
     plan = None if options.plan is None else read_audit_plan(options.plan)
-    inputs, folder = _draw(options, plan)
+    inputs, folder = _draw(options, plan, collecting)
     usable = with_keys(inputs.models, inputs.kinds, inputs.keys)
     shard = Shard.parse(options.shard) if options.shard else None
     runs = runs_of(inputs.manifest, list(usable.values()), shard, folder)
@@ -79,6 +93,7 @@ def audit_run(options: AuditRunOptions) -> int:
         write_manifest(folder, inputs.manifest)
     planned_cost = None if plan is None else plan.max_cost_of(options.models, options.shard)
     max_cost = planned_cost if options.max_cost is None else options.max_cost
+    batch_mode = mode_of(submit_only=options.submit_only, collecting=collecting is not None)
     cells = Cells(inputs.materials)
     assignments = [
         assignment(
@@ -101,8 +116,12 @@ def audit_run(options: AuditRunOptions) -> int:
         watch,
         check=lambda: None,
         meanwhile=lambda: None,
+        batch_mode=batch_mode,
     )
-    return _print_outcome(runs, halted, inputs, folder, options)
+    pending = pending_in(halted, batch_mode)
+    print_pending(pending)
+    finished = [run for run in runs if run.manifest.run_id not in pending]
+    return _print_outcome(finished, halted, inputs, folder, options) if finished else EXIT_OK
 
 
 def _refuse_wrong(options: AuditRunOptions) -> None:
@@ -115,30 +134,37 @@ def _refuse_wrong(options: AuditRunOptions) -> None:
     if options.dry_run and (options.resume is not None or options.plan is not None):
         raise AuditError("--dry-run is of a new audit: it does not go with --resume or --plan")
     refuse_amounts(counts, options.max_calls, options.max_cost)
+    refuse_submit_only(submit_only=options.submit_only, batch=options.batch, resume=options.resume)
     if options.resume is not None and (not options.resume or options.plan is not None):
         raise AuditError("--resume takes an audit's id, its folder or nothing, and does not go with --plan")
 
 
 def _print_size(options: AuditRunOptions) -> int:
     """Check every input and print what the audit would take; needs no key and no vendor's SDK, writes nothing."""
-    inputs = new_audit(options, keyed=False)
+    inputs = new_audit(options, keyed=False, transport=_transport(options))
     shard = Shard.parse(options.shard) if options.shard else None
     sizes = Cells(inputs.materials).sizes(inputs.manifest.cells(shard))
     models = asked_models(inputs, sizes, lambda model: key_note(model, inputs.kinds[model.provider], inputs.keys))
-    closing = "dry run: no call was made, nothing was written"
+    closing = f"{f'{COST_OF_BATCHES}; ' * options.batch}dry run: no call was made, nothing was written"
     print_size(AuditSize(audit=inputs.manifest, models=models, noted="key", closing=closing), options.format)
     warn_of_doubts(inputs.manifest)
     return EXIT_OK
 
 
-def _draw(options: AuditRunOptions, plan: AuditPlan | None) -> tuple[AuditInputs, Path]:
+def _transport(options: AuditRunOptions) -> Transport:
+    return "batch" if options.batch else "direct"
+
+
+def _draw(
+    options: AuditRunOptions, plan: AuditPlan | None, collecting: Configuration | None
+) -> tuple[AuditInputs, Path]:
     """Take up the audit of a plan or of `--resume`, or draw a new one; return it with the folder it is kept in."""
     if plan is not None:
         plan.refuse_other_part(options.models, options.shard)
         folder = options.audits / plan.audit.id
         if (folder / AUDIT).exists() and read_manifest(folder / AUDIT) != plan.audit:
             raise AuditError(f"{folder} asks otherwise than {options.plan}; move it away")
-        return drawn_audit(plan.audit, options), folder
+        return drawn_audit(_as_begun(plan.audit, options), options), folder
     if options.resume is not None:
         folder = Path(options.resume)
         if not (folder / AUDIT).is_file():  # then it is an id, or `latest`
@@ -147,10 +173,17 @@ def _draw(options: AuditRunOptions, plan: AuditPlan | None) -> tuple[AuditInputs
             if audit_id not in ids:
                 raise AuditError(f"no audit '{audit_id}' in {options.audits} to resume {nearest(audit_id, ids)}")
             folder = options.audits / audit_id
-        return drawn_audit(read_manifest(folder / AUDIT), options), folder
-    inputs = new_audit(options, keyed=True)
+        return drawn_audit(_as_begun(read_manifest(folder / AUDIT), options), options, collecting), folder
+    inputs = new_audit(options, keyed=True, transport=_transport(options))
     warn_of_doubts(inputs.manifest)
     return inputs, options.audits / inputs.manifest.id
+
+
+def _as_begun(audit: AuditManifest, options: AuditRunOptions) -> AuditManifest:
+    """Return an audit that is there; raise AuditError where it is to be asked in batches and was not begun so."""
+    if options.batch and audit.transport != "batch":
+        raise AuditError(f"cannot go on with the audit {audit.id} with --batch: it was drawn without it")
+    return audit
 
 
 def _print_outcome(
@@ -178,7 +211,10 @@ def _print_outcome(
             )
         )
     print_audit_runs(inputs.manifest, audited, options.format)
-    complete = len(audited) == len(inputs.models) and all(run.complete for run in audited)
+    waiting = len(halted) - len(runs)  # in batches at the vendors
+    complete = len(audited) + waiting == len(inputs.models) and all(run.complete for run in audited)
+    if complete and waiting:
+        return EXIT_OK
     if not complete or any(run.tally.answered < run.tally.planned for run in audited):
         audit = folder.name if folder.parent == options.audits else str(folder)
         words = ["skill-evaluator", "audit", "run"]

@@ -3,7 +3,6 @@
 It makes no call and touches no leaderboard. It scores the answers themselves, so that shards become one run.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,15 +25,12 @@ from skill_evaluator.ci.collecting import (
 from skill_evaluator.ci.judging import drawn_batch, outcome_without, read_judging
 from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.evaluate_measure import measure
-from skill_evaluator.commands.evaluate_options import EvaluateOptions
+from skill_evaluator.commands.collect_batches import collect_batches
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, OnPlatform
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import (
     EXIT_INCOMPLETE,
     EXIT_OK,
-    EXIT_REGRESSED,
-    EXIT_USER_ERROR,
     PlanError,
     SkillEvaluatorError,
 )
@@ -50,8 +46,7 @@ from skill_evaluator.records.summaries import Drift
 from skill_evaluator.reports.ci import outcome_markdown, print_outcome
 from skill_evaluator.reports.faults import fault_lines
 from skill_evaluator.repository import Repository
-from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal
-from skill_evaluator.runner.journal import Manifest, invocation_of, read_manifest
+from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.runs import input_digests
 from skill_evaluator.runner.schedule import schedule_calls
 from skill_evaluator.scoring.parallel import open_scores
@@ -102,7 +97,8 @@ class CollectOptions:
 def collect(options: CollectOptions) -> int:
     """Put the answers of a plan's jobs together: one record per component and model, and what became of every call."""
     if options.batches:
-        return _collect_batches(options)
+        given = (options.components, options.fixtures, options.config, options.format)
+        return collect_batches(options.artifacts, *given)
     plan = read_plan(options.plan)
     if options.artifacts is None or not options.artifacts.is_dir():
         raise PlanError(f"{options.artifacts} is not a folder; give the one the jobs' artifacts were brought to")
@@ -138,36 +134,6 @@ def collect(options: CollectOptions) -> int:
     if options.platform:
         PLATFORMS[options.platform].add_summary(outcome_markdown(outcome))
     return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
-
-
-def _collect_batches(options: CollectOptions) -> int:
-    """Take what batches have brought, run by run, and return the worst exit code; what goes on is no failure."""
-    runs: dict[EvaluateOptions, None] = {}
-    for path in sorted((options.artifacts or options.components).rglob(BATCHES)):
-        manifest = read_manifest(path.parent)
-        if BatchJournal.read(path.parent).open:
-            plain = EvaluateOptions(
-                skill=manifest.skill,
-                resume=invocation_of(manifest.run_id),
-                scenario=None if manifest.role == "neutral" else manifest.scenario,
-                results=path.parent.parent,
-                components=options.components,
-                fixtures=options.fixtures,
-                config=options.config,
-                submit_only=True,
-                format=options.format,
-            )
-            runs[plain] = None
-    if not runs:
-        print("no batch is left to collect", file=sys.stderr)
-    codes, configuration = {EXIT_OK}, read_configuration(options.config)
-    for run in runs:
-        try:
-            codes.add(measure(run, collecting=configuration))
-        except SkillEvaluatorError as problem:  # the others are collected all the same
-            print(f"error: {visible(str(problem))}", file=sys.stderr)
-            codes.add(problem.exit_code)
-    return next(code for code in (EXIT_USER_ERROR, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_OK) if code in codes)
 
 
 def _judged(

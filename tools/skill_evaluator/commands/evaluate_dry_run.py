@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from skill_evaluator.commands.batching import COST_OF_BATCHES
 from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.commands.evaluate_runs import plan_runs
@@ -26,8 +27,6 @@ from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.text import counted, listed
-
-_OF_BATCHES = "the costs are those of batches, half of what they are without --batch; answers come within a day"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,7 @@ def dry_run(options: EvaluateOptions) -> int:
         left_out = [f"{case_id} ({why})" for case_id, why in run.manifest.not_applicable.items()]
         further += [f"not applicable to {run.model.id}, and not asked: {listed(left_out)}"] if left_out else []
         further += _too_long(sizes, run.model, context_of(run.model, kinds[run.model.provider]))
-    further += [_OF_BATCHES] if options.batch else _durations(of_models, runs, inputs, options)
+    further += [COST_OF_BATCHES] if options.batch else _durations(of_models, runs, inputs, options)
     estimates = [
         ModelEstimate(
             model_id=model.id,

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skill_evaluator.commands.batching import refuse_submit_only
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, load_cases
@@ -107,15 +108,13 @@ def read_inputs(options: EvaluateOptions, configuration: Configuration | None = 
 
 def _refuse_batches(options: EvaluateOptions) -> None:
     """Raise RunError for options that batches do not go with."""
-    if options.submit_only and not (options.batch or options.resume):
-        raise RunError("--submit-only leaves batches with the vendor: give it with --batch, or with --resume")
+    refuse_submit_only(submit_only=options.submit_only, batch=options.batch, resume=options.resume)
     if options.batch and options.adaptive:
         raise RunError("--adaptive looks between replicates, and --batch asks all of them at once; give one of them")
     if options.batch and options.top_up:
         raise RunError("--top-up goes on as its run was begun, call by call; leave --batch out")
-    if options.submit_only and (options.judge or not options.leaderboard):
-        flag = "--judge" if options.judge else "--no-leaderboard"
-        raise RunError(f"collect --batches records what --submit-only leaves, without {flag}; leave one of the two out")
+    if options.submit_only and options.judge:
+        raise RunError("collect --batches records what --submit-only leaves, without --judge; leave one of the two out")
 
 
 def _refuse_designs(options: EvaluateOptions) -> None:

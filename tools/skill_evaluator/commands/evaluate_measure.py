@@ -2,9 +2,10 @@
 
 import shlex
 import sys
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from skill_evaluator.commands.batching import mode_of, pending_in, print_pending
 from skill_evaluator.commands.evaluate_adaptive import lookout_for, with_looks
 from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
@@ -22,7 +23,7 @@ from skill_evaluator.records.selection import passed_over
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.assignment import Assignment, assignment, with_keys
-from skill_evaluator.runner.batch import PENDING, BatchMode
+from skill_evaluator.runner.batch import BatchMode
 from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.journal import ANSWERS, RECORD, invocation_of, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
@@ -49,7 +50,7 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting:
     inputs = read_inputs(options, collecting)
     planned = plan_runs(inputs, options)
     finished, component = planned.finished, inputs.component
-    batch_mode: BatchMode = "collect" if collecting else "submit" if options.submit_only else "wait"
+    batch_mode = mode_of(submit_only=options.submit_only, collecting=collecting is not None)
     pending: dict[str, str] = {}
     scored = _ask(planned, inputs, options, batch_mode, pending)  # every answer is scored as it comes
     records = [*(run.record for run in finished), *(run.record for run in scored)]
@@ -68,7 +69,7 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting:
     if judged:  # against a lower version, if there is one
         partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
         verdict = verdict_on(judged, component, archive, inputs.settings, options.config, partial)
-    _print_pending(pending)
+    print_pending(pending)
     if pending and not finished and not problems:
         return EXIT_OK
     spreads = spreads_of([record for record in recorded if record not in judged], archive)
@@ -167,8 +168,7 @@ def _ask_and_score(
         meanwhile=prepare_records,  # it takes a while, and the calls need not wait for it
         batch_mode=batch_mode,
     )
-    if batch_mode != "wait":
-        pending |= {run_id: why.message for run_id, why in halted.items() if why and why.reason == PENDING}
+    pending |= pending_in(halted, batch_mode)
     recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
     scored = []
     for run in (run for run in runs if run.manifest.run_id not in pending):
@@ -260,14 +260,6 @@ def _warn_of_skipped(records: Sequence[Record], archive: Archive) -> None:
     for record in records:
         for words in passed_over(archive.entries, entry_of(record), None):
             print(f"warning: {words}", file=sys.stderr)
-
-
-def _print_pending(pending: Mapping[str, str]) -> None:
-    """Print on stderr where the runs stand that are not waited for."""
-    for run_id, state in pending.items():
-        print(f"{run_id}: {state}", file=sys.stderr)
-    if pending:
-        print("collect --batches takes the answers once they are there", file=sys.stderr)
 
 
 def _print_how_to_resume(runs: Sequence[Run], finished: Sequence[Finished], options: EvaluateOptions) -> None:

@@ -9,6 +9,7 @@ import typer
 from skill_evaluator.commands.options import (
     COMPONENTS,
     CONFIG,
+    Batch,
     Components,
     Concurrency,
     Config,
@@ -18,6 +19,7 @@ from skill_evaluator.commands.options import (
     MaxCost,
     OnlyModels,
     Skill,
+    SubmitOnly,
     run_ids,
 )
 
@@ -110,14 +112,8 @@ class EvaluateOptions:
         bool,
         typer.Option("--draft", help="Keep the record as a draft: in no leaderboard, never a baseline, of any prompt."),
     ] = False
-    batch: Annotated[
-        bool,
-        typer.Option("--batch", help="Ask by the vendors' batch APIs: half the price, answers within a day; waits."),
-    ] = False
-    submit_only: Annotated[
-        bool,
-        typer.Option("--submit-only", help="With --batch: do not wait; collect --batches takes the answers later."),
-    ] = False
+    batch: Batch = False
+    submit_only: SubmitOnly = False
     results: Annotated[
         Path | None, typer.Option("--results", metavar="DIR", help="Where run folders go; default: in the component.")
     ] = None

@@ -12,6 +12,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.records.archive import read_entries, why_refused
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import Record, read_record
+from skill_evaluator.runner.begun import Kept
 from skill_evaluator.runner.journal import Manifest, Role, find_runs, read_manifest
 from skill_evaluator.runner.runs import Run, new_runs, resumed_run, topped_up
 from skill_evaluator.scoring.recording import Finished
@@ -88,7 +89,11 @@ def _new_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
 
         pieces = design_runs(plain, inputs, options)
     components = {run.manifest.run_id: component for run, component in pieces}
-    runs = [replace(run, manifest=run.manifest.model_copy(update={"draft": options.draft})) for run, _ in pieces]
+    kept = None
+    if options.batch:
+        kept = Kept(leaderboard=options.leaderboard, judge=options.judge, max_cost_usd=options.max_cost)
+    said = {"draft": options.draft, "kept": kept}
+    runs = [replace(run, manifest=run.manifest.model_copy(update=said)) for run, _ in pieces]
     return PlannedRuns(runs=runs, components=components, finished=[], roles=_roles_of(runs))
 
 

@@ -84,6 +84,14 @@ MaxCalls = Annotated[
     typer.Option("--max-calls", help="Make at most so many calls (retries not counted), all models together."),
 ]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Calls in flight per model; default 8.")]
+Batch = Annotated[
+    bool,
+    typer.Option("--batch", help="Ask by the vendors' batch APIs: half the price, answers within a day; waits."),
+]
+SubmitOnly = Annotated[
+    bool,
+    typer.Option("--submit-only", help="With --batch: do not wait; collect --batches takes the answers later."),
+]
 Reason = Annotated[str, typer.Option("--reason", help="Why this is started, for the summary.")]
 Legs = Annotated[
     str,

@@ -38,10 +38,10 @@ from skill_evaluator.identifiers import (
     Timestamp,
     VersionText,
 )
-from skill_evaluator.library.config import VerdictName
 from skill_evaluator.providers.answer_lines import AnswerLine, line_at
 from skill_evaluator.providers.base import first_answers
 from skill_evaluator.records.record import read_record
+from skill_evaluator.runner.begun import Kept, Looks
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import nearest
 
@@ -54,20 +54,6 @@ Role = Literal["baseline", "again", "neutral"]
 Transport = Literal["direct", "batch"]  # each call by itself, or many in a batch (see batches.jsonl)
 
 
-class Looks(StrictModel):
-    """The looks at an adaptive run so far: after how many replicates, and against which run of a lower version.
-
-    `models`: those that were run beside it. The last look may have settled the verdict: `enough` replicates are then
-    asked in all, the last of them unseen by it.
-    """
-
-    after: tuple[PositiveInt, ...]
-    against: RunId
-    models: PositiveInt
-    verdict: VerdictName | None = None
-    enough: PositiveInt | None = None
-
-
 class Manifest(StrictModel):
     """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers.
 
@@ -78,7 +64,8 @@ class Manifest(StrictModel):
     `judging`: the judging it is a part of; its cases are then the questions that the judge was asked.
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
     beside the run of a new version, that version `again`, or it under a `neutral` scenario. `prompt_commit` then says
-    where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline.
+    where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `kept` is of a run in
+    batches, which another process may collect.
     """
 
     run_id: RunId
@@ -107,6 +94,7 @@ class Manifest(StrictModel):
     tops_up: RunId | None = None
     draft: bool = False
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
+    kept: Kept | None = Field(default=None, exclude_if=lambda kept: kept is None)
 
     @property
     def asked(self) -> int:

@@ -35,6 +35,8 @@ from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import quantile, total_or_none
 from skill_evaluator.text import counted
 
+_IN_BATCHES = "the models were asked in batches (transport: batch): costs are half those of direct calls, no latency"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
@@ -152,7 +154,11 @@ def _gather(
         outcomes={name: Outcomes(questions=tuple(grid.questions), scores=grid.scores) for name, grid in grids.items()},
         tallies=tallies,
         spending={model_id: tally.model_cost for model_id, tally in tallies.items()},
-        remarks=(*(remark for grid in grids.values() for remark in grid.remarks), *map(visible, remarks)),
+        remarks=(
+            *([_IN_BATCHES] if manifest.transport == "batch" else []),
+            *(remark for grid in grids.values() for remark in grid.remarks),
+            *map(visible, remarks),
+        ),
     )
 
 

@@ -23,6 +23,7 @@ from skill_evaluator.identifiers import (
     Timestamp,
     VersionText,
 )
+from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.text import digest, listed
 
@@ -68,7 +69,8 @@ class AuditedBenchmark(FrozenModel):
 class AuditManifest(FrozenModel):
     """The file audit.json. `models`: by id, a digest of the model's settings; `scenarios`: by name, of its template.
 
-    `questions`: how many were to be drawn of each benchmark; None: all. `commit`: of the components.
+    `questions`: how many were to be drawn of each benchmark; None: all. `commit`: of the components. `transport`: each
+    call by itself, or many in a batch, of which no latency is known.
     """
 
     manifest_version: int = MANIFEST_VERSION
@@ -81,6 +83,7 @@ class AuditManifest(FrozenModel):
     models: dict[ModelId, Digest] = Field(min_length=1)
     scenarios: dict[Label, Digest] = Field(min_length=1)
     benchmarks: list[AuditedBenchmark] = Field(min_length=1)
+    transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     evaluator_version: Label
 
     @property

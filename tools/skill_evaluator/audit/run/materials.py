@@ -18,6 +18,7 @@ from skill_evaluator.library.components import Component, load_component, parse_
 from skill_evaluator.library.config import DEFAULT_LIMITS, Model, SafetyLimits
 from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario
 from skill_evaluator.providers import Kinds
+from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.prices import input_sizes, not_applicable
 from skill_evaluator.runner.runs import settings_digest
 from skill_evaluator.text import digest
@@ -153,6 +154,7 @@ def draw_audit(
     audit_id: str,
     created: str,
     commit: str | None = None,
+    transport: Transport = "direct",
 ) -> AuditManifest:
     """Draw what an audit of these models asks: of cases that every model can take."""
     left_out = not_applicable_cases(materials, models, kinds)
@@ -187,6 +189,7 @@ def draw_audit(
             )
             for name, material in materials.benchmarks.items()
         ],
+        transport=transport,
         evaluator_version=__version__,
     )
 

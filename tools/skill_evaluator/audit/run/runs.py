@@ -91,6 +91,7 @@ def planned_run(audit: AuditManifest, model_id: str, provider: str, settings: st
         cases=audit.cells(part),
         digests={"settings": settings},
         evaluator_version=__version__,
+        transport=audit.transport,
     )
 
 

@@ -1,0 +1,36 @@
+"""What the commands that ask in batches share: how long they wait, and what is left pending."""
+
+import sys
+from collections.abc import Mapping
+
+from skill_evaluator.errors import RunError
+from skill_evaluator.providers.base import Failure
+from skill_evaluator.runner.batch import PENDING, BatchMode
+
+COST_OF_BATCHES = "the costs are those of batches, half of what they are without --batch; answers come within a day"
+
+
+def refuse_submit_only(*, submit_only: bool, batch: bool, resume: str | None) -> None:
+    """Raise RunError where nothing would be submitted."""
+    if submit_only and not (batch or resume):
+        raise RunError("--submit-only leaves batches with the vendor: give it with --batch, or with --resume")
+
+
+def mode_of(*, submit_only: bool, collecting: bool) -> BatchMode:
+    """Return how long batches are waited for."""
+    return "collect" if collecting else "submit" if submit_only else "wait"
+
+
+def pending_in(halted: Mapping[str, Failure | None], mode: BatchMode) -> dict[str, str]:
+    """Return where the runs stand that are not waited for, by run id; none where all are."""
+    if mode == "wait":
+        return {}
+    return {run_id: why.message for run_id, why in halted.items() if why is not None and why.reason == PENDING}
+
+
+def print_pending(pending: Mapping[str, str]) -> None:
+    """Print on stderr where the runs stand that are not waited for."""
+    for run_id, state in pending.items():
+        print(f"{run_id}: {state}", file=sys.stderr)
+    if pending:
+        print("collect --batches takes the answers once they are there", file=sys.stderr)

@@ -1,0 +1,37 @@
+"""What a manifest says of its run beside the calls: the looks at it so far, and what was to be kept of it.
+
+Its own module because the manifest and those who write these parts of it share them.
+"""
+
+from typing import Annotated
+
+from pydantic import Field, PositiveInt
+
+from skill_evaluator.files import StrictModel
+from skill_evaluator.identifiers import ModelId, RunId
+from skill_evaluator.library.config import VerdictName
+
+
+class Looks(StrictModel):
+    """The looks at an adaptive run so far: after how many replicates, and against which run of a lower version.
+
+    `models`: those that were run beside it. The last look may have settled the verdict: `enough` replicates are then
+    asked in all, the last of them unseen by it.
+    """
+
+    after: tuple[PositiveInt, ...]
+    against: RunId
+    models: PositiveInt
+    verdict: VerdictName | None = None
+    enough: PositiveInt | None = None
+
+
+class Kept(StrictModel):
+    """What was to be kept of a run in batches by the command that began it; `collect --batches` keeps to it.
+
+    `leaderboard`: whether it is recorded; `judge`: who is asked about its answers; `max_cost_usd`: the cap of all.
+    """
+
+    leaderboard: bool = True
+    judge: ModelId | None = None
+    max_cost_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None

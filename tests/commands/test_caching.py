@@ -113,5 +113,8 @@ def test_the_dry_run_says_the_price_with_and_without_caching(vendor: Callable[..
     assert cached["cost_cached_usd"] < cached["cost_uncached_usd"] == off["cost_uncached_usd"] == off["cost_cached_usd"]
     input_usd = cached["cost_uncached_usd"] - 30 * 4096 * 10 / 1e6
     assert cached["cost_uncached_usd"] - cached["cost_cached_usd"] == pytest.approx(input_usd * 0.9 * 0.9)
-    (line,) = [line for line in ended.json["further"] if "caching" in line]
-    assert line.startswith("gpt-5 costs at most $")
+    forecast = {one["model_id"]: one for one in ended.json["forecast"]}
+    assert (forecast["gpt-5"]["direct_usd"], forecast["gpt-5"]["cached_usd"]) == (
+        cached["cost_uncached_usd"],
+        cached["cost_cached_usd"],
+    )

@@ -86,11 +86,11 @@ def test_it_counts_the_cases_that_have_truth(library: Library) -> None:
     assert "3 cases, 2 with ground truth" in ended.out
 
 
-def test_its_markdown_is_a_table_with_a_row_a_model(library: Library) -> None:
+def test_its_markdown_is_a_table_with_a_row_a_model_and_the_forecast(library: Library) -> None:
     library.models(REPLAY, {**REPLAY, "id": "other"})
     lines = library.evaluate_here("--dry-run", "--format", "markdown").out.splitlines()
-    assert len(lines) == 4
-    assert {line.count("|") for line in lines} == {8}
+    assert [line.count("|") for line in lines] == [8] * 4 + [0] + [6] * 5
+    assert lines[-1] == "| all | 12 | $0.00 | $0.00 | $0.00 |"
 
 
 def test_it_names_documents_beyond_the_context_and_how_long_the_calls_will_take(

@@ -24,7 +24,7 @@ from skill_evaluator.library.judge_policy import ComponentJudge
 from skill_evaluator.providers import Configuration
 from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs, read_pinned
 from skill_evaluator.runner.journal import merged_outcomes
-from skill_evaluator.runner.prices import estimate, price_of
+from skill_evaluator.runner.prices import Estimate, estimate, price_of
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.text import nearest
 
@@ -38,8 +38,8 @@ def plan_judgings(
     pinned: Mapping[str, PinnedOutputs],
     configuration: Configuration,
     scenario: str | None,
-) -> tuple[list[PlannedJudging], list[Skipped]]:
-    """Return the jobs of the judges that components declare, and on which models it is not asked, with the reason."""
+) -> tuple[list[tuple[PlannedJudging, Estimate]], list[Skipped]]:
+    """Return the jobs of the judges that components declare, with its estimate, and why others have none."""
     judgings, unjudged = [], []
     for one in wanted:
         declared = configuration.settings.policy.judge_of(one.component.name)
@@ -60,7 +60,7 @@ def _plan_judging(
     cases: Sequence[Case],
     pinned: Mapping[str, PinnedOutputs],
     configuration: Configuration,
-) -> PlannedJudging:
+) -> tuple[PlannedJudging, Estimate]:
     """Return the job of a judge on what a component and model will answer, as large as it can get.
 
     Raise JudgeError where nothing is pinned that these answers could be compared with.
@@ -82,7 +82,7 @@ def _plan_judging(
     model = next(model for model in configuration.models if model.id == declared.model)
     kind = configuration.kinds[model.provider]
     size = estimate(question_sizes(batch.questions), model, kind, 1)
-    return PlannedJudging(
+    judging = PlannedJudging(
         id=job_id(component.name, candidate.id, _JUDGE),
         skill=component.name,
         candidate=candidate.id,
@@ -96,6 +96,7 @@ def _plan_judging(
         calls=size.calls,
         cost_upper_usd=size.cost_upper_usd,
     )
+    return judging, size
 
 
 def planned_judging(plan: Plan, job: str) -> PlannedJudging:

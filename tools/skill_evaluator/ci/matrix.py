@@ -17,7 +17,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Limits, Model
 from skill_evaluator.providers import key_variables
 from skill_evaluator.providers.base import ProviderKind
-from skill_evaluator.runner.prices import InputSize, estimate, sum_of
+from skill_evaluator.runner.prices import Estimate, InputSize, estimate, sum_of
 from skill_evaluator.runner.runs import input_digests, slug
 from skill_evaluator.runner.schedule import Shard, under
 
@@ -48,6 +48,12 @@ class Wanted:
     def calls_each(self) -> int:
         """The number of calls that one case takes."""
         return self.replicates * (1 if self.beside is None else 2)
+
+    def estimate(self, case_ids: Collection[str]) -> Estimate:
+        """Estimate what its calls on these cases take."""
+        asked = [self.sizes] if self.beside is None else [self.sizes, self.sizes_beside]
+        mine = [{case_id: sizes[case_id] for case_id in case_ids} for sizes in asked]
+        return sum_of([estimate(sizes, self.model, self.kind, self.replicates) for sizes in mine])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,10 +201,6 @@ def shard_counts(cuts: Sequence[Cut], jobs: Jobs) -> list[int]:
 def _make_entry(wanted: Wanted, shard: Shard | None) -> Entry:
     component, model, kind = wanted.component, wanted.model, wanted.kind
     mine = list(wanted.cases) if shard is None else list(shard.of(list(wanted.cases)))
-    asked = [wanted.sizes] if wanted.beside is None else [wanted.sizes, wanted.sizes_beside]
-    estimates = [
-        estimate({case_id: sizes[case_id] for case_id in mine}, model, kind, wanted.replicates) for sizes in asked
-    ]
     return Entry(
         id=job_id(component.name, model.id, "" if shard is None else f"{shard.index}of{shard.count}"),
         skill=component.name,
@@ -213,7 +215,7 @@ def _make_entry(wanted: Wanted, shard: Shard | None) -> Entry:
         cases={case_id: wanted.cases[case_id] for case_id in mine},
         not_applicable=dict(wanted.not_applicable),
         digests=input_digests(component, model),
-        cost_upper_usd=sum_of(estimates).cost_upper_usd,
+        cost_upper_usd=wanted.estimate(mine).cost_upper_usd,
         baseline=wanted.beside,
     )
 

@@ -28,6 +28,7 @@ from skill_evaluator.identifiers import (
     VersionText,
 )
 from skill_evaluator.library.config import Limits
+from skill_evaluator.runner.forecasts import Forecast
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.runs import BASELINE, run_id_of
 from skill_evaluator.runner.schedule import Shard
@@ -136,7 +137,8 @@ class Plan(FrozenModel):
 
     `untouched` counts components that did not change and lack nothing.
 
-    `unjudged` are components that declare a judge, on models whose answers it is not asked about, and why.
+    `unjudged` are components that declare a judge, on models whose answers it is not asked about, and why. `forecast`
+    says of each model, a judge among them, and of all what the calls cost in each way they can be asked.
     """
 
     plan_version: int = PLAN_VERSION
@@ -156,6 +158,7 @@ class Plan(FrozenModel):
     evaluator_version: Label | None = None
     judgings: list[PlannedJudging] = []
     unjudged: list[Skipped] = []
+    forecast: list[Forecast] = []
 
     @property
     def jobs(self) -> list[Entry | PlannedJudging]:

@@ -19,6 +19,8 @@ from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.records.archive import Archive, read_entries
 from skill_evaluator.records.record import Record, read_record
+from skill_evaluator.reports.forecast import forecast_sheet
+from skill_evaluator.runner.forecasts import Forecast, forecasts_of
 from skill_evaluator.runner.journal import RECORD
 from skill_evaluator.runner.prices import Estimate, InputSize, context_of, estimate, input_sizes, sum_of
 from skill_evaluator.runner.runs import Run
@@ -69,14 +71,14 @@ def dry_run(options: EvaluateOptions) -> int:
         )
         for model in {run.model.id: run.model for run in runs}.values()
     ]
-    further += _saved_by_caching(estimates)
     judging = None
     if inputs.judging is not None:
         judge = inputs.judging.model
         of_judge = inputs.judging.size(runs, chosen)
         key = key_note(judge, kinds[judge.provider], inputs.keys)
         judging = ModelEstimate(model_id=judge.id, provider=judge.provider, key=key, **asdict(of_judge))
-    _print(estimates, judging, component, chosen, options.format, list(dict.fromkeys(further)))
+    forecasts = forecasts_of((one.model_id, one) for one in (*estimates, *([judging] if judging else [])))
+    _print(estimates, judging, forecasts, component, chosen, options.format, list(dict.fromkeys(further)))
     return EXIT_OK
 
 
@@ -97,17 +99,6 @@ def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None)
     if over and context is not None:
         named = listed([f"{case_id} (about {tokens:,} tokens)" for case_id, tokens in over.items()])
         yield f"over the context of {model.id}, {context:,} tokens: {named}"
-
-
-def _saved_by_caching(estimates: Sequence[ModelEstimate]) -> Iterator[str]:
-    """Yield what each model's calls cost at most without prompt caching and with it, where it saves anything."""
-    for model in estimates:
-        without, cached = model.cost_uncached_usd, model.cost_cached_usd
-        if without is not None and cached is not None and cached < without:
-            yield (
-                f"{model.model_id} costs at most ${without:,.2f} without prompt caching, and ${cached:,.2f} where all "
-                "replicates of a case but the first are read from the cache"
-            )
 
 
 def _durations(
@@ -180,6 +171,7 @@ _FIRST_NUMBER = 3
 def _print(
     estimates: Sequence[ModelEstimate],
     judging: ModelEstimate | None,
+    forecasts: Sequence[Forecast],
     component: Component,
     cases: Sequence[Case],
     form: Format,
@@ -215,7 +207,14 @@ def _print(
             "further": list(further),
             "models": [asdict(estimate) for estimate in estimates],
             **({"judge": asdict(judging)} if judging else {}),
+            "forecast": [forecast.model_dump(mode="json") for forecast in forecasts],
         },
-        markdown=lambda: markdown_table(sheet),
-        text=lambda: [checked, sheet, "\ndry run: no call was made, nothing was written"],
+        markdown=lambda: f"{markdown_table(sheet)}\n{markdown_table(forecast_sheet(forecasts))}",
+        text=lambda: [
+            checked,
+            sheet,
+            "",
+            forecast_sheet(forecasts),
+            "\ndry run: no call was made, nothing was written",
+        ],
     )

@@ -31,6 +31,7 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.selection import newest_of_versions, runs_of_models
 from skill_evaluator.reports.ci import plan_markdown, print_plan
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.runner.forecasts import forecasts_of
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.text import nearest
@@ -146,7 +147,10 @@ def _cut(
     running = {(entry.component.name, entry.model.id) for entry in asked.wanted}
     groups = list(grouped(choice.decisions))
     settings = configuration.settings
-    planned: list[Entry | PlannedJudging] = [*entries_of(asked.wanted, settings.jobs), *asked.judgings]
+    planned: list[Entry | PlannedJudging] = [
+        *entries_of(asked.wanted, settings.jobs),
+        *(judging for judging, _ in asked.judgings),
+    ]
     jobs = capped(planned, options.max_cost)
     entries = [job for job in jobs if isinstance(job, Entry)]
     judgings = [job for job in jobs if isinstance(job, PlannedJudging)]  # which run when all entries have
@@ -179,6 +183,7 @@ def _cut(
         evaluator_version=__version__,
         judgings=sharing(judgings, configuration.models, settings.ceilings),
         unjudged=asked.unjudged,
+        forecast=forecasts_of(asked.estimates()) if entries else [],
     )
 
 

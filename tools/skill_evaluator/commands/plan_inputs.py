@@ -4,7 +4,7 @@ Its own module because what a push asks for is decided without reading a case.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -33,15 +33,15 @@ from skill_evaluator.errors import (
     PlanError,
     SkillEvaluatorError,
 )
-from skill_evaluator.library.cases import load_cases
-from skill_evaluator.library.components import load_component
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Configuration
 from skill_evaluator.records.archive import Archive, why_refused
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.repository import Repository
-from skill_evaluator.runner.prices import input_sizes, not_applicable
+from skill_evaluator.runner.prices import Estimate, input_sizes, not_applicable
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.designs import fresh_seed
 
@@ -101,10 +101,15 @@ class Asked:
     """Everything that is to run, read: what is evaluated or not, what is judged after it or not, and what is wrong."""
 
     wanted: list[Wanted] = field(default_factory=list)
-    judgings: list[PlannedJudging] = field(default_factory=list)
+    judgings: list[tuple[PlannedJudging, Estimate]] = field(default_factory=list)
     unjudged: list[Skipped] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     not_evaluated: list[Skipped] = field(default_factory=list)
+
+    def estimates(self) -> list[tuple[str, Estimate]]:
+        """Return what each evaluation and judging takes, with the id of the model that is asked."""
+        evaluations = [(pair.model.id, pair.estimate(pair.cases)) for pair in self.wanted]
+        return [*evaluations, *((judging.model_id, size) for judging, size in self.judgings)]
 
 
 def read_asked(
@@ -140,30 +145,9 @@ def read_asked(
             place = repository.place(options.components / skill / "prompt.md")
             asked.faults.append(Fault(file=place, line=1, message=str(problem)))
             continue
-        sizes = input_sizes(component, cases)
-        plain = []
-        for model in (models[decision.model_id] for decision in decisions if decision.runs and decision.skill == skill):
-            kind = configuration.kinds[model.provider]
-            left_out = not_applicable(cases, sizes, model, kind)
-            if left_out:
-                named = listed([f"{case_id} ({why})" for case_id, why in left_out.items()])
-                reason = f"{len(left_out)} of {counted(len(cases), 'case')} not applicable: {named}"
-                asked.not_evaluated.append(Skipped(skill=skill, models=[model.id], reason=reason))
-            applicable = {case.id: case.digest for case in cases if case.id not in left_out}
-            if applicable:
-                pair = Wanted(
-                    component=component,
-                    model=model,
-                    kind=kind,
-                    cases=applicable,
-                    not_applicable=left_out,
-                    sizes=sizes,
-                    replicates=options.replicates or configuration.settings.replicates,
-                    seed=configuration.settings.seed if options.seed is None else options.seed,
-                )
-                if options.drift and options.seed is None:
-                    pair = replace(pair, seed=fresh_seed(archive, model.id, [component.version], pair.seed))
-                plain.append(pair)
+        chosen = [models[decision.model_id] for decision in decisions if decision.runs and decision.skill == skill]
+        plain, left_out = _on_models(chosen, component, cases, archive, options, configuration)
+        asked.not_evaluated.extend(left_out)
         if policy.design == "interleaved" and options.scenario is None and not options.drift:
             places = Recordings(repository=repository, refs=options.recorded)
             plain = beside_baselines(plain, cases, places, policy, fresh=options.seed is None)
@@ -174,3 +158,41 @@ def read_asked(
         asked.judgings.extend(judgings)
         asked.unjudged.extend(unjudged)
     return asked
+
+
+def _on_models(
+    models: Sequence[Model],
+    component: Component,
+    cases: Sequence[Case],
+    archive: Archive,
+    options: PlanOptions,
+    configuration: Configuration,
+) -> tuple[list[Wanted], list[Skipped]]:
+    """Return a component on each model that a case is applicable to, and where cases are left out, and why."""
+    sizes = input_sizes(component, cases)
+    wanted, skipped = [], []
+    for model in models:
+        kind = configuration.kinds[model.provider]
+        left_out = not_applicable(cases, sizes, model, kind)
+        if left_out:
+            named = listed([f"{case_id} ({why})" for case_id, why in left_out.items()])
+            reason = f"{len(left_out)} of {counted(len(cases), 'case')} not applicable: {named}"
+            skipped.append(Skipped(skill=component.name, models=[model.id], reason=reason))
+        applicable = {case.id: case.digest for case in cases if case.id not in left_out}
+        seed = configuration.settings.seed if options.seed is None else options.seed
+        if options.drift and options.seed is None:
+            seed = fresh_seed(archive, model.id, [component.version], seed)
+        if applicable:
+            wanted.append(
+                Wanted(
+                    component=component,
+                    model=model,
+                    kind=kind,
+                    cases=applicable,
+                    not_applicable=left_out,
+                    sizes=sizes,
+                    replicates=options.replicates or configuration.settings.replicates,
+                    seed=seed,
+                )
+            )
+    return wanted, skipped

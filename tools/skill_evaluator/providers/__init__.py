@@ -159,12 +159,15 @@ def key_note(model: Model, kind: ProviderKind, keys: Keys) -> str:
 def refuse_unbatched(models: Iterable[Model]) -> None:
     """Raise ConfigError for a model whose provider has no batch API."""
     for model in models:
-        if model.provider not in BATCHES:
-            raise ConfigError(
-                f"--batch cannot ask '{model.id}': provider '{model.provider}' has no batch API "
-                f"({', '.join(BATCHES)} have); leave it out with --model"
-            )
-        if model.provider == "google" and model.auth == "oidc":
-            raise ConfigError(
-                f"--batch cannot ask '{model.id}': Vertex AI takes batches from storage; ask it with a key"
-            )
+        why = why_unbatched(model)
+        if why is not None:
+            raise ConfigError(f"--batch cannot ask '{model.id}': {why}")
+
+
+def why_unbatched(model: Model) -> str | None:
+    """Return why a model cannot be asked in batches, and what to do; None where it can."""
+    if model.provider not in BATCHES:
+        return f"provider '{model.provider}' has no batch API ({', '.join(BATCHES)} have); leave it out with --model"
+    if model.provider == "google" and model.auth == "oidc":
+        return "Vertex AI takes batches from storage; ask it with a key"
+    return None

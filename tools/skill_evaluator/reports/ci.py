@@ -15,6 +15,7 @@ from skill_evaluator.display.safe_text import abridged, code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.reports.ci_judged import judged_conclusions, judged_markdown, judged_sheet
 from skill_evaluator.reports.comparison import MARKS, comparison_markdown
+from skill_evaluator.reports.forecast import forecast_sheet
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.results import ComparisonResult
@@ -55,11 +56,13 @@ def print_plan(plan: Plan, form: Format) -> None:
         form,
         json=lambda: plan.model_dump(mode="json"),
         markdown=lambda: plan_markdown(plan),
-        text=lambda: [
-            *([_chosen_sheet(plan, visible)] if plan.entries else []),
-            *(Text(visible(line), no_wrap=True) for line in lines),
-        ],
+        text=lambda: [*_plan_sheets(plan), *(Text(visible(line), no_wrap=True) for line in lines)],
     )
+
+
+def _plan_sheets(plan: Plan) -> list[Sheet | str]:
+    sheets: list[Sheet | str] = [_chosen_sheet(plan, visible)] if plan.entries else []
+    return [*sheets, "", forecast_sheet(plan.forecast), ""] if plan.forecast else sheets
 
 
 def plan_markdown(plan: Plan) -> str:
@@ -69,6 +72,8 @@ def plan_markdown(plan: Plan) -> str:
         lines += [f"Reason: {code_span(plan.reason)}", ""]
     if plan.entries:
         lines += _table(_chosen_sheet(plan, code_span), _MOST_PLANNED)
+    if plan.forecast:
+        lines += ["### Forecast", "", *_table(forecast_sheet(plan.forecast), _MOST_PLANNED)]
     if plan.skipped:
         lines += ["### Not evaluated", "", *_table(_skipped_sheet(plan.skipped), _MOST_PLANNED)]
     if plan.judgings:

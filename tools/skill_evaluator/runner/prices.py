@@ -14,7 +14,7 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Price
-from skill_evaluator.providers import Kinds
+from skill_evaluator.providers import Kinds, why_unbatched
 from skill_evaluator.providers.base import Caching, ProviderKind, Usage
 from skill_evaluator.runner.prompting import (
     build_request,
@@ -43,8 +43,8 @@ class InputSize:
 class Estimate:
     """What one model's run would take; a cost is None when no price is known.
 
-    `cost_upper_usd` covers whatever a vendor does with its cache. The other two are the same calls with nothing cached,
-    and with all replicates but the first reading what can be cached.
+    `cost_upper_usd` covers whatever a vendor does with its cache. The others are what the same calls cost at most with
+    nothing cached, with all replicates but the first reading what can be cached, and in batches (None without these).
     """
 
     calls: int
@@ -53,6 +53,7 @@ class Estimate:
     cost_upper_usd: float | None
     cost_uncached_usd: float | None = None
     cost_cached_usd: float | None = None
+    cost_batch_usd: float | None = None
 
 
 def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputSize]:
@@ -86,23 +87,32 @@ def estimate(
 ) -> Estimate:
     """Estimate what a model's run on cases of these sizes would take."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
-    caching = None if batch else kind.caching_of(model)  # requests of a batch are not marked for it
+    caching = kind.caching_of(model)
     cost = total_or_none(most_cost(price, size.most, limit, batch=batch) for size in sizes.values())
     return Estimate(
         calls=len(sizes) * replicates,
         input_tokens_estimate=sum(size.likely for size in sizes.values()) * replicates,
         output_tokens_upper=len(sizes) * replicates * limit,
         cost_upper_usd=None if cost is None else cost * replicates,
-        cost_uncached_usd=total_or_none(_case_cost(price, size, limit, replicates, None) for size in sizes.values()),
+        cost_uncached_usd=total_or_none(_case_cost(price, size, limit, replicates) for size in sizes.values()),
         cost_cached_usd=total_or_none(_case_cost(price, size, limit, replicates, caching) for size in sizes.values()),
+        cost_batch_usd=None
+        if why_unbatched(model)
+        else total_or_none(_case_cost(price, size, limit, replicates, batch=True) for size in sizes.values()),
     )
 
 
 def _case_cost(
-    price: Price | None, size: InputSize, limit: int, replicates: int, caching: Caching | None
+    price: Price | None,
+    size: InputSize,
+    limit: int,
+    replicates: int,
+    caching: Caching | None = None,
+    *,
+    batch: bool = False,
 ) -> float | None:
     """Return what all replicates of a case cost at most, where all but the first read the cache, if it can be."""
-    plain = Usage(input_tokens=size.most, output_tokens=limit)
+    plain = Usage(input_tokens=size.most, output_tokens=limit, batch=batch)
     read = caching is not None and replicates > 1 and caching.reaches(size.likely)
     first = usage_cost(price, replace(plain, cache_write_tokens=size.most) if read else plain)
     later = usage_cost(price, replace(plain, cache_read_tokens=size.most) if read else plain)
@@ -118,6 +128,7 @@ def sum_of(estimates: Sequence[Estimate]) -> Estimate:
         cost_upper_usd=total_or_none(one.cost_upper_usd for one in estimates),
         cost_uncached_usd=total_or_none(one.cost_uncached_usd for one in estimates),
         cost_cached_usd=total_or_none(one.cost_cached_usd for one in estimates),
+        cost_batch_usd=total_or_none(one.cost_batch_usd for one in estimates),
     )
 
 

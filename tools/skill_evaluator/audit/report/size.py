@@ -14,8 +14,7 @@ from skill_evaluator.audit.findings.results import FEWEST_MODELS, FEWEST_QUESTIO
 from skill_evaluator.audit.run.manifest import AuditManifest
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
-from skill_evaluator.runner.prices import Estimate
-from skill_evaluator.stats import total_or_none
+from skill_evaluator.runner.prices import Estimate, sum_of
 from skill_evaluator.text import counted
 
 _BENCHMARK_KEYS = {"name", "version", "metric", "weight", "of", "unlabelled"}
@@ -44,14 +43,7 @@ class AuditSize:
     @property
     def total(self) -> Estimate:
         """The calls, tokens and cost of all models together; the cost is None where a model's is."""
-        return Estimate(
-            calls=sum(model.calls for model in self.models),
-            input_tokens_estimate=sum(model.input_tokens_estimate for model in self.models),
-            output_tokens_upper=sum(model.output_tokens_upper for model in self.models),
-            cost_upper_usd=total_or_none(model.cost_upper_usd for model in self.models),
-            cost_uncached_usd=total_or_none(model.cost_uncached_usd for model in self.models),
-            cost_cached_usd=total_or_none(model.cost_cached_usd for model in self.models),
-        )
+        return sum_of(self.models)
 
 
 def doubts(audit: AuditManifest) -> list[str]:

@@ -37,8 +37,8 @@ COMMANDS: Mapping[str, str] = {
     "Makes no call.",
     "history": "Show every recorded version beside every model, each judged against the one before, and what made it "
     "worse.",
-    "export": "Write records as tables (CSV, JSON Lines, Parquet), or the verdicts on them as JUnit XML. Makes no "
-    "call.",
+    "export": "Write records as tables (CSV, JSON Lines, Parquet), verdicts as JUnit XML, or a run for inspect or "
+    "promptfoo.",
     "accept": "Make a recorded version the anchor: the baseline of later ones, with who and why. Makes no call.",
     "plan": "Say what is to be evaluated, why, in how many calls and at what cost; write it to plan.json. Makes no "
     "call.",

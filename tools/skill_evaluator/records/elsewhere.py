@@ -44,7 +44,10 @@ class ForeignAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignRun:
-    """All answers of one model to one prompt, by case, each case's in the order of its replicates."""
+    """All answers of one model to one prompt, by case, each case's in the order of its replicates.
+
+    `primary` is the metric that the source puts first, if it names one.
+    """
 
     tool: str
     skill: str | None = None
@@ -52,6 +55,7 @@ class ForeignRun:
     model: str | None = None
     timestamp: str | None = None
     prompt: str | None = None
+    primary: str | None = None
     answers: Sequence[ForeignAnswer]
 
     @property
@@ -64,8 +68,9 @@ class ForeignRun:
 
     @property
     def metrics(self) -> list[str]:
-        """The metrics of all answers, the first of them first."""
-        return list(dict.fromkeys(name for answer in self.answers for name in answer.scores))
+        """The metrics of all answers, the primary one first, else in their order."""
+        names = dict.fromkeys(name for answer in self.answers for name in answer.scores)
+        return sorted(names, key=lambda name: name != self.primary)
 
 
 def runs_of_table(path: Path) -> list[ForeignRun]:

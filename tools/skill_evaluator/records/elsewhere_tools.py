@@ -11,8 +11,9 @@ from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import parse_json, read_json, validated
+from skill_evaluator.identifiers import Digest
 from skill_evaluator.records.elsewhere import ForeignAnswer, ForeignRun, runs_of_table, score_of
-from skill_evaluator.records.record import SCORED
+from skill_evaluator.records.record import ANSWERED, SCORED
 from skill_evaluator.text import canonical_json, digest
 
 _TABLES = (".csv", ".tsv", ".jsonl")
@@ -35,6 +36,25 @@ def read_results(path: Path) -> list[ForeignRun]:
         f"{path} holds no results that are read: a record, promptfoo's JSON, inspect's .eval or .json, "
         "lm-eval's samples, or a table (.csv, .tsv, .jsonl)"
     )
+
+
+class _Ours(BaseModel):
+    """What `export` adds for which another tool has no place: of an answer, or of a run."""
+
+    outcome: str = Field(default=SCORED, pattern="^[a-z_]{1,40}$")
+    case_digest: Digest | None = None
+    unmeasured: list[str] = []
+    skill: str | None = None
+    skill_version: str | None = None
+    primary_metric: str | None = None
+
+    def measured(self, scores: Mapping[str, float | None]) -> dict[str, float | None]:
+        """Return the scores without those that an answer only counts with."""
+        return {name: None if name in self.unmeasured else score for name, score in scores.items()}
+
+
+class _Metadata(BaseModel):
+    skill_evaluator: _Ours | None = None
 
 
 class _TokenUsage(BaseModel):
@@ -69,6 +89,7 @@ class _Result(BaseModel):
     cost: NonNegativeFloat | None = None
     latency_ms: NonNegativeFloat | None = Field(default=None, alias="latencyMs")
     failure: int | None = Field(default=None, alias="failureReason")
+    metadata: _Metadata | None = None
 
 
 class _Results(BaseModel):
@@ -77,8 +98,13 @@ class _Results(BaseModel):
     results: list[_Result]
 
 
+class _Config(BaseModel):
+    metadata: _Metadata | None = None
+
+
 class _Promptfoo(BaseModel):
     results: _Results
+    config: _Config | None = None
 
 
 def _promptfoo_runs(file: _Promptfoo, path: Path) -> list[ForeignRun]:
@@ -94,8 +120,18 @@ def _promptfoo_runs(file: _Promptfoo, path: Path) -> list[ForeignRun]:
     runs = defaultdict(list)
     for at, result in enumerate(results):
         runs[result.provider.label or result.provider.id].append(_promptfoo_answer(result, f"{path}, results[{at}]"))
+    ours = (file.config and file.config.metadata and file.config.metadata.skill_evaluator) or _Ours()
     return [
-        ForeignRun(tool="promptfoo", model=model, timestamp=file.results.timestamp, prompt=prompts[0], answers=answers)
+        ForeignRun(
+            tool="promptfoo",
+            skill=ours.skill,
+            version=ours.skill_version,
+            model=model,
+            timestamp=file.results.timestamp,
+            prompt=prompts[0] or None,
+            primary=ours.primary_metric,
+            answers=answers,
+        )
         for model, answers in runs.items()
     ]
 
@@ -104,20 +140,27 @@ def _promptfoo_answer(result: _Result, where: str) -> ForeignAnswer:
     failed = result.failure == _ERROR
     response = result.response or _Response()
     usage = response.usage or _TokenUsage()
-    scores = {"score": score_of(result.score, f"{where}.score")}
-    scores |= {name: score_of(value, f"{where}.namedScores.{name}") for name, value in result.named_scores.items()}
-    case = {"vars": result.variables, "assert": result.test.assertions}
+    ours = (result.metadata and result.metadata.skill_evaluator) or _Ours()
+    scores = {name: score_of(value, f"{where}.namedScores.{name}") for name, value in result.named_scores.items()}
+    if ours.case_digest is None:  # else the score is that of a metric which is named, too
+        scores = {"score": score_of(result.score, f"{where}.score"), **scores}
+    case = ours.case_digest or {"vars": result.variables, "assert": result.test.assertions}
     return ForeignAnswer(
         case_id=_promptfoo_case(result),
         case=case,
-        outcome="provider_error" if failed else SCORED,
-        scores={} if failed else scores,
+        outcome=_outcome(ours, failed=failed),
+        scores={} if failed else ours.measured(scores),
         output=None if response.output is None else _text(response.output),
         input_tokens=usage.prompt,
         output_tokens=usage.completion,
         cost_usd=result.cost or None,  # promptfoo writes 0 where it knows no price
         latency_s=None if result.latency_ms is None else result.latency_ms / 1000,
     )
+
+
+def _outcome(ours: _Ours, *, failed: bool) -> str:
+    """Return what became of a call: what was exported, unless it is no failure where the tool has one."""
+    return ours.outcome if failed == (ours.outcome not in ANSWERED) else "provider_error" if failed else SCORED
 
 
 def _promptfoo_case(result: _Result) -> str:
@@ -156,6 +199,7 @@ class _Sample(BaseModel):
     output: _Output = _Output()
     scores: dict[str, _Score] | None = None
     error: Any = None
+    metadata: _Metadata | None = None
 
 
 class _Eval(BaseModel):
@@ -165,8 +209,17 @@ class _Eval(BaseModel):
     created: str
 
 
+class _Headline(BaseModel):
+    score: str | None = None
+
+
+class _RunResults(BaseModel):
+    headline: _Headline | None = None
+
+
 class _InspectLog(BaseModel):
     eval: _Eval
+    results: _RunResults | None = None
     samples: list[_Sample]
 
 
@@ -201,6 +254,7 @@ def _inspect_run(log: _InspectLog, path: Path) -> ForeignRun:
         version=f"{version}.0.0" if isinstance(version, int) else version,
         model=log.eval.model,
         timestamp=log.eval.created,
+        primary=log.results.headline.score if log.results and log.results.headline else None,
         answers=[
             _inspect_answer(sample, f"{path}, sample {sample.id} epoch {sample.epoch}")
             for sample in sorted(log.samples, key=lambda sample: sample.epoch)
@@ -211,6 +265,7 @@ def _inspect_run(log: _InspectLog, path: Path) -> ForeignRun:
 def _inspect_answer(sample: _Sample, where: str) -> ForeignAnswer:
     failed = sample.error is not None
     usage = sample.output.usage or _SampleUsage()
+    ours = (sample.metadata and sample.metadata.skill_evaluator) or _Ours()
     scores: dict[str, float | None] = {}
     for name, score in ({} if failed else sample.scores or {}).items():
         parts: Mapping[str, Any] = score.value if isinstance(score.value, dict) else {"": score.value}
@@ -219,9 +274,9 @@ def _inspect_answer(sample: _Sample, where: str) -> ForeignAnswer:
             scores[f"{name}/{part}" if part else name] = score_of(letter, f"{where}, score {name}")
     return ForeignAnswer(
         case_id=str(sample.id),
-        case={"input": sample.question, "target": sample.target},
-        outcome="provider_error" if failed else SCORED,
-        scores=scores,
+        case=ours.case_digest or {"input": sample.question, "target": sample.target},
+        outcome=_outcome(ours, failed=failed),
+        scores=ours.measured(scores),
         output=sample.output.completion,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,

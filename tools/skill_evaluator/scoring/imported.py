@@ -11,7 +11,7 @@ from skill_evaluator.files import read_json
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.records.elsewhere import ForeignAnswer, ForeignRun, case_digest
 from skill_evaluator.records.elsewhere_tools import read_results
-from skill_evaluator.records.record import ANSWERED, Record, parse_record
+from skill_evaluator.records.record import ANSWERED, SCORED, Record, parse_record
 from skill_evaluator.records.summaries import Latency, Tokens
 from skill_evaluator.scoring import summaries
 from skill_evaluator.scoring.recording import case_record
@@ -127,8 +127,14 @@ def _case(case_id: str, answers: Sequence[ForeignAnswer], metrics: Sequence[str]
         arrays={},
         exact=None,
         contracts=(),
-        undefined=frozenset(name for name, scores in values.items() if all(score is None for score in scores)),
+        undefined=frozenset(name for name, scores in values.items() if _is_undefined(answers, scores)),
     )
+
+
+def _is_undefined(answers: Sequence[ForeignAnswer], scores: Sequence[float | None]) -> bool:
+    """Return whether a metric says nothing about a case: there are answers that could be scored, and it scored none."""
+    scored = [score for answer, score in zip(answers, scores, strict=False) if answer.outcome == SCORED]
+    return bool(scored) and all(score is None for score in scored)
 
 
 def _agreement(answers: Sequence[ForeignAnswer]) -> float | None:

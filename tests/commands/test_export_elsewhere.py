@@ -1,0 +1,160 @@
+"""`export --to inspect` and `--to promptfoo`: a run for the viewers of other tools, and back again without a loss."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.records.flat import TABLES
+from skill_evaluator.records.record import read_record
+
+from tests.support.chat_server import notice
+from tests.support.library import SKILL, Library
+
+TOOLS = ("inspect", "promptfoo")
+OUTCOMES = {
+    "alpha": ["scored", "scored", "unparseable"],
+    "beta": ["scored", "provider_error", "scored"],
+    "gamma": ["unparseable", "unparseable", "unparseable"],
+    "unlabelled": ["scored", "scored", "scored"],
+}
+
+
+@pytest.fixture
+def run(library: Library) -> Path:
+    """The folder of a run in which answers are right, wrong, no JSON and missing, one case without a truth."""
+    library.write(f"fixtures/{SKILL}/cases/unlabelled/document.md", "nobody knows the title of this.\n")
+    texts = {(case_id, at): notice(case_id) for case_id in OUTCOMES for at in range(3)}
+    texts |= {("alpha", 1): json.dumps({"title": "alpha \ud83d", "year": 1999}), ("alpha", 2): "I cannot."}
+    texts |= {("gamma", at): "no JSON" for at in range(3)}
+    del texts["beta", 1]
+    library.record_answers(texts)
+    library.evaluate_here("-n", "3", "--no-leaderboard")
+    (folder,) = library.results.iterdir()
+    assert {case.case_id: case.outcomes for case in read_record(folder / "record.json").per_case} == OUTCOMES
+    return folder
+
+
+def exported(library: Library, source: str, tool: str) -> Any:
+    done = library.call("export", source, "--to", tool, "--out", f"{tool}.json")
+    assert done.code == 0, done.err
+    return json.loads((library.root / f"{tool}.json").read_text())
+
+
+def answers_of(path: Path) -> dict[tuple[str, int], dict[str, Any]]:
+    """What a record says of each answer, but for which run it is of."""
+    of_run = ("run_id", "skill", "complete", "case_digest")
+    rows = [dict(row) for row in TABLES["cases"].rows(read_record(path))]
+    return {
+        (row["case_id"], row["replicate"]): {
+            key: value for key, value in row.items() if key not in of_run and not key.startswith("agreement_")
+        }
+        for row in rows
+    }
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["folder", "record"])
+@pytest.mark.parametrize("tool", TOOLS)
+def test_what_was_exported_is_imported_with_the_same_scores(
+    library: Library, run: Path, tool: str, alone: bool
+) -> None:
+    record = library.write("alone.json", (run / "record.json").read_text())
+    exported(library, str(record if alone else run), tool)
+    back = library.call("records", "import", f"{tool}.json", "--components", "elsewhere")
+    assert (back.code, back.err) == (0, "")
+    (path,) = (library.root / "elsewhere" / SKILL / "evals" / "records").iterdir()
+    before, after = answers_of(record), answers_of(path)
+    if tool == "promptfoo":  # which has no answer without a score
+        before = {key: row for key, row in before.items() if key[0] != "unlabelled"}
+    assert after == before
+    old, new = read_record(record), read_record(path)
+    assert (new.model_id, new.timestamp, new.primary_metric) == (old.model_id, old.timestamp, old.primary_metric)
+    for name in ("field_level_f1", "exact_match"):
+        assert new.accuracy[name] == old.accuracy[name]
+    assert new.failures == old.failures
+    assert [case.digest for case in new.per_case] != [case.digest for case in old.per_case]
+    again = library.call("compare", f"{tool}.json", f"{tool}.json", "--format", "json").json
+    assert not again["models"][0]["cases"]["left_out"]
+
+
+def test_a_case_that_changed_is_another_case_also_where_its_text_is_not_at_hand(library: Library, run: Path) -> None:
+    digests = []
+    for year in (2024, 2025):
+        library.case("alpha", {"title": "alpha", "year": year})
+        library.evaluate_here("-n", "3", "--no-leaderboard")
+        newest = sorted(library.results.iterdir())[-1]
+        library.write("alone.json", (newest / "record.json").read_text())
+        exported(library, "alone.json", "inspect")
+        library.call("records", "import", "inspect.json", "--components", f"of-{year}")
+        (path,) = (library.root / f"of-{year}" / SKILL / "evals" / "records").iterdir()
+        digests.append({case.case_id: case.digest for case in read_record(path).per_case})
+    assert digests[0]["alpha"] != digests[1]["alpha"]
+    assert digests[0]["beta"] == digests[1]["beta"]
+
+
+def test_a_log_of_inspect_holds_the_run(library: Library, run: Path) -> None:
+    log = exported(library, run.name, "inspect")
+    assert (log["eval"]["task"], log["eval"]["task_version"], log["eval"]["model"]) == (SKILL, "1.0.0", "recorded")
+    assert log["plan"]["config"] == {"system_message": "Extract title and year."}
+    samples = {(sample["id"], sample["epoch"]): sample for sample in log["samples"]}
+    right, wrong, unread = (samples["alpha", epoch] for epoch in (1, 2, 3))
+    assert right["input"] == "alpha is the title of a notice of 2024.\n"
+    assert json.loads(right["target"]) == {"title": "alpha", "year": 2024}
+    assert (right["output"]["completion"], right["messages"][1]["content"]) == (notice("alpha"), notice("alpha"))
+    assert right["scores"]["field_level_f1"] == {"value": 1.0, "explanation": None}
+    assert json.loads(wrong["output"]["completion"])["title"] == "alpha \ud83d"
+    assert unread["scores"]["field_level_f1"] == {"value": 0.0, "explanation": "unparseable"}
+    failed = samples["beta", 2]
+    assert failed["error"]["message"].startswith("provider_error: ")
+    assert (failed["scores"], failed["output"]["choices"]) == ({}, [])
+    assert list(samples["unlabelled", 1]["scores"]) == ["schema_valid"]
+
+
+def test_results_of_promptfoo_hold_the_run_and_count_what_has_no_score(library: Library, run: Path) -> None:
+    done = library.call("export", run.name, "--to", "promptfoo")
+    assert (done.code, done.err) == (0, "left out: 3 answers of 1 case that the primary metric does not measure\n")
+    results = json.loads(done.out)["results"]
+    assert results["stats"] | {"tokenUsage": None} == {"successes": 3, "failures": 5, "errors": 1, "tokenUsage": None}
+    first, wrong = results["results"][:2]
+    assert (first["success"], first["score"], first["failureReason"]) == (True, 1.0, 0)
+    assert first["vars"]["document"] == "alpha is the title of a notice of 2024.\n"
+    assert first["response"]["output"] == notice("alpha")
+    assert (wrong["success"], wrong["failureReason"]) == (False, 1)
+    (failed,) = (result for result in results["results"] if result["failureReason"] == 2)
+    assert failed["testCase"]["description"] == "beta"
+    assert results["prompts"][0]["raw"] == "Extract title and year."
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_record_alone_gives_scores_and_no_text(library: Library, run: Path, tool: str) -> None:
+    library.write("alone.json", (run / "record.json").read_text())
+    text = json.dumps(exported(library, "alone.json", tool))
+    assert "is the title of a notice" not in text
+    assert "Extract title" not in text
+    assert "field_level_f1" in text
+
+
+def test_what_changed_since_is_left_out(library: Library, run: Path) -> None:
+    library.write(f"fixtures/{SKILL}/cases/alpha/document.md", "Another document.\n")
+    prompt = library.component / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("Extract", "Find"))
+    log = exported(library, run.name, "inspect")
+    inputs = {sample["id"]: sample["input"] for sample in log["samples"]}
+    assert inputs["alpha"] == ""
+    assert inputs["beta"].startswith("beta is")
+    assert log["plan"]["config"] == {}
+
+
+def test_answers_that_the_record_was_not_made_of_are_refused(library: Library, run: Path) -> None:
+    answers = run / "replicates.jsonl"
+    answers.write_text(answers.read_text().replace("1999", "2024"))
+    wrong = library.call("export", run.name, "--to", "inspect")
+    assert (wrong.code, wrong.out, wrong.err.count("\n")) == (2, "", 1)
+    assert "was made of other answers than" in wrong.err
+
+
+def test_one_run_is_to_be_named(library: Library, run: Path) -> None:
+    for sources in ((), (SKILL,), (run.name, run.name)):
+        wrong = library.call("export", *sources, "--to", "inspect")
+        assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+        assert "takes one run" in wrong.err

@@ -32,6 +32,7 @@ from skill_evaluator.runner.forecasts import Forecast
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.runs import BASELINE, run_id_of
 from skill_evaluator.runner.schedule import Shard
+from skill_evaluator.runner.spending import Month
 from skill_evaluator.stats import total_or_none
 
 PLAN_VERSION = 1
@@ -138,7 +139,8 @@ class Plan(FrozenModel):
     `untouched` counts components that did not change and lack nothing.
 
     `unjudged` are components that declare a judge, on models whose answers it is not asked about, and why. `forecast`
-    says of each model, a judge among them, and of all what the calls cost in each way they can be asked.
+    says of each model, a judge among them, and of all what the calls cost in each way they can be asked. `month` is
+    what the month's runs cost before this one, where settings.yaml has a cap on it.
     """
 
     plan_version: int = PLAN_VERSION
@@ -159,6 +161,7 @@ class Plan(FrozenModel):
     judgings: list[PlannedJudging] = []
     unjudged: list[Skipped] = []
     forecast: list[Forecast] = []
+    month: Month | None = Field(default=None, exclude_if=lambda month: month is None)
 
     @property
     def jobs(self) -> list[Entry | PlannedJudging]:
@@ -174,6 +177,14 @@ class Plan(FrozenModel):
     def cost_upper_usd(self) -> float | None:
         """The most all jobs can cost; None when a price is unknown."""
         return total_or_none(job.cost_upper_usd for job in self.jobs)
+
+    @property
+    def costs(self) -> dict[str, float | None]:
+        """The most the jobs of each model can cost; None when its price is unknown."""
+        return {
+            model_id: total_or_none(job.cost_upper_usd for job in self.jobs if job.model_id == model_id)
+            for model_id in {job.model_id: None for job in self.jobs}
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

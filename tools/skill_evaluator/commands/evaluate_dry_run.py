@@ -9,7 +9,7 @@ from pathlib import Path
 from skill_evaluator.commands.batching import COST_OF_BATCHES
 from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
-from skill_evaluator.commands.evaluate_runs import plan_runs
+from skill_evaluator.commands.evaluate_runs import costs_left, month_of, plan_runs
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.errors import EXIT_OK, FixtureError, LeaderboardError
 from skill_evaluator.library.cases import Case
@@ -77,6 +77,10 @@ def dry_run(options: EvaluateOptions) -> int:
         of_judge = inputs.judging.size(runs, chosen)
         key = key_note(judge, kinds[judge.provider], inputs.keys)
         judging = ModelEstimate(model_id=judge.id, provider=judge.provider, key=key, **asdict(of_judge))
+    month = month_of(inputs, options.components)
+    if month is not None:
+        refused = month.why_refused(costs_left(planned, inputs), options.max_cost)
+        further.append(f"it would be refused: {refused}" if refused else month.words)
     forecasts = forecasts_of((one.model_id, one) for one in (*estimates, *([judging] if judging else [])))
     _print(estimates, judging, forecasts, component, chosen, options.format, list(dict.fromkeys(further)))
     return EXIT_OK

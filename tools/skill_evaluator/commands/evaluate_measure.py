@@ -9,7 +9,14 @@ from skill_evaluator.commands.batching import mode_of, pending_in, print_pending
 from skill_evaluator.commands.evaluate_adaptive import lookout_for, with_looks
 from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
-from skill_evaluator.commands.evaluate_runs import PlannedRuns, is_measurement, plan_runs, record_path
+from skill_evaluator.commands.evaluate_runs import (
+    PlannedRuns,
+    costs_left,
+    is_measurement,
+    month_of,
+    plan_runs,
+    record_path,
+)
 from skill_evaluator.commands.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, SkillEvaluatorError
 from skill_evaluator.library.components import Component
@@ -29,11 +36,13 @@ from skill_evaluator.runner.journal import ANSWERS, RECORD, invocation_of, outco
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable
+from skill_evaluator.runner.spending import Month
 from skill_evaluator.scoring.changed_answers import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
 from skill_evaluator.scoring.scorer import AnswerScores, Scorer
 from skill_evaluator.stats import load_quantiles
+from skill_evaluator.text import listed
 from skill_evaluator.verdicts.comparability import common_part
 from skill_evaluator.verdicts.recorded import ranking_of, verdict_on
 from skill_evaluator.verdicts.results import ComparisonResult
@@ -50,6 +59,9 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting:
     inputs = read_inputs(options, collecting)
     planned = plan_runs(inputs, options)
     finished, component = planned.finished, inputs.component
+    month = None if collecting else month_of(inputs, options.components)
+    if month is not None:
+        _hold(month, planned, inputs, options)
     batch_mode = mode_of(submit_only=options.submit_only, collecting=collecting is not None)
     pending: dict[str, str] = {}
     scored = _ask(planned, inputs, options, batch_mode, pending)  # every answer is scored as it comes
@@ -90,6 +102,13 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting:
     if not all(run.record.complete for run in finished):
         return EXIT_INCOMPLETE
     return EXIT_OK if verdict is None else exit_code(verdict.verdict, inputs.settings.policy.fail_on)
+
+
+def _hold(month: Month, planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> None:
+    """Raise ConfigError where the month's cap leaves too little; warn of runs that its sum lacks."""
+    month.refuse(costs_left(planned, inputs), options.max_cost)
+    if month.unknown:
+        print(f"warning: {month.words}: {listed(month.unknown)}", file=sys.stderr)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

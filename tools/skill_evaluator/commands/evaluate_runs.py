@@ -1,6 +1,7 @@
 """The runs of an evaluation: new ones, those of a design, or unfinished ones that are taken up again."""
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,13 +10,17 @@ from skill_evaluator.commands.evaluate_inputs import Inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.components import Component
+from skill_evaluator.providers import lack_of
 from skill_evaluator.records.archive import read_entries, why_refused
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.runner.begun import Kept
-from skill_evaluator.runner.journal import Manifest, Role, find_runs, read_manifest
+from skill_evaluator.runner.journal import Manifest, Role, find_runs, outcomes, read_manifest
+from skill_evaluator.runner.prices import input_sizes, most_cost, price_of
 from skill_evaluator.runner.runs import Run, new_runs, resumed_run, topped_up
+from skill_evaluator.runner.spending import Month, month_so_far
 from skill_evaluator.scoring.recording import Finished
+from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import listed
 
 
@@ -95,6 +100,33 @@ def _new_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
     said = {"draft": options.draft, "kept": kept}
     runs = [replace(run, manifest=run.manifest.model_copy(update=said)) for run, _ in pieces]
     return PlannedRuns(runs=runs, components=components, finished=[], roles=_roles_of(runs))
+
+
+def month_of(inputs: Inputs, components: Path) -> Month | None:
+    """Return what the month's runs cost so far; None without a cap on it."""
+    cap = inputs.settings.budget.month_usd
+    return None if cap is None else month_so_far(cap, components, inputs.results_dir)
+
+
+def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
+    """Return by model the most that the calls which are left of the runs can cost; None where no price is known."""
+    costs: dict[str, float | None] = {}
+    usable = [run for run in planned.runs if not lack_of(run.model, inputs.kinds[run.model.provider], inputs.keys)]
+    for run in usable:
+        manifest, model = run.manifest, run.model
+        cases = [case for case in inputs.cases if case.id in manifest.cases]
+        answered = Counter(call.case_id for call, replicate in outcomes(run.folder).items() if replicate.answered)
+        price, batch = price_of(model, inputs.kinds[model.provider]), manifest.transport == "batch"
+        for case_id, size in input_sizes(planned.components[manifest.run_id], cases).items():
+            most = most_cost(price, size.most, model.params.max_output_tokens, batch=batch)
+            before = costs.get(model.id, 0.0)
+            left = manifest.replicates - answered[case_id]
+            costs[model.id] = None if most is None or before is None else before + left * most
+    if inputs.judging is not None:
+        judge = inputs.judging.model.id
+        of_judge = inputs.judging.size(usable, inputs.cases).cost_upper_usd
+        costs[judge] = total_or_none([costs.get(judge, 0.0), of_judge])
+    return costs
 
 
 def record_path(run: Run, component: Component) -> Path:

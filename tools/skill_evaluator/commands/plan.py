@@ -34,6 +34,7 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.forecasts import forecasts_of
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
+from skill_evaluator.runner.spending import month_so_far
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.recorded import pair_of
 
@@ -79,6 +80,8 @@ def plan(options: PlanOptions) -> int:
     else:
         choice = _choose_by_record(options, models, repository)
     made = _cut(options, configuration, models, choice, repository)
+    if made.month is not None and not options.dry_run:
+        made.month.refuse(made.costs, options.max_cost)
     replace_text(options.out, json_text(made.model_dump(mode="json")))
     print_plan(made, options.format)
     if options.platform:
@@ -151,7 +154,7 @@ def _cut(
         *entries_of(asked.wanted, settings.jobs),
         *(judging for judging, _ in asked.judgings),
     ]
-    jobs = capped(planned, options.max_cost)
+    jobs, cap = capped(planned, options.max_cost), settings.budget.month_usd
     entries = [job for job in jobs if isinstance(job, Entry)]
     judgings = [job for job in jobs if isinstance(job, PlannedJudging)]  # which run when all entries have
     return Plan(
@@ -184,6 +187,7 @@ def _cut(
         judgings=sharing(judgings, configuration.models, settings.ceilings),
         unjudged=asked.unjudged,
         forecast=forecasts_of(asked.estimates()) if entries else [],
+        month=None if cap is None else month_so_far(cap, options.components, None, repository, options.recorded),
     )
 
 

@@ -1,4 +1,4 @@
-"""How calls are asked for, in settings.yaml: when they are tried again, what waits for batches, how jobs are cut."""
+"""How calls are asked for, in settings.yaml: again and in batches, what they may cost, how jobs are cut."""
 
 from typing import Annotated
 
@@ -23,6 +23,12 @@ class BatchSettings(StrictModel):
     delete_results: bool = Field(
         default=False, description="have the vendor delete a batch once its answers are here; it keeps them for a month"
     )
+
+
+class SpendingCap(StrictModel):
+    """What all runs that begin in a calendar month (UTC) may cost together; None: as much as they do."""
+
+    month_usd: PositiveFloat | None = Field(default=None, description="USD a month, by the costs in the records")
 
 
 class Jobs(StrictModel):

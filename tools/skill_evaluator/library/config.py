@@ -24,7 +24,7 @@ from pydantic import (
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
 from skill_evaluator.identifiers import ModelId, ReplicateCount, Share
-from skill_evaluator.library.asking import BatchSettings, Jobs, Retry
+from skill_evaluator.library.asking import BatchSettings, Jobs, Retry, SpendingCap
 from skill_evaluator.library.judge_policy import ComponentJudge, DeclaredJudge, JudgePolicy
 from skill_evaluator.library.roots import FixturesElsewhere, Root
 from skill_evaluator.library.yaml_files import YAML_DEPTH, read_yaml
@@ -272,6 +272,7 @@ class Settings(StrictModel):
     required_coverage: Share = 0.9
     batch: BatchSettings = BatchSettings()
     jobs: Jobs = Jobs()
+    budget: SpendingCap = SpendingCap()
     policy: Policy = Policy()
     audit: Audit = Audit()
     limits: SafetyLimits = DEFAULT_LIMITS

@@ -51,6 +51,7 @@ def print_plan(plan: Plan, form: Format) -> None:
     ]
     lines += [f"not judged: {one.skill} on {', '.join(one.models)}: {one.reason}" for one in plan.unjudged]
     lines += [f"wrong: {fault.file}:{fault.line}: {fault.message}" for fault in plan.faults]
+    lines += [] if plan.month is None else [plan.month.words]
     lines.append(_total(plan))
     print_result(
         form,
@@ -72,6 +73,8 @@ def plan_markdown(plan: Plan) -> str:
         lines += [f"Reason: {code_span(plan.reason)}", ""]
     if plan.entries:
         lines += _table(_chosen_sheet(plan, code_span), _MOST_PLANNED)
+    if plan.month is not None:
+        lines += [f"{plan.month.words}.", ""]
     if plan.forecast:
         lines += ["### Forecast", "", *_table(forecast_sheet(plan.forecast), _MOST_PLANNED)]
     if plan.skipped:

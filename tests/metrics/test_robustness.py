@@ -21,7 +21,7 @@ from tests.support.json_values import ALIGNMENTS, ORDER_SCHEMA, answers, order_p
 
 pytestmark = pytest.mark.faults
 
-SECONDS = 30
+SECONDS = 90  # of a machine that does other things, too; what is not linear takes hours
 NO_SCHEMA = "no schema"
 CONTRACT = Contract(ORDER_SCHEMA, "the schema of an order")
 

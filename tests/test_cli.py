@@ -70,6 +70,7 @@ def _codes_of(command: str) -> set[str]:
     judged = {"collect", "evaluate", "try", "compare", "history", "report", "judge regression"}
     asks = {
         "doctor",
+        "mutate",
         "audit run",
         "audit report",
         "judge score",

@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, str] = {
     "export": "Write records as tables (CSV, JSON Lines, Parquet), verdicts as JUnit XML, or a run for inspect or "
     "promptfoo.",
     "accept": "Make a recorded version the anchor: the baseline of later ones, with who and why. Makes no call.",
+    "mutate": "Damage the prompt in known ways, ask every mutant, and say which of them the fixtures would not notice.",
     "plan": "Say what is to be evaluated, why, in how many calls and at what cost; write it to plan.json. Makes no "
     "call.",
     "collect": "Put the answers of a plan's jobs together: one record per component and model, and what became of "

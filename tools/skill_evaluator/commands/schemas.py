@@ -46,6 +46,7 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.runner.batch_journal import BatchLine
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.verdicts.history_results import History
+from skill_evaluator.verdicts.mutation_results import MutationResult
 from skill_evaluator.verdicts.ranking_results import ModelRanking
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rules import Waiver
@@ -72,6 +73,7 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "history": History,
     "ranking": ModelRanking,
     "sizing": SizingPlan,
+    "mutation": MutationResult,
     "audit": AuditManifest,
     "audit-plan": AuditPlan,
     "audit-report": AuditResult,

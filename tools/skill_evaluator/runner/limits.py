@@ -179,6 +179,11 @@ class Budget:
         return None
 
     @property
+    def calls_left(self) -> int | None:
+        """How many calls may still be made; None without a limit."""
+        return self._calls_left
+
+    @property
     def left_usd(self) -> float:
         """What is neither spent nor set aside; infinite without a cap."""
         return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)

@@ -20,6 +20,11 @@ _LEAST_MOVED = 3
 
 def moved_beyond_chance(measure: Measure, noise: RunNoise) -> list[bool]:
     """Return whether each case of a measure moved beyond chance."""
+    return [q <= FALSE_NAMES for q in adjusted(chances_of_cases(measure, noise))]
+
+
+def chances_of_cases(measure: Measure, noise: RunNoise) -> list[float]:
+    """Return p of each case of a measure: how often chance alone would move it as far."""
     before, after = Within.of(measure.before), Within.of(measure.after)
     differences = after.means - before.means
     if noise.case_run is None or not ((before.counts > 1) & (after.counts > 1)).all():
@@ -28,7 +33,7 @@ def moved_beyond_chance(measure: Measure, noise: RunNoise) -> list[bool]:
         p_values = _ps_by_replicates(before, after, differences, noise)
         if noise.case_run.variance > 0.0:  # it is a mean over cases, and they are not alike
             p_values = np.maximum(p_values, _ps_among_cases(differences))
-    return [q <= FALSE_NAMES for q in adjusted(p_values.tolist())]
+    return [float(p) for p in p_values]
 
 
 def _ps_by_replicates(before: Within, after: Within, differences: Floats, noise: RunNoise) -> Floats:

@@ -34,7 +34,7 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
     means = zip(measure.case_ids, case_means(measure.before), case_means(measure.after), strict=True)
     moved = [
         CaseChange(
-            case_id=case_id, before=round(before, 6), after=round(after, 6), fields=_changed_fields(*pairs[case_id])
+            case_id=case_id, before=round(before, 6), after=round(after, 6), fields=changed_fields(*pairs[case_id])
         )
         for case_id, before, after in means
         if abs(after - before) > tolerance
@@ -57,7 +57,7 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
     )
 
 
-def _changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
+def changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
     """Return `right/n → right/n` of each field that is right more or less often, the largest change first."""
     changes = []
     for path in sorted(before.fields.keys() | after.fields.keys()):

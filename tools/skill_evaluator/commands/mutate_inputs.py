@@ -1,0 +1,142 @@
+"""What `mutate` reads: its options, the component with its cases, and every mutant with the folder of its answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skill_evaluator.commands.options import (
+    COMPONENTS,
+    CONFIG,
+    Components,
+    Concurrency,
+    Config,
+    Fixtures,
+    Form,
+    MaxCalls,
+    MaxCost,
+    OnlyModels,
+    Skill,
+)
+from skill_evaluator.errors import RunError
+from skill_evaluator.files import read_text
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.library.mutants import Mutant, capped, mutants_of, neutral
+from skill_evaluator.providers import Configuration, read_configuration
+from skill_evaluator.runner.prices import input_sizes, not_applicable, refuse_unpriced
+from skill_evaluator.runner.runs import input_digests
+from skill_evaluator.runner.schedule import refuse_amounts
+from skill_evaluator.text import canonical_json, counted, digest
+from skill_evaluator.verdicts.mutation_results import LEAST_REPLICATES
+
+UNDAMAGED, CONTROL = "undamaged", "control"
+_LEAST_CASES = 2  # one case says nothing of how far cases move by chance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutateOptions:
+    """The options of `mutate`."""
+
+    skill: Skill
+    models: OnlyModels = ()
+    replicates: Annotated[
+        int, typer.Option("--replicates", "-n", help="Answers per case and mutant, at most; a killed one gets fewer.")
+    ] = 4
+    mutants: Annotated[int, typer.Option("--mutants", help="Ask at most so many, of each kind in turn.")] = 40
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+    concurrency: Concurrency = None
+    max_cost: MaxCost = None
+    max_calls: MaxCalls = None
+    results: Annotated[
+        Path | None, typer.Option("--results", metavar="DIR", help="Where answers go; default: in the component.")
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the mutants, and say what asking them would take; make no call.")
+    ] = False
+    format: Form = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hunt:
+    """Everything a mutation run reads, checked, and the mutants of it. `folder` is where its answers are kept."""
+
+    component: Component
+    cases: tuple[Case, ...]
+    model: Model
+    configuration: Configuration
+    mutants: tuple[Mutant, ...]
+    left_out: Mapping[str, int]
+    folder: Path
+
+    @property
+    def asked(self) -> dict[str, Component]:
+        """What is asked, by the name of its run folder: the undamaged prompt, the control, then the mutants."""
+        component = self.component
+        return {
+            UNDAMAGED: component,
+            CONTROL: replace(component, prompt=neutral(component.prompt)),
+            **{name_of(one): replace(component, prompt=one.prompt, schema=one.schema) for one in self.mutants},
+        }
+
+
+def read_hunt(options: MutateOptions) -> Hunt:
+    """Read configuration, component and cases, and damage the prompt; raise for any fault, before any call."""
+    refuse_amounts(
+        {"--replicates": options.replicates, "--concurrency": options.concurrency, "--mutants": options.mutants},
+        options.max_calls,
+        options.max_cost,
+    )
+    if options.replicates < LEAST_REPLICATES:
+        raise RunError(f"--replicates must be at least {LEAST_REPLICATES}: one answer says nothing of chance")
+    configuration = read_configuration(options.config)
+    component = load_component(options.components, options.skill, configuration.settings.limits, options.fixtures)
+    models = select_models(configuration.models, options.models)
+    if len(models) != 1:
+        raise RunError(f"mutate asks one model; name it with --model ({', '.join(one.id for one in models)})")
+    (model,) = models
+    if options.max_cost is not None:
+        refuse_unpriced(models, configuration.kinds)
+    cases = load_cases(component, options.fixtures)
+    unfit = not_applicable(cases, input_sizes(component, cases), model, configuration.kinds[model.provider])
+    cases = tuple(case for case in cases if case.labelled and case.id not in unfit)
+    if len(cases) < 2:
+        raise RunError(f"'{component.name}' has {counted(len(cases), 'case')} with ground truth; mutate needs two")
+    every = mutants_of(component.prompt, component.schema, first_line=_first_line(component))
+    left_out = {}
+    if model.structured_output != "json_schema":
+        seen = [one for one in every if one.operator != "descriptions-removed"]
+        left_out = {"schema.json is not sent to this model": len(every) - len(seen)} if len(seen) < len(every) else {}
+        every = tuple(seen)
+    mutants, over = capped(every, options.mutants)
+    if not mutants:
+        raise RunError(f"nothing in the prompt of '{component.name}' can be damaged: it has no rule, format or example")
+    left_out |= {f"{operator}, over --mutants {options.mutants}": count for operator, count in over.items()}
+    shaping = [input_digests(component, model), component.digests["datasets"], options.replicates]
+    key = digest(canonical_json([*shaping, {case.id: case.digest for case in cases}, configuration.settings.seed]))
+    results = options.results or component.results_dir
+    return Hunt(
+        component=component,
+        cases=cases,
+        model=model,
+        configuration=configuration,
+        mutants=mutants,
+        left_out=left_out,
+        folder=results / f"mutants-{key[-12:]}",
+    )
+
+
+def name_of(mutant: Mutant) -> str:
+    """Return the name of a mutant's run folder; another text under the same id has another."""
+    return f"{mutant.id}-{mutant.digest[-8:]}"
+
+
+def _first_line(component: Component) -> int:
+    """Return the line of prompt.md on which the prompt begins."""
+    text = read_text(component.folder / "prompt.md", RunError)
+    return text.count("\n", 0, max(0, text.find(component.prompt))) + 1

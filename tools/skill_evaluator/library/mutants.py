@@ -1,0 +1,217 @@
+"""A prompt and its schema → mutants: copies that are damaged in one known place each.
+
+Pure functions over text, in a fixed order. Mutation testing is from DeMillo, Lipton and Sayward 1978
+(doi:10.1109/C-M.1978.218136); the operators here are those of a prompt in Markdown.
+"""
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from skill_evaluator.library.passages import Passage, passages_of
+from skill_evaluator.text import canonical_json, digest
+
+Operator = Literal["rule-dropped", "negation-flipped", "format-loosened", "example-removed", "descriptions-removed"]
+OPERATORS: tuple[Operator, ...] = get_args(Operator)
+
+# What turns a sentence into its opposite; the first that occurs in a passage is flipped.
+_FLIPS = (
+    (r"must not|must never", "must"),
+    (r"must", "must not"),
+    (r"never", "always"),
+    (r"always", "never"),
+    (r"do not|don't", "do"),
+    (r"does not|doesn't", "does"),
+    (r"cannot|can not", "can"),
+    (r"(?P<verb>is|are|was|were|may|should|need) not", r"\g<verb>"),
+    (r"should", "should not"),
+    (r"except", "including"),
+    (r"without", "with"),
+    (r"not only", "not only"),  # is no negation
+    (r"only", "also"),
+    (r"not", ""),
+)
+_FLIP = re.compile("|".join(rf"(?P<f{at}>\b(?:{pattern})\b)" for at, (pattern, _) in enumerate(_FLIPS)), re.IGNORECASE)
+# What pins down how a value is written, and what is left of that.
+_FORMATS = (
+    (r"`?[YMDhms]{2,4}(?:[-/.:T][YMDhms]{2,4})+`?", "any form"),
+    (r"ISO[ -]?\d+(?:-\d+)?", "any standard"),
+    (r"as printed|as written|verbatim|word for word|character by character", "in your own words"),
+    (r"(?:in )?(?:lower|upper|title|snake|camel)[ -]?case", "in any case"),
+    (r"exactly (?=\w)", "about "),
+    (r"at most (?=\w)|no more than (?=\w)", "about "),
+    (r"(?:one|two|three|\d+) decimals?(?: places)?", "any number of decimals"),
+    (r"plain numbers?", "numbers or text"),
+)
+_FORMAT = re.compile("|".join(rf"(?P<f{at}>(?<!\w)(?:{pattern}))" for at, (pattern, _) in enumerate(_FORMATS)))
+_INLINE_EXAMPLE = re.compile(
+    r"\s*\((?:e\.g\.|for example|such as)[^()]*\)|,? ?(?:\be\.g\.|\bfor example|\bsuch as),? [^.;:()\n]+", re.IGNORECASE
+)
+_ANNOTATIONS = ("description", "title", "examples", "$comment")
+_VALUES = ("const", "enum", "default")  # hold values, and no schema
+_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")  # their keys are names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One damaged copy. `line` is where in the prompt, from 1 (None: in the schema); `text` is what was damaged."""
+
+    id: str
+    operator: Operator
+    line: int | None
+    text: str
+    prompt: str
+    schema: Mapping[str, Any] | None
+    diff: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """The digest of what is asked with it."""
+        return digest(canonical_json([self.prompt, self.schema]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    operator: Operator
+    passage: Passage
+    prompt: str
+
+
+def mutants_of(prompt: str, schema: Mapping[str, Any] | None, *, first_line: int = 1) -> tuple[Mutant, ...]:
+    """Return every mutant in the order of the lines, each once; the prompt's first line has number `first_line`.
+
+    >>> [mutant.id for mutant in mutants_of("Read it.\\n\\n- Never guess.\\n- Dates: YYYY-MM-DD.", None)]
+    ['rule-dropped-3', 'negation-flipped-3', 'rule-dropped-4', 'format-loosened-4']
+    """
+    edits = [edit for passage in passages_of(prompt) for edit in _edits(prompt, passage)]
+    edits.sort(key=lambda edit: (edit.passage.line, edit.passage.begin, OPERATORS.index(edit.operator)))
+    mutants, names, seen = [], Counter[str](), {prompt}
+    for edit in edits:
+        text = _tidied(edit.prompt)
+        if not text or text in seen:
+            continue
+        seen.add(text)
+        line = edit.passage.line + first_line - 1
+        name = f"{edit.operator}-{line}"
+        names[name] += 1
+        mutants.append(
+            Mutant(
+                id=name if names[name] == 1 else f"{name}-{names[name]}",
+                operator=edit.operator,
+                line=line,
+                text=" ".join(edit.passage.text.split()),
+                prompt=text,
+                schema=schema,
+                diff=_diff(prompt, text),
+            )
+        )
+    return (*mutants, *_without_descriptions(prompt, schema))
+
+
+def capped(mutants: Sequence[Mutant], most: int) -> tuple[tuple[Mutant, ...], dict[Operator, int]]:
+    """Return at most so many mutants, of each operator in turn, and by operator how many are left out."""
+    by_operator = [[one for one in mutants if one.operator == operator] for operator in OPERATORS]
+    ranked = sorted((rank, at, one.id) for at, own in enumerate(by_operator) for rank, one in enumerate(own))
+    kept = {name for *_, name in ranked[:most]}
+    left_out = Counter(one.operator for one in mutants if one.id not in kept)
+    return tuple(one for one in mutants if one.id in kept), dict(left_out)
+
+
+def neutral(prompt: str) -> str:
+    """Return the prompt with a change that means nothing: other list marks, else wider gaps.
+
+    >>> neutral("- a\\n- b")
+    '* a\\n* b'
+    """
+    swapped = re.sub(r"(?m)^(\s*)([-*])(?=\s)", lambda mark: f"{mark[1]}{'*' if mark[2] == '-' else '-'}", prompt)
+    if swapped != prompt:
+        return swapped
+    wider = re.sub(r"(?<=[.!?]) (?=\S)", "  ", prompt.replace("\n\n", "\n\n\n"))
+    return wider if wider != prompt else f"\n{prompt}"
+
+
+def _edits(prompt: str, passage: Passage) -> Iterator[_Edit]:
+    """Yield what the operators make of one passage."""
+
+    def edit(operator: Operator, begin: int, end: int, new: str) -> _Edit:
+        return _Edit(operator, passage, prompt[:begin] + new + prompt[end:])
+
+    if passage.kind == "example":
+        yield edit("example-removed", passage.begin, passage.end, "")
+        return
+    if passage.kind == "rule":
+        gap = prompt[passage.whole_end : passage.whole_end + 1] == " "  # before the next sentence
+        yield edit("rule-dropped", passage.begin, passage.whole_end + gap, "")
+    text, begin = passage.text, passage.begin
+    flip = next((at for at in _FLIP.finditer(text) if at[0].lower() != "not only"), None)
+    if flip is not None:
+        end = flip.end() + (text[flip.end() :].startswith(" ") and not _replaced(flip, _FLIPS))
+        yield edit("negation-flipped", begin + flip.start(), begin + end, _replaced(flip, _FLIPS))
+    if (form := _FORMAT.search(text)) is not None:
+        yield edit("format-loosened", begin + form.start(), begin + form.end(), _replaced(form, _FORMATS))
+    if (example := _INLINE_EXAMPLE.search(text)) is not None:
+        yield edit("example-removed", begin + example.start(), begin + example.end(), "")
+
+
+def _replaced(found: re.Match[str], table: Sequence[tuple[str, str]]) -> str:
+    """Return what stands in the table for what was found, with its first letter as large."""
+    number = next(at for at in range(len(table)) if found[f"f{at}"] is not None)
+    new = found["verb"] if r"\g<verb>" in table[number][1] else table[number][1]
+    return new[:1].upper() + new[1:] if found[0][:1].isupper() and found[0][1:2].islower() else new
+
+
+def _tidied(prompt: str) -> str:
+    """Return a prompt without the gaps that a removal leaves."""
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"(?m)[ \t]+$", "", prompt)).strip()
+
+
+def _diff(before: str, after: str) -> tuple[str, ...]:
+    """Return the lines that went, with `-`, and those that came, with `+`."""
+    lines = difflib.unified_diff(_tidied(before).splitlines(), after.splitlines(), lineterm="", n=0)
+    return tuple(
+        line for line in lines if line[:1] in "+-" and not line.startswith(("+++", "---")) and line[1:].strip()
+    )
+
+
+def _without_descriptions(prompt: str, schema: Mapping[str, Any] | None) -> Iterable[Mutant]:
+    if schema is None:
+        return
+    paths = list(_described(schema, "schema.json"))
+    if paths:
+        yield Mutant(
+            id="descriptions-removed",
+            operator="descriptions-removed",
+            line=None,
+            text=f"the annotations of schema.json: {len(paths)}",
+            prompt=prompt,
+            schema=_bare(schema),
+            diff=tuple(f"-{path}" for path in paths),
+        )
+
+
+def _described(schema: Any, place: str, *, names: bool = False) -> Iterator[str]:
+    """Yield each annotation with its place; the keys of a table of `names` are none."""
+    if isinstance(schema, list):
+        for at, part in enumerate(schema):
+            yield from _described(part, f"{place}[{at}]")
+    elif isinstance(schema, Mapping):
+        for key, part in schema.items():
+            if not names and key in _ANNOTATIONS:
+                yield f"{place}: {key}: {part if isinstance(part, str) else canonical_json(part)}"
+            elif names or key not in _VALUES:
+                yield from _described(part, f"{place}.{key}", names=not names and key in _BY_NAME)
+
+
+def _bare(schema: Any, *, names: bool = False) -> Any:
+    if isinstance(schema, list):
+        return [_bare(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = {key: part for key, part in schema.items() if names or key not in _ANNOTATIONS}
+    return {
+        key: part if not names and key in _VALUES else _bare(part, names=not names and key in _BY_NAME)
+        for key, part in kept.items()
+    }

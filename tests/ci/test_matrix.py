@@ -126,6 +126,7 @@ def test_the_matrix_holds_what_a_job_must_know_as_text(skill: Component) -> None
         "max_cost": "0.025000",
         "limits": "",
         "baseline": "",
+        "transport": "direct",
     }
     assert second["model"] == "free/of:charge"
     assert not set(second["id"]) & set('":<>|*?\\/\r\n')  # what the name of an artifact may not have

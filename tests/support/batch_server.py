@@ -5,6 +5,7 @@ than the requests went. The documents of `tests.support.library` begin with thei
 """
 
 import json
+import pickle
 import re
 import threading
 from collections import Counter
@@ -13,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
@@ -44,6 +46,7 @@ class Batch:
     created: datetime
     polls: int = 0
     deleted: bool = False
+    outcomes: list[tuple[str, Outcome]] | None = None  # once they were looked at; they do not change
 
 
 @dataclass(slots=True)
@@ -90,13 +93,11 @@ class BatchServer:
         """What becomes of the requests, in no order of theirs."""
         if self.ends(batch).state == "failed" and batch.vendor == "openai":
             return []
-        return sorted(
-            (
-                (custom_id, self.outcome(_case(body), self.submitted[_case(body)]))
-                for custom_id, body in batch.requests.items()
-            ),
-            key=lambda item: item[0][::-1],
-        )
+        if batch.outcomes is None:
+            asked = {custom_id: _case(body) for custom_id, body in batch.requests.items()}
+            fates = [(custom_id, self.outcome(case, self.submitted[case])) for custom_id, case in asked.items()]
+            batch.outcomes = sorted(fates, key=lambda fate: fate[0][::-1])
+        return batch.outcomes
 
     def find(self, vendor: str, batch_id: str) -> Batch | None:
         """A batch that is there."""
@@ -111,12 +112,16 @@ def _case(body: Any) -> str:
 
 
 @contextmanager
-def batch_server() -> Iterator[BatchServer]:
-    """A server on a free port, stopped and joined afterwards."""
+def batch_server(port: int = 0, kept: Path | None = None) -> Iterator[BatchServer]:
+    """A server on a port (0: a free one), stopped and joined afterwards; a file has its batches `kept` for the next."""
     server = BatchServer()
-    http = QuietServer(("127.0.0.1", 0), type("BoundHandler", (_Handler,), {"server_state": server}))
+    if kept is not None and kept.exists():
+        server.batches, server.files, server.bodies, server.submitted = pickle.loads(kept.read_bytes())
+    http = QuietServer(("127.0.0.1", port), type("BoundHandler", (_Handler,), {"server_state": server}))
     with serving(http) as server.url:
         yield server
+    if kept is not None:
+        kept.write_bytes(pickle.dumps((server.batches, server.files, server.bodies, server.submitted)))
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -19,6 +19,7 @@ from tests.support.library import SCHEMA, Library
 EVALUATE = ".github/workflows/evaluate.yml"
 CHECK = ".github/workflows/check.yml"
 AUDIT = ".github/workflows/audit.yml"
+BATCHES = ".github/workflows/batches.yml"
 DRIFT = ".github/workflows/drift.yml"
 _PROMPT = "---\nname: {name}\nversion: {version}\n---\nExtract title and year.\n"
 
@@ -39,8 +40,17 @@ class Forge:
         for name in ("requirements-lock.txt", "requirements.txt"):
             self.library.write(f".evaluator/{name}", "")  # all is installed that there is
         self.library.write(".gitignore", "plan.json\naudit-plan.json\n")
-        chat, api = _free_ports(2)
-        self.world: dict[str, Any] = {"chat_port": chat, "api_port": api, "refused": {}, "comments": [], "by_people": 0}
+        chat, batches, api = _free_ports(3)
+        self.world: dict[str, Any] = {
+            "chat_port": chat,
+            "batch_port": batches,
+            "api_port": api,
+            "refused": {},
+            "batches_held": False,
+            "batch_replies_lost": 0,
+            "comments": [],
+            "by_people": 0,
+        }
         subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", f"{root}/origin.git"], check=True)
         self.git("init", "--quiet", "--initial-branch=main")
         self.git("remote", "add", "origin", self.origin)
@@ -61,6 +71,12 @@ class Forge:
         """The entry of models.yaml for the chat server; it needs a key."""
         address = f"http://127.0.0.1:{self.world['chat_port']}/v1"
         return {"id": "served", "provider": "openai", "base_url": address, "api_key_env": "SERVED_API_KEY"}
+
+    @property
+    def batched(self) -> dict[str, Any]:
+        """The entry of models.yaml for a model that can be asked in batches."""
+        address = f"http://127.0.0.1:{self.world['batch_port']}/openai/v1"
+        return {**self.served, "id": "batched", "base_url": address, "price": {"input": 3, "output": 15}}
 
     def git(self, *arguments: str) -> str:
         """What git prints in the clone."""
@@ -123,6 +139,12 @@ class Forge:
     def dispatch(self, secrets: Mapping[str, str] | None = None, workflow: str = EVALUATE, **inputs: Any) -> Acted:
         """Start a workflow by hand on main."""
         return self.run({"ref": "refs/heads/main", "inputs": inputs}, "workflow_dispatch", workflow, secrets)
+
+    def pull(self) -> None:
+        """Have the clone at what was pushed to main meanwhile, with no artifact left of the runs before."""
+        self.git("pull", "--quiet", "--rebase", "origin", "main")
+        shutil.rmtree(self.artifacts)
+        self.artifacts.mkdir()
 
     def rerun_failed_jobs(self, event: Mapping[str, Any], name: str, secrets: Mapping[str, str]) -> Acted:
         """What «Re-run failed jobs» does: the plan is not made again, its outputs stand; artifacts are still there."""

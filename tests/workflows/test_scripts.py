@@ -13,12 +13,13 @@ from skill_evaluator.cli import COMMANDS, load_command
 from skill_evaluator.providers import PROVIDERS
 
 from tests.support.act import WORKFLOWS
+from tests.support.git import GitRepository
 from tests.support.hostile import EVERYTHING
 from tests.support.library import ROOT
 from tests.workflows.scripts import Ran, Step, parsed, run_script, steps
 
 STEPS = list(steps())
-BUILT_IN = {"[", "echo", "exit", "export", "read", "unset"}
+BUILT_IN = {"[", "echo", "exit", "export", "mapfile", "read", "unset"}
 INVOCATION = "20261121T000000Z-abcdef"
 JOB = {
     "KIND": "evaluate",
@@ -157,6 +158,46 @@ def test_a_drift_run_asks_what_is_recorded_up_to_its_cap(tmp_path: Path) -> None
     assert "--drift" not in call
 
 
+@pytest.mark.parametrize(
+    ("given", "flag"), [({"BATCH": "true"}, "--batch"), ({"PENDING": INVOCATION}, f"--pending={INVOCATION}")]
+)
+def test_a_run_is_planned_in_batches_or_to_collect_them(given: dict[str, str], flag: str, tmp_path: Path) -> None:
+    env = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "REASON", "MAX_COST", "BASE", "BATCH", "PENDING"), "")
+    env |= {
+        "BRANCH": "main",
+        "RECORDS_BRANCH": "records",
+        "REF": "refs/heads/main",
+        "MODE": "push",
+        "EVENT": "schedule",
+    }
+    (call,) = run_script(step("plan", "Plan"), tmp_path, {**env, **given}).calls
+    assert call[-2:] == [flag, "--"]
+    (call,) = run_script(step("plan", "Plan"), tmp_path, env).calls
+    assert flag not in call
+
+
+LATER = "20261122T000000Z-bbbbbb"
+
+
+@pytest.mark.parametrize(("turn", "invocation"), [("4", INVOCATION), ("5", LATER), ("6", INVOCATION)])
+def test_pending_runs_of_several_plans_are_collected_in_turns(turn: str, invocation: str, tmp_path: Path) -> None:
+    repository = GitRepository(tmp_path / "clone")
+    for name in ("one", "two"):
+        repository.write(f"components/{name}/evals/pending/{INVOCATION}-m.json")
+    repository.write("components/two/evals/records/20261121T000000Z-cccccc-m.json")
+    repository.commit()
+    repository.git("checkout", "-q", "--orphan", "records")
+    repository.git("rm", "-rfq", ".")
+    repository.write(f"two/evals/pending/{LATER}-a.b@baseline.json")
+    repository.commit()
+    repository.git("update-ref", "refs/remotes/origin/skill-evaluator-records", "records")
+    repository.git("checkout", "-q", "main")
+    env = {"TURN": turn, "RUNNER_TEMP": str(tmp_path), "GIT_DIR": str(repository.root / ".git")}
+    ran = run_script(step("find", "Find what is pending", "batches.yml"), tmp_path, env)
+    assert (ran.code, ran.printed) == (0, "")
+    assert (tmp_path / "outputs").read_text() == f"invocation={invocation}\n"
+
+
 def test_a_pull_request_is_checked_for_attestations_where_records_are_attested(tmp_path: Path) -> None:
     for variable, flags in (("", []), ("on", ["--attested"])):
         ran = run_script(step("check", "Lint", "check.yml"), tmp_path, {"BASE": "abc", "ATTESTED": variable})
@@ -226,6 +267,15 @@ def test_a_job_asks_the_planned_baseline_beside_the_new_version_also_when_it_goe
     assert f"--resume={results}/{INVOCATION}-served@baseline" in call
 
 
+def test_a_job_in_batches_submits_them_and_one_that_collects_takes_what_the_plan_says_is_pending(results: Path) -> None:
+    (call,) = evaluate(results, TRANSPORT="batch").calls
+    assert call[-5:] == ["--batch", "--submit-only", f"--invocation={INVOCATION}", "--", "one"]
+    ran = evaluate(results, KIND="collect", PLAN="plan")
+    assert ran.became_the_last
+    words = ["--batches", "--planned=one@served", "--plan=plan/plan.json", str(results)]
+    assert ran.calls == [["python", "-m", "skill_evaluator", "collect", *words]]
+
+
 def test_a_job_goes_on_with_what_an_attempt_at_the_same_plan_left_and_with_no_other(results: Path) -> None:
     for run in (f"{INVOCATION}-served", "20200101T000000Z-000000-served"):
         (results / run).mkdir()
@@ -290,8 +340,8 @@ def test_an_incomplete_run_is_no_failure_of_collecting_and_anything_else_is(
 
 @pytest.mark.parametrize(("mode", "opens"), [("push", []), ("branch", []), ("pull-request", ["--open=records"])])
 def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: Path) -> None:
-    env = {"COLLECTED": "collected", "PLAN": "plan.json", "GITHUB_SHA": "abc", "MODE": mode, "BRANCH": EVERYTHING}
-    env |= {"RECORDS_BRANCH": "records", "COLLECT": "success", "EVENT": "push"}
+    env = {"COLLECTED": "collected", "PLAN": "plan.json", "HEAD": "abc", "MODE": mode, "BRANCH": EVERYTHING}
+    env |= {"RECORDS_BRANCH": "records", "COLLECT": "success", "EVENT": "push", "KIND": "evaluate"}
     published = run_script(step("collect", "Publish"), tmp_path, env)
     assert published.calls[0] == ["gh", "auth", "setup-git"]
     assert published.calls[1][3:] == [
@@ -308,5 +358,7 @@ def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: P
     assert "--commit=abc" in reported
     (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "EVENT": "schedule"}).calls
     assert not [word for word in reported if word.startswith("--commit")]
+    (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "EVENT": "schedule", "KIND": "collect"}).calls
+    assert "--commit=abc" in reported  # whose batches they were
     (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "COLLECT": "failure"}).calls
     assert "--unpublished" in reported

@@ -183,11 +183,11 @@ class Repository:
             return False
         return True
 
-    def add(self, parents: Sequence[str], files: Mapping[str, bytes], message: str) -> str | None:
-        """Write a commit: the tree of its last parent, or an empty one, with files added or replaced.
+    def add(self, parents: Sequence[str], files: Mapping[str, bytes | None], message: str) -> str | None:
+        """Write a commit: the tree of its last parent, or an empty one, with files added, replaced or (None) removed.
 
-        Returns None, and writes none, when that parent has all files already. Raises GitError for a path that leaves
-        the repository, which git itself would pass over in silence.
+        Return None, and write none, when nothing changes. Raise GitError for a path that leaves the repository, which
+        git itself would pass over in silence.
         """
         for path in files:
             if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
@@ -197,13 +197,14 @@ class Repository:
             index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
             if base is not None:
                 self._run("read-tree", base, env=index)
-            names = []  # all contents become blobs by one command, out of temporary files
-            for number, content in enumerate(files.values()):
-                names.append(str(Path(folder, f"{number}")))
-                Path(names[-1]).write_bytes(content)
+            added = {path: content for path, content in files.items() if content is not None}
+            names = [str(Path(folder, f"{number}")) for number in range(len(added))]
+            for name, content in zip(names, added.values(), strict=True):  # of which one command makes blobs
+                Path(name).write_bytes(content)
             blobs = self._run("hash-object", "-w", "--no-filters", "--stdin-paths", given="\n".join(names).encode())
-            named = zip(files, blobs.decode().split(), strict=True)
+            named = zip(added, blobs.decode().split(), strict=True)
             lines = [f"100644 {blob}\t{path}\0" for path, blob in named]
+            lines += [f"0 {'0' * len(base or '')}\t{path}\0" for path in files.keys() - added.keys() if base]
             self._run(
                 "update-index", "-z", "--index-info", given="".join(lines).encode("utf-8", "surrogateescape"), env=index
             )

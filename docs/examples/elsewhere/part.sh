@@ -15,6 +15,7 @@ for job in plan["entries"][index - 1 :: count]:
     words = [f"--{name}={value}" for name, value in options.items() if value is not None]
     if job["baseline"]:
         words += ["--with-baseline", f"--baseline-commit={job['baseline']['commit']}"]
+    words += ["--batch"] if job.get("transport") == "batch" else []
     limits = {name: most for name, most in (job["limits"] or {}).items() if most is not None}
     print(shlex.join([job["id"], plan["invocation"], json.dumps(limits), *words, "--", job["skill"]]))
 PY

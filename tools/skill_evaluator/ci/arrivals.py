@@ -11,6 +11,7 @@ from pathlib import Path
 from skill_evaluator.ci.plan import PlannedRun
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import RunError
+from skill_evaluator.runner.batch_journal import BATCHES
 from skill_evaluator.runner.journal import ANSWERS, MANIFEST, RECORD, Manifest, read_manifest
 
 SKIPPED = ".skipped"  # a file `<job>.skipped` holds why a job did not run
@@ -74,7 +75,7 @@ def is_own_file(path: Path) -> bool:
 def _read_run(folder: Path, root: Path, job: str | None) -> ArrivedRun:
     place = visible(str(folder.relative_to(root)))
     try:
-        for name in (MANIFEST, ANSWERS, RECORD):
+        for name in (MANIFEST, ANSWERS, RECORD, BATCHES):
             if os.path.lexists(folder / name) and not is_own_file(folder / name):
                 raise RunError(f"{folder / name} is a link, or no file")
         return ArrivedRun(folder=folder, place=place, job=job, manifest=read_manifest(folder))

@@ -5,13 +5,14 @@ Only what the plan asked for is taken, and from the plan what it fixes. Always s
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
 from skill_evaluator.ci.arrivals import Arrivals, ArrivedRun, find_arrivals
+from skill_evaluator.ci.pending import still_pending
 from skill_evaluator.ci.plan import Plan, PlannedRun, planned_runs
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import LeaderboardError, PlanError, RunError
@@ -21,6 +22,7 @@ from skill_evaluator.judges.regression.answer import ShipDecision
 from skill_evaluator.judges.regression.results import RegressionResults, most_careful
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import RECORD, Manifest, merged_outcomes, read_answers
+from skill_evaluator.runner.pending import PendingRun
 from skill_evaluator.runner.runs import BASELINE, run_id_of
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted, listed
@@ -29,7 +31,7 @@ from skill_evaluator.verdicts.results import ComparisonResult
 OUTCOME = "outcome.json"
 RECORDS = "records"  # the folder beside it: records by component and run id
 JudgedStatus = Literal["judged", "skipped", "missing", "unjudged"]
-Status = Literal["complete", "incomplete", "refused", "skipped", "missing"]
+Status = Literal["complete", "incomplete", "pending", "refused", "skipped", "missing"]
 CLOCKS_APART = datetime.timedelta(days=1)  # more than any two machines' clocks differ
 _NAMED = 3  # of what differs
 
@@ -39,7 +41,8 @@ class GatheredRun:
     """All that arrived of a component on a model; `manifest`, of the whole run, is None when nothing arrived.
 
     `parts` are the planned runs it is put together from, one a shard. A baseline that was asked beside a new version is
-    a run of its own. `remarks` say why a job stopped, did not run, or brought what was not planned.
+    a run of its own. `remarks` say why a job stopped, did not run, or brought what was not planned. `pending` are its
+    batches that the vendor has not answered in full, with those of a run beside it: then nothing of it counts yet.
     """
 
     skill: str
@@ -49,6 +52,7 @@ class GatheredRun:
     answers: Mapping[Call, Replicate]
     skipped: bool
     remarks: tuple[str, ...]
+    pending: tuple[PendingRun, ...] = ()
 
     @property
     def planned(self) -> int:
@@ -80,15 +84,16 @@ def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
     groups: dict[tuple[str, str, bool], list[PlannedRun]] = {}
     for run in planned_runs(plan):
         groups.setdefault((run.manifest.skill, run.manifest.model_id, run.is_baseline), []).append(run)
-    for parts in groups.values():
-        yield _gather_run(plan, parts, arrivals)
+    before = {run.run_id: run for run in plan.pending}
+    for (skill, model_id, _), parts in groups.items():
+        beside = [*groups.get((skill, model_id, False), []), *groups.get((skill, model_id, True), [])]
+        pending, remarks = still_pending(beside, arrivals, before)
+        yield replace(_gather_run(plan, parts, arrivals, remarks), pending=pending)
 
 
-def _gather_run(plan: Plan, parts: list[PlannedRun], arrivals: Arrivals) -> GatheredRun:
+def _gather_run(plan: Plan, parts: list[PlannedRun], arrivals: Arrivals, remarks: list[str]) -> GatheredRun:
     taken: list[tuple[Manifest, Iterable[Replicate]]] = []
-    begun: list[str] = []
-    remarks: list[str] = []
-    nothing_came = True
+    begun, nothing_came = list[str](), True
     for part in parts:
         arrived = take_arrived(part, arrivals)
         taken += [(part.manifest, answers) for answers in arrived.answers]
@@ -204,8 +209,8 @@ class RunOutcome(FrozenModel):
     """What became of the calls of a component on a model, and its record if there is one.
 
     `status`: `complete`, `incomplete` (marked as such in its record, and never a baseline), `refused` (meanwhile its
-    version was recorded with another prompt), `skipped` (its job said why) or `missing` (nothing arrived, or nothing
-    was scored). `is_baseline`: it was asked beside a new version, and gets no verdict.
+    version was recorded with another prompt), `pending` (its calls are at the vendor, in batches), `skipped` (its job
+    said why) or `missing` (nothing arrived, or nothing was scored). `is_baseline`: it was asked beside a new version.
     """
 
     skill: ComponentName
@@ -256,7 +261,7 @@ class Outcome(FrozenModel):
     """The file outcome.json; `verdicts` has the components of which a lower version is recorded.
 
     `drift` has those whose recorded version was asked again: what their models gave earlier is the baseline.
-    `judged` has every component and model that a judge was to look at.
+    `judged` has every component and model that a judge was to look at. `collecting`: an earlier plan had submitted it.
     """
 
     invocation: RunId
@@ -267,6 +272,7 @@ class Outcome(FrozenModel):
     verdicts: list[ComparisonResult] = []
     drift: list[ComparisonResult] = []
     judged: list[JudgedOutcome] = []
+    collecting: bool = Field(default=False, exclude_if=lambda collecting: not collecting)
 
     @property
     def judges_say(self) -> ShipDecision | None:
@@ -283,8 +289,8 @@ class Outcome(FrozenModel):
 
     @property
     def complete(self) -> bool:
-        """Whether every run that could be made was made."""
-        return all(run.status in ("complete", "skipped") for run in self.runs)
+        """Whether every run that could be made was made, or is at the vendor."""
+        return all(run.status in ("complete", "pending", "skipped") for run in self.runs)
 
     def verdict_on(self, run: RunOutcome) -> str | None:
         """Return the verdict on a run, if there was a run to compare it with: on its version, or on its model."""

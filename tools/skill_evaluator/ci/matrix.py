@@ -49,11 +49,11 @@ class Wanted:
         """The number of calls that one case takes."""
         return self.replicates * (1 if self.beside is None else 2)
 
-    def estimate(self, case_ids: Collection[str]) -> Estimate:
-        """Estimate what its calls on these cases take."""
+    def estimate(self, case_ids: Collection[str], *, batch: bool = False) -> Estimate:
+        """Estimate what its calls on these cases take, call by call or in a batch."""
         asked = [self.sizes] if self.beside is None else [self.sizes, self.sizes_beside]
         mine = [{case_id: sizes[case_id] for case_id in case_ids} for sizes in asked]
-        return sum_of([estimate(sizes, self.model, self.kind, self.replicates) for sizes in mine])
+        return sum_of([estimate(sizes, self.model, self.kind, self.replicates, batch=batch) for sizes in mine])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +84,10 @@ class MatrixJob(Protocol):
 JobT = TypeVar("JobT", bound=MatrixJob)
 
 
-def entries_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[Entry]:
+def entries_of(wanted: Sequence[Wanted], jobs: Jobs, batched: Collection[str] = ()) -> list[Entry]:
     """Return the jobs, at most `jobs.max_jobs`: one a component and model, or more while there is room.
 
-    Raise PlanError when components × models alone are too many.
+    `batched` are the models whose calls go in batches. Raise PlanError when components × models alone are too many.
     """
     if len(wanted) > jobs.max_jobs:
         components = len({pair.component.name for pair in wanted})
@@ -97,7 +97,7 @@ def entries_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[Entry]:
         )
     shards = shard_counts([Cut(pieces=len(pair.cases), calls_each=pair.calls_each) for pair in wanted], jobs)
     return [
-        _make_entry(pair, Shard(index, count) if count > 1 else None)
+        _make_entry(pair, Shard(index, count) if count > 1 else None, is_batched=pair.model.id in batched)
         for pair, count in zip(wanted, shards, strict=True)
         for index in range(1, count + 1)
     ]
@@ -112,18 +112,24 @@ def outputs_of(plan: Plan, own: Collection[str]) -> dict[str, Any]:
             "replicates": str(entry.replicates),
             "seed": str(entry.seed),
             "baseline": "" if entry.baseline is None else entry.baseline.commit,
+            "transport": entry.transport,
         }
         for entry in plan.entries
     )
+    submitted = {(entry.skill, entry.model_id) for entry in plan.entries if entry.transport == "batch"}
     judgings = (
         {**job_words(judging), "answers": f"{job_id(judging.skill, judging.candidate)}{{,@*of*}}"}
         for judging in plan.judgings
+        if plan.pending or (judging.skill, judging.candidate) not in submitted  # whose answers are not here today
     )
     return {
         "legs": legs_of(entries, own),
         "jobs": len(plan.entries),
         "judge_legs": legs_of(judgings, own),
         "invocation": plan.invocation,
+        "head": plan.head or "",
+        "kind": "collect" if plan.pending else "evaluate",
+        "fixtures_commit": plan.fixtures_commit or "",
     }
 
 
@@ -198,7 +204,7 @@ def shard_counts(cuts: Sequence[Cut], jobs: Jobs) -> list[int]:
         most_calls *= 2
 
 
-def _make_entry(wanted: Wanted, shard: Shard | None) -> Entry:
+def _make_entry(wanted: Wanted, shard: Shard | None, *, is_batched: bool) -> Entry:
     component, model, kind = wanted.component, wanted.model, wanted.kind
     mine = list(wanted.cases) if shard is None else list(shard.of(list(wanted.cases)))
     return Entry(
@@ -215,8 +221,9 @@ def _make_entry(wanted: Wanted, shard: Shard | None) -> Entry:
         cases={case_id: wanted.cases[case_id] for case_id in mine},
         not_applicable=dict(wanted.not_applicable),
         digests=input_digests(component, model),
-        cost_upper_usd=wanted.estimate(mine).cost_upper_usd,
+        cost_upper_usd=wanted.estimate(mine, batch=is_batched).cost_upper_usd,
         baseline=wanted.beside,
+        transport="batch" if is_batched else "direct",
     )
 
 

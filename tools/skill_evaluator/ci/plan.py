@@ -28,8 +28,10 @@ from skill_evaluator.identifiers import (
     VersionText,
 )
 from skill_evaluator.library.config import Limits
+from skill_evaluator.runner.begun import Kept
 from skill_evaluator.runner.forecasts import Forecast
-from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.journal import Manifest, Transport
+from skill_evaluator.runner.pending import PendingRun
 from skill_evaluator.runner.runs import BASELINE, run_id_of
 from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.runner.spending import Month
@@ -54,7 +56,7 @@ class Entry(FrozenModel):
     `environment` is the CI environment that holds the provider's key, `key_variable` the variable the provider reads
     ("" when it needs none). `max_cost_usd` is this job's part of the plan's cap, `limits` that of what its model and
     provider take from all jobs together. With a `baseline` the job makes two
-    runs, whose calls alternate.
+    runs, whose calls alternate. With the transport `batch` it submits its calls and does not wait.
     """
 
     id: FileName
@@ -74,6 +76,7 @@ class Entry(FrozenModel):
     max_cost_usd: NonNegativeFloat | None = None
     limits: Limits | None = None
     baseline: PlannedBaseline | None = None
+    transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
 
     @property
     def calls(self) -> int:
@@ -141,6 +144,9 @@ class Plan(FrozenModel):
     `unjudged` are components that declare a judge, on models whose answers it is not asked about, and why. `forecast`
     says of each model, a judge among them, and of all what the calls cost in each way they can be asked. `month` is
     what the month's runs cost before this one, where settings.yaml has a cap on it.
+
+    With `pending` it asks nothing: it is what is left of an earlier plan, whose calls lie with the vendors in batches.
+    `fixtures_commit` is then that of fixtures in another repository.
     """
 
     plan_version: int = PLAN_VERSION
@@ -162,6 +168,8 @@ class Plan(FrozenModel):
     unjudged: list[Skipped] = []
     forecast: list[Forecast] = []
     month: Month | None = Field(default=None, exclude_if=lambda month: month is None)
+    pending: list[PendingRun] = Field(default=[], exclude_if=lambda runs: not runs)
+    fixtures_commit: Commit | None = Field(default=None, exclude_if=lambda commit: commit is None)
 
     @property
     def jobs(self) -> list[Entry | PlannedJudging]:
@@ -223,6 +231,8 @@ def planned_runs(plan: Plan) -> Iterator[PlannedRun]:
             not_applicable=entry.not_applicable,
             digests=entry.digests,
             evaluator_version=plan.evaluator_version or __version__,
+            transport=entry.transport,
+            kept=Kept(max_cost_usd=entry.max_cost_usd or None) if entry.transport == "batch" else None,
         )
         if entry.baseline is None:
             yield PlannedRun(job=entry.id, manifest=alone)

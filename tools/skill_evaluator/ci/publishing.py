@@ -12,14 +12,18 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from io import BytesIO
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from skill_evaluator.ci.collecting import CLOCKS_APART, OUTCOME, RECORDS, RunOutcome
+from skill_evaluator.ci.pending import PENDING, parse_pending, pending_changes
 from skill_evaluator.errors import GitError, LeaderboardError, PlanError
-from skill_evaluator.files import json_text, parse_json, read_json, validated
-from skill_evaluator.identifiers import moment
+from skill_evaluator.files import json_text, parse_json, read_bytes, read_json, validated
+from skill_evaluator.identifiers import is_file_name, moment
 from skill_evaluator.records.leaderboard import with_rows
 from skill_evaluator.records.record import Record, parse_record, read_record
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.runner.runs import run_id_of
 
 _ATTEMPTS = 6  # the first, and five more
 _LEAST_WAIT_S = 0.5
@@ -44,21 +48,51 @@ def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
 
     Raise PlanError where the list of them cannot be read.
     """
-    path = folder / OUTCOME
-    outcome = read_json(path, PlanError)
-    runs = outcome.get("runs") if isinstance(outcome, dict) else None
-    if not isinstance(runs, list):
-        raise PlanError(f"{path} lists no runs; give the folder that collect wrote")
+    _, runs, problems = _read_runs(folder)
     records: list[Record] = []
-    problems: list[LeaderboardError] = []
-    for number, value in enumerate(runs):
+    for run in runs:
         try:
-            run = validated(RunOutcome, value, Path(f"runs[{number}] of {path}"), LeaderboardError)
             if run.run_id:
                 records.append(_read_collected(folder, run.skill, run.run_id))
         except LeaderboardError as problem:
             problems.append(problem)
     return sorted(records, key=lambda record: record.run_id), problems
+
+
+def read_left(folder: Path) -> dict[tuple[str, str], bytes | None]:
+    """Return by component and run what `collect` left at a vendor; None for what was there and is taken now.
+
+    Raise PlanError for a file that is none, or that of another run.
+    """
+    outcome, runs, _ = _read_runs(folder)
+    left: dict[tuple[str, str], bytes | None] = {}
+    for run in runs:
+        run_id = run_id_of(str(outcome.get("invocation")), run.model_id)
+        path = folder / PENDING / run.skill / f"{run_id}.json"
+        if run.status == "pending":
+            left[run.skill, run_id] = read_bytes(path, PlanError)
+            if parse_pending(left[run.skill, run_id] or b"", path).entries[0].skill != run.skill:
+                raise PlanError(f"{path} is of another component")
+        elif outcome.get("collecting") is True and is_file_name(run_id):
+            left[run.skill, run_id] = None
+    return left
+
+
+def _read_runs(folder: Path) -> tuple[Mapping[str, Any], list[RunOutcome], list[LeaderboardError]]:
+    """Read outcome.json, what it says of each run, and why it cannot be read of others."""
+    path = folder / OUTCOME
+    outcome = read_json(path, PlanError)
+    values = outcome.get("runs") if isinstance(outcome, dict) else None
+    if not isinstance(values, list):
+        raise PlanError(f"{path} lists no runs; give the folder that collect wrote")
+    runs: list[RunOutcome] = []
+    problems: list[LeaderboardError] = []
+    for number, value in enumerate(values):
+        try:
+            runs.append(validated(RunOutcome, value, Path(f"runs[{number}] of {path}"), LeaderboardError))
+        except LeaderboardError as problem:
+            problems.append(problem)
+    return outcome, runs, problems
 
 
 def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
@@ -82,8 +116,11 @@ def publish_records(
     target: Target,
     message: str,
     wait: Callable[[float], None] = time.sleep,
+    left: Mapping[tuple[str, str], bytes | None] = MappingProxyType({}),
 ) -> str | None:
     """Add records to a branch of a remote; return the commit that was pushed, or None when nothing was new.
+
+    The same commit adds the pending files of the runs that are `left` at a vendor, and removes those of the others.
 
     Raise GitError when the remote refuses or others moved it before every attempt. Raise LeaderboardError, after all
     other records are in place, when a record is there already with other content or does not fit its leaderboard.
@@ -96,7 +133,10 @@ def publish_records(
         parents, waiting, unread = _find_parents(repository, target)
         tip = parents[-1] if parents else None
         files, problems = _derive_files(repository, tip, [*waiting, *records], target.components)
-        commit = repository.add(parents, files, message)
+        pending = pending_changes(repository, parents, target.components, left)
+        if problems:  # a record that does not land keeps its pending file
+            pending = {path: content for path, content in pending.items() if content is not None}
+        commit = repository.add(parents, {**files, **pending}, message)
         if commit is None or repository.push(target.remote, commit, target.branch):
             if problems := [*unread, *problems]:
                 raise LeaderboardError("; ".join(map(str, problems)))

@@ -3,6 +3,7 @@
 It makes no call and touches no leaderboard. It scores the answers themselves, so that shards become one run.
 """
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,17 +24,13 @@ from skill_evaluator.ci.collecting import (
     gather,
 )
 from skill_evaluator.ci.judging import drawn_batch, outcome_without, read_judging
+from skill_evaluator.ci.pending import PENDING, part_of_plan, pending_text, pending_words, run_of
 from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.collect_batches import collect_batches
+from skill_evaluator.commands.collect_batches import collect_batches, collect_planned
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, OnPlatform
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import (
-    EXIT_INCOMPLETE,
-    EXIT_OK,
-    PlanError,
-    SkillEvaluatorError,
-)
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError, SkillEvaluatorError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import Component, load_component
@@ -87,6 +84,10 @@ class CollectOptions:
         bool,
         typer.Option("--batches", help="Take what batches left by evaluate --submit-only have brought; needs no plan."),
     ] = False
+    planned: Annotated[
+        str | None,
+        typer.Option("--planned", metavar="JOB", help="With --batches: those of a job of plan --pending."),
+    ] = None
     components: Components = COMPONENTS
     fixtures: Fixtures = None
     config: Config = CONFIG
@@ -98,6 +99,8 @@ def collect(options: CollectOptions) -> int:
     """Put the answers of a plan's jobs together: one record per component and model, and what became of every call."""
     if options.batches:
         given = (options.components, options.fixtures, options.config, options.format)
+        if options.planned is not None:
+            return collect_planned(options.plan, options.planned, options.artifacts or options.components, *given)
         return collect_batches(options.artifacts, *given)
     plan = read_plan(options.plan)
     if options.artifacts is None or not options.artifacts.is_dir():
@@ -108,7 +111,7 @@ def collect(options: CollectOptions) -> int:
     arrivals = find_arrivals(artifacts, (judging.id for judging in plan.judgings))
     scored, judged = [], []
     for gathered in gather(plan, artifacts):
-        scored.append(_score_run(gathered, configuration, options))
+        scored.append(_keep_pending(plan, gathered, options) or _score_run(gathered, configuration, options))
         judging = judgings.get((gathered.skill, gathered.model_id))
         if judging is not None and not gathered.is_baseline:
             judged.append(_judged(plan, judging, gathered, arrivals, configuration, options))
@@ -128,6 +131,7 @@ def collect(options: CollectOptions) -> int:
         verdicts=[] if again else verdicts,
         drift=verdicts if again else [],
         judged=judged,
+        collecting=bool(plan.pending),
     )
     replace_text(options.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
     print_outcome(outcome, options.format)
@@ -145,7 +149,7 @@ def _judged(
     options: CollectOptions,
 ) -> JudgedOutcome:
     """Read what a judge said of a run's answers; whatever is wrong with it costs no record."""
-    if gathered.manifest is None:
+    if gathered.manifest is None or gathered.pending:
         return outcome_without(judging, "unjudged", f"there is no answer of {judging.candidate} to judge")
     try:
         component = load_component(options.components, judging.skill, configuration.settings.limits, options.fixtures)
@@ -184,6 +188,17 @@ def _with_reason(run: RunOutcome, reason: str | None) -> RunOutcome:
     if reason is None or run.run_id is None:
         return run
     return run.model_copy(update={"reason": "; ".join(filter(None, (run.reason, reason)))})
+
+
+def _keep_pending(plan: Plan, gathered: GatheredRun, options: CollectOptions) -> tuple[RunOutcome, None] | None:
+    """Write the pending file of a run that is at the vendor in batches, with that beside it; None of any other run."""
+    if not gathered.pending:
+        return None
+    fixtures = os.environ.get("FIXTURES_COMMIT")
+    left = part_of_plan(plan, gathered.skill, gathered.model_id, gathered.pending, fixtures)
+    replace_text(options.out / PENDING / gathered.skill / f"{run_of(left)}.json", pending_text(left))
+    gathered = replace(gathered, remarks=(pending_words(gathered.pending), *gathered.remarks))
+    return _unscored_run(gathered, "pending"), None
 
 
 def _score_run(

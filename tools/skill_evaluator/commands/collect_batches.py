@@ -5,10 +5,13 @@ Every command that left batches goes on as it was begun, in this process, and as
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from skill_evaluator.audit.run.manifest import AUDIT
+from skill_evaluator.ci.pending import restore_job
+from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.commands.audit_run import AuditRunOptions, audit_run
 from skill_evaluator.commands.evaluate_measure import measure
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
@@ -34,14 +37,40 @@ _Open = tuple[Path, Manifest]  # a run folder that has a batch whose results are
 
 def collect_batches(artifacts: Path | None, components: Path, fixtures: Path | None, config: Path, form: Format) -> int:
     """Collect run by run, and return the worst exit code; what goes on at a vendor is no failure."""
-    found = list(_open_runs([components, AUDITS] if artifacts is None else [artifacts]))
+    roots = [components, AUDITS] if artifacts is None else [artifacts]
+    return _collect(roots, read_configuration(config), components, fixtures, config, form)
+
+
+def collect_planned(
+    plan: Path, job: str, results: Path, components: Path, fixtures: Path | None, config: Path, form: Format
+) -> int:
+    """Do the same for a job of a plan made by `plan --pending`, whose run folders were of another machine.
+
+    Nothing is deleted at the vendor: what was taken is safe only once a later job has published it.
+    """
+    restore_job(read_plan(plan), job, results)
+    configuration = read_configuration(config)
+    batch = configuration.settings.batch.model_copy(update={"delete_results": False})
+    settings = configuration.settings.model_copy(update={"batch": batch})
+    return _collect([results], replace(configuration, settings=settings), components, fixtures, config, form)
+
+
+def _collect(
+    roots: Iterable[Path],
+    configuration: Configuration,
+    components: Path,
+    fixtures: Path | None,
+    config: Path,
+    form: Format,
+) -> int:
+    found = list(_open_runs(roots))
     stories: list[_Story] = [
         *_evaluations([run for run in found if run[1].audit is None], components, fixtures, config, form),
         *_audits([run for run in found if run[1].audit is not None], components, fixtures, config, form),
     ]
     if not stories:
         print("no batch is left to collect", file=sys.stderr)
-    codes, configuration = {EXIT_OK}, read_configuration(config)
+    codes = {EXIT_OK}
     for story in stories:
         try:
             codes.add(story(configuration))

@@ -11,6 +11,7 @@ import typer
 
 from skill_evaluator.ci.collecting import gather
 from skill_evaluator.ci.judging import drawn_batch, planned_judging
+from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.commands.judge_asking import (
     ASKED_AGAIN,
@@ -149,8 +150,9 @@ def _judge_planned(options: JudgeRegressionOptions, job: str) -> int:
     gathered = next(
         run for run in gather(plan, options.artifacts) if (run.skill, run.model_id) == pair and not run.is_baseline
     )
-    if gathered.manifest is None:  # which the jobs that were to answer have said
-        print(f"nothing to judge: {'; '.join(gathered.remarks)}", file=sys.stderr)
+    if gathered.manifest is None or gathered.pending:  # which the jobs that were to answer have said
+        why = pending_words(gathered.pending) if gathered.pending else "; ".join(gathered.remarks)
+        print(f"nothing to judge: {why}", file=sys.stderr)
         return EXIT_OK
     batch = drawn_batch(judging, gathered, component, cases, configuration.settings.policy)
     asking = _asking(batch, plan.invocation)

@@ -6,11 +6,12 @@ It makes no call and needs no key. Jobs and `collect` go by the plan.json it wri
 import datetime
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skill_evaluator import __version__
 from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, decide_again, grouped, recorded_boards
 from skill_evaluator.ci.matrix import capped, entries_of, outputs_of, sharing
+from skill_evaluator.ci.pending import lying_versions, put_together, read_pending
 from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, PlannedJudging, Skipped
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.plan_inputs import PlanOptions, read_asked
@@ -26,13 +27,13 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model, load_settings, select_models
 from skill_evaluator.library.scenarios import load_scenario
 from skill_evaluator.library.versions import Problem, read_versions
-from skill_evaluator.providers import Configuration, read_configuration
+from skill_evaluator.providers import Configuration, read_configuration, why_unbatched
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.selection import newest_of_versions, runs_of_models
 from skill_evaluator.reports.ci import plan_markdown, print_plan
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.forecasts import forecasts_of
-from skill_evaluator.runner.runs import new_invocation
+from skill_evaluator.runner.runs import is_invocation, new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.spending import month_so_far
 from skill_evaluator.text import nearest
@@ -59,6 +60,8 @@ def plan(options: PlanOptions) -> int:
     """Say what is to be evaluated, why, in how many calls and at what cost; write it to plan.json. Makes no call."""
     if options.detect is not None:
         return _size(options, options.detect)
+    if options.pending is not None:
+        return _tell(_collection(options, options.pending), options)
     if options.drift and (options.base is not None or options.scenario is not None):
         raise PlanError("--drift asks what is recorded: it goes with neither --base nor --scenario")
     refuse_amounts({"--replicates": options.replicates}, None, options.max_cost)
@@ -82,6 +85,11 @@ def plan(options: PlanOptions) -> int:
     made = _cut(options, configuration, models, choice, repository)
     if made.month is not None and not options.dry_run:
         made.month.refuse(made.costs, options.max_cost)
+    return _tell(made, options)
+
+
+def _tell(made: Plan, options: PlanOptions) -> int:
+    """Write the plan, show it, and hand it to the jobs that follow."""
     replace_text(options.out, json_text(made.model_dump(mode="json")))
     print_plan(made, options.format)
     if options.platform:
@@ -91,6 +99,31 @@ def plan(options: PlanOptions) -> int:
         for fault in made.faults:
             platform.annotate("warning", fault.message, fault.file, fault.line)
     return EXIT_OK
+
+
+def _collection(options: PlanOptions, invocation: str) -> Plan:
+    """Return what is left of an earlier plan whose calls are at the vendors; without an entry if all of it is taken."""
+    if options.names or options.models or options.drift or options.batch or options.base is not None:
+        raise PlanError("--pending plans what is left as it was planned: leave out what says what is to be asked")
+    if not is_invocation(invocation):
+        raise PlanError(f"--pending '{invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
+    repository = Repository(options.components)
+    waiting = read_pending(repository, ("HEAD", *options.recorded), repository.place(options.components))
+    mine = [each for each in waiting if each.invocation == invocation]
+    if mine:
+        return put_together(mine)
+    now = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return Plan(
+        invocation=invocation,
+        created=now,
+        trigger="dispatch",
+        base=None,
+        head=None,
+        entries=[],
+        chosen=[],
+        skipped=[],
+        faults=[],
+    )
 
 
 def _choose_by_record(options: PlanOptions, models: Sequence[Model], repository: Repository) -> _Choice:
@@ -109,6 +142,7 @@ def _choose_by_record(options: PlanOptions, models: Sequence[Model], repository:
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {options.components} at HEAD {nearest(unknown[0], after)}")
     boards, problems = recorded_boards(repository, ("HEAD", *options.recorded), folder)
+    lying = lying_versions(read_pending(repository, ("HEAD", *options.recorded), folder))
     decisions: list[Decision] = []
     untouched = 0
     for name, version in after.items():
@@ -123,7 +157,11 @@ def _choose_by_record(options: PlanOptions, models: Sequence[Model], repository:
         ids = [model.id for model in models]
         decided, wrong = (decide_again(change, ids), []) if options.drift else decide(change, ids)
         problems += wrong
-        if before.get(name) == version and not any(decision.runs for decision in decided):
+        at_vendor = {model_id: lying.get((name, model_id, version.version or "")) for model_id in ids}
+        decided = [
+            replace(each, runs=False, reason=why) if (why := at_vendor[each.model_id]) else each for each in decided
+        ]
+        if before.get(name) == version and not any(each.runs or at_vendor[each.model_id] for each in decided):
             untouched += 1
         else:
             decisions += decided
@@ -150,8 +188,9 @@ def _cut(
     running = {(entry.component.name, entry.model.id) for entry in asked.wanted}
     groups = list(grouped(choice.decisions))
     settings = configuration.settings
+    batched = {model.id for model in models if options.batch and why_unbatched(model) is None}
     planned: list[Entry | PlannedJudging] = [
-        *entries_of(asked.wanted, settings.jobs),
+        *entries_of(asked.wanted, settings.jobs, batched),
         *(judging for judging, _ in asked.judgings),
     ]
     jobs, cap = capped(planned, options.max_cost), settings.budget.month_usd

@@ -77,6 +77,18 @@ class PlanOptions:
         bool,
         typer.Option("--drift", help="Ask the recorded versions again, to see whether a model moved."),
     ] = False
+    batch: Annotated[
+        bool,
+        typer.Option("--batch", help="Have models whose vendor has a batch API asked by it, at half the price."),
+    ] = False
+    pending: Annotated[
+        str | None,
+        typer.Option(
+            "--pending",
+            metavar="INVOCATION",
+            help="Ask nothing: plan the collection of what an earlier plan left at the vendors in batches.",
+        ),
+    ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan jobs that make no call.")] = False
     reason: Reason = ""
     detect: Annotated[

@@ -156,18 +156,18 @@ def key_note(model: Model, kind: ProviderKind, keys: Keys) -> str:
     return f"{' and '.join(missing)} not set" if missing else "set" if key_variables(model, kind) else "not needed"
 
 
-def refuse_unbatched(models: Iterable[Model]) -> None:
-    """Raise ConfigError for a model whose provider has no batch API."""
-    for model in models:
-        why = why_unbatched(model)
-        if why is not None:
-            raise ConfigError(f"--batch cannot ask '{model.id}': {why}")
-
-
 def why_unbatched(model: Model) -> str | None:
-    """Return why a model cannot be asked in batches, and what to do; None where it can."""
+    """Return why a model cannot be asked in batches; None where it can."""
     if model.provider not in BATCHES:
-        return f"provider '{model.provider}' has no batch API ({', '.join(BATCHES)} have); leave it out with --model"
+        have = f"({', '.join(BATCHES)} have)"
+        return f"provider '{model.provider}' has no batch API {have}; leave it out with --model"
     if model.provider == "google" and model.auth == "oidc":
         return "Vertex AI takes batches from storage; ask it with a key"
     return None
+
+
+def refuse_unbatched(models: Iterable[Model]) -> None:
+    """Raise ConfigError for a model whose provider has no batch API."""
+    for model in models:
+        if why := why_unbatched(model):
+            raise ConfigError(f"--batch cannot ask '{model.id}': {why}")

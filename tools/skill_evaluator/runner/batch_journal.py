@@ -80,16 +80,22 @@ class Batch:
 
     number: int
     name: str
-    intended_at: float
+    at: str
     calls: Mapping[str, Call]
     attempts: Mapping[Call, int]
     batch_id: str | None = None
+    absent_for: str | None = None
     stage: Literal["intended", "submitted", "absent", "collected", "deleted"] = "intended"
 
     @property
     def is_open(self) -> bool:
         """Whether the vendor has it, or may have it, and its results were not taken yet."""
         return self.stage in ("intended", "submitted")
+
+    @property
+    def intended_at(self) -> float:
+        """The time it was asked for."""
+        return moment(self.at).timestamp()
 
     @property
     def age_s(self) -> float:
@@ -124,18 +130,18 @@ class BatchJournal:
         """The batches whose results are still to be taken, the oldest first."""
         return [batch for batch in self.batches if batch.is_open]
 
-    def custom_id(self, run_id: str, place: int) -> str:
-        """Return the id of a call, by its place in the run's schedule, in the batch that comes next.
+    def custom_id(self, run_id: str, place: int, batch: int | None = None) -> str:
+        """Return the id of a call, by its place in the run's schedule, in a batch: in that which comes next by default.
 
         It is short, and no other batch has it: `3f9a01bc-12-1` is the call 12 in the first batch of a run.
         """
-        return f"{digest(run_id).removeprefix('sha256:')[:12]}-{place}-{len(self.batches) + 1}"
+        return f"{digest(run_id).removeprefix('sha256:')[:12]}-{place}-{batch or len(self.batches) + 1}"
 
-    def intend(self, run_id: str, calls: Mapping[str, Call]) -> Batch:
-        """Note a batch that is about to be created."""
+    def intend(self, run_id: str, calls: Mapping[str, Call], at: str | None = None) -> Batch:
+        """Note a batch that is about to be created, or was `at` another time."""
         number = len(self.batches) + 1
         places = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
-        self._note(Intended(batch=number, at=_now(), name=f"{run_id}.{number}", calls=places))
+        self._note(Intended(batch=number, at=at or _now(), name=f"{run_id}.{number}", calls=places))
         return self.batches[-1]
 
     def submitted(self, batch: Batch, batch_id: str) -> None:
@@ -174,7 +180,7 @@ class BatchJournal:
                 Batch(
                     number=line.batch,
                     name=line.name,
-                    intended_at=moment(line.at).timestamp(),
+                    at=line.at,
                     calls=calls,
                     attempts={call: 1 + sum(call in batch.attempts for batch in before) for call in calls.values()},
                 )
@@ -184,6 +190,8 @@ class BatchJournal:
         batch.stage = line.event
         if isinstance(line, Submitted):
             batch.batch_id = line.id
+        elif isinstance(line, Absent):
+            batch.absent_for = line.reason
 
 
 def known_ids(results_dir: Path) -> frozenset[str]:

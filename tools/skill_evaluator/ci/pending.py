@@ -1,0 +1,178 @@
+"""Runs whose calls lie with a vendor in batches: one small committed file a component and model, until they are taken.
+
+Such a file is the part of the plan that the run is of, with the ids of its batches: no document, no answer.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+
+from skill_evaluator.ci.arrivals import Arrivals
+from skill_evaluator.ci.plan import Plan, PlannedRun, planned_runs
+from skill_evaluator.errors import PlanError, RunError
+from skill_evaluator.files import json_text, parse_json, validated
+from skill_evaluator.identifiers import moment
+from skill_evaluator.records.record import PARTIAL
+from skill_evaluator.repository import Repository, within
+from skill_evaluator.runner.batch_journal import BatchJournal
+from skill_evaluator.runner.pending import PendingRun, pending_run, restore_run
+from skill_evaluator.runner.runs import run_id_of
+from skill_evaluator.text import nearest
+
+_PARTS = ("entries", "chosen", "judgings", "pending")
+PENDING = "pending"  # the folder of these files, in a component's evals and among what is collected
+
+
+def still_pending(
+    parts: Iterable[PlannedRun], arrivals: Arrivals, before: Mapping[str, PendingRun]
+) -> tuple[tuple[PendingRun, ...], list[str]]:
+    """Return the batches of planned runs if one of them is not taken yet, else none; and what is wrong with them.
+
+    What nothing arrived of is as it was `before`.
+    """
+    runs, remarks, is_open = [], [], False
+    for part in parts:
+        run = before.get(part.manifest.run_id)
+        is_lying = run is not None
+        for arrived in arrivals.runs:
+            if not arrived.claims(part) or arrived.manifest is None:
+                continue
+            try:
+                journal = BatchJournal.read(arrived.folder)
+                here = pending_run(part.manifest.model_copy(update={"created": arrived.manifest.created}), journal)
+            except RunError as problem:
+                remarks.append(arrivals.shown(str(problem)))
+                continue
+            if here.batches:
+                run, is_lying = here, bool(journal.open)
+        if run is not None:
+            runs.append(run)
+            is_open = is_open or is_lying
+    return (tuple(runs) if is_open else ()), remarks
+
+
+def pending_words(runs: Sequence[PendingRun]) -> str:
+    """Say what lies with a vendor: `2 batches at the vendor since 2026-03-01T08:00:00Z`."""
+    batches = [batch for run in runs for batch in run.batches if batch.absent is None]
+    since = min((batch.at for batch in batches), key=moment, default="")
+    return f"{len(batches)} batch{'es' * (len(batches) != 1)} at the vendor since {since}"
+
+
+def part_of_plan(plan: Plan, skill: str, model_id: str, runs: Sequence[PendingRun], fixtures: str | None) -> Plan:
+    """Return what a pending file holds: the plan of one component and model, and its runs' batches."""
+    entries = [entry for entry in plan.entries if (entry.skill, entry.model_id) == (skill, model_id)]
+    return plan.model_copy(
+        update={
+            "entries": entries,
+            "chosen": [
+                chosen.model_copy(update={"models": [model_id]})
+                for chosen in plan.chosen
+                if chosen.skill == skill and model_id in chosen.models
+            ],
+            "skipped": [],
+            "untouched": 0,
+            "faults": [],
+            "unjudged": [],
+            "forecast": [],
+            "month": None,
+            "judgings": [
+                judging for judging in plan.judgings if (judging.skill, judging.candidate) == (skill, model_id)
+            ],
+            "pending": list(runs),
+            "fixtures_commit": fixtures or plan.fixtures_commit,
+        }
+    )
+
+
+def read_pending(repository: Repository, refs: Iterable[str], folder: str) -> list[Plan]:
+    """Return the pending files of some commits, of the same run that of the last; not of runs that are recorded there.
+
+    Raise PlanError for one that cannot be read.
+    """
+    commits = dict.fromkeys(filter(None, (repository.commit(ref) for ref in refs)))
+    files = {path: blob for commit in commits for path, blob in repository.files(commit, folder).items()}
+    waiting = _waiting(files, folder)
+    contents = repository.contents(waiting.values())
+    return [parse_pending(contents[blob], Path(path)) for path, blob in sorted(waiting.items())]
+
+
+def pending_changes(
+    repository: Repository, parents: Sequence[str], folder: str, left: Mapping[tuple[str, str], bytes | None]
+) -> dict[str, bytes | None]:
+    """Return the pending files that a commit on top of its last parent adds, replaces or (None) removes.
+
+    `left` has them by component and run. A first parent is a branch for review, whose files are carried over.
+    """
+    listed = [repository.files(parent, folder) for parent in parents]
+    there = listed[-1] if listed else {}
+    together = {path: blob for files in listed for path, blob in files.items()}
+    waiting = _waiting(together, folder)
+    carried = {path: blob for path, blob in waiting.items() if path not in there}
+    contents = repository.contents(carried.values())
+    changes: dict[str, bytes | None] = {path: contents[blob] for path, blob in carried.items()}
+    changes |= {path: None for path in there if _is_pending(path, folder) and path not in waiting}
+    for (skill, run_id), content in left.items():
+        path = within(folder, f"{skill}/evals/{PENDING}/{run_id}.json")
+        if content is None:
+            changes.pop(path, None)
+        if content is not None or path in there:
+            changes[path] = content
+    return changes
+
+
+def _waiting(files: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Return those of some files that are pending, of runs without a record among them."""
+    records = within(folder, "*/evals/records/*.json")
+    recorded = {PurePosixPath(path).stem.partition(PARTIAL)[0] for path in files if fnmatch(path, records)}
+    return {
+        path: blob
+        for path, blob in files.items()
+        if _is_pending(path, folder) and PurePosixPath(path).stem not in recorded
+    }
+
+
+def _is_pending(path: str, folder: str) -> bool:
+    return fnmatch(path, within(folder, f"*/evals/{PENDING}/*.json"))
+
+
+def parse_pending(content: bytes, path: Path) -> Plan:
+    """Read a pending file; raise PlanError where it is none, or that of another run."""
+    plan = validated(Plan, parse_json(content.decode("utf-8", "replace"), path, PlanError), path, PlanError)
+    if len({(entry.skill, entry.model_id) for entry in plan.entries}) != 1 or path.stem != run_of(plan):
+        raise PlanError(f"{path} is not of the run that its name says")
+    return plan
+
+
+def run_of(pending: Plan) -> str:
+    """Return the id of the run that a pending file is of."""
+    return run_id_of(pending.invocation, pending.entries[0].model_id)
+
+
+def put_together(pending: Sequence[Plan]) -> Plan:
+    """Return the plan of what is left of one earlier plan, out of its pending files."""
+    parts = {name: [item for each in pending for item in getattr(each, name)] for name in _PARTS}
+    return pending[0].model_copy(update=parts)
+
+
+def restore_job(plan: Plan, job: str, results: Path) -> None:
+    """Make the run folders of a job from what is pending of it; raise PlanError where the plan has no such job."""
+    if job not in (entry.id for entry in plan.entries):
+        raise PlanError(f"the plan has no job '{job}' {nearest(job, [entry.id for entry in plan.entries])}")
+    pending = {run.run_id: run for run in plan.pending}
+    for run in planned_runs(plan):
+        if run.job == job and run.manifest.run_id in pending:
+            restore_run(results / run.manifest.run_id, run.manifest, pending[run.manifest.run_id])
+
+
+def pending_text(pending: Plan) -> str:
+    """Return the text of a pending file."""
+    return json_text(pending.model_dump(mode="json"))
+
+
+def lying_versions(pending: Iterable[Plan]) -> dict[tuple[str, str, str], str]:
+    """Return by component, model and version why a plan does not ask it again: its calls are at the vendor."""
+    return {
+        (entry.skill, entry.model_id, entry.skill_version): f"{entry.skill_version}: {pending_words(each.pending)}"
+        for each in pending
+        for entry in each.entries
+    }

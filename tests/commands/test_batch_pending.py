@@ -150,6 +150,7 @@ def test_one_run_submits_another_collects_and_the_commit_with_the_record_removes
     assert pipeline.left(plan.invocation).entries == []
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("vendor", ["anthropic", "google"])
 def test_a_batch_whose_id_never_came_back_is_found_by_the_run_that_collects(
     pipeline: BatchPipeline, server: BatchServer, vendor: str
@@ -167,6 +168,7 @@ def test_a_batch_whose_id_never_came_back_is_found_by_the_run_that_collects(
     assert server.submitted == dict.fromkeys(CASES, 2)
 
 
+@pytest.mark.faults
 def test_a_batch_outlives_a_job_that_is_killed_as_it_submits_and_one_that_ends_before_it_publishes(
     pipeline: BatchPipeline, server: BatchServer
 ) -> None:
@@ -184,6 +186,7 @@ def test_a_batch_outlives_a_job_that_is_killed_as_it_submits_and_one_that_ends_b
     assert server.submitted == dict.fromkeys(CASES, 2)
 
 
+@pytest.mark.faults
 def test_what_goes_again_in_a_new_batch_is_noted_by_the_run_that_sent_it(
     pipeline: BatchPipeline, server: BatchServer
 ) -> None:
@@ -203,6 +206,7 @@ def test_what_goes_again_in_a_new_batch_is_noted_by_the_run_that_sent_it(
     assert server.deleted == []  # else a run that is ended before it publishes would lose what was paid for
 
 
+@pytest.mark.faults
 def test_a_run_that_brought_no_answer_is_not_looked_for_again(pipeline: BatchPipeline, server: BatchServer) -> None:
     pipeline.start(server)
     pipeline.finish(pipeline.submit())

@@ -109,6 +109,9 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.audit.report.map",
     "skill_evaluator.audit.report.pictures",
     "skill_evaluator.display.chart_style",
+    "jinja2",
+    "skill_evaluator.reports.site.charts",
+    "skill_evaluator.reports.site.drawing",
 }
 
 

@@ -48,6 +48,9 @@ COMMANDS: Mapping[str, str] = {
     "publish": "Add collected records to a branch in one commit and push it; tries again on top of whoever was "
     "quicker.",
     "report": "Show what became of a plan: as a page, a job's summary, and a comment on the pull request it is about.",
+    "site build": "Write what is recorded as static pages, which open from the file system and from any server. Makes "
+    "no call.",
+    "site serve": "Show the site in the browser, for this machine alone, until Ctrl-C. Makes no call.",
     "lint": "Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is "
     "wrong.",
     "records import": "Make records of another tool's results, for `compare`, `history` and `leaderboard`; importing "
@@ -92,6 +95,7 @@ COMMANDS: Mapping[str, str] = {
 GROUPS: Mapping[str, str] = {
     "cases": "Make or fetch cases, which are documents with known answers.",
     "records": "Leaderboards and records of components, as files.",
+    "site": "Pages of everything that is recorded: an overview of all components, and each one in full.",
     "audit": "How much does a model move when the prompt around the task changes in ordinary ways?",
     "judge": "Judge with a model what no metric can see, and measure what that judge is worth.",
     "review": "Have people label what judges leave to them: in the terminal (review --reviewer NAME), or on a page.",

@@ -1,7 +1,5 @@
 """`skill-evaluator history`: every recorded version of every model, and which of them made it worse. Makes no call."""
 
-import datetime
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -19,16 +17,14 @@ from skill_evaluator.commands.options import (
 )
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Settings, VerdictName, load_settings
-from skill_evaluator.records.archive import Archive, RecordedRun
+from skill_evaluator.library.config import VerdictName, load_settings
+from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
-from skill_evaluator.records.selection import next_lower, runs_of_models, runs_of_versions
+from skill_evaluator.records.selection import runs_of_models, runs_of_versions
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
-from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.history_results import History
-from skill_evaluator.verdicts.kept import KeptVerdicts, kept_verdicts
-from skill_evaluator.verdicts.recorded import pair_of
-from skill_evaluator.verdicts.rules import component_verdict, exit_code, load_waivers, rules_for
+from skill_evaluator.verdicts.rules import component_verdict, exit_code
+from skill_evaluator.verdicts.standing import judged_history, kept_of
 
 EXAMPLES = (
     "skill-evaluator history <component>",
@@ -71,50 +67,22 @@ def history(options: HistoryOptions) -> int:
     entries = runs_of_models(archive.entries, options.models, where)
     if not entries:
         raise LeaderboardError(f"{where} holds no run yet; evaluate '{component.name}' first")
-    chosen = runs_of_versions(entries)
     if options.format == "csv":  # of every run, and so also of an unfinished one
         board = load_leaderboard(where, component.name)
         print_csv([row for row in board.runs if not options.models or row.model_id in options.models])
         if not fail_on:
             return EXIT_OK
-    if not chosen:
+    if not runs_of_versions(entries):
         raise LeaderboardError(f"{where} holds no complete run yet; --format csv shows the others")
-    today = datetime.datetime.now(datetime.UTC).date()
-    waivers = [(waiver, today <= waiver.expires) for waiver in load_waivers(options.config, settings.limits)]
-    kept = kept_verdicts(archive, component.results_dir, settings, waivers)
-    judged = kept.history(entries, lambda: _judge(chosen, archive, kept, settings, options))
+    kept = kept_of(component, archive, settings, options.config)
+    judged = kept.history(
+        entries, lambda: judged_history(entries, archive, settings, options.config, component.name, kept)
+    )
     if options.format == "junit":
         print_junit(judged)
     elif options.format != "csv":
         print_history(judged, options.format)
     return exit_code(_newest_verdict(judged), fail_on)
-
-
-def _judge(
-    chosen: Mapping[str, Mapping[str, list[RecordedRun]]],
-    archive: Archive,
-    kept: KeptVerdicts,
-    settings: Settings,
-    options: HistoryOptions,
-) -> History:
-    """Judge each version beside the one before; only a model's highest is also held against the anchor."""
-    from skill_evaluator.verdicts.history import history_of  # imports scipy: not for help, an error or what is kept
-
-    by_model: dict[str, list[Pair]] = {}
-    for model_id, versions in sorted(chosen.items()):
-        newest = [runs[-1] for runs in versions.values()]
-        by_model[model_id] = [
-            pair_of(
-                archive.record(run),
-                next_lower(archive.entries, run),
-                archive,
-                settings.policy,
-                anchored=run is newest[-1],
-            )
-            for run in newest
-        ]
-    latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
-    return history_of(latest.skill, by_model, rules_for(settings, options.config, latest), kept)
 
 
 def _newest_verdict(judged: History) -> VerdictName:

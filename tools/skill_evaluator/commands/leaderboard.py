@@ -11,10 +11,10 @@ from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings, load_settings
 from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.selection import choose, runs_of_models
+from skill_evaluator.records.selection import runs_of_models
 from skill_evaluator.reports.ranking import print_csv, print_rankings
 from skill_evaluator.verdicts.ranking_results import ModelRanking
-from skill_evaluator.verdicts.recorded import ranking_of, verdict_on
+from skill_evaluator.verdicts.standing import ranked_models
 
 EXAMPLES = (
     "skill-evaluator leaderboard",
@@ -61,8 +61,5 @@ def _rank(names: Sequence[str], options: LeaderboardOptions, settings: Settings)
         if not archive.entries:
             raise LeaderboardError(f"{component.leaderboard_path} holds no run yet; evaluate '{name}' first")
         entries = runs_of_models(archive.entries, options.models, component.leaderboard_path)
-        chosen = choose(entries, options.version, None)
-        records = [archive.record(choice.candidate) for choice in chosen.choices]
-        verdict = verdict_on(records, component, archive, settings, options.config)
-        rankings.append(ranking_of(records, component, archive, settings, options.config, verdict, chosen.left_out))
+        rankings.append(ranked_models(entries, options.version, component, archive, settings, options.config))
     return rankings

@@ -1,4 +1,4 @@
-"""The verdicts of a history, kept beside the records, so that each is drawn once.
+"""The verdicts of a history and the ranking of models, kept beside the records, so that each is drawn once.
 
 A verdict is kept under the digest of all that it follows from: the records' files, the rules and this program. So it is
 never stale, the file may be deleted at any time, and one that is damaged is as good as none.
@@ -19,6 +19,7 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.text import canonical_json, digest
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.history_results import History, Steps
+from skill_evaluator.verdicts.ranking_results import ModelRanking
 from skill_evaluator.verdicts.recorded import AUDITS
 from skill_evaluator.verdicts.rewording import AUDIT_RESULT
 from skill_evaluator.verdicts.rules import Waiver
@@ -43,10 +44,19 @@ class KeptVerdicts:
 
     def history(self, entries: Iterable[RecordedRun], draw: Callable[[], History]) -> History:
         """Return the history of some runs; draw it, and keep it with its steps, where it is not there."""
-        chosen = {"entries": [repr(entry) for entry in entries], "records": dict(self._records)}
-        judged = self._value(chosen, History, draw)
+        return self._of_runs({}, entries, History, draw)
+
+    def ranking(self, entries: Iterable[RecordedRun], draw: Callable[[], ModelRanking]) -> ModelRanking:
+        """Return the ranking of the models of some runs; draw it, and keep it, where it is not there."""
+        return self._of_runs({"of": "ranking"}, entries, ModelRanking, draw)
+
+    def _of_runs(
+        self, kind: Mapping[str, str], entries: Iterable[RecordedRun], model: type[KeptT], draw: Callable[[], KeptT]
+    ) -> KeptT:
+        chosen = {**kind, "entries": [repr(entry) for entry in entries], "records": dict(self._records)}
+        value = self._value(chosen, model, draw)
         self._write()
-        return judged
+        return value
 
     def steps(self, pairs: Sequence[Pair], draw: Callable[[Sequence[Pair]], Steps]) -> Steps:
         """Return the steps of the models of one version; draw them where they are not there."""

@@ -13,7 +13,7 @@ from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.stats import mean_or_none, rounded, unit_interval
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.choosing import advise, alike, letters, on_frontier
+from skill_evaluator.verdicts.choosing import advise, alike, letters, on_frontier, usd_per_1000
 from skill_evaluator.verdicts.comparability import AGREEMENT, Measure, Pair, common_part, moment_of, strict_scores
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.pooling import cut_to, pooled
@@ -168,7 +168,7 @@ def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
                 accuracy=accuracy,
                 reproducibility={name: rounded(mean_or_none(shares)) for name, shares in agreement.items()},
                 score=-1.0 if score is None else score,
-                cost=_usd_per_1000(pair.candidate),
+                cost=usd_per_1000(pair.candidate),
             )
         )
     return sorted(models, key=lambda one: (-one.score, math.inf if one.cost is None else one.cost, one.name))
@@ -182,12 +182,6 @@ def _score(record: Record, metric: str) -> Score:
         ci95=None if interval is None else (round(interval[0], 6), round(interval[1], 6)),
         n_cases=len(means),
     )
-
-
-def _usd_per_1000(record: Record) -> float | None:
-    """Return what a thousand answers, one to a case, cost; None where that is not known."""
-    answered = round(record.coverage * record.planned)
-    return None if record.cost_usd is None or not answered else round(1000 * record.cost_usd / answered, 6)
 
 
 def _meet(skill: str, models: Sequence[_Candidate], rules: VerdictRules) -> list[_Met]:

@@ -1,0 +1,159 @@
+"""`site build`: every figure is a record's, nothing that did not change is written, and nothing stays that must go."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.reports.site.writing import MARKER, data_script
+
+from tests.support.library import SKILL, Library, read
+from tests.support.records import a_run, keep
+from tests.support.sites import contents, site_data
+
+pytest.importorskip("vl_convert")
+CASES = {"alpha": [1.0, 0.5], "beta": [0.75, 0.75], "gamma": [1.0, 1.0]}
+WORSE = {"alpha": [0.0, 0.0], "beta": [0.25, 0.0], "gamma": [0.0, 0.25]}
+
+
+@pytest.fixture
+def built(library: Library, library_of_vega: None) -> Library:
+    """Two versions of two models; the second version of one was not finished."""
+    summary = {"mean": 0.8, "strict_mean": 0.8125, "stdev": 0.1, "n": 6, "n_cases": 3, "ci95": (0.7, 0.9)}
+    figures: dict[str, Any] = {
+        "accuracy": {"field_level_f1": summary},
+        "reproducibility": {"pairwise_exact_match": summary},
+    }
+    keep(
+        library,
+        a_run("1.0.0", 1, CASES, **figures),
+        a_run("1.1.0", 2, WORSE, **figures, cost_usd=0.012),
+        a_run("1.0.0", 3, CASES, model_id="n", **figures),
+        a_run("1.1.0", 4, CASES, model_id="n", complete=False, **figures),
+    )
+    assert library.call("site", "build", "--out", "site").code == 0
+    return library
+
+
+@pytest.fixture(autouse=True)
+def library_of_vega(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making the library that draws takes seconds, and only a browser runs it."""
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
+
+
+def test_every_figure_of_the_overview_is_that_of_the_record(built: Library) -> None:
+    rows = site_data(built.root / "site", "overview")["rows"]
+    records = {record["run_id"]: record for record in built.records()}
+    assert [(row["model"], row["version"]) for row in rows] == [("m", "1.1.0"), ("n", "1.0.0")]
+    for row in rows:
+        record = records[row["run"]]
+        accuracy = record["accuracy"][record["primary_metric"]]
+        assert (row["accuracy"], [row["low"], row["high"]]) == (accuracy["strict_mean"], accuracy["ci95"])
+        assert row["reproducibility"] == record["reproducibility"]["pairwise_exact_match"]["strict_mean"]
+        assert row["usd"] == pytest.approx(1000 * record["cost_usd"] / 6)
+        assert (row["p50"], row["p95"]) == (record["latency_s"]["p50"], record["latency_s"]["p95"])
+        assert (row["timestamp"], row["coverage"]) == (record["timestamp"], record["coverage"])
+
+
+def test_verdicts_are_those_of_leaderboard_and_history(built: Library) -> None:
+    history = built.call("history", SKILL, "--format", "json").json
+    ranking = built.call("leaderboard", "--format", "json").json[0]
+    page = site_data(built.root / "site", f"components/{SKILL}")
+    rows = site_data(built.root / "site", "overview")["rows"]
+    assert rows[0]["verdict"] == ranking["models"][0]["verdict"] == "inconclusive"
+    judged = {(point["model"], point["version"]): point["verdict"] for point in page["trend"] if point["complete"]}
+    steps = {
+        (model["model_id"], point["version"]): (point["step"] or {"verdict": "first"})["verdict"]
+        for model in history["models"]
+        for point in model["points"]
+    }
+    assert judged == steps
+    for ranked in (page["ranking"], ranking):
+        for model in ranked["models"]:
+            model.pop("age_days", None)
+    assert page["ranking"] == ranking
+
+
+def test_a_run_that_was_not_finished_is_shown_as_such(built: Library) -> None:
+    trend = site_data(built.root / "site", f"components/{SKILL}")["trend"]
+    assert [(point["model"], point["version"]) for point in trend if not point["complete"]] == [("n", "1.1.0")]
+
+
+def test_components_without_runs_are_listed_with_why(built: Library) -> None:
+    built.write("components/fresh/prompt.md", "---\nname: fresh\nversion: 0.1.0\n---\nDo it.\n")
+    built.write("components/odd/prompt.md", "---\nname: odd\nversion: one\n---\nDo it.\n")
+    built.write("components/ready/prompt.md", "---\nname: ready\nversion: 0.2.0\n---\nDo it.\n")
+    built.write("fixtures/ready/cases/a/document.md", "A document.\n")
+    assert built.call("site", "build", "--out", "site").code == 0
+    rows = {row["component"]: row for row in site_data(built.root / "site", "overview")["rows"] if not row["model"]}
+    assert rows["fresh"]["why"] == "no fixtures"
+    assert rows["ready"]["why"] == "never scored"
+    assert "not semver" in rows["odd"]["why"]
+
+
+def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(built: Library) -> None:
+    site = built.root / "site"
+    built.write("components/other/prompt.md", "---\nname: other\nversion: 0.1.0\n---\nDo it.\n")
+    built.call("site", "build", "--out", "site")
+    before = contents(site)
+    stamps = {name: (site / name).stat().st_mtime_ns for name in before}
+    assert "0 files written, 0 removed" in built.call("site", "build", "--out", "site").out
+    assert {name: (site / name).stat().st_mtime_ns for name in before} == stamps
+    keep(built, a_run("1.2.0", 9, CASES))
+    built.call("site", "build", "--out", "site")
+    after = contents(site)
+    assert {name for name in after if after[name] != before[name]} == {
+        "data/overview.js",
+        f"data/components/{SKILL}.js",
+    }
+
+
+def test_what_is_no_longer_there_goes_from_the_site_and_nothing_else_does(built: Library) -> None:
+    site = built.root / "site"
+    (site / "CNAME").write_text("skills.example.org")
+    built.component.rename(built.root / "gone")
+    built.write("components/other/prompt.md", "---\nname: other\nversion: 0.1.0\n---\nDo it.\n")
+    assert "1 removed" in built.call("site", "build", "--out", "site").out
+    assert not (site / "data" / "components" / f"{SKILL}.js").exists()
+    assert (site / "CNAME").exists()
+
+
+def test_a_folder_of_somebody_else_is_left_alone(built: Library) -> None:
+    mine = built.write("papers/thesis.md", "mine")
+    ended = built.call("site", "build", "--out", "papers")
+    assert ended.code == 2
+    assert "holds no site" in ended.err
+    assert [path.name for path in mine.parent.iterdir()] == ["thesis.md"]
+
+
+def test_a_marker_that_names_files_outside_the_folder_deletes_nothing(built: Library) -> None:
+    (built.root / "site" / MARKER).write_text("../keep.txt\n/etc/hostname\n")
+    keep_file = built.write("keep.txt", "keep")
+    assert built.call("site", "build", "--out", "site").code == 0
+    assert keep_file.exists()
+
+
+def test_nothing_of_documents_truths_or_answers_is_in_a_build(library: Library) -> None:
+    library.evaluate_here()
+    assert library.call("site", "build", "--out", "site").code == 0
+    everything = b"".join(contents(library.root / "site").values())
+    document = (library.root / "fixtures" / SKILL / "cases" / "alpha" / "document.md").read_text().strip()
+    assert document.encode() not in everything
+    assert read(library.run_folder() / "manifest.json")["skill"].encode() in everything  # the site does show this run
+
+
+@pytest.mark.parametrize(
+    "text", ["</script><script>alert(1)</script>", "a\u2028b", "\u202eevil", "\x1b[31m", "__proto__"]
+)
+def test_no_text_breaks_out_of_a_data_file(tmp_path: Path, text: str) -> None:
+    script = data_script("k", {text: [text]})
+    assert not {"<", ">", "\u2028", "\u202e", "\x1b"} & set(script.removeprefix("(window."))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "k.js").write_text(script)
+    ((name, values),) = site_data(tmp_path, "k").items()
+    assert name == values[0]
+    assert name.isprintable()
+
+
+def test_without_a_component_it_says_where_to_look(library: Library) -> None:
+    ended = library.call("site", "build", "--components", "nowhere")
+    assert (ended.code, "name their folder with --components DIR" in ended.err) == (2, True)

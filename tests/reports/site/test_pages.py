@@ -1,0 +1,169 @@
+"""The site in Chromium: from the file system and over HTTP, by keyboard and on a phone; nothing foreign runs."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.library import SCRIPT, Library
+from tests.support.records import a_run, keep
+from tests.support.review_page import chromium
+from tests.support.sites import site_data, watched
+
+pytestmark = pytest.mark.browser
+PAGES = ("index.html", "component.html#component=receipts")
+HOSTILE = "<img src=x onerror='window.ran=1'><script>window.ran=2</script>**bold** \u202egnp.exe \x1b[31m"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library of `demo` with a second component that was never scored, and its site."""
+    folder = tmp_path_factory.mktemp("library")
+    library = Library(folder / "unused")
+    library.root = folder
+    assert library.skill_evaluator("demo", "demo").code == 0
+    library.root = folder / "demo"
+    library.write("components/fresh/prompt.md", "---\nname: fresh\nversion: 0.1.0\n---\nDo it.\n")
+    assert library.call("site", "build", "--out", "site").code == 0
+    return library.root
+
+
+@pytest.fixture(scope="module")
+def served(root: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "skill_evaluator", "site", "serve"]
+    env = {"PYTHONPATH": str(SCRIPT.parent), "PATH": "/usr/bin:/bin"}
+    with subprocess.Popen(command, cwd=root, env=env, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().split()[0]
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0
+
+
+@pytest.mark.parametrize("way", ["file", "http"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_drawn_without_an_error_or_a_request_elsewhere(
+    browser: Any, root: Path, served: str, way: str, scheme: str
+) -> None:
+    place = served if way == "http" else f"file://{root}/site/"
+    with watched(browser, place, color_scheme=scheme) as watch:
+        for name in PAGES:
+            page = watch.open_drawn(name)
+            assert page.locator("h1").count() == 1
+        assert page.locator(".chart svg").count() >= 3
+        assert (watch.errors, watch.left) == ([], [])
+
+
+def test_every_number_of_the_overview_stands_on_the_page(browser: Any, root: Path) -> None:
+    with watched(browser, f"file://{root}/site/") as watch:
+        page = watch.open("index.html")
+        rows = [row for row in site_data(root / "site", "overview")["rows"] if row["model"]]
+        lines = page.locator("table.overview tbody tr:not(.bare)").all()
+        assert len(lines) == len(rows) == 2
+        for row, line in zip(rows, lines, strict=True):
+            text = line.inner_text()
+            for value in (row["accuracy"], row["low"], row["high"], row["reproducibility"]):
+                assert f"{value:.3f}" in text
+            assert f"{row['p50']:.2f}" in text
+            assert row["verdict"] in text
+            assert row["version"] in text
+
+
+def test_search_filter_and_order_are_in_the_address_and_come_back_from_it(browser: Any, root: Path) -> None:
+    with watched(browser, f"file://{root}/site/") as watch:
+        page = watch.open("index.html")
+        first = "table.overview tbody tr:first-child td:nth-child(2)"
+        page.get_by_role("button", name="Accuracy").press("Enter")
+        assert page.locator(first).inner_text() == "example-large"
+        page.get_by_role("button", name="Accuracy").press("Enter")
+        assert page.locator(first).inner_text() == "example-small"
+        assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+        assert page.evaluate("document.activeElement.textContent").startswith("Accuracy")
+        page.get_by_label("Search", exact=True).fill("receipts")
+        page.get_by_label("Model", exact=True).select_option("example-large")
+        address = page.url
+        assert page.locator("table.overview tbody tr").count() == 1
+        page = watch.open(address.removeprefix(watch.root))
+        assert page.locator("table.overview tbody tr").count() == 1
+        assert page.get_by_label("Search", exact=True).input_value() == "receipts"
+        assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+        page.get_by_label("Search", exact=True).fill("nothing is called so")
+        assert "No component matches" in page.inner_text("#rows")
+
+
+def test_from_the_overview_to_a_figure_in_two_clicks(browser: Any, root: Path) -> None:
+    with watched(browser, f"file://{root}/site/") as watch:
+        page = watch.open("index.html")
+        page.get_by_role("link", name="receipts").first.click()
+        page.get_by_role("heading", name="receipts", level=1).wait_for()
+        page.get_by_text("What was wrong, missing or extra in each field").click()
+        assert page.get_by_role("table", name="Leaves of each field").is_visible()
+
+
+def test_an_address_that_names_nothing_says_so(browser: Any, root: Path) -> None:
+    with watched(browser, f"file://{root}/site/") as watch:
+        assert "choose one on the overview" in watch.open("component.html").inner_text("main")
+        assert "nothing recorded of 'x'" in watch.open("component.html#component=x").inner_text("main")
+        assert watch.errors == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_phone_needs_no_scrolling_to_the_side(browser: Any, root: Path, name: str) -> None:
+    with watched(browser, f"file://{root}/site/", viewport={"width": 360, "height": 740}) as watch:
+        page = watch.open_drawn(name)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_hostile_names_are_text(browser: Any, tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    fields = {HOSTILE: {"alpha": (1, 2)}}
+    summary = {"compare": "category", "accuracy": 0.5, "n": 2, "right": 1, "wrong": 1, "missing": 0, "extra": 0}
+    whole = {**summary, "stability": 0.5, "confusion": {HOSTILE: {HOSTILE: 1, "__proto__": 1}}}
+    cases = {"alpha": [1.0, 0.5], "beta": [0.5, 0.5]}
+    keep(library, a_run("1.0.0", 1, cases, fields=fields, per_field={HOSTILE: whole, "__proto__": whole}))
+    keep(library, a_run("1.0.0", 2, cases, model_id="n", per_field={HOSTILE: whole}, failures={HOSTILE: 1}))
+    assert library.call("site", "build", "--out", "site").code == 0
+    with watched(browser, f"file://{tmp_path}/site/") as watch:
+        for name in ("index.html", "component.html#component=notice-extraction"):
+            page = watch.open_drawn(name)
+            assert page.evaluate("window.ran") is None
+            assert page.locator("main img, main script").count() == 0
+        text = page.inner_text("main")
+        assert "<img src=x onerror" in text
+        assert "\\u202egnp.exe" in text
+        assert "__proto__" in text
+        assert watch.errors == []
+
+
+def test_the_policy_refuses_scripts_in_the_page(browser: Any, root: Path) -> None:
+    with watched(browser, f"file://{root}/site/") as watch:
+        page = watch.open("index.html")
+        page.evaluate(
+            "const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s)"
+        )
+        page.evaluate("document.body.insertAdjacentHTML('beforeend', `<img src=x onerror='window.ran = 2'>`)")
+        page.wait_for_timeout(200)
+        assert page.evaluate("window.ran") is None
+
+
+def test_only_who_has_the_address_is_served(browser: Any, served: str) -> None:
+    with watched(browser, served) as watch:
+        origin = "/".join(served.split("/")[:3])
+        for path in ("/", "/index.html", "/wrong/index.html", "/data/overview.js"):
+            assert watch.page.request.get(origin + path).status == 403
+        assert watch.page.request.get(f"{served}data/").status == 404
+        assert watch.page.request.get(f"{served}index.html", headers={"Host": "evil.example"}).status == 403
+        assert (
+            watch.page.request.get(f"{served}data/overview.js").headers["cross-origin-resource-policy"] == "same-origin"
+        )

@@ -1,0 +1,68 @@
+"""A built site as its pages see it: the data it holds, and a browser that notes what goes wrong."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_DATA = re.compile(r'JSON\.parse\(("(?:[^"\\]|\\.)*")\)')
+
+
+def site_data(folder: Path, key: str) -> Any:
+    """What the build left under a key."""
+    match = _DATA.search((folder / "data" / f"{key}.js").read_text("utf-8"))
+    assert match is not None
+    return json.loads(json.loads(match[1]))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file of a site by its name."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@dataclass
+class Watched:
+    """A page of a browser, and what must not have happened in it: errors, and requests to anywhere else."""
+
+    page: Any
+    root: str
+    errors: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+    def open(self, place: str) -> Any:
+        """Open a page of the site and wait until it is filled."""
+        self.page.goto("about:blank")  # so that another hash is another visit
+        self.page.goto(self.root + place)
+        self.page.wait_for_selector("main[aria-busy='false']")
+        return self.page
+
+    def open_drawn(self, place: str) -> Any:
+        """Open a page and go down it until every chart is drawn."""
+        page = self.open(place)
+        for chart in page.locator(".chart").all():
+            chart.scroll_into_view_if_needed()
+            chart.locator("svg").first.wait_for()
+        return page
+
+
+@contextmanager
+def watched(browser: Any, root: str, **context: Any) -> Iterator[Watched]:
+    """Open a page in a context of its own; `root` is where the site is, with a slash at its end."""
+    opened = browser.new_context(**context)
+    opened.set_default_timeout(20_000)
+    watch = Watched(page=opened.new_page(), root=root)
+    watch.page.on("console", lambda line: line.type == "error" and watch.errors.append(line.text))
+    watch.page.on("pageerror", lambda problem: watch.errors.append(str(problem)))
+    watch.page.on("request", lambda asked: _note(watch, asked.url))
+    try:
+        yield watch
+    finally:
+        opened.close()
+
+
+def _note(watch: Watched, url: str) -> None:
+    if not url.startswith((watch.root, "about:", "data:")):
+        watch.left.append(url)

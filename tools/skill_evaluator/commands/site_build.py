@@ -1,0 +1,98 @@
+"""`skill-evaluator site build`: everything that is recorded as static pages, without a call and without a network."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from skill_evaluator.audit.findings.results import read_audit
+from skill_evaluator.commands.options import AUDITS, COMPONENTS, CONFIG, Audits, Components, Config, Fixtures
+from skill_evaluator.errors import EXIT_OK, ComponentError, FixtureError, NotEvaluatedError
+from skill_evaluator.library.cases import find_cases
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import Settings, load_settings
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.leaderboard import load_leaderboard
+from skill_evaluator.reports.site.component import component_page
+from skill_evaluator.reports.site.overview import bare_row, overview_rows
+from skill_evaluator.reports.site.pages import write_pages
+from skill_evaluator.reports.site.writing import SiteFolder
+from skill_evaluator.text import counted
+from skill_evaluator.verdicts.rewording import AUDIT_RESULT
+from skill_evaluator.verdicts.standing import standing_of
+
+EXAMPLES = ("skill-evaluator site build --out site",)
+INDEX = "index.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteBuildOptions:
+    """The options of `site build`."""
+
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="An empty folder, or one that holds an earlier build.")
+    ] = Path("site")
+    audits: Audits = AUDITS
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+
+
+def site_build(options: SiteBuildOptions) -> int:
+    """Write what is recorded as static pages, which open from the file system and from any server. Makes no call.
+
+    Building again writes only what changed. Documents, truths and raw answers are not in it.
+    """
+    site = build(options)
+    changed = f"{counted(site.written, 'file')} written, {site.removed} removed"
+    print(f"{options.out / INDEX} ({changed})", flush=True)
+    return EXIT_OK
+
+
+def build(options: SiteBuildOptions) -> SiteFolder:
+    """Build the site of a library; raise ComponentError where there is no component."""
+    settings = load_settings(options.config)
+    names = sorted(path.parent.name for path in options.components.glob("*/prompt.md"))
+    if not names:
+        raise ComponentError(f"no component in {options.components}; name their folder with --components DIR")
+    site = SiteFolder(options.out)
+    write_pages(site)
+    grades = _grades(options.audits)
+    rows = [row for name in names for row in _write_component(site, name, options, settings, grades)]
+    site.write_data("overview", {"rows": rows})
+    site.finish()
+    return site
+
+
+def _write_component(
+    site: SiteFolder, name: str, options: SiteBuildOptions, settings: Settings, grades: Mapping[str, str | None]
+) -> Iterator[dict[str, Any]]:
+    """Write the page of a component, and yield its rows of the overview; one that is in no order is listed with why."""
+    try:
+        component = load_component(options.components, name, settings.limits)
+    except (ComponentError, NotEvaluatedError) as problem:
+        print(f"{name}: {problem}", file=sys.stderr)
+        yield bare_row(name, None, str(problem))
+        return
+    archive = Archive(component)
+    standing = standing_of(component, archive, settings, options.config)
+    if standing is None:
+        try:
+            find_cases(component, options.fixtures)
+            why = "never scored" if not archive.entries else "no run of it is complete"
+        except (FixtureError, NotEvaluatedError):
+            why = "no fixtures"
+        yield bare_row(name, component.version, why)
+        return
+    runs = load_leaderboard(component.leaderboard_path, name).runs
+    site.write_data(f"components/{name}", component_page(name, component.version, standing, runs))
+    yield from overview_rows(name, standing, grades)
+
+
+def _grades(audits: Path) -> dict[str, str | None]:
+    """Return the grade of each model in the newest audit that was reported on; none without one."""
+    reports = sorted(audits.glob(f"*/{AUDIT_RESULT}"))
+    return {model.model: model.grade for model in read_audit(reports[-1]).models} if reports else {}

@@ -1,0 +1,54 @@
+"""`skill-evaluator site serve`: the site on this machine alone, built anew. Makes no call."""
+
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skill_evaluator.commands.options import AUDITS, COMPONENTS, CONFIG, Audits, Components, Config, Fixtures
+from skill_evaluator.commands.site_build import SiteBuildOptions, build
+from skill_evaluator.errors import EXIT_OK, ConfigError
+from skill_evaluator.reports.site.server import HOST, SiteServer
+
+EXAMPLES = ("skill-evaluator site serve", "skill-evaluator site serve --port 8000")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteServeOptions:
+    """The options of `site serve`."""
+
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Default: any that is free.")] = 0
+    audits: Audits = AUDITS
+    components: Components = COMPONENTS
+    fixtures: Fixtures = None
+    config: Config = CONFIG
+
+
+def site_serve(options: SiteServeOptions) -> int:
+    """Show the site in the browser, for this machine alone, until Ctrl-C. Makes no call.
+
+    The address holds a token: only who has it can read. What was built is gone when it ends.
+    """
+    with tempfile.TemporaryDirectory(prefix="skill-evaluator-site-") as folder:
+        build(
+            SiteBuildOptions(
+                out=Path(folder),
+                audits=options.audits,
+                components=options.components,
+                fixtures=options.fixtures,
+                config=options.config,
+            )
+        )
+        try:
+            server = SiteServer(Path(folder), options.port)
+        except OSError as problem:
+            raise ConfigError(
+                f"cannot listen on {HOST}:{options.port}: {problem.strerror}; choose another --port"
+            ) from None
+        print(f"{server.address} (Ctrl-C ends)", flush=True)
+        with server, suppress(KeyboardInterrupt):  # which is how it is ended
+            server.serve_forever()
+    return EXIT_OK

@@ -1,0 +1,123 @@
+// A component: which model to ship, how it moved over its versions, and where each model is right, wrong or flaky.
+"use strict";
+(function () {
+  const { el, load, state, dash, share, dollars, seconds, badge, age, span, table, page, chart } = window.site;
+  const number = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
+  const interval = (row) => (row.low === null ? dash() : `${row.low.toFixed(3)} to ${row.high.toFixed(3)}`);
+  const model = { title: "Model", cell: (row) => el("bdi", {}, row.model || row.model_id) };
+  const PARTS = [["stable_right", "right", "right in every answer"], ["stable_wrong", "wrong", "wrong in every answer"], ["flaky", "flaky", "flaky: now right, now wrong"], ["stable", "unknown", "alike, without a truth"], ["unscored", "unknown", "not scored"]];
+
+  function section(title, note, ...content) {
+    return el("section", {}, el("h2", {}, title), note ? el("p", { class: "soft" }, note) : null, content);
+  }
+
+  function ranking({ ranking: ranked, agreement }) {
+    const metrics = [...new Set(ranked.models.flatMap((row) => Object.keys(row.accuracy)))].filter((name) => name !== ranked.metric).sort();
+    const score = (row) => row.accuracy[ranked.metric] || { strict_mean: null, ci95: null };
+    const columns = [
+      { title: "Place", small: true, cell: (row) => String(row.place) },
+      model,
+      { title: "Group", cell: (row) => row.groups.join(" ") },
+      { title: "Version", cell: (row) => row.skill_version },
+      { title: ranked.metric, number: true, cell: (row) => { const { strict_mean: value, ci95 } = score(row); return [el("span", { class: "figure" }, share(value)), span(value, ci95 && ci95[0], ci95 && ci95[1]), el("span", { class: "soft interval" }, ci95 ? `${ci95[0].toFixed(3)} to ${ci95[1].toFixed(3)}` : "no interval")]; } },
+      ...metrics.map((name) => ({ title: name, number: true, cell: (row) => share((row.accuracy[name] || {}).strict_mean) })),
+      { title: agreement, number: true, cell: (row) => share(row.reproducibility[agreement]) },
+      { title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd_per_1000_cases) },
+      { title: "Median s", number: true, cell: (row) => seconds(row.latency_p50_s) },
+      { title: "Verdict", cell: (row) => badge(row.verdict) },
+      { title: "Measured", cell: (row) => age(row.timestamp) },
+    ];
+    const names = ["To ship", "Or, for less"];
+    return section("Which model to ship", `On the same ${ranked.n_cases} cases. Models with a letter in common cannot be told apart (α ${ranked.alpha}, tolerance ${ranked.tolerance}).`,
+      ranked.advice.length ? el("ul", { class: "advice" }, ranked.advice.map((advice, place) => el("li", {}, el("strong", {}, `${names[place] || "Or"}: `), el("bdi", {}, advice.model_id), ` (${advice.reason})`))) : null,
+      table("Models, the best first", columns, ranked.models),
+      Object.entries(ranked.left_out).map(([name, why]) => el("p", { class: "soft" }, el("bdi", {}, name), ` is left out: ${why}`)));
+  }
+
+  function trend(shown) {
+    const rows = shown.trend;
+    const columns = [
+      { title: "Version", cell: (row) => row.version }, model,
+      { title: shown.metric, number: true, cell: (row) => share(row.value) },
+      { title: "95 % interval", number: true, cell: interval },
+      { title: "Verdict", cell: (row) => (row.complete ? [badge(row.verdict === "first" ? null : row.verdict), row.before ? el("span", { class: "soft" }, ` against ${row.before}`) : null] : "not finished") },
+      { title: "All runs of it", number: true, cell: (row) => (row.runs > 1 ? `${number(row.pooled)} (${row.runs} runs)` : dash()) },
+      { title: "Measured", cell: (row) => age(row.timestamp) },
+    ];
+    return section("Over the versions", "Each version's newest run with its 95 % interval. A line ends where two versions cannot be compared; a hollow mark is a run that was not finished; a dashed line is a change of level beyond chance.",
+      chart("trend", { title: shown.trendTitle, rows, more: { changes: shown.changes }, words: { models: shown.models, versions: shown.versions, metric: `strict mean of ${shown.metric}` }, table: table("Every version of every model", columns, rows) }),
+      shown.remarks.length ? el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, words))) : null);
+  }
+
+  function balance(shown) {
+    const rows = shown.newest.filter((row) => row.accuracy !== null && row.reproducibility !== null)
+      .map((row) => ({ ...row, value: row.accuracy, words: `${row.model} ${row.version}: accuracy ${number(row.accuracy)}, reproducibility ${number(row.reproducibility)}` }));
+    const costs = shown.newest.filter((row) => row.usd !== null).map((row) => ({ ...row, words: `${row.model}: USD ${row.usd} per 1,000 cases` }));
+    const times = shown.newest.filter((row) => row.p50 !== null).map((row) => ({ ...row, words: `${row.model}: median ${row.p50} s, 95 % within ${row.p95} s` }));
+    const words = { models: shown.models, metric: `strict mean of ${shown.metric}`, agreement: shown.agreement };
+    const figures = (...columns) => table("The figures", [model, { title: "Version", cell: (row) => row.version }, ...columns], shown.newest);
+    return [
+      section("Right, repeatable, quick and cheap", "The newest complete run of each model.", el("div", { class: "pair" },
+        rows.length ? chart("balance", { title: shown.titles.balance, note: "Accuracy (up) against reproducibility (right): a mark a model, with the 95 % interval of its accuracy.", rows, words, table: figures({ title: shown.metric, number: true, cell: (row) => share(row.accuracy) }, { title: "95 % interval", number: true, cell: interval }, { title: shown.agreement, number: true, cell: (row) => share(row.reproducibility) }) }) : null,
+        times.length ? chart("latency", { title: shown.titles.latency, note: "Seconds from sending a call to its answer: the median, and a line to the 95th percentile.", rows: times, words, table: figures({ title: "Median s", number: true, cell: (row) => seconds(row.p50) }, { title: "95 % s", number: true, cell: (row) => seconds(row.p95) }) }) : null,
+        costs.some((row) => row.usd > 0) ? chart("cost", { title: shown.titles.cost, note: "What 1,000 answers cost, one to a case.", rows: costs, words, table: figures({ title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd) }) }) : null,
+        shown.failures.length ? chart("failures", { title: shown.titles.failures, note: "Calls by what became of them instead of a score.", rows: shown.failures, words: { ...words, kinds: [...new Set(shown.failures.map((row) => row.kind))] }, table: table("Failures", [model, { title: "Reason", cell: (row) => row.kind }, { title: "Calls", number: true, cell: (row) => String(row.count) }], shown.failures) }) : el("p", { class: "notice" }, "Every call of these runs was scored."))),
+    ];
+  }
+
+  function shares(profile) {
+    const bar = el("div", { class: "shares", "aria-hidden": "true" });
+    for (const [key, look] of PARTS) {
+      if (!profile[key]) continue;
+      const part = el("span", { class: look });
+      part.style.flexGrow = profile[key];
+      bar.append(part);
+    }
+    const words = [[profile.stable_right, "right"], [profile.stable_wrong, "wrong"], [profile.flaky, "flaky"], [profile.stable, "alike"], [profile.unscored, "unscored"]].filter(([many]) => many).map(([many, word]) => `${many} ${word}`);
+    return [bar, el("span", { class: "counts" }, words.join(" · ") || "no case")];
+  }
+
+  function fields(shown) {
+    if (!shown.fields.length) return null;
+    const paths = [...new Set(shown.fields.map((row) => row.field))];
+    const cells = new Map(shown.fields.map((row) => [JSON.stringify([row.field, row.model]), row]));
+    const cell = (path, name) => { const row = cells.get(JSON.stringify([path, name])); return row && row.profile ? shares(row.profile) : dash(); };
+    const columns = [{ title: "Field", cell: (path) => el("bdi", {}, path) }, ...shown.models.map((name) => ({ title: name, cell: (path) => cell(path, name) }))];
+    const losses = [{ title: "Field", cell: (row) => el("bdi", {}, row.field) }, model, { title: "compare", cell: (row) => row.compare }, { title: "right ÷ n", number: true, cell: (row) => share(row.accuracy) },
+      ...["n", "right", "wrong", "missing", "extra"].map((key) => ({ title: key, number: true, cell: (row) => String(row[key]) })), { title: "stability", number: true, cell: (row) => share(row.stability) }];
+    return section("Field map", "How many cases each field stands right, wrong or flaky in. Always wrong wants a better prompt; flaky wants a clearer contract or more samples.",
+      el("div", { class: "key" }, PARTS.slice(0, 4).map(([, look, words]) => el("span", {}, el("i", { class: look }), look === "unknown" ? "alike without a truth, or not scored" : words))),
+      table("Fields beside models", columns, paths, { class: "fields" }),
+      el("details", {}, el("summary", {}, "What was wrong, missing or extra in each field"), table("Leaves of each field", losses, shown.fields)));
+  }
+
+  function arrays(shown) {
+    if (!shown.arrays.length) return null;
+    return section("Arrays", "Whether the length of an array is the same in every answer to a case. What its items lost (missing) or made up (extra) is in the field map's figures.",
+      table("Lengths of arrays", [{ title: "Array", cell: (row) => el("bdi", {}, row.array) }, model, { title: "steady length", number: true, cell: (row) => share(row.stability) }, { title: "cases that varied", number: true, cell: (row) => `${row.varied} of ${row.n_cases}` }, { title: "widest difference", number: true, cell: (row) => String(row.widest) }], shown.arrays));
+  }
+
+  function confusions(shown) {
+    if (!shown.confusions.length) return null;
+    return section("What is taken for what", "Rows are truths, columns answers; both the commonest first.", shown.confusions.map((matrix, at) => {
+      const columns = [{ title: "truth", cell: (row) => el("bdi", {}, row.truth) }, ...matrix.outputs.map((output, place) => ({ title: output, cell: (row) => el("span", { class: row.cells[place] ? (row.truth === output ? "agrees" : "differs") : "none" }, String(row.cells[place])) }))];
+      const title = `${matrix.field}, ${matrix.model}${matrix.macro_f1 === null ? "" : `: macro F1 ${number(matrix.macro_f1)}`}`;
+      return el("details", { open: at === 0 }, el("summary", {}, title), table(title, columns, matrix.truths.map((truth, place) => ({ truth, cells: matrix.cells[place] })), { class: "heat" }), matrix.left > 0 ? el("p", { class: "soft" }, `${matrix.left} more categories are in the record.`) : null);
+    }));
+  }
+
+  page(async () => {
+    const { component } = state.read();
+    if (!component) throw new Error("The address names no component; choose one on the overview.");
+    const known = (await load("overview")).rows.some((row) => row.component === component && row.model);
+    if (!known) throw new Error(`There is nothing recorded of '${component}'.`);
+    const shown = await load(`components/${component}`);
+    document.title = `${shown.name} · Skill Evaluator`;
+    return [
+      el("p", { class: "crumbs" }, el("a", { href: "index.html" }, "Overview"), " / ", shown.name),
+      el("h1", {}, shown.name),
+      el("dl", { class: "facts" }, [["Version on disk", shown.version], ["Primary metric", shown.metric], ["Models", String(shown.models.length)], ["Measured versions", String(shown.versions.length)]].map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+      ranking(shown), trend(shown), balance(shown), fields(shown), arrays(shown), confusions(shown),
+    ];
+  });
+})();

@@ -1,0 +1,59 @@
+// Charts: a specification of the build with the rows of the page, drawn in the colours that the reader prefers.
+"use strict";
+(function () {
+  const { el, load, script } = window.site;
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+  function colours() {
+    const style = getComputedStyle(document.documentElement);
+    const [ink, soft, line] = ["--ink", "--soft", "--line"].map((name) => style.getPropertyValue(name).trim());
+    const font = "system-ui, sans-serif";
+    const axis = { labelColor: soft, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", labelFont: font, titleFont: font };
+    return { background: null, font, axis, view: { stroke: null }, autosize: { type: "fit", contains: "padding" }, legend: { symbolBaseFillColor: soft, symbolBaseStrokeColor: soft, labelColor: ink, titleColor: soft, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" } };
+  }
+
+  /** Put the words and lists of a page where a specification names them. */
+  function filled(part, words) {
+    if (typeof part === "string") return part.startsWith("@") && part.slice(1) in words ? words[part.slice(1)] : part;
+    if (Array.isArray(part)) {
+      const only = part.length === 1 ? filled(part[0], words) : null;
+      return Array.isArray(only) ? only : part.map((member) => filled(member, words));
+    }
+    if (part && typeof part === "object") return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, filled(value, words)]));
+    return part;
+  }
+
+  const tip = el("div", { class: "tip", role: "status", hidden: true });
+  document.body.append(tip);
+  function showTip(_, event, item, value) {
+    tip.hidden = !value;
+    if (!value) return;
+    tip.textContent = typeof value === "object" ? Object.values(value).join(" ") : String(value);
+    const room = document.documentElement.clientWidth - tip.offsetWidth - 8;
+    tip.style.left = `${Math.max(8, Math.min(event.clientX + 14, room)) + window.scrollX}px`;
+    tip.style.top = `${event.clientY + 14 + window.scrollY}px`;
+  }
+
+  /** Return a figure: what the chart shows as its title, the chart, and its table for who wants the figures. */
+  function chart(kind, { title, note, rows, more, words, table }) {
+    const place = el("div", { class: "chart", "data-chart": kind });
+    const draw = async () => {
+      try {
+        const [specs] = await Promise.all([load("charts"), script("assets/vega.js")]);
+        const spec = { ...filled(specs[kind], words), datasets: { rows, ...more }, description: title };
+        await window.vegaEmbed(place, spec, { ast: true, actions: false, defaultStyle: false, renderer: "svg", tooltip: showTip, logLevel: 1, config: colours() });
+        place.setAttribute("data-drawn", "true");
+      } catch (problem) {
+        place.replaceChildren(el("p", { class: "notice" }, `The chart cannot be drawn (${problem.message}); its table is below.`));
+      }
+    };
+    // A chart takes the width of its place, so it is drawn once that stands on the page.
+    new IntersectionObserver((seen, observer) => {
+      if (seen.some((entry) => entry.isIntersecting)) { observer.disconnect(); draw(); dark.addEventListener("change", draw); }
+    }, { rootMargin: "400px" }).observe(place);
+    return el("figure", { class: "card" }, el("figcaption", {}, el("h3", {}, title), note ? el("p", { class: "soft" }, note) : null), place,
+      el("details", { class: "figures" }, el("summary", {}, "The figures as a table"), table));
+  }
+
+  window.site.chart = chart;
+})();

@@ -1,0 +1,92 @@
+// The overview: every component beside every model. Search, filter and order are in the address.
+"use strict";
+(function () {
+  const { el, load, state, link, dash, share, dollars, seconds, badge, age, span, table, page, MARKS } = window.site;
+  const DOWN = new Set(["accuracy", "reproducibility", "measured"]);
+  const ORDER = ["regressed", "inconclusive", "incomparable", "improved", "unchanged"];
+  const VALUE = {
+    component: (row) => row.component, model: (row) => row.model, accuracy: (row) => row.accuracy,
+    reproducibility: (row) => row.reproducibility, verdict: (row) => (row.verdict ? ORDER.indexOf(row.verdict) : null),
+    grade: (row) => row.grade, usd: (row) => row.usd, latency: (row) => row.p50, measured: (row) => row.timestamp,
+  };
+  const name = (row) => (row.model ? link("component", { component: row.component }, row.component) : el("span", {}, row.component));
+  const measured = (show) => (row) => (row.model ? show(row) : "");
+  const COLUMNS = [
+    { title: "Component", sort: "component", cell: (row) => [name(row), el("span", { class: "soft version" }, row.version || "")] },
+    { title: "Model", sort: "model", cell: (row) => (row.model ? el("bdi", {}, row.model) : el("span", { class: "soft why" }, row.why)) },
+    { title: "Verdict", sort: "verdict", cell: measured((row) => badge(row.verdict)) },
+    { title: "Accuracy", sort: "accuracy", number: true, cell: measured((row) => [el("span", { class: "figure", "data-value": row.accuracy, title: row.metric }, share(row.accuracy)), span(row.accuracy, row.low, row.high), el("span", { class: "soft interval" }, row.low === null ? "no interval" : `${row.low.toFixed(3)} to ${row.high.toFixed(3)}`)]) },
+    { title: "Reproducibility", sort: "reproducibility", number: true, cell: measured((row) => share(row.reproducibility)) },
+    { title: "Grade", sort: "grade", cell: measured((row) => row.grade || dash()) },
+    { title: "USD per 1,000", sort: "usd", number: true, cell: measured((row) => dollars(row.usd)) },
+    { title: "Median s", sort: "latency", number: true, cell: measured((row) => seconds(row.p50)) },
+    { title: "Measured", sort: "measured", cell: measured((row) => age(row.timestamp)) },
+  ];
+
+  function shown(rows, now) {
+    const wanted = (now.q || "").toLowerCase();
+    return rows.filter((row) =>
+      (!wanted || [row.component, row.model, row.verdict, row.why].some((text) => (text || "").toLowerCase().includes(wanted)))
+      && (!now.model || row.model === now.model) && (!now.verdict || (row.model ? row.verdict || "first" : "unscored") === now.verdict));
+  }
+
+  function ordered(rows, key, down) {
+    const value = VALUE[key] || VALUE.component;
+    const sign = down ? -1 : 1;
+    const first = (a, b) => (a < b ? -sign : a > b ? sign : 0);
+    const empty = (one) => one === null || one === undefined;
+    return rows.map((row, place) => [row, place]).sort(([a, i], [b, j]) => {
+      const [x, y] = [value(a), value(b)];
+      return empty(x) || empty(y) ? empty(x) - empty(y) || i - j : first(x, y) || i - j;
+    }).map(([row]) => row);
+  }
+
+  page(async () => {
+    const { rows } = await load("overview");
+    const now = { sort: "component", ...state.read() };
+    const place = el("div", { id: "rows" });
+    const count = el("p", { class: "soft", role: "status" });
+
+    function draw() {
+      const down = now.dir ? now.dir === "down" : DOWN.has(now.sort);
+      const kept = ordered(shown(rows, now), now.sort, down);
+      const columns = COLUMNS.filter((column) => column.sort !== "grade" || rows.some((row) => row.grade));
+      let before = null;
+      place.replaceChildren(kept.length ? table("Components beside models", columns, kept, {
+        class: "overview", sort: now.sort, down,
+        mark: (row) => { const same = now.sort === "component" && row.component === before; before = row.component; return same ? "same" : row.model ? null : "bare"; },
+        onsort(key) { change({ sort: key, dir: key === now.sort ? (down ? "up" : "down") : "" }, key); },
+      }) : el("p", { class: "notice" }, "No component matches. Clear the search or the filters to see all."));
+      const total = new Set(rows.map((row) => row.component)).size;
+      const seen = new Set(kept.map((row) => row.component)).size;
+      count.textContent = `${seen} of ${total} component${total === 1 ? "" : "s"}, ${kept.filter((row) => row.model).length} measured pairs of component and model`;
+      for (const tile of document.querySelectorAll(".tile")) tile.setAttribute("aria-pressed", String(now.verdict === tile.dataset.verdict));
+    }
+    function change(values, focus) {
+      Object.assign(now, values);
+      state.write({ ...now, sort: now.sort === "component" ? "" : now.sort });
+      draw();
+      if (focus) place.querySelector("th[aria-sort] button").focus();
+    }
+    const pick = (label, key, options) => el("div", {}, el("label", { for: `by-${key}` }, label), el("select", { id: `by-${key}`, onchange: (event) => change({ [key]: event.target.value }) },
+      options.map(([value, words]) => el("option", { value, selected: (now[key] || "") === value }, words))));
+    const models = [...new Set(rows.map((row) => row.model).filter(Boolean))].sort();
+    const verdict = (row) => (row.model ? row.verdict || "first" : "unscored");
+    const words = { first: "first version", unscored: "not scored" };
+    const tiles = [...ORDER, "first", "unscored"].map((kind) => [kind, rows.filter((row) => verdict(row) === kind).length]).filter(([, many]) => many)
+      .map(([kind, many]) => el("button", { type: "button", class: `tile ${kind}`, "data-verdict": kind, "aria-pressed": "false", onclick: () => change({ verdict: now.verdict === kind ? "" : kind }) },
+        el("strong", {}, String(many)), el("span", {}, `${MARKS[kind] ? `${MARKS[kind]} ` : ""}${words[kind] || kind}`)));
+    queueMicrotask(draw);
+    return [
+      el("h1", {}, "Overview"),
+      el("p", { class: "lede" }, "How right and how repeatable each component is with each model, at its latest measured version, and whether that version is worse than the one before."),
+      el("div", { class: "tiles", role: "group", "aria-label": "Filter by verdict" }, tiles),
+      el("div", { class: "filters", role: "search" },
+        el("div", { class: "wide" }, el("label", { for: "search" }, "Search"), el("input", { type: "search", id: "search", value: now.q || "", placeholder: "component, model or verdict", oninput: (event) => change({ q: event.target.value }) })),
+        pick("Model", "model", [["", "all models"], ...models.map((model) => [model, model])]),
+        pick("Order", "sort", COLUMNS.map((column) => [column.sort, column.title]))),
+      count, place,
+      el("p", { class: "soft legend" }, "Accuracy is the strict mean of the component's primary metric with its 95 % interval over cases; reproducibility the share of pairs of answers that are equal. USD: what 1,000 answers cost, one to a case."),
+    ];
+  });
+})();

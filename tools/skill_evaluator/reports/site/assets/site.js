@@ -1,0 +1,121 @@
+// What every page needs: data and scripts loaded when asked for, elements made of text, state in the address.
+"use strict";
+(function () {
+  const data = (window.siteData = window.siteData || new Map());
+  const loading = new Map();
+
+  /** Load a script of the site once. It works from the file system, where a fetch does not. */
+  function script(place) {
+    if (!loading.has(place)) {
+      loading.set(place, new Promise((resolve, reject) => {
+        const element = document.createElement("script");
+        element.src = place;
+        element.onload = resolve;
+        element.onerror = () => reject(new Error(`${place} is not there`));
+        document.head.append(element);
+      }));
+    }
+    return loading.get(place);
+  }
+
+  /** Return what the build left under a key, such as "overview" or "components/receipts". */
+  async function load(key) {
+    if (!data.has(key)) await script(`data/${key.split("/").map(encodeURIComponent).join("/")}.js`);
+    return data.get(key);
+  }
+
+  const pieces = (children) => [children].flat(Infinity).filter((child) => child !== null && child !== undefined && child !== "");
+
+  /** Make an element: text stays text, on* are listeners, and everything else is an attribute. */
+  function el(name, attributes, ...children) {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes || {})) {
+      if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+      else if (value === true) element.setAttribute(key, "");
+      else if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value);
+    }
+    element.append(...pieces(children));
+    return element;
+  }
+
+  // The state of a page is in its hash, which works from the file system, too: #component=receipts&sort=accuracy
+  const state = {
+    read: () => Object.fromEntries(new URLSearchParams(location.hash.slice(1))),
+    text(values) {
+      const kept = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+      return `#${new URLSearchParams(kept)}`;
+    },
+    write(values) { history.replaceState(null, "", state.text(values)); },
+  };
+
+  const link = (page, values, ...words) => el("a", { href: `${page}.html${state.text(values)}` }, ...words);
+  const dash = () => el("span", { class: "none" }, el("span", { "aria-hidden": "true" }, "–"), el("span", { class: "unseen" }, "not measured"));
+  const share = (value) => (value === null || value === undefined ? dash() : value.toFixed(3));
+  const dollars = (value) => (value === null || value === undefined ? dash() : value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: value < 0.1 ? 4 : 2 }));
+  const seconds = (value) => (value === null || value === undefined ? dash() : value.toFixed(2));
+
+  const MARKS = { regressed: "▼", improved: "▲", unchanged: "=", inconclusive: "?", incomparable: "≠" };
+  /** Return a verdict as a badge: a mark, a word and a colour, so that none of them is needed alone. */
+  function badge(verdict) {
+    if (!verdict) return el("span", { class: "none" }, "first version");
+    return el("span", { class: `badge ${verdict in MARKS ? verdict : ""}` }, el("span", { "aria-hidden": "true" }, MARKS[verdict] || ""), ` ${verdict}`);
+  }
+
+  /** Return how long ago a moment was, and the moment itself for who wants it exactly. */
+  function age(timestamp) {
+    const days = Math.floor((Date.now() - Date.parse(timestamp)) / 86400000);
+    const words = !(days >= 0) ? timestamp : days === 0 ? "today" : days === 1 ? "yesterday" : days < 60 ? `${days} days ago` : `${Math.round(days / 30.4)} months ago`;
+    return el("time", { datetime: timestamp, title: timestamp }, words);
+  }
+
+  /** Draw a share and its interval on a line from 0 to 1; the figures stand beside it. */
+  function span(value, low, high) {
+    const line = el("span", { class: "span", "aria-hidden": "true" });
+    if (low !== null && low !== undefined) {
+      const band = el("span", { class: "band" });
+      band.style.left = `${100 * low}%`;
+      band.style.width = `${100 * (high - low)}%`;
+      line.append(band);
+    }
+    if (value !== null && value !== undefined) {
+      const dot = el("span", { class: "dot" });
+      dot.style.left = `${100 * value}%`;
+      line.append(dot);
+    }
+    return line;
+  }
+
+  /** Return a table. A column: {title, cell(row), number, sort, note}. `options.sort` makes its heads buttons. */
+  function table(caption, columns, rows, options = {}) {
+    const head = columns.map((column) => {
+      const sorted = options.sort === column.sort && column.sort;
+      const name = column.sort && options.onsort
+        ? el("button", { type: "button", class: "sort", onclick: () => options.onsort(column.sort) }, column.title, el("span", { class: "way", "aria-hidden": "true" }, sorted ? (options.down ? "↓" : "↑") : ""))
+        : column.title;
+      return el("th", { scope: "col", class: column.number ? "number" : null, "aria-sort": sorted ? (options.down ? "descending" : "ascending") : null }, name);
+    });
+    const body = rows.map((row) => el("tr", { class: options.mark ? options.mark(row) : null }, columns.map((column, place) =>
+      el(place === 0 ? "th" : "td", { scope: place === 0 ? "row" : null, class: column.number ? "number" : column.small ? "small" : null, "data-title": column.title }, column.cell(row)))));
+    return el("div", { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" },
+      el("table", { class: options.class }, el("caption", { class: "unseen" }, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
+  }
+
+  /** Fill <main>, or say why it cannot be filled. */
+  async function page(fill) {
+    const main = document.getElementById("main");
+    document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+    const again = async () => {
+      main.setAttribute("aria-busy", "true");
+      try {
+        main.replaceChildren(...pieces(await fill()));
+      } catch (problem) {
+        main.replaceChildren(el("h1", {}, "Nothing to show"), el("p", { class: "notice" }, problem.message));
+      }
+      main.setAttribute("aria-busy", "false");
+    };
+    window.addEventListener("hashchange", again);
+    await again();
+  }
+
+  window.site = { script, load, el, state, link, dash, share, dollars, seconds, badge, age, span, table, page, MARKS };
+})();

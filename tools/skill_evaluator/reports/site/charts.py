@@ -1,0 +1,137 @@
+"""The charts of the site, each specified once: a page puts its own rows in, so that one specification serves all.
+
+What a page puts in is named `@name`: a list of names in their order, or the words of an axis.
+"""
+
+from typing import Any
+
+import altair as alt
+
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8f6fd1", "#8c8c8c")  # Okabe and Ito's
+_SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
+_VERDICT_SHAPES = {
+    "regressed": "triangle-down",
+    "improved": "triangle-up",
+    "unchanged": "circle",
+    "inconclusive": "diamond",
+    "incomparable": "cross",
+    "first": "square",
+}
+_ROW_HEIGHT = 30
+
+
+def chart_specs() -> dict[str, Any]:
+    """Return the specification of every chart by its name."""
+    charts = {
+        "trend": _trend(),
+        "balance": _balance(),
+        "cost": _bars("usd", "USD per 1,000 cases", ".4~f"),
+        "latency": _latency(),
+        "failures": _failures(),
+    }
+    return {name: chart.to_dict(validate=False) for name, chart in charts.items()}
+
+
+def _rows(name: str = "rows") -> alt.Chart:
+    return alt.Chart(alt.NamedData(name=name))
+
+
+def _model_colour(legend: alt.Legend | None) -> alt.Color:
+    return alt.Color("model:N", scale=alt.Scale(domain=["@models"], range=list(_COLOURS)), legend=legend)
+
+
+def _legend(title: str) -> alt.Legend:
+    return alt.Legend(title=title, orient="top", direction="horizontal", columns=3, labelLimit=220, symbolOpacity=1)
+
+
+def _trend() -> Any:
+    """Draw each model over the versions: lines end where versions cannot be compared, unfinished runs are hollow."""
+    x = alt.X("version:N", sort=["@versions"], title="version", axis=alt.Axis(labelAngle=-35, labelOverlap=True))
+    value = alt.Y("value:Q", title="@metric", scale=alt.Scale(zero=False), axis=alt.Axis(format=".2f"))
+    colour = _model_colour(_legend("model"))
+    base = _rows().encode(x=x, color=colour)
+    complete = base.transform_filter("datum.complete")
+    words = alt.Tooltip("words:N")
+    lines = complete.mark_line(strokeWidth=2, aria=False).encode(y=value, detail="segment:N")
+    spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=1.5, opacity=0.45, aria=False)
+    shape = alt.Shape(
+        "verdict:N",
+        scale=alt.Scale(domain=list(_VERDICT_SHAPES), range=list(_VERDICT_SHAPES.values())),
+        legend=_legend("verdict"),
+    )
+    marks = complete.mark_point(filled=True, size=90, opacity=1)
+    hollow = base.transform_filter("!datum.complete").mark_point(filled=False, size=80, strokeWidth=2, opacity=1)
+    changes = _rows("changes").mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(x=x, color=colour)
+    return alt.layer(
+        changes.encode(tooltip=words, description="words:N"),
+        spans.encode(y=alt.Y("low:Q", title="@metric"), y2="high:Q"),
+        lines,
+        marks.encode(y=value, shape=shape, tooltip=words, description="words:N"),
+        hollow.encode(y=value, tooltip=words, description="words:N"),
+    ).properties(width="container", height=320)
+
+
+def _balance() -> Any:
+    """Draw accuracy against reproducibility, a point a model."""
+    across = alt.X("reproducibility:Q", title="@agreement", scale=alt.Scale(zero=False, padding=20), axis=_shares())
+    up = alt.Y("value:Q", title="@metric", scale=alt.Scale(zero=False, padding=12), axis=_shares())
+    base = _rows().encode(x=across, color=_model_colour(_legend("model")))
+    spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=1.5, opacity=0.45, aria=False)
+    shape = alt.Shape("model:N", scale=alt.Scale(domain=["@models"], range=list(_SHAPES)), legend=_legend("model"))
+    points = base.mark_point(filled=True, size=140, opacity=1)
+    return alt.layer(
+        spans.encode(y=alt.Y("low:Q", title="@metric"), y2="high:Q"),
+        points.encode(y=up, shape=shape, tooltip=alt.Tooltip("words:N"), description="words:N"),
+    ).properties(width="container", height=300)
+
+
+def _shares() -> alt.Axis:
+    """Return an axis of shares that names nothing beyond 1, where there is room for the marks alone."""
+    return alt.Axis(labelExpr="datum.value > 1.0001 ? '' : datum.label", tickCount=6)
+
+
+def _by_model() -> alt.Y:
+    return alt.Y("model:N", sort=["@models"], title=None, axis=alt.Axis(labelLimit=150))
+
+
+def _bars(value: str, title: str, form: str) -> Any:
+    return (
+        _rows()
+        .mark_bar(height=14, cornerRadiusEnd=3)
+        .encode(
+            x=alt.X(f"{value}:Q", title=title, axis=alt.Axis(format=form, tickCount=4)),
+            y=_by_model(),
+            color=_model_colour(None),
+            tooltip=alt.Tooltip("words:N"),
+            description="words:N",
+        )
+        .properties(width="container", height=alt.Step(_ROW_HEIGHT))
+    )
+
+
+def _latency() -> Any:
+    """Draw the time to an answer: a point at the median, a line to the 95th percentile."""
+    base = _rows().encode(y=_by_model(), color=_model_colour(None))
+    x = alt.X("p50:Q", title="seconds", axis=alt.Axis(tickCount=5))
+    return alt.layer(
+        base.mark_rule(strokeWidth=4, opacity=0.4, aria=False).encode(x=x, x2="p95:Q"),
+        base.mark_point(filled=True, size=110, opacity=1).encode(
+            x=x, tooltip=alt.Tooltip("words:N"), description="words:N"
+        ),
+    ).properties(width="container", height=alt.Step(_ROW_HEIGHT))
+
+
+def _failures() -> Any:
+    colours = alt.Scale(domain=["@kinds"], range=list(_COLOURS))
+    return (
+        _rows()
+        .mark_bar(height=14)
+        .encode(
+            x=alt.X("count:Q", title="calls that were not scored", axis=alt.Axis(format="d", tickMinStep=1)),
+            y=_by_model(),
+            color=alt.Color("kind:N", scale=colours, legend=_legend("reason")),
+            tooltip=alt.Tooltip("words:N"),
+            description="words:N",
+        )
+        .properties(width="container", height=alt.Step(_ROW_HEIGHT))
+    )

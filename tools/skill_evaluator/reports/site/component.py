@@ -1,0 +1,198 @@
+"""A component's page: its ranking, its trend, and where its models are right, wrong or flaky."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from skill_evaluator.display import number, probability
+from skill_evaluator.records.archive import precedence
+from skill_evaluator.records.record import Row
+from skill_evaluator.reports.comparison import since_anchor
+from skill_evaluator.reports.site.overview import AGREEMENT, run_figures, verdict_of
+from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.history_results import History, Point
+from skill_evaluator.verdicts.standing import ComponentStanding
+
+_MOST_CATEGORIES = 12  # of a confusion matrix; the record has all
+
+
+def component_page(name: str, version: str, standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return all that the page of a component shows; `rows` are those of its leaderboard."""
+    history, ranking = standing.history, standing.ranking
+    points = list(_trend_points(history, rows))
+    return {
+        "name": name,
+        "version": version,
+        "metric": history.metric,
+        "agreement": AGREEMENT,
+        "models": list(standing.newest),
+        "versions": sorted({point["version"] for point in points}, key=precedence),
+        "ranking": ranking.model_dump(mode="json", exclude={"models": {"__all__": {"age_days"}}}),
+        "newest": [
+            {
+                "model": model_id,
+                "version": record.skill_version,
+                **run_figures(record),
+                **verdict_of(model_id, standing),
+            }
+            for model_id, record in standing.newest.items()
+        ],
+        "trend": points,
+        "trendTitle": _trend_title(history),
+        "titles": _titles(standing),
+        "changes": [
+            {
+                "model": model.model_id,
+                "version": change.version,
+                "words": f"{model.model_id}: {change.direction} from {change.version} on, "
+                f"{number(change.before)} → {number(change.after)} (q {probability(change.q)})",
+            }
+            for model in history.models
+            for change in model.changes
+        ],
+        "remarks": list(_remarks(history)),
+        "fields": list(_fields(standing)),
+        "arrays": [
+            {"array": path, "model": model_id, **array.model_dump(mode="json")}
+            for model_id, record in standing.newest.items()
+            for path, array in record.per_array.items()
+        ],
+        "confusions": list(_confusions(standing)),
+        "failures": [
+            {"model": model_id, "kind": kind, "count": count, "words": f"{model_id}: {kind}, {counted(count, 'call')}"}
+            for model_id, record in standing.newest.items()
+            for kind, count in record.failures.items()
+            if count
+        ],
+    }
+
+
+def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """Yield each judged version, then each run that was not finished; a line ends where versions are incomparable."""
+    by_run = {row.run_id: row for row in rows}
+    for model in history.models:
+        stretch = 0
+        for point in model.points:
+            stretch += point.step is not None and point.step.verdict == "incomparable"
+            row = by_run.get(point.run_id)
+            if row is not None:
+                yield {**_point(row), "segment": f"{model.model_id} {stretch}", **_judged(point)}
+    for row in rows:
+        if not row.complete and row.scenario is None:
+            words = f"{row.model_id} {row.skill_version}: not finished, {row.scored} of {counted(row.planned, 'call')}"
+            yield {**_point(row), "segment": None, "verdict": None, "before": None, "runs": 1, "words": words}
+
+
+def _point(row: Row) -> dict[str, Any]:
+    accuracy = row.accuracy.get(row.primary_metric)
+    low, high = (accuracy.ci95 if accuracy else None) or (None, None)
+    return {
+        "model": row.model_id,
+        "version": row.skill_version,
+        "run": row.run_id,
+        "timestamp": row.timestamp,
+        "value": accuracy.strict_mean if accuracy else None,
+        "low": low,
+        "high": high,
+        "complete": row.complete,
+        "coverage": row.coverage,
+    }
+
+
+def _judged(point: Point) -> dict[str, Any]:
+    step = point.step
+    verdict = "first" if step is None else step.verdict
+    against = "" if step is None else f" against {step.before}"
+    return {
+        "verdict": verdict,
+        "before": None if step is None else step.before,
+        "difference": None if step is None else step.difference,
+        "reasons": [] if step is None else step.reasons,
+        "runs": point.runs,
+        "pooled": point.strict_mean,
+        "words": f"{point.version}: {number(point.strict_mean)}, {verdict}{against}",
+    }
+
+
+def _trend_title(history: History) -> str:
+    """Return what the trend shows: the changes beyond chance, else the verdicts on the highest versions."""
+    changes = [
+        f"{model.model_id} is {change.direction} from {change.version} on"
+        for model in history.models
+        for change in model.changes
+    ]
+    if changes:
+        return listed(changes, 3)
+    newest = [(model.model_id, model.points[-1]) for model in history.models]
+    steps = [f"{name} {point.version} {point.step.verdict}" for name, point in newest if point.step is not None]
+    return listed(steps, 3) if steps else "One version so far: nothing to compare it with"
+
+
+def _titles(standing: ComponentStanding) -> dict[str, str]:
+    """Return what each chart of the newest runs shows, as its title."""
+    runs = {model_id: run_figures(record) for model_id, record in standing.newest.items()}
+
+    def foremost(key: str, least: bool = False) -> str | None:
+        measured = [model_id for model_id, run in runs.items() if run[key] is not None]
+        choose = min if least else max
+        return choose(measured, key=lambda model_id: runs[model_id][key], default=None)
+
+    right, same, quick, cheap = (
+        foremost("accuracy"),
+        foremost("reproducibility"),
+        foremost("p50", True),
+        foremost("usd", True),
+    )
+    both = f"{right} is most often right {'and' if right == same else f', {same}'} most repeatable".replace(" ,", ",")
+    failed = sum(count for record in standing.newest.values() for count in record.failures.values())
+    return {
+        "balance": both if right and same else "Accuracy against reproducibility",
+        "latency": f"{quick} answers quickest: {runs[quick]['p50']:.2f} s in the median" if quick else "",
+        "cost": f"{cheap} costs least: USD {runs[cheap]['usd']:.2f} for 1,000 answers" if cheap else "",
+        "failures": f"{counted(failed, 'call')} of the newest runs {'was' if failed == 1 else 'were'} not scored",
+    }
+
+
+def _remarks(history: History) -> Iterator[str]:
+    for model in history.models:
+        highest = model.points[-1].step
+        if highest is not None and highest.watch is not None:
+            yield f"{model.model_id}: {since_anchor(highest.watch)}"
+        yield from (f"{model.model_id}: {remark}" for remark in model.remarks)
+
+
+def _fields(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+    for model_id, record in standing.newest.items():
+        for path, field in record.per_field.items():
+            yield {
+                "field": path or "(the whole answer)",
+                "model": model_id,
+                "compare": field.compare,
+                "accuracy": field.accuracy,
+                "stability": field.stability,
+                "n": field.n,
+                "right": field.right,
+                "wrong": field.wrong,
+                "missing": field.missing,
+                "extra": field.extra,
+                "profile": None if field.profile is None else field.profile.model_dump(mode="json"),
+            }
+
+
+def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+    """Yield the confusion matrix of each category: a row a truth, the commonest first, and cells as the record has."""
+    for model_id, record in standing.newest.items():
+        for path, field in record.per_field.items():
+            if not field.confusion:
+                continue
+            truths = sorted(field.confusion, key=lambda truth: -sum(field.confusion[truth].values()))  # type: ignore[index]
+            outputs = dict.fromkeys([*truths, *(output for row in field.confusion.values() for output in row)])
+            shown = truths[:_MOST_CATEGORIES], list(outputs)[:_MOST_CATEGORIES]
+            yield {
+                "field": path or "(the whole answer)",
+                "model": model_id,
+                "truths": shown[0],
+                "outputs": shown[1],
+                "cells": [[field.confusion[truth].get(output, 0) for output in shown[1]] for truth in shown[0]],
+                "left": len(outputs) - len(shown[1]),
+                "macro_f1": field.macro_f1,
+            }

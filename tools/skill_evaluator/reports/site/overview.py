@@ -1,0 +1,63 @@
+"""The overview's rows: each component beside each of its models, and those without any, with why."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from skill_evaluator.library.config import VerdictName
+from skill_evaluator.records.record import Record
+from skill_evaluator.verdicts.choosing import usd_per_1000
+from skill_evaluator.verdicts.standing import ComponentStanding
+
+AGREEMENT = "pairwise_exact_match"
+
+
+def bare_row(name: str, version: str | None, why: str) -> dict[str, Any]:
+    """Return the row of a component that has no complete run."""
+    return {"component": name, "version": version, "model": None, "why": why}
+
+
+def overview_rows(name: str, standing: ComponentStanding, grades: Mapping[str, str | None]) -> list[dict[str, Any]]:
+    """Return a row for each model: the figures of its newest complete run of its highest version."""
+    return [
+        {
+            "component": name,
+            "version": record.skill_version,
+            "model": model_id,
+            **run_figures(record),
+            **verdict_of(model_id, standing),
+            "grade": grades.get(model_id),
+        }
+        for model_id, record in standing.newest.items()
+    ]
+
+
+def run_figures(record: Record) -> dict[str, Any]:
+    """Return what the record of a run says of it as a whole."""
+    accuracy = record.accuracy.get(record.primary_metric)
+    low, high = (accuracy.ci95 if accuracy else None) or (None, None)
+    agreement = record.reproducibility.get(AGREEMENT)
+    return {
+        "run": record.run_id,
+        "timestamp": record.timestamp,
+        "metric": record.primary_metric,
+        "accuracy": accuracy.strict_mean if accuracy else None,
+        "low": low,
+        "high": high,
+        "reproducibility": agreement.strict_mean if agreement else None,
+        "cases": record.n_cases,
+        "replicates": record.replicates,
+        "coverage": record.coverage,
+        "usd": usd_per_1000(record),
+        "p50": record.latency_s.p50,
+        "p95": record.latency_s.p95,
+    }
+
+
+def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
+    """Return the verdict on a model's highest version, as `leaderboard` has it, else as `history` does."""
+    ranked = next((model for model in standing.ranking.models if model.model_id == model_id), None)
+    if ranked is not None:
+        return {"verdict": ranked.verdict}
+    points = next(model.points for model in standing.history.models if model.model_id == model_id)
+    verdict: VerdictName | None = None if points[-1].step is None else points[-1].step.verdict
+    return {"verdict": verdict}

@@ -1,0 +1,60 @@
+"""The pages of a site and what they share: templates, styles, scripts and the libraries that draw.
+
+To add a page: a line in PAGES, a script in assets/ that fills <main>, and what it shows by `SiteFolder.write_data`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from skill_evaluator import __version__
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.reports.site.writing import SiteFolder
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
+)
+_HERE = Path(__file__).parent
+_SHARED = ("site.css", "site.js", "draw.js")
+_INSTALL = "pip install altair jinja2 vl-convert-python"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageKind:
+    """One page: its title, its script in assets/, and whether the line of links on every page has it."""
+
+    title: str
+    script: str
+    linked: bool = False
+    charts: bool = False
+
+
+PAGES: Mapping[str, PageKind] = {
+    "index.html": PageKind(title="Overview", script="overview.js", linked=True),
+    "component.html": PageKind(title="Component", script="component.js", charts=True),
+}
+
+
+def write_pages(site: SiteFolder) -> None:
+    """Write all that is the same whatever was recorded; raise ConfigError where the extra is not installed."""
+    try:
+        import jinja2
+
+        from skill_evaluator.reports.site.charts import chart_specs
+        from skill_evaluator.reports.site.drawing import write_library
+    except ImportError as problem:
+        raise ConfigError(f"the site needs libraries that do not load ({problem}): {_INSTALL}") from problem
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    for name, page in PAGES.items():
+        shown = {"page": page, "name": name, "pages": PAGES, "policy": POLICY, "version": __version__}
+        site.write(name, templates.get_template("page.html").render(**shown) + "\n")
+    for asset in (*_SHARED, *(page.script for page in PAGES.values())):
+        site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
+    write_library(site)
+    site.write_data("charts", chart_specs())

@@ -1,0 +1,83 @@
+"""The site on this machine: from 127.0.0.1 alone, for whoever has the address with its token.
+
+Another site in the same browser can read nothing: it does not know the token, a foreign Host (DNS rebinding) is
+refused, and no page of another origin may use the scripts that hold the data.
+"""
+
+import hmac
+import secrets
+import sys
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.reports.site.pages import POLICY
+
+HOST = "127.0.0.1"
+_HEADERS = {
+    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_PATIENCE_S = 30.0
+
+
+class SiteServer(ThreadingHTTPServer):
+    """A folder with a site; `port` 0 takes a free one. Raises OSError where the port is taken."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        """Listen, and answer nobody before `serve_forever`."""
+        self.token = secrets.token_urlsafe(24)
+        super().__init__((HOST, port), partial(_Request, directory=str(folder)))
+        self.hosts = frozenset(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
+
+    @property
+    def address(self) -> str:
+        """Where the site is, with the token."""
+        return f"http://{HOST}:{self.server_port}/{self.token}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that went away; anything else is a bug, with its traceback on stderr."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class _Request(SimpleHTTPRequestHandler):
+    """One connection of a browser; files alone, no list of a folder."""
+
+    server: SiteServer
+    server_version = "skill-evaluator"
+    sys_version = ""
+    timeout = _PATIENCE_S
+
+    def send_head(self) -> Any:
+        """Take the token off the path, and refuse whoever lacks it."""
+        token, slash, path = self.path.removeprefix("/").partition("/")
+        hosts = self.headers.get_all("Host", [])
+        inside = len(hosts) == 1 and hosts[0] in self.server.hosts
+        if not (inside and slash and hmac.compare_digest(token.encode(), self.server.token.encode())):
+            self.send_error(HTTPStatus.FORBIDDEN, "copy the whole address from the terminal")
+            return None
+        self.path = f"/{path}"
+        return super().send_head()
+
+    def list_directory(self, path: Any) -> None:
+        """Show no list of a folder."""
+        self.send_error(HTTPStatus.NOT_FOUND)
+
+    def end_headers(self) -> None:
+        """Send the headers that keep other sites out."""
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Print nothing: the token is in every line."""

@@ -1,0 +1,90 @@
+"""The folder of a site: what is already there stays untouched, and what no longer belongs there goes.
+
+Data are scripts, because a page that was opened from the file system may load a script and nothing else.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import StorageError
+from skill_evaluator.files import read_text, replace_text, storing
+
+MARKER = ".skill-evaluator-site"
+_ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+class SiteFolder:
+    """Files of one build; `written` and `removed` count those that were not already as they are now."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take an empty folder, a new one, or one that holds a site; raise StorageError for any other."""
+        self._folder = folder
+        self._names: set[str] = set()
+        self.written = 0
+        self.removed = 0
+        marker = folder / MARKER
+        if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not marker.exists())):
+            raise StorageError(f"{folder} is not empty and holds no site; remove it, or name another with --out DIR")
+        self._before = read_text(marker, StorageError).split("\n") if marker.exists() else []
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, unless it is there with these very bytes."""
+        self._names.add(name)
+        path = self._folder / name
+        content = text.encode("utf-8", "backslashreplace")
+        with storing(path):
+            if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
+                return
+        replace_text(path, text)
+        self.written += 1
+
+    def write_data(self, key: str, value: Any) -> None:
+        """Write what a page shows, as a script that leaves it under `key`."""
+        self.write(f"data/{key}.js", data_script(key, value))
+
+    def keeps(self, name: str, first_line: str) -> bool:
+        """Return whether a file is there that begins with a line; it then stays."""
+        path = self._folder / name
+        with storing(path):
+            if not path.is_file():
+                return False
+            with path.open(encoding="utf-8") as file:
+                same = file.readline().rstrip("\n") == first_line
+        if same:
+            self._names.add(name)
+        return same
+
+    def finish(self) -> None:
+        """Remove what an earlier build wrote and this one did not, such as documents that are private now."""
+        for name in set(self._before) - self._names - {""}:
+            path = self._folder / name
+            if path.resolve().is_relative_to(self._folder.resolve()) and path.is_file():
+                with storing(path):
+                    path.unlink()
+                self.removed += 1
+        text = "\n".join(sorted(self._names)) + "\n"
+        marker = self._folder / MARKER
+        if not marker.exists() or read_text(marker, StorageError) != text:
+            replace_text(marker, text)
+
+
+def data_script(key: str, value: Any) -> str:
+    """Return a script that leaves a JSON value under a key; no text in it can end the script or show what is not there.
+
+    >>> print(data_script("overview", {"name": "</script>"}), end="")
+    (window.siteData=window.siteData||new Map()).set("overview",JSON.parse("{\\"name\\":\\"\\u003c/script\\u003e\\"}"));
+    """
+    text = json.dumps(json.dumps(_shown(value), separators=(",", ":"), allow_nan=False, ensure_ascii=False))
+    script = f"(window.siteData=window.siteData||new Map()).set({json.dumps(key)},JSON.parse({text}));\n"
+    return script.translate(_ESCAPED)
+
+
+def _shown(value: Any) -> Any:
+    """Return a value with every character visible that would not print: what a page shows is what is there."""
+    if isinstance(value, str):
+        return visible(value, keep="\n\t")
+    if isinstance(value, dict):
+        return {_shown(key): _shown(member) for key, member in value.items()}
+    return [_shown(member) for member in value] if isinstance(value, list | tuple) else value

@@ -43,7 +43,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "openai",
     "google",
     "xllamacpp",
-    "zipfile_zstd",
+    "zstandard",
     "pyarrow",
     "jsonschema",
     "git",

@@ -187,15 +187,24 @@ def test_a_log_of_inspect_is_read_from_its_archive(library: Library) -> None:
     assert primary(result)["difference"] == 0.0
 
 
-def test_a_real_archive_of_inspect_is_read_or_the_line_says_what_it_takes(library: Library) -> None:
-    packed = library.call("compare", str(MADE / "inspect_a.json"), str(MADE / "inspect_b.eval"))
-    try:
-        import zipfile_zstd  # noqa: F401
-    except ImportError:
-        assert (packed.code, packed.err.count("\n")) == (2, 1)
-        assert "pip install zipfile-zstd, or write it as JSON with `inspect log dump`" in packed.err
-    else:
-        assert packed.code == 3
+def test_a_real_archive_of_inspect_is_read_as_the_same_log_in_json(library: Library) -> None:
+    worse = judged(library, str(MADE / "inspect_a.json"), str(MADE / "inspect_b.eval"))
+    assert (worse.code, worse.json["verdict"], worse.err) == (3, "regressed", "")
+    same = judged(library, str(MADE / "inspect_b.json"), str(MADE / "inspect_b.eval"))
+    assert (primary(same)["difference"], same.json["models"][0]["cases"]["left_out"]) == (0.0, {})
+
+
+def test_a_damaged_archive_is_an_error_of_one_line(library: Library) -> None:
+    archive = bytearray((MADE / "inspect_b.eval").read_bytes())
+    with zipfile.ZipFile(MADE / "inspect_b.eval") as log:
+        info = next(info for info in log.infolist() if info.filename.startswith("samples/"))
+    at = info.header_offset + 30 + len(info.filename) + info.compress_size // 2
+    for place in range(at, at + 20):
+        archive[place] ^= 0xFF
+    library.write("damaged.eval", bytes(archive))
+    wrong = library.call("compare", str(MADE / "inspect_a.json"), "damaged.eval")
+    assert (wrong.code, wrong.out, wrong.err.count("\n")) == (2, "", 1)
+    assert "damaged.eval is no log of a finished inspect run" in wrong.err
 
 
 @pytest.mark.parametrize(("after", "fail_on", "code"), [("b", "regressed", 3), ("a", "regressed", 0), ("b", "", 3)])

@@ -1,9 +1,11 @@
 """promptfoo's JSON output and inspect's logs → `ForeignRun`s. Either passes a model of the keys that are read here."""
 
+import sys
 import zipfile
+import zlib
 from collections import defaultdict
 from collections.abc import Mapping
-from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ _LONGEST_ID = 100
 _ERROR = 2  # promptfoo's failureReason: no answer came, or none could be judged
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect's scores in letters, with the values that it gives them
 _MOST_OF_A_LOG = 256_000_000
+_ZSTD = 93  # the method in a ZIP
 
 
 def read_results(path: Path) -> list[ForeignRun]:
@@ -225,25 +228,41 @@ class _InspectLog(BaseModel):
 
 def _read_log(path: Path) -> dict[str, Any]:
     """Read inspect's .eval, which is a ZIP of JSON files; raise LeaderboardError."""
-    with suppress(ImportError):
-        import zipfile_zstd  # noqa: F401 (it teaches zipfile what inspect packs its logs with)
     try:
         with zipfile.ZipFile(path) as log:
-            names = [name for name in log.namelist() if name.startswith("samples/")]
+            names = ["header.json", *(name for name in log.namelist() if name.startswith("samples/"))]
             if sum(log.getinfo(name).file_size for name in names) > _MOST_OF_A_LOG:
                 raise LeaderboardError(f"{path} unpacks to more than {_MOST_OF_A_LOG:,} bytes")
             header, *samples = (
-                parse_json(log.read(name).decode("utf-8", "replace"), path / name, LeaderboardError)
-                for name in ("header.json", *names)
+                parse_json(_member(log, name).decode("utf-8", "replace"), path / name, LeaderboardError)
+                for name in names
             )
-    except NotImplementedError:
-        raise LeaderboardError(
-            f"{path} is packed with zstd, which Python does not read yet: pip install zipfile-zstd, or write it as "
-            "JSON with `inspect log dump`"
-        ) from None
-    except (OSError, KeyError, zipfile.BadZipFile) as problem:
+    except (OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as problem:
         raise LeaderboardError(f"{path} is no log of a finished inspect run: {problem}") from None
     return {**(header if isinstance(header, dict) else {}), "samples": samples}
+
+
+def _member(log: zipfile.ZipFile, name: str) -> bytes:
+    """Return a file of an archive; raise BadZipFile where it is damaged.
+
+    What is packed with zstd, as inspect packs, is taken as it stands and unpacked here: zipfile does so from Python
+    3.14 on.
+    """
+    info = log.getinfo(name)
+    if info.compress_type != _ZSTD or sys.version_info >= (3, 14):
+        return log.read(info)
+    import zstandard
+
+    packed = copy(info)
+    packed.compress_type, packed.file_size, packed.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
+    try:
+        with log.open(packed) as raw:
+            content = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True).read(info.file_size)
+    except zstandard.ZstdError as problem:
+        raise zipfile.BadZipFile(f"{name}: {problem}") from None
+    if zlib.crc32(content) != info.CRC:
+        raise zipfile.BadZipFile(f"{name} is damaged")
+    return content
 
 
 def _inspect_run(log: _InspectLog, path: Path) -> ForeignRun:

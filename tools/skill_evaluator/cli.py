@@ -69,6 +69,10 @@ COMMANDS: Mapping[str, str] = {
     "page and charts.",
     "audit plan": "Draw an audit and cut it into jobs, one a model or a shard of its questions. Makes no call and "
     "needs no key.",
+    "scenarios draft": "Have a model draft system-prompt templates for a domain, marked unreviewed; overwrites "
+    "nothing.",
+    "scenarios check": "Say whether a family of scenarios can carry an audit, by its texts and a trial's answers. "
+    "Makes no call.",
     "judge score": "Score outputs by a rubric: evidence, justification, score, suggestion and confidence for each "
     "criterion.",
     "judge pairwise": "Compare outputs two by two, always in both orders; say which is better, and how much the order "
@@ -97,6 +101,7 @@ GROUPS: Mapping[str, str] = {
     "records": "Leaderboards and records of components, as files.",
     "site": "Pages of everything that is recorded: an overview of all components, and each one in full.",
     "audit": "How much does a model move when the prompt around the task changes in ordinary ways?",
+    "scenarios": "Families of system-prompt templates of your own, to audit in.",
     "judge": "Judge with a model what no metric can see, and measure what that judge is worth.",
     "review": "Have people label what judges leave to them: in the terminal (review --reviewer NAME), or on a page.",
 }

@@ -27,6 +27,7 @@ from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Con
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model, Settings, select_models
+from skill_evaluator.library.scenarios import named_scenarios
 from skill_evaluator.providers import Configuration, Keys, Kinds, read_configuration, refuse_unbatched
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.assignment import with_keys
@@ -54,7 +55,9 @@ class AuditOptions:
     scenarios: Annotated[
         tuple[str, ...],
         typer.Option(
-            "--scenario", metavar="NAME", help="A scenario of .evaluator/scenarios; repeatable; default: all."
+            "--scenario",
+            metavar="NAME",
+            help="A scenario of .evaluator/scenarios, or a folder there; repeatable; default: all outside of folders.",
         ),
     ] = ()
     models: OnlyModels = ()
@@ -107,7 +110,7 @@ def new_audit(options: AuditOptions, *, keyed: bool, transport: Transport = "dir
     materials = read_materials(
         places,
         benchmarks,
-        options.scenarios or settings.audit.scenarios or default_scenarios(places),
+        named_scenarios(options.config, options.scenarios or settings.audit.scenarios) or default_scenarios(places),
     )
     if keyed:
         models = tuple(with_keys(models, kinds, configuration.keys).values())
@@ -187,7 +190,7 @@ def _refuse_other_draw(manifest: AuditManifest, options: AuditOptions) -> None:
         ("--questions", options.questions, manifest.questions),
         ("--seed", options.seed, manifest.seed),
         ("--benchmark", set(options.benchmarks) or None, benchmarks),
-        ("--scenario", set(options.scenarios) or None, set(manifest.scenarios)),
+        ("--scenario", set(named_scenarios(options.config, options.scenarios)) or None, set(manifest.scenarios)),
     ):
         if given is not None and given != drawn:
             raise AuditError(

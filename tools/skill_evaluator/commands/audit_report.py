@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from skill_evaluator.audit.cube.cube import Cube, Missing, cube_of_outcomes
+from skill_evaluator.audit.cube.cube import Cube, Missing
 from skill_evaluator.audit.cube.tables import read_cube, write_cube
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.findings.results import AuditResult, Resampled, read_audit
@@ -173,22 +173,7 @@ def _read_runs(
     places = Places(components=options.components, fixtures=options.fixtures, config=options.config, limits=limits)
     gathered = gather(folders, places, planned)
     _refuse_unknown(weights, gathered.outcomes)
-    tallies = gathered.tallies
-    models = [name for name in gathered.models if name in tallies and tallies[name].answered]
-    rows = [gathered.models.index(name) for name in models]
-    if not models:
-        raise AuditError(f"{' '.join(map(str, folders))}: no model has answered anything; go on: audit run --resume")
-    cube = cube_of_outcomes(
-        models,
-        gathered.scenarios,
-        {name: replace(outcomes, scores=outcomes.scores[rows]) for name, outcomes in gathered.outcomes.items()},
-        weights={**gathered.weights, **weights},
-        missing=options.missing,
-        spending=gathered.spending,
-        answers={name: tally.outcomes for name, tally in tallies.items()},
-        where=f"the audit {gathered.manifest.id}",
-    )
-    return cube, [name for name in gathered.models if name not in models], list(gathered.remarks)
+    return gathered.cube(weights, options.missing), gathered.absent, list(gathered.remarks)
 
 
 def _refuse_unknown(weights: Mapping[str, float], benchmarks: Mapping[str, object] | tuple[str, ...]) -> None:

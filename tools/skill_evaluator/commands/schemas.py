@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from pydantic import BaseModel
 
+from skill_evaluator.audit.findings.family import FamilyCheck
 from skill_evaluator.audit.findings.results import AuditResult
 from skill_evaluator.audit.run.jobs import AuditPlan
 from skill_evaluator.audit.run.manifest import AuditManifest
@@ -77,6 +78,7 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "audit": AuditManifest,
     "audit-plan": AuditPlan,
     "audit-report": AuditResult,
+    "scenarios": FamilyCheck,
     "rubric": Rubric,
     "rubric-levels": RubricLevels,
     "rubric-lint": RubricLint,

@@ -1,15 +1,18 @@
 """A scenario: a system prompt around a component's own, to see how much a model moves when the surroundings change.
 
 Read from `.evaluator/scenarios/<name>.md`: front matter (`name`, `intent`) and a body with `{{ prompt }}` in it once.
+A folder in there is a family, such as `scenarios/legal/`; its name stands for all scenarios in it.
 """
 
 import json
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import StrictModel, read_text, validated
+from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.roots import Root
@@ -18,14 +21,18 @@ from skill_evaluator.text import digest, nearest
 
 BARE = "bare"  # the prompt by itself, which the other scenarios are compared with
 SCHEMA_ALONE = "schema alone"  # without the prompt: what it adds is told beside this
-_SLOT = "{{ prompt }}"
+SLOT = "{{ prompt }}"
 
 
 class ScenarioFrontMatter(StrictModel):
-    """The YAML at the head of a scenario: its name, which is the file's, and what it stands for."""
+    """The YAML at the head of a scenario: its name, which is the file's, and what it stands for.
+
+    `unreviewed`: a model drafted it and nobody has read it, so that it is asked of nobody.
+    """
 
     name: str
     intent: str
+    unreviewed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,32 +42,77 @@ class Scenario:
     name: str
     intent: str
     template: str
+    unreviewed: bool = False
+
+    @property
+    def digest(self) -> str:
+        """The digest of what is asked."""
+        return digest(self.template)
 
     def around(self, component: Component) -> Component:
         """Return the component under this scenario: its prompt stands in the template's slot."""
         return replace(
             component,
-            prompt=self.template.replace(_SLOT, component.prompt),
+            prompt=self.template.replace(SLOT, component.prompt),
             scenario=self.name,
-            digests={**component.digests, "scenario": digest(self.template)},
+            digests={**component.digests, "scenario": self.digest},
         )
 
 
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read one scenario; raise ConfigError."""
+    """Read one scenario to ask in it; raise ConfigError, also for one that nobody has reviewed."""
     folder = config_dir / "scenarios"
-    paths = {path.stem: path for path in sorted(folder.glob("*.md"))}
+    paths = _scenario_paths(folder)
     if name not in paths:
         raise ConfigError(f"unknown scenario '{name}' in {folder} {nearest(name, paths)}")
-    path = Root(config_dir, ConfigError, follow_links=limits.follow_links).inside(paths[name])
-    text = read_text(path, ConfigError, limits.size_of("prompt_bytes"))
-    values, body = parse_front_matter(text, path, depth=limits.yaml_depth)
-    front = validated(ScenarioFrontMatter, values, path)
-    if front.name != name:
-        raise ConfigError(f"name '{front.name}' in {path} is not the file's name '{name}'")
-    if body.count(_SLOT) != 1:
-        raise ConfigError(f"{path} must hold {_SLOT} once, where the component's own prompt goes")
-    return Scenario(name=name, intent=front.intent, template=body.strip())
+    scenario = read_scenario(config_dir, paths[name], limits)
+    if scenario.unreviewed:
+        raise ConfigError(
+            f"{paths[name]} was drafted by a model and is unreviewed: read it, make it your own, then take "
+            "`unreviewed` out of its front matter"
+        )
+    return scenario
+
+
+def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
+    """Read a scenario's file, reviewed or not; raise ConfigError."""
+    inside = Root(config_dir, ConfigError, follow_links=limits.follow_links).inside(path)
+    text = read_text(inside, ConfigError, limits.size_of("prompt_bytes"))
+    values, body = parse_front_matter(text, inside, depth=limits.yaml_depth)
+    front = validated(ScenarioFrontMatter, values, inside)
+    if front.name != path.stem:
+        raise ConfigError(f"name '{front.name}' in {inside} is not the file's name '{path.stem}'")
+    if body.count(SLOT) != 1:
+        raise ConfigError(f"{inside} must hold {SLOT} once, where the component's own prompt goes")
+    return Scenario(name=front.name, intent=front.intent, template=body.strip(), unreviewed=front.unreviewed)
+
+
+def _scenario_paths(folder: Path) -> dict[str, Path]:
+    """Return the files of all scenarios by name, those of families too; raise ConfigError for a name that two have."""
+    paths: dict[str, Path] = {}
+    for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
+        if path.stem in paths:
+            raise ConfigError(f"{path} and {paths[path.stem]} have the same name; give one of them another")
+        paths[path.stem] = path
+    return paths
+
+
+def family_paths(config_dir: Path, family: str | None) -> list[Path]:
+    """Return the files of a family, or of the scenarios in no family; raise ConfigError for an unknown one."""
+    folder = config_dir / "scenarios"
+    families = sorted({path.parent.name for path in folder.glob("*/*.md")})
+    if family is not None and family not in families:
+        raise ConfigError(f"no family '{family}' in {folder} {nearest(family, families)}")
+    return sorted((folder / (family or "")).glob("*.md"))
+
+
+def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
+    """Return the names of scenarios, a family's name replaced by those of all its scenarios; each once."""
+    named: dict[str, None] = {}
+    for name in names:
+        members = sorted((config_dir / "scenarios" / name).glob("*.md")) if is_file_name(name) else []
+        named |= dict.fromkeys([path.stem for path in members] or [name])
+    return list(named)
 
 
 def spread_scenarios(config_dir: Path, count: int, seed: int) -> list[str]:

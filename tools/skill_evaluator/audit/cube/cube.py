@@ -92,6 +92,15 @@ class Cube:
             questions={name: count for name, count in self.questions.items() if name == benchmark},
         )
 
+    def within(self, scenarios: Sequence[str]) -> Self:
+        """Return the cube of some scenarios alone, in their order."""
+        places = [self.scenarios.index(name) for name in scenarios]
+        outcomes = {
+            name: replace(benchmark, scores=benchmark.scores[:, places])
+            for name, benchmark in (self.outcomes or {}).items()
+        }
+        return replace(self, scenarios=tuple(scenarios), scores=self.scores[:, places], outcomes=outcomes or None)
+
     @property
     def replicates(self) -> int | None:
         """The number of answers a question, the fewest over the benchmarks; None where single answers are not known."""

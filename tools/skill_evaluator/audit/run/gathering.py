@@ -8,14 +8,14 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skill_evaluator.audit.cube.cube import ModelCost, Outcomes
+from skill_evaluator.audit.cube.cube import Cube, Missing, ModelCost, Outcomes, cube_of_outcomes
 from skill_evaluator.audit.run.manifest import AUDIT, AuditedBenchmark, AuditManifest, parts_of
 from skill_evaluator.audit.run.manifest import read_manifest as read_audit_manifest
 from skill_evaluator.audit.run.materials import Places, changed_cases, read_material
@@ -111,6 +111,30 @@ class GatheredAudit:
     def weights(self) -> dict[str, float]:
         """The weight of each benchmark, as declared."""
         return {benchmark.name: benchmark.weight for benchmark in self.manifest.benchmarks}
+
+    @property
+    def absent(self) -> list[str]:
+        """The models that have answered nothing."""
+        return [name for name in self.models if name not in self.tallies or not self.tallies[name].answered]
+
+    def cube(self, weights: Mapping[str, float], missing: Missing) -> Cube:
+        """Return the cube of the models that answered; `weights` go before those declared. Raise AuditError."""
+        models = [name for name in self.models if name not in self.absent]
+        if not models:
+            raise AuditError(
+                f"no model of the audit {self.manifest.id} has answered anything; go on: audit run --resume"
+            )
+        rows = [self.models.index(name) for name in models]
+        return cube_of_outcomes(
+            models,
+            self.scenarios,
+            {name: replace(outcomes, scores=outcomes.scores[rows]) for name, outcomes in self.outcomes.items()},
+            weights={**self.weights, **weights},
+            missing=missing,
+            spending=self.spending,
+            answers={name: tally.outcomes for name, tally in self.tallies.items()},
+            where=f"the audit {self.manifest.id}",
+        )
 
 
 def gather(folders: Sequence[Path], places: Places, planned: AuditManifest | None = None) -> GatheredAudit:

@@ -25,7 +25,7 @@ from skill_evaluator.text import listed, nearest
 JUDGING = "judging.json"
 RUNS = "runs"  # beside it: one folder a judge
 JUDGING_VERSION = 1
-JudgeMode = Literal["score", "pairwise", "regression", "calibrate", "rubric"]
+JudgeMode = Literal["score", "pairwise", "regression", "calibrate", "rubric", "scenarios"]
 _SHAPING = ("mode", "rubric", "criteria", "prompts", "seed", "replicates")
 _CHANGES_NAMED = 3
 

@@ -73,6 +73,8 @@ def _codes_of(command: str) -> set[str]:
         "mutate",
         "audit run",
         "audit report",
+        "scenarios draft",
+        "scenarios check",
         "judge score",
         "judge pairwise",
         "judge rubric",

@@ -157,6 +157,7 @@ def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
         "fixtures": None,
         "ceilings": {},
         "budget": {"month_usd": None},
+        "site": {"address": None},
     }
 
 

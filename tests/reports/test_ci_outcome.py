@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
-from skill_evaluator.reports.ci import outcome_markdown, print_outcome
+from skill_evaluator.reports.ci import outcome_page, print_outcome
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.results import ComparisonResult
@@ -44,7 +44,7 @@ def outcome(*runs: RunOutcome, reason: str = "") -> Outcome:
 
 
 def row(one: RunOutcome) -> list[str]:
-    ((_, cells),) = read_page(outcome_markdown(outcome(one))).tables
+    ((_, cells),) = read_page(outcome_page(outcome(one)).markdown()).tables
     return cells
 
 
@@ -87,12 +87,12 @@ def test_the_first_line_accounts_for_every_call() -> None:
         nothing(status="missing"),
         nothing(status="skipped", planned=1000),
     )
-    text = outcome_markdown(outcome(*runs))
+    text = outcome_page(outcome(*runs)).markdown()
     assert (
         "4 runs (1 complete, 1 incomplete, 1 missing, 1 skipped); "
         "1,180 calls planned: 100 scored, 5 failed, 1,075 not run."
     ) in text
-    assert "Nothing was to be evaluated." in outcome_markdown(outcome())
+    assert "Nothing was to be evaluated." in outcome_page(outcome()).markdown()
 
 
 def test_the_verdict_stands_in_the_row_of_its_run_and_in_full_below() -> None:
@@ -100,8 +100,9 @@ def test_the_verdict_stands_in_the_row_of_its_run_and_in_full_below() -> None:
     after = a_record({"x": [0.0] * 10}, run_id="r", skill="a")
     rules = some_rules({"gate": "fixtures"}, skill="a")
     verdict = compare_records("a", [Pair(baseline=before, candidate=after)], rules)
-    page = outcome_markdown(outcome(run()).model_copy(update={"verdicts": [verdict]}))
-    assert read_page(page).tables[0][1][5] == "regressed"
+    page = outcome_page(outcome(run()).model_copy(update={"verdicts": [verdict]})).markdown()
+    assert read_page(page).tables[-1][1][5] == "regressed"
+    assert page.index("# `a`: regressed") < page.index("## Every run")
     assert "## `a`: regressed on these fixtures; beyond them inconclusive" in page
 
 
@@ -132,7 +133,7 @@ def test_the_page_begins_with_what_is_worse_and_unfolds_nothing_else() -> None:
     better, one = compared("better", 0.9, 0.9)
     worse, other = compared("worse", 0.9, 0.2)
     made = outcome(*better, *worse, run(skill="new", run_id="x"), nothing(status="missing", skill="lost"))
-    page = outcome_markdown(made.model_copy(update={"verdicts": [one, other]}))
+    page = outcome_page(made.model_copy(update={"verdicts": [one, other]})).markdown()
     assert [line for line in page.splitlines() if line.startswith("- ") and " on `" in line] == [
         "- ▼ **regressed**, worse than the recorded version: `worse` on `vendor/model-1`",
         "- ! **not measured** in full, so nothing is said: `lost` on `m`",
@@ -142,18 +143,18 @@ def test_the_page_begins_with_what_is_worse_and_unfolds_nothing_else() -> None:
     ]
     assert page.index("## `worse`: regressed") < page.index("## `better`: unchanged")
     assert page.index("### ▼ `vendor/model-1`") < page.index("<details>")
-    assert page.count("<details>") == page.count("</details>") == 3
+    assert page.count("<details>") == page.count("</details>") == 5
 
 
 def test_many_regressions_are_named_up_to_ten() -> None:
     runs, verdict = compared("a", *[0.2] * 12)
-    page = outcome_markdown(outcome(*runs).model_copy(update={"verdicts": [verdict]}))
+    page = outcome_page(outcome(*runs).model_copy(update={"verdicts": [verdict]})).markdown()
     assert "`a` on `vendor/model-9`, 2 more\n" in page
 
 
 def test_eight_models_with_forty_fields_fit_into_a_comment() -> None:
     runs, verdict = compared("receipts", *[0.2] * 8)
-    page = outcome_markdown(outcome(*runs).model_copy(update={"verdicts": [verdict]}))
+    page = outcome_page(outcome(*runs).model_copy(update={"verdicts": [verdict]})).markdown()
     assert len(page) < 60_000
     assert "… and 30 more fields" in page
 
@@ -163,8 +164,8 @@ def test_nothing_from_outside_leaves_its_place(text: str, capsys: pytest.Capture
     figures = FIGURES.model_copy(update={"skill_version": text})
     one = run(skill=text, model_id=text, reason=text, primary_metric=text, figures=figures)
     made = outcome(one, run(failed={text: 1}), reason=text)
-    page = read_page(outcome_markdown(made))
-    assert page.mark_up == ["h2", "ul"]
+    page = read_page(outcome_page(made).markdown())
+    assert page.mark_up == ["h2", "ul", "h2"]
     assert [[len(cells) for cells in table] for table in page.tables] == [[10, 10, 10]]
     assert all(character.isprintable() for code in page.code for character in code)
     print_outcome(made, "text")
@@ -183,6 +184,6 @@ def test_through_a_pipe_a_run_is_one_line_with_nothing_cut(capsys: pytest.Captur
 
 
 def test_many_runs_are_cut_and_that_is_said() -> None:
-    text = outcome_markdown(outcome(*[run()] * 305))
+    text = outcome_page(outcome(*[run()] * 305)).markdown()
     assert len(read_page(text).tables[0]) == 301
     assert "… and 5 more." in text

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, Skipped
-from skill_evaluator.reports.ci import plan_markdown, print_plan
+from skill_evaluator.reports.ci import plan_page, print_plan
 
 from tests.support.markdown import read_page
 from tests.support.odd_texts import HOSTILE
@@ -51,7 +51,7 @@ def test_what_runs_stands_with_jobs_calls_and_cost() -> None:
     made = plan(
         entry("a", "m", shard="1/2"), entry("a", "m", shard="2/2"), entry("a", "n"), entry("b", "m"), untouched=3
     )
-    page = read_page(plan_markdown(made))
+    page = read_page(plan_page(made).markdown())
     assert page.words[1] == "4 jobs, 2,400 calls, $2.00 at most; 3 components untouched."
     assert page.tables == [
         [
@@ -73,13 +73,13 @@ def test_what_runs_stands_with_jobs_calls_and_cost() -> None:
     ],
 )
 def test_the_first_line_says_it_all(made: Plan, words: str) -> None:
-    assert read_page(plan_markdown(made)).words[1].endswith(words)
+    assert read_page(plan_page(made).markdown()).words[1].endswith(words)
 
 
 def test_what_does_not_run_stands_with_its_reason_and_what_is_wrong_with_its_place() -> None:
     skipped = [Skipped(skill="a", models=["m", "n"], reason="PATCH since the recorded 1.0.0")]
     faults = [Fault(file="components/b/prompt.md", line=3, message="raise it above 1.0.0")]
-    page = read_page(plan_markdown(plan(skipped=skipped, faults=faults, reason="why")))
+    page = read_page(plan_page(plan(skipped=skipped, faults=faults, reason="why")).markdown())
     assert page.tables[0][1] == ["a", "m, n", "PATCH since the recorded 1.0.0"]
     assert page.tables[1][1] == ["components/b/prompt.md:3", "raise it above 1.0.0"]
     assert "why" in page.code
@@ -93,7 +93,7 @@ def test_nothing_from_outside_leaves_its_place(text: str, capsys: pytest.Capture
         faults=[Fault(file=text, line=1, message=text)],
         reason=text,
     )
-    page = read_page(plan_markdown(made))
+    page = read_page(plan_page(made).markdown())
     assert page.mark_up == ["h2", "h3", "h3"]
     assert [[len(row) for row in table] for table in page.tables] == [[6, 6], [3, 3], [2, 2]]
     assert all(character.isprintable() for code in page.code for character in code)
@@ -108,7 +108,7 @@ def test_nothing_from_outside_leaves_its_place(text: str, capsys: pytest.Capture
 def test_a_long_table_and_a_long_message_are_cut_and_that_is_said() -> None:
     skipped = [Skipped(skill=f"s{number}", models=["m"], reason="r") for number in range(205)]
     faults = [Fault(file="f", line=1, message="x" * 1000)]
-    text = plan_markdown(plan(skipped=skipped, faults=faults))
+    text = plan_page(plan(skipped=skipped, faults=faults)).markdown()
     assert len(read_page(text).tables[0]) == 201
     assert "… and 5 more." in text
     assert " … " in text
@@ -117,4 +117,4 @@ def test_a_long_table_and_a_long_message_are_cut_and_that_is_said() -> None:
 
 def test_markdown_may_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     print_plan(plan(entry("a", "m")), "markdown")
-    assert capsys.readouterr().out == plan_markdown(plan(entry("a", "m")))
+    assert capsys.readouterr().out == plan_page(plan(entry("a", "m"))).markdown()

@@ -6,8 +6,9 @@ import io
 from xml.etree import ElementTree
 
 import pytest
-from skill_evaluator.display import probability
-from skill_evaluator.reports.comparison import comparison_markdown, print_comparison, signed
+from skill_evaluator.display import probability, signed
+from skill_evaluator.display.pages import Page
+from skill_evaluator.reports.comparison import comparison_sections, legend_section, print_comparison
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
@@ -49,7 +50,8 @@ def without_code(page: str) -> str:
 
 
 def test_nothing_from_outside_is_mark_up_on_a_page() -> None:
-    page = comparison_markdown(hostile_result())
+    result = hostile_result()
+    page = Page([*comparison_sections(result), legend_section([result])]).markdown()
     assert "<img" in page
     for mark in ("<img", "](", "\x1b", "\u202e", "# title"):
         assert mark not in without_code(page), mark

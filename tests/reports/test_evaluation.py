@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from skill_evaluator.display.sheets import print_pieces
 from skill_evaluator.library.components import Component
-from skill_evaluator.reports.evaluation import markdown, text_pieces
+from skill_evaluator.reports.evaluation import report_page, text_pieces
 from skill_evaluator.scoring.recording import Finished
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, case, component, record
@@ -42,7 +42,7 @@ def test_a_field_named_like_mark_up_is_shown_by_its_name_on_a_terminal(skill: Co
 
 
 def test_a_field_named_like_mark_up_breaks_no_table_of_a_page(skill: Component) -> None:
-    page = markdown(finished(skill, "{}", "{}"), skill)
+    page = report_page(finished(skill, "{}", "{}")).markdown()
     table = page.partition("| weakest field |")[2].splitlines()
     assert {line.replace("\\|", "").count("|") for line in table if line.startswith("|")} == {9}
     assert "| `[bold]loud[/bold]` |" in page
@@ -50,7 +50,7 @@ def test_a_field_named_like_mark_up_breaks_no_table_of_a_page(skill: Component) 
 
 
 def test_what_went_wrong_is_counted_by_kind_and_reason(skill: Component) -> None:
-    page = markdown(finished(skill, "{}", "prose", REFUSED, FAILED, NOT_RUN), skill)
+    page = report_page(finished(skill, "{}", "prose", REFUSED, FAILED, NOT_RUN)).markdown()
     assert "2 not_run, 2 provider_error, 2 refused, 2 unparseable" in page
     assert "`server_error` 2" in page
     assert "**INCOMPLETE: coverage 0.60**" in page
@@ -63,17 +63,17 @@ def test_the_weakest_fields_say_in_how_many_cases_they_are_right_wrong_or_flaky(
     outcomes = [[right, right], [wrong, wrong], [wrong, wrong], [right, wrong], [FAILED, right]]
     run = record(skill, [(case(f"c{index}", truth), answers) for index, answers in enumerate(outcomes)])
     done = Finished(record=run, record_path=Path("r.json"), folder=Path("r"))
-    assert "| 1 right · 2 wrong · 1 flaky · 1 unscored |" in markdown(done, skill)
+    assert "| 1 right · 2 wrong · 1 flaky · 1 unscored |" in report_page(done).markdown()
     old = {path: field.model_copy(update={"profile": None}) for path, field in run.per_field.items()}
     before = Finished(record=run.model_copy(update={"per_field": old}), record_path=Path("r.json"), folder=Path("r"))
-    assert "| 0.875 | – |" in markdown(before, skill)
+    assert "| 0.875 | – |" in report_page(before).markdown()
 
 
 def test_what_broke_the_contract_is_named_the_commonest_first(tmp_path: Path) -> None:
     skill = component(tmp_path)
     renamed, mark_up = '{"vendor": "A", "total": 1}', '{"shop": "A", "total": "[red]`|"}'
     run = record(skill, [(case("a", {"shop": "A", "total": 1}), [renamed, renamed, mark_up])])
-    page = markdown(Finished(record=run, record_path=Path("r.json"), folder=Path("r")), skill)
+    page = report_page(Finished(record=run, record_path=Path("r.json"), folder=Path("r"))).markdown()
     assert "contract: 0.000 of 3 parsed outputs are valid, 0.000 apart from extra keys; `shop`: required 2 (`" in page
     assert '`total`: type 1 (``"[red]`\\|" is not of types' in page
     assert "missing top-level keys: `shop` 2" in page
@@ -83,7 +83,7 @@ def test_what_broke_the_contract_is_named_the_commonest_first(tmp_path: Path) ->
 def test_a_run_without_a_flaw_names_no_weakest_field(tmp_path: Path) -> None:
     skill = component(tmp_path)
     run = record(skill, [(case("a", {"shop": "A", "total": 1}), ['{"shop": "A", "total": 1}'] * 2)])
-    page = markdown(Finished(record=run, record_path=Path("r.json"), folder=Path("r")), skill)
+    page = report_page(Finished(record=run, record_path=Path("r.json"), folder=Path("r"))).markdown()
     assert "weakest" not in page
     assert "failures: none" in page
     assert "contract" not in page

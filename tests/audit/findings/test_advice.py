@@ -11,7 +11,7 @@ from skill_evaluator.audit.findings.advice import carried_words, regimes_of, ste
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.findings.dominance import dominated_last, dominates
 from skill_evaluator.audit.findings.results import Adjusted, AuditResult, Carried, Medians, ModelAudit, Worst
-from skill_evaluator.audit.report.page import audit_markdown, headline, print_audit
+from skill_evaluator.audit.report.page import audit_page, headline, print_audit
 from skill_evaluator.audit.statistics.grades import QUARTERS, grades_of, quadrants_of
 from skill_evaluator.audit.statistics.significance import carried_of
 
@@ -172,8 +172,9 @@ def test_a_fluctuation_that_one_scenario_carries_is_said_with_and_without_it(car
         print_audit(carried, form)
         printed = capsys.readouterr().out.replace("\n", " ")
         assert words in printed.replace("\\", "")
-    assert "| model | carried by | fluctuation | without it | grade | grade without it | p | q |" in audit_markdown(
-        carried, charts=False
+    assert (
+        "| model | carried by | fluctuation | without it | grade | grade without it | p | q |"
+        in audit_page(carried, charts=False).markdown()
     )
 
 

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from skill_evaluator.audit.cube.cube import cube_of_scores
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, Beyond, ModelAudit, Thresholds
-from skill_evaluator.audit.report.page import audit_markdown, headline, print_audit
+from skill_evaluator.audit.report.page import audit_page, headline, print_audit
 from skill_evaluator.audit.report.wording import points
 from skill_evaluator.display.safe_text import code_span, prose
 
@@ -23,7 +23,7 @@ ODD = "<img src=x onerror=alert(1)>|`](http://x)\n# title\x1b[31m[red]\u202e&\"'
 
 
 def page_of(result: AuditResult) -> Page:
-    return read_page(audit_markdown(result))
+    return read_page(audit_page(result).markdown())
 
 
 def table(page: Page, heading: str) -> list[dict[str, str]]:
@@ -149,7 +149,7 @@ def test_thresholds_medians_cohort_and_warnings_stand_in_both_forms(capsys: pyte
     cuts = Thresholds(q25=1.234, q50=2.345, q75=3.456, cuts={"AA+": 1.5})
     result = an_audit(thresholds=cuts)
     assert result.medians is not None
-    for shown in (text(result, capsys), audit_markdown(result)):
+    for shown in (text(result, capsys), audit_page(result).markdown()):
         assert "thresholds of the fluctuation: 1.23 · 2.35 · 3.46 (AA+ 1.50)" in shown
         assert f"medians: ability {result.medians.ability:.2f}" in shown
         assert "cohort, to which all grades are relative: 4 models" in shown
@@ -165,11 +165,11 @@ def test_a_regime_shows_its_first_three_on_a_terminal_or_why_it_is_empty(capsys:
 
 
 def test_charts_are_linked_beside_the_page_or_not_at_all() -> None:
-    page = audit_markdown(an_audit())
+    page = audit_page(an_audit()).markdown()
     linked = re.findall(r"^!\[(.+)\]\(charts/([\w.-]+)\)$", page, re.MULTILINE)
     names = ["map.svg", "heat.svg", "neutrality.svg", "map-logic.svg", "map-law.svg", "boxes.svg"]
     assert [file for _, file in linked] == names
-    assert "charts/" not in audit_markdown(an_audit(), charts=False)
+    assert "charts/" not in audit_page(an_audit(), charts=False).markdown()
 
 
 @pytest.mark.parametrize("form", ["text", "markdown"])
@@ -204,7 +204,7 @@ def test_no_name_is_mark_up_on_a_page() -> None:
     plain, odd = page_of(an_audit(benchmarks=("one",))), page_of(odd_result())
     shapes = [[(len(rows), len(rows[0])) for rows in page.tables] for page in (plain, odd)]
     assert shapes[0] == shapes[1]
-    shown = MarkdownIt("commonmark").enable("table").render(audit_markdown(odd_result()))
+    shown = MarkdownIt("commonmark").enable("table").render(audit_page(odd_result()).markdown())
     assert re.findall(r"<(?:img src|a href)=\W?\w+", shown) == ['<img src="charts'] * 5
     assert not any("onerror" in word or "http" in word for word in odd.words)
 

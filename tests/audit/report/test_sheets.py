@@ -2,7 +2,7 @@
 
 import pytest
 from skill_evaluator.audit.report.run import AuditRun, print_audit_runs
-from skill_evaluator.audit.report.size import AskedModel, AuditSize, doubts, size_markdown
+from skill_evaluator.audit.report.size import AskedModel, AuditSize, doubts, size_page
 from skill_evaluator.audit.run.gathering import CallTally
 from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest
 
@@ -58,7 +58,7 @@ def test_an_unknown_price_is_unknown_in_the_total_too() -> None:
         return AskedModel(model_id=model_id, provider="openai", note="set", cost_upper_usd=cost, **amounts)
 
     size = AuditSize(audit=audit(2), models=[asked("m0", 1.5), asked("m1", None)], noted="key", closing="done")
-    lines = size_markdown(size).splitlines()
+    lines = size_page(size).markdown().splitlines()
     assert "2 models × 6 scenarios × 50 questions of 1 benchmark × 2 replicates = 1,200 calls." in lines
     assert "| all |  |  | 1,200 | 2 | 4 | unknown |" in lines
 

@@ -294,12 +294,13 @@ class Outcome(FrozenModel):
 
     def verdict_on(self, run: RunOutcome) -> str | None:
         """Return the verdict on a run, if there was a run to compare it with: on its version, or on its model."""
-        for result in self.drift:
-            for model in result.models:
-                if model.candidate.run_id == run.run_id:
-                    return "moved" if model.moved else "no drift"
-        models = (model for result in self.verdicts if result.skill == run.skill for model in result.models)
-        return next((model.verdict for model in models if model.candidate.run_id == run.run_id), None)
+        if run.run_id is None:
+            return None
+        for result in (*self.drift, *self.verdicts):
+            model = result.on_run(run.run_id) if result.skill == run.skill else None
+            if model is not None:
+                return model.verdict if result in self.verdicts else "moved" if model.moved else "no drift"
+        return None
 
 
 def read_outcome(path: Path) -> Outcome:

@@ -6,14 +6,13 @@ from typing import Annotated
 
 import typer
 
-from skill_evaluator.audit.report.size import AuditSize, print_size, size_markdown, warn_of_doubts
+from skill_evaluator.audit.report.size import AuditSize, print_size, size_page, warn_of_doubts
 from skill_evaluator.audit.run.jobs import AuditPlan, audit_jobs
 from skill_evaluator.audit.run.runs import Cells
 from skill_evaluator.ci.matrix import capped, job_words, legs_of, sharing
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.audit_inputs import AuditOptions, asked_models, new_audit
 from skill_evaluator.commands.options import Legs, OnPlatform, Reason
-from skill_evaluator.display.safe_text import code_span
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.repository import commit_of
@@ -59,6 +58,5 @@ def audit_plan(options: AuditPlanOptions) -> int:
     if options.platform is not None:
         platform = PLATFORMS[options.platform]
         platform.set_outputs({"legs": legs_of(map(job_words, jobs), options.legs.split())})
-        reason = f"Reason: {code_span(plan.reason)}\n\n" if plan.reason else ""
-        platform.add_summary(f"{size_markdown(size)}\n{reason}")
+        platform.add_summary(size_page(size, plan.reason))
     return EXIT_OK

@@ -29,6 +29,7 @@ from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.collect_batches import collect_batches, collect_planned
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, OnPlatform
+from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError, SkillEvaluatorError
 from skill_evaluator.files import json_text, replace_text
@@ -40,7 +41,7 @@ from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.archive import Archive, why_refused
 from skill_evaluator.records.record import PARTIAL, Record, write_record
 from skill_evaluator.records.summaries import Drift
-from skill_evaluator.reports.ci import outcome_markdown, print_outcome
+from skill_evaluator.reports.ci import outcome_page, print_outcome
 from skill_evaluator.reports.faults import fault_lines
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.journal import Manifest
@@ -107,16 +108,15 @@ def collect(options: CollectOptions) -> int:
         raise PlanError(f"{options.artifacts} is not a folder; give the one the jobs' artifacts were brought to")
     configuration = read_configuration(options.config)
     judgings = {(judging.skill, judging.candidate): judging for judging in plan.judgings}
-    artifacts = options.artifacts
-    arrivals = find_arrivals(artifacts, (judging.id for judging in plan.judgings))
+    arrivals = find_arrivals(options.artifacts, (judging.id for judging in plan.judgings))
     scored, judged = [], []
-    for gathered in gather(plan, artifacts):
+    for gathered in gather(plan, options.artifacts):
         scored.append(_keep_pending(plan, gathered, options) or _score_run(gathered, configuration, options))
         judging = judgings.get((gathered.skill, gathered.model_id))
         if judging is not None and not gathered.is_baseline:
             judged.append(_judged(plan, judging, gathered, arrivals, configuration, options))
     records = {record.run_id: record for _, record in scored if record is not None}
-    again = plan.trigger == "drift"
+    again, site = plan.trigger == "drift", Site(configuration.settings.site.address)
     verdicts, undecided = _verdicts(records.values(), configuration, options, drift_of if again else verdict_on)
     for model in (model for verdict in verdicts if again for model in verdict.models):
         drift = Drift(since=model.baseline.run_id, moved=model.moved) if model.baseline else None
@@ -134,9 +134,9 @@ def collect(options: CollectOptions) -> int:
         collecting=bool(plan.pending),
     )
     replace_text(options.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
-    print_outcome(outcome, options.format)
+    print_outcome(outcome, options.format, site)
     if options.platform:
-        PLATFORMS[options.platform].add_summary(outcome_markdown(outcome))
+        PLATFORMS[options.platform].add_summary(outcome_page(outcome, site=site))
     return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
 
 

@@ -22,6 +22,7 @@ from skill_evaluator.commands.options import (
     component_names,
     named_verdicts,
 )
+from skill_evaluator.display.addresses import Site
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Policy, Settings, load_settings
@@ -120,7 +121,7 @@ def compare(options: CompareOptions) -> int:
     first = chosen.pairs[0].candidate
     rules = rules_for(settings, options.config, first)
     result = compare_records(first.skill, chosen.pairs, rules, left_out=chosen.left_out)
-    print_comparison(result, options.format)
+    print_comparison(result, options.format, Site(settings.site.address))
     return exit_code(result.verdict, fail_on or settings.policy.fail_on)
 
 

@@ -18,6 +18,7 @@ from skill_evaluator.commands.evaluate_runs import (
     record_path,
 )
 from skill_evaluator.commands.options import words_of
+from skill_evaluator.display.addresses import Site
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, SkillEvaluatorError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
@@ -58,7 +59,7 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting:
     options = as_asked(options)
     inputs = read_inputs(options, collecting)
     planned = plan_runs(inputs, options)
-    finished, component = planned.finished, inputs.component
+    finished, component, site = planned.finished, inputs.component, Site(inputs.settings.site.address)
     month = None if collecting else month_of(inputs, options.components)
     if month is not None:
         _hold(month, planned, inputs, options)
@@ -71,7 +72,7 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting:
     for run in scored:
         try:
             finished.append(
-                _keep(run, component, kept=is_measurement(run.run, options) and _is_whole(run.record, complete))
+                _keep(run, component, site, kept=is_measurement(run.run, options) and _is_whole(run.record, complete))
             )
         except SkillEvaluatorError as problem:  # a run that cannot be kept does not take the others with it
             problems.append(problem)
@@ -89,7 +90,10 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting:
     ranking = None
     if not options.cases and len({record.model_id for record in judged}) == len(judged) > 1:
         ranking = ranking_of(judged, component, archive, inputs.settings, options.config, verdict)
-    print_finished(finished, component, options.format, verdict, spreads, changes, ranking)
+    if verdict is not None:
+        for judged_run in finished:
+            write_report(judged_run, verdict, site)
+    print_finished(finished, component, options.format, verdict, spreads, changes, ranking, site)
     if verdict is None:  # else it says so itself
         _warn_of_skipped(judged, archive)
         if options.scenario == SCHEMA_ALONE and judged:
@@ -227,7 +231,7 @@ def _assignment(
     return replace(plain, looks=tuple(look.after for look in lookout.looks), look=lookout.look) if lookout else plain
 
 
-def _keep(scored: _ScoredRun, component: Component, *, kept: bool) -> Finished:
+def _keep(scored: _ScoredRun, component: Component, site: Site, *, kept: bool) -> Finished:
     """Write the record of one run: into the component if it is `kept`, into the run's own folder always."""
     run, record = scored.run, scored.record
     path = run.folder / RECORD
@@ -243,7 +247,7 @@ def _keep(scored: _ScoredRun, component: Component, *, kept: bool) -> Finished:
             raise
     finished = Finished(record=record, record_path=path, folder=run.folder)
     write_record(run.folder / RECORD, record)
-    write_report(finished, component)
+    write_report(finished, site=site)
     return finished
 
 

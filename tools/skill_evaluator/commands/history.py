@@ -15,6 +15,7 @@ from skill_evaluator.commands.options import (
     Skill,
     named_verdicts,
 )
+from skill_evaluator.display.addresses import Site
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import VerdictName, load_settings
@@ -81,7 +82,7 @@ def history(options: HistoryOptions) -> int:
     if options.format == "junit":
         print_junit(judged)
     elif options.format != "csv":
-        print_history(judged, options.format)
+        print_history(judged, options.format, Site(settings.site.address))
     return exit_code(_newest_verdict(judged), fail_on)
 
 

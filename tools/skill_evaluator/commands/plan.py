@@ -30,7 +30,7 @@ from skill_evaluator.library.versions import Problem, read_versions
 from skill_evaluator.providers import Configuration, read_configuration, why_unbatched
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.selection import newest_of_versions, runs_of_models
-from skill_evaluator.reports.ci import plan_markdown, print_plan
+from skill_evaluator.reports.ci import plan_page, print_plan
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.forecasts import forecasts_of
 from skill_evaluator.runner.runs import is_invocation, new_invocation
@@ -95,7 +95,7 @@ def _tell(made: Plan, options: PlanOptions) -> int:
     if options.platform:
         platform = PLATFORMS[options.platform]
         platform.set_outputs(outputs_of(made, options.legs.split()))
-        platform.add_summary(plan_markdown(made))
+        platform.add_summary(plan_page(made))
         for fault in made.faults:
             platform.annotate("warning", fault.message, fault.file, fault.line)
     return EXIT_OK

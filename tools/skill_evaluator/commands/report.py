@@ -12,10 +12,11 @@ from skill_evaluator.ci.collecting import OUTCOME, Outcome, lost, read_outcome
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.options import CONFIG, Config, Form, OnPlatform
+from skill_evaluator.display.addresses import Site
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
 from skill_evaluator.judges.regression.results import decision_code
 from skill_evaluator.library.config import VerdictName, load_settings
-from skill_evaluator.reports.ci import outcome_markdown, print_outcome
+from skill_evaluator.reports.ci import outcome_page, print_outcome
 from skill_evaluator.verdicts.rules import component_verdict, exit_code
 
 EXAMPLES = ("skill-evaluator report collected --platform github",)
@@ -59,9 +60,10 @@ def report(options: ReportOptions) -> int:
         outcome = lost(read_plan(options.plan), "its results could not be collected; the run says why")
     else:
         outcome = read_outcome(path)
-    print_outcome(outcome, options.format)
+    site = Site(settings.site.address)
+    print_outcome(outcome, options.format, site)
     if platform is not None:
-        page = outcome_markdown(outcome, options.published)
+        page = outcome_page(outcome, options.published, site)
         platform.add_summary(page)
         if options.commit:
             address = platform.comment(options.commit, page)

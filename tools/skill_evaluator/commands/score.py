@@ -10,6 +10,7 @@ import typer
 
 from skill_evaluator.commands.evaluate_adaptive import with_looks
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form
+from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
 from skill_evaluator.library.cases import load_cases
@@ -77,6 +78,6 @@ def score(options: ScoreOptions) -> int:
     record = with_looks(record, run.manifest, component, configuration.settings, options.config)
     finished = Finished(record=record, record_path=options.run / RECORD, folder=options.run)
     write_record(finished.record_path, record)
-    write_report(finished, component)
+    write_report(finished, site=Site(configuration.settings.site.address))
     print_finished([finished], component, options.format)
     return EXIT_OK if record.complete else EXIT_INCOMPLETE

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich.cells import cell_len, chop_cells
 
+from skill_evaluator.display.addresses import linked
 from skill_evaluator.display.safe_text import code_span, visible
 
 if TYPE_CHECKING:
@@ -29,11 +30,12 @@ _INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # a long path or i
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell; `code` is text from outside, which a page must not take for its own mark-up."""
+    """One cell; `code` is text from outside, which a page must not take for its own mark-up; `link` is its address."""
 
     text: str
     style: str = ""
     code: bool = False
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +55,12 @@ class Sheet:
 def markdown_table(sheet: Sheet) -> str:
     """Write a table as GitHub's Markdown."""
     lines = [" | ".join(sheet.columns), "|".join("---:" if name in sheet.numbers else "---" for name in sheet.columns)]
-    lines += [" | ".join(code_span(cell.text) if cell.code else cell.text for cell in row) for row in sheet.rows]
+    lines += [" | ".join(map(_in_markdown, row)) for row in sheet.rows]
     return "".join(f"| {line} |\n" for line in lines)
+
+
+def _in_markdown(cell: Cell) -> str:
+    return linked(code_span(cell.text) if cell.code else cell.text, cell.link)
 
 
 def print_result(

@@ -261,6 +261,14 @@ class SafetyLimits(StrictModel):
 DEFAULT_LIMITS = SafetyLimits()
 
 
+class SiteSettings(StrictModel):
+    """The site that is built of records; `address` is where it is published."""
+
+    address: str | None = Field(
+        default=None, pattern=r"^https?://[^\s<>()\[\]\"']+$", description="Markdown pages link what they name to it"
+    )
+
+
 class Settings(StrictModel):
     """The file settings.yaml; every key has a default, so the file may be absent."""
 
@@ -278,6 +286,7 @@ class Settings(StrictModel):
     limits: SafetyLimits = DEFAULT_LIMITS
     fixtures: FixturesElsewhere | None = None
     ceilings: dict[str, Limits] = Field(default={}, description="by provider: what all its models and jobs share")
+    site: SiteSettings = SiteSettings()
 
 
 def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tuple[Model, ...]:

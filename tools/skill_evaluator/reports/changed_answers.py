@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from skill_evaluator.display import number
-from skill_evaluator.display.safe_text import name_text, value_pair, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.pages import Section
+from skill_evaluator.display.safe_text import name_text, prose, value_pair, visible
+from skill_evaluator.display.sheets import Cell, Sheet, show
 from skill_evaluator.reports.explanation import value_cell
 from skill_evaluator.scoring.changed_answers import AnswerChange, ChangedAnswers, CommonAnswer
 from skill_evaluator.text import counted
@@ -15,20 +16,15 @@ _MOST_VALUES = 8  # of one case
 _COLUMNS = ("case", "score", "path", "before", "after")
 
 
-def print_changes(models: Sequence[ChangedAnswers], form: Format) -> None:
-    """Print the changed answers of each model to stdout, as text or Markdown."""
+def print_changes(models: Sequence[ChangedAnswers]) -> None:
+    """Print the changed answers of each model to stdout."""
+    for model in models:
+        show([Text(f"\n{visible(_head(model))}", style="bold"), *([_sheet(model)] if model.changes else [])])
 
-    def pieces() -> Iterator[Sheet | Text]:
-        for model in models:
-            yield Text(f"\n{visible(_head(model))}", style="bold")
-            if model.changes:
-                yield _sheet(model)
 
-    def page() -> str:
-        tables = ("\n" + markdown_table(_sheet(model)) if model.changes else "" for model in models)
-        return "".join(f"\n{_head(model)}\n{table}" for model, table in zip(models, tables, strict=True))
-
-    print_result(form, json=dict, markdown=page, text=pieces)
+def changes_section(model: ChangedAnswers) -> Section:
+    """Return the changed answers of one model as a section of a page."""
+    return Section(name=f"changed answers of {model.model_id}", blocks=[prose(_head(model)), _sheet(model)])
 
 
 def _head(model: ChangedAnswers) -> str:

@@ -4,7 +4,7 @@ Text from outside is never taken for mark-up, and a page has limits that keep th
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
@@ -12,10 +12,12 @@ from skill_evaluator.ci.collecting import Outcome, RunOutcome, Status
 from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import Entry, Plan, PlannedJudging, Skipped
 from skill_evaluator.display import number
+from skill_evaluator.display.addresses import NO_SITE, Site
+from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, cut_table
 from skill_evaluator.display.safe_text import abridged, code_span, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
-from skill_evaluator.reports.ci_judged import judged_conclusions, judged_markdown, judged_sheet
-from skill_evaluator.reports.comparison import MARKS, comparison_markdown
+from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
+from skill_evaluator.reports.ci_judged import judged_conclusions, judged_sections, judged_sheet
+from skill_evaluator.reports.comparison import MARKS, comparison_sections, legend_section
 from skill_evaluator.reports.forecast import forecast_sheet
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
@@ -58,7 +60,7 @@ def print_plan(plan: Plan, form: Format) -> None:
     print_result(
         form,
         json=lambda: plan.model_dump(mode="json"),
-        markdown=lambda: plan_markdown(plan),
+        markdown=lambda: plan_page(plan).markdown(),
         text=lambda: [*_plan_sheets(plan), *(Text(visible(line), no_wrap=True) for line in lines)],
     )
 
@@ -68,37 +70,32 @@ def _plan_sheets(plan: Plan) -> list[Sheet | str]:
     return [*sheets, "", forecast_sheet(plan.forecast), ""] if plan.forecast else sheets
 
 
-def plan_markdown(plan: Plan) -> str:
+def plan_page(plan: Plan) -> Page:
     """Return the page of a plan."""
-    lines = ["## Evaluation plan", "", f"{_total(plan)}.", ""]
-    if plan.reason:
-        lines += [f"Reason: {code_span(plan.reason)}", ""]
-    if plan.entries:
-        lines += _table(_chosen_sheet(plan, code_span), _MOST_PLANNED)
-    if plan.month is not None:
-        lines += [f"{plan.month.words}.", ""]
-    if plan.forecast:
-        lines += ["### Forecast", "", *_table(forecast_sheet(plan.forecast), _MOST_PLANNED)]
-    if plan.skipped:
-        lines += ["### Not evaluated", "", *_table(_skipped_sheet(plan.skipped), _MOST_PLANNED)]
-    if plan.judgings:
-        lines += ["### Judged afterwards", "", *_table(_judging_sheet(plan), _MOST_PLANNED)]
-    if plan.unjudged:
-        lines += ["### Not judged", "", *_table(_skipped_sheet(plan.unjudged), _MOST_PLANNED)]
-    if plan.faults:
-        rows = [
-            [Cell(text, code=True) for text in (f"{fault.file}:{fault.line}", abridged(fault.message, _LONGEST))]
-            for fault in plan.faults
+    reason = f"Reason: {code_span(plan.reason)}" if plan.reason else ""
+    chosen = cut_table(_chosen_sheet(plan, code_span), _MOST_PLANNED) if plan.entries else []
+    wrong = [
+        [Cell(text, code=True) for text in (f"{fault.file}:{fault.line}", abridged(fault.message, _LONGEST))]
+        for fault in plan.faults
+    ]
+    month = "" if plan.month is None else f"{plan.month.words}."
+    tables = {
+        "Forecast": forecast_sheet(plan.forecast),
+        "Not evaluated": _skipped_sheet(plan.skipped),
+        "Judged afterwards": _judging_sheet(plan),
+        "Not judged": _skipped_sheet(plan.unjudged),
+        "Wrong, so not evaluated": Sheet(columns=("file", "what"), rows=wrong),
+    }
+    return Page(
+        [
+            Section(name="the plan", heading="## Evaluation plan", blocks=[f"{_total(plan)}.", reason, *chosen, month]),
+            *(
+                Section(name=title, heading=f"### {title}", blocks=cut_table(sheet, _MOST_PLANNED))
+                for title, sheet in tables.items()
+                if sheet.rows
+            ),
         ]
-        lines += ["### Wrong, so not evaluated", "", *_table(Sheet(columns=("file", "what"), rows=rows), _MOST_PLANNED)]
-    return "\n".join(lines) + "\n"
-
-
-def _table(sheet: Sheet, most: int) -> list[str]:
-    """Return a table as parts of a page, cut after `most` rows."""
-    shown = Sheet(columns=sheet.columns, rows=sheet.rows[:most], numbers=sheet.numbers)
-    more = len(sheet.rows) - most
-    return [markdown_table(shown), *([f"… and {more} more.", ""] if more > 0 else [])]
+    )
 
 
 def _names(models: Sequence[str], quote: Callable[[str], str]) -> Cell:
@@ -152,53 +149,66 @@ def _size(jobs: Sequence[Entry | PlannedJudging]) -> tuple[str, str]:
     return f"{sum(job.calls for job in jobs):,}", "unknown cost" if cost is None else f"${cost:,.2f}"
 
 
-def print_outcome(outcome: Outcome, form: Format) -> None:
+def print_outcome(outcome: Outcome, form: Format, site: Site = NO_SITE) -> None:
     """Print an outcome to stdout."""
     print_result(
         form,
         json=lambda: outcome.model_dump(mode="json"),
-        markdown=lambda: outcome_markdown(outcome),
+        markdown=lambda: outcome_page(outcome, site=site).markdown(),
         text=lambda: [_run_sheet(outcome), *([judged_sheet(outcome.judged)] if outcome.judged else [])],
     )
 
 
-def outcome_markdown(outcome: Outcome, published: bool = True) -> str:
-    """Return the page of an outcome; `published` is False when records did not reach their branch."""
-    lines = ["## Evaluation", "", *_summary(outcome), ""]
-    if not published:
-        lines += ["**Not every record reached its branch**; the job that collects them says why.", ""]
-    if outcome.reason:
-        lines += [f"Reason: {code_span(outcome.reason)}", ""]
-    if outcome.runs:
-        lines += _table(_run_sheet(outcome), _MOST_RUNS)
-    if outcome.judged:
-        lines += ["", "## Judged beside the pinned outputs", "", *_table(judged_sheet(outcome.judged), _MOST_RUNS)]
-    for result in outcome.drift:
-        lines += ["", f"## {code_span(result.skill)}: drift", "", *_drift_lines(result)]
-        lines += [
-            "",
-            "<details><summary>The runs side by side</summary>",
-            "",
-            comparison_markdown(result),
-            "</details>",
+def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE) -> Page:
+    """Return the page of an outcome; `published` is False when records did not reach their branch.
+
+    First what is concluded, then what changed, the worst first, then every run, last what did not change.
+    """
+    astray = "" if published else "**Not every record reached its branch**; the job that collects them says why."
+    reason = f"Reason: {code_span(outcome.reason)}" if outcome.reason else ""
+    worst_first = sorted(outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict))
+    changed = [result for result in worst_first if result.verdict != "unchanged"]
+    unchanged = [result for result in worst_first if result.verdict == "unchanged"]
+    compared = [*outcome.verdicts, *outcome.drift]
+    runs: list[Block] = cut_table(_run_sheet(outcome, site), _MOST_RUNS)
+    return Page(
+        [
+            Section(name="the summary", heading="## Evaluation", blocks=[*_summary(outcome), astray, reason]),
+            *(section for result in changed for section in comparison_sections(result, site)),
+            *(section for result in outcome.drift for section in _drift_sections(result, site)),
+            *judged_sections(outcome.judged, _MOST_RUNS),
+            *([Section(name="the table of all runs", heading="## Every run", blocks=runs)] if outcome.runs else []),
+            *(section for result in unchanged for section in comparison_sections(result, site)),
+            *([legend_section(compared)] if compared else []),
         ]
-    worst_first = sorted(outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict))  # a page is cut below
-    lines += [page for result in worst_first for page in ("", comparison_markdown(result))]
-    lines += judged_markdown(outcome.judged)
-    return "\n".join(lines) + "\n"
+    )
 
 
-def _drift_lines(result: ComparisonResult) -> Iterator[str]:
-    """Yield for each model what moved, and which model the vendor served if that changed."""
+def _drift_sections(result: ComparisonResult, site: Site) -> list[Section]:
+    """Return for each model what moved, and which model the vendor served if that changed; then the runs in full."""
+    lines = []
     for model in result.models:
         name = code_span(model.model_id)
         if model.moved:
-            yield f"- the model moved though the prompt did not: {name}: {', '.join(map(code_span, model.moved))}"
+            lines.append(f"the model moved though the prompt did not: {name}: {', '.join(map(code_span, model.moved))}")
         else:
-            yield f"- no drift: {name}; its runs are pooled"
+            lines.append(f"no drift: {name}; its runs are pooled")
         served = [run.served_model or "an unnamed model" for run in (model.baseline, model.candidate) if run]
         if len(set(served)) > 1:
-            yield f"- {name}: the vendor served {', then '.join(map(code_span, served))}"
+            lines.append(f"{name}: the vendor served {', then '.join(map(code_span, served))}")
+    details = [
+        block
+        for section in comparison_sections(result, site)
+        for block in (section.heading, *section.blocks, *(inner for fold in section.folds for inner in fold.blocks))
+    ]
+    return [
+        Section(
+            name=f"{result.skill}: drift",
+            heading=f"## {code_span(result.skill)}: drift",
+            blocks=[bullets(lines)],
+            folds=[Fold("The runs side by side", details)],
+        )
+    ]
 
 
 def _summary(outcome: Outcome) -> list[str]:
@@ -224,10 +234,10 @@ def _summary(outcome: Outcome) -> list[str]:
     planned, scored = sum(run.planned for run in outcome.runs), sum(run.scored for run in outcome.runs)
     failed = sum(sum(run.failed.values()) for run in outcome.runs)
     calls = f"{planned:,} calls planned: {scored:,} scored, {failed:,} failed, {planned - scored - failed:,} not run"
-    return [*lines, "", f"{counted(len(outcome.runs), 'run')} ({kinds}); {calls}."]
+    return ["\n".join(lines), f"{counted(len(outcome.runs), 'run')} ({kinds}); {calls}."]
 
 
-def _run_sheet(outcome: Outcome) -> Sheet:
+def _run_sheet(outcome: Outcome, site: Site = NO_SITE) -> Sheet:
     rows = []
     for run in outcome.runs:
         figures = run.figures
@@ -237,7 +247,7 @@ def _run_sheet(outcome: Outcome) -> Sheet:
         remark = "; ".join(filter(None, [*words, abridged(run.reason, _LONGEST)]))
         rows.append(
             (
-                Cell(run.skill, code=True),
+                Cell(run.skill, code=True, link=site.page(run.skill)),
                 Cell(run.model_id, code=True),
                 Cell(figures.skill_version, code=True) if figures else Cell("–"),
                 Cell(run.primary_metric, code=True) if run.primary_metric else Cell("–"),

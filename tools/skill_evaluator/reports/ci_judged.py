@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from skill_evaluator.ci.collecting import JudgedOutcome, Outcome
+from skill_evaluator.display.pages import Section, bullets, cut_table
 from skill_evaluator.display.safe_text import abridged, code_span, prose
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.reports.judge_regressions import alert_sentences, judge_markdown, regression_notes
@@ -42,14 +43,21 @@ def judged_sheet(judged: Sequence[JudgedOutcome]) -> Sheet:
     )
 
 
-def judged_markdown(judged: Sequence[JudgedOutcome]) -> Iterator[str]:
-    """Yield what each judge found, blocks first: its table by dimension, and the pairs that do not ship."""
+def judged_sections(judged: Sequence[JudgedOutcome], most: int) -> Iterator[Section]:
+    """Yield the table of all judgings, at most so many; then what each judge found, blocks first."""
+    if judged:
+        table = cut_table(judged_sheet(judged), most)
+        yield Section(name="all judgings", heading="## Judged beside the pinned outputs", blocks=table)
     shown = [one for one in judged if one.results is not None]
     for one in sorted(shown, key=lambda one: list(_MEANINGS).index(one.decision or "review_required")):
         if one.results is not None:
-            yield f"\n### {code_span(one.skill)} on {code_span(one.candidate)}, judged by {code_span(one.judge)}\n"
-            yield from (judge_markdown(judge) for judge in one.results.judges)
-            yield from (f"- {prose(note)}" for note in regression_notes(one.results))
+            whose = f"{code_span(one.skill)} on {code_span(one.candidate)}, judged by {code_span(one.judge)}"
+            notes = bullets([prose(note) for note in regression_notes(one.results)])
+            yield Section(
+                name=f"{one.skill} on {one.candidate}, judged",
+                heading=f"### {whose}",
+                blocks=[*map(judge_markdown, one.results.judges), notes],
+            )
 
 
 def _row(one: JudgedOutcome) -> Iterator[Cell]:

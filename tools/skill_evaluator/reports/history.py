@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 import semver
 from rich.text import Text
 
-from skill_evaluator.display import number, probability
+from skill_evaluator.display import arrow, number, probability
+from skill_evaluator.display.addresses import NO_SITE, Site, linked
+from skill_evaluator.display.mermaid import line_chart
+from skill_evaluator.display.pages import Fold, Page, Section, bullets
 from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result, write
+from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result, write
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.comparison import MARKS, STYLES, arrow, since_anchor
+from skill_evaluator.reports.comparison import MARKS, since_anchor
+from skill_evaluator.reports.comparison_sheets import STYLES
 from skill_evaluator.reports.junit import Outcome, Test, junit_text
 
 if TYPE_CHECKING:  # it imports scipy
@@ -50,11 +54,12 @@ _WHERE = {
     "generalises": "beyond these fixtures",
     "robust": "on these fixtures and beyond them",
 }
+_MOST_DRAWN, _MOST_VERSIONS = 12, 30
 _FORMULA = ("=", "+", "-", "@")
 _AS_TEST: Mapping[str, Outcome] = {"regressed": "failure", "inconclusive": "skipped", "incomparable": "skipped"}
 
 
-def print_history(history: "History", form: Format) -> None:
+def print_history(history: "History", form: Format, site: Site = NO_SITE) -> None:
     """Print a history to stdout."""
     findings = list(_findings(history))
     no_change = [] if any(model.changes for model in history.models) else ["no change beyond chance"]
@@ -64,20 +69,24 @@ def print_history(history: "History", form: Format) -> None:
         f"do, α {history.alpha:g}"
     )
     names = [model.model_id for model in history.models]
+    skill = linked(code_span(history.skill), site.page(history.skill))
     print_result(
         form,
         json=lambda: history.model_dump(mode="json"),
-        markdown=lambda: "\n".join(
+        markdown=lambda: Page(
             [
-                f"## {code_span(history.skill)}: {code_span(history.metric)} {title}",
-                "",
-                *(f"- {code_span(name)}: {code_span(words)}" for name, words, _ in findings),
-                *(f"- {line}" for line in no_change),
-                "",
-                markdown_table(_sheet(history, *map(code_span, names))),
-                f"{_LEGEND} · {explanation}\n",
+                Section(
+                    name=history.skill,
+                    heading=f"## {skill}: {code_span(history.metric)} {title}",
+                    blocks=[
+                        bullets([f"{code_span(name)}: {code_span(words)}" for name, words, _ in findings] + no_change),
+                        _sheet(history, *map(code_span, names)),
+                        f"{_LEGEND} · {explanation}",
+                    ],
+                    folds=[Fold("The trend of each model, drawn", list(_trends(history)))],
+                )
             ]
-        ),
+        ).markdown(),
         text=lambda: [
             Text(visible(f"{history.skill}: {history.metric} {title}"), style="bold"),
             *(Text(visible(f"{name}: {words}"), style=style) for name, words, style in findings),
@@ -89,6 +98,15 @@ def print_history(history: "History", form: Format) -> None:
             Text(explanation, style="dim"),
         ],
     )
+
+
+def _trends(history: "History") -> Iterator[str]:
+    """Yield a chart for each model that has two versions or more, in the order of the table."""
+    for model in history.models[:_MOST_DRAWN]:
+        scores = [(point.version, point.strict_mean) for point in model.points[-_MOST_VERSIONS:]]
+        drawn = {version: score for version, score in scores if score is not None}
+        if len(drawn) > 1:
+            yield line_chart(f"{model.model_id}: {history.metric}", "strict mean", drawn)
 
 
 def _findings(history: "History") -> Iterator[tuple[str, str, str]]:

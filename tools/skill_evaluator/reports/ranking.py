@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from skill_evaluator.display import number, probability
+from skill_evaluator.display import number, probability, signed
+from skill_evaluator.display.pages import Page, Section, bullets
 from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result, write
-from skill_evaluator.reports.comparison import MARKS, STYLES, signed
+from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result, write
+from skill_evaluator.reports.comparison import MARKS
+from skill_evaluator.reports.comparison_sheets import STYLES
 from skill_evaluator.reports.history import csv_cell
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.comparability import STALE_DAYS
@@ -44,7 +46,7 @@ def print_rankings(rankings: Sequence[ModelRanking], form: Format) -> None:
     print_result(
         form,
         json=lambda: [ranking.model_dump(mode="json") for ranking in rankings],
-        markdown=lambda: "\n".join(map(ranking_markdown, rankings)),
+        markdown=lambda: Page(list(map(ranking_section, rankings))).markdown(),
         text=lambda: [piece for ranking in rankings for piece in ranking_pieces(ranking)],
     )
 
@@ -61,13 +63,14 @@ def ranking_pieces(ranking: ModelRanking) -> Iterator[Sheet | Text]:
     yield from (Text(line, style="dim") for line in _legend(ranking))
 
 
-def ranking_markdown(ranking: ModelRanking) -> str:
-    """Return the page. Text from outside stands in code spans, so that none of it is taken for mark-up."""
-    lines = [f"## {_title(ranking, code_span(ranking.skill))}", ""]
-    lines += [f"- {code_span(line)}" for line in _advice(ranking)]
-    lines += ["", markdown_table(_sheet(ranking))]
-    lines += [f"- {code_span(line)}" for line in _left_out(ranking)]
-    return "\n".join([*lines, "", " · ".join(_legend(ranking))]) + "\n"
+def ranking_section(ranking: ModelRanking) -> Section:
+    """Return the section of a page. Text from outside stands in code spans, so that none of it is taken for mark-up."""
+    advice, left_out = (bullets(list(map(code_span, lines))) for lines in (_advice(ranking), _left_out(ranking)))
+    return Section(
+        name=f"the models of {ranking.skill}",
+        heading=f"## {_title(ranking, code_span(ranking.skill))}",
+        blocks=[advice, _sheet(ranking), left_out, " · ".join(_legend(ranking))],
+    )
 
 
 def _title(ranking: ModelRanking, skill: str) -> str:

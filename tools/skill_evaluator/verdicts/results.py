@@ -226,3 +226,7 @@ class ComparisonResult(FrozenModel):
     family: str
     models: list[ModelVerdict]
     left_out: dict[str, str] = {}
+
+    def on_run(self, run_id: str) -> ModelVerdict | None:
+        """Return the verdict on a run, if it is among the candidates."""
+        return next((model for model in self.models if model.candidate.run_id == run_id), None)

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from skill_evaluator.audit.findings.results import FEWEST_MODELS, FEWEST_QUESTIONS, FEWEST_REPLICATES, FEWEST_SCENARIOS
 from skill_evaluator.audit.run.manifest import AuditManifest
-from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.pages import Block, Page, Section, bullets
+from skill_evaluator.display.safe_text import code_span, prose, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.runner.prices import Estimate, sum_of
 from skill_evaluator.text import counted
 
@@ -98,7 +99,7 @@ def print_size(size: AuditSize, form: Format) -> None:
             "total": asdict(size.total),
             "doubts": doubts(audit),
         },
-        markdown=lambda: size_markdown(size),
+        markdown=lambda: size_page(size).markdown(),
         text=lambda: [
             Text(visible(_product(audit))),
             Text(),
@@ -110,12 +111,12 @@ def print_size(size: AuditSize, form: Format) -> None:
     )
 
 
-def size_markdown(size: AuditSize) -> str:
-    """Return the size of an audit as a page: nothing in it that came from outside is taken for mark-up."""
-    lines = [f"## Stability audit\n\n{_product(size.audit)}.\n", markdown_table(_benchmark_sheet(size.audit))]
-    lines.append(markdown_table(_model_sheet(size)))
-    lines += [f"- {visible(doubt)}\n" for doubt in doubts(size.audit)]
-    return "\n".join([*lines, f"{size.closing}.\n"])
+def size_page(size: AuditSize, reason: str = "") -> Page:
+    """Return the size of an audit as a page, and why it is planned: nothing from outside is taken for mark-up."""
+    blocks: list[Block] = [f"{_product(size.audit)}.", _benchmark_sheet(size.audit), _model_sheet(size)]
+    blocks += [bullets([prose(doubt) for doubt in doubts(size.audit)]), f"{prose(size.closing)}."]
+    blocks += [f"Reason: {code_span(reason)}"] if reason else []
+    return Page([Section(name="the size", heading="## Stability audit", blocks=blocks)])
 
 
 def _product(audit: AuditManifest) -> str:

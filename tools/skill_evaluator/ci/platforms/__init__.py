@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from skill_evaluator.ci.platforms.github import Attestation, GitHub
+from skill_evaluator.display.pages import Page
 
 
 class Platform(Protocol):
@@ -13,8 +14,8 @@ class Platform(Protocol):
     def set_outputs(self, values: Mapping[str, Any]) -> None:
         """Hand values (a text of one line, or anything as JSON) to the jobs that come after."""
 
-    def add_summary(self, markdown: str) -> None:
-        """Add to the page that shows how the job went; cut where the platform has a limit."""
+    def add_summary(self, page: Page) -> None:
+        """Add to the page that shows how the job went; what has no room within the platform's limit is left out."""
 
     def annotate(self, level: str, message: str, file: str | None = None, line: int = 1) -> None:
         """Mark a line of a file, or the job, with a message; `level` is notice, warning or error."""
@@ -22,7 +23,7 @@ class Platform(Protocol):
     def check_access(self) -> None:
         """Raise ConfigError where `comment` and `pull_request` would lack what they need."""
 
-    def comment(self, commit: str, markdown: str) -> str | None:
+    def comment(self, commit: str, page: Page) -> str | None:
         """Put one comment, in place of the last, on the pull request a commit was merged with; return its address.
 
         Return None when the commit belongs to no pull request.

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from skill_evaluator.display.pages import Page
 from skill_evaluator.display.safe_text import print_command, visible
 from skill_evaluator.errors import ConfigError, PlanError
 from skill_evaluator.files import storing
 
 _MOST_OUTPUT = 1024 * 1024  # bytes of outputs a job may have, counted as UTF-16
-_MOST_SUMMARY = 1024 * 1024 - 1024  # bytes a step's summary may have, with room for the note that it was cut
-_MOST_COMMENT = 65_000  # characters
+_MOST_SUMMARY = 1024 * 1024 - 1024  # bytes a step's summary may have, with room for what an action adds
+_MOST_COMMENT = 65_000  # characters; GitHub takes 65,536
 _NOTHING_TO_OPEN = 422
 _NOT_LOGGED_IN = 4  # the exit code of gh
 _PATIENCE_S = 120
 _MOST_REASON = 300  # characters
 _MARK = "<!-- skill-evaluator -->"
-_CUT = "\n\n*(cut here: it is longer than GitHub shows)*\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +53,9 @@ class GitHub:
             )
         _append("GITHUB_OUTPUT", "".join(lines))
 
-    def add_summary(self, markdown: str) -> None:
+    def add_summary(self, page: Page) -> None:
         """Append to the file in GITHUB_STEP_SUMMARY, which may grow to 1 MiB."""
-        raw = markdown.encode("utf-8", "backslashreplace")
-        if len(raw) > _MOST_SUMMARY:
-            markdown = _whole_parts(raw[:_MOST_SUMMARY].decode("utf-8", "ignore")) + _CUT
-        _append("GITHUB_STEP_SUMMARY", markdown.rstrip("\n") + "\n\n")
+        _append("GITHUB_STEP_SUMMARY", page.within(_MOST_SUMMARY, _bytes).rstrip("\n") + "\n\n")
 
     def annotate(self, level: str, message: str, file: str | None = None, line: int = 1) -> None:
         """Print a workflow command; nothing else in the output is taken for one."""
@@ -69,12 +66,9 @@ class GitHub:
         _library()
         _token_and_name()
 
-    def comment(self, commit: str, markdown: str) -> str | None:
+    def comment(self, commit: str, page: Page) -> str | None:
         """Write or rewrite the one comment on the pull request of a commit; raise what `_api` does."""
-        room = _MOST_COMMENT - len(_MARK) - len(_CUT) - len(_link()) - 1
-        if len(markdown) > room:
-            markdown = _whole_parts(markdown[:room]) + _CUT
-        body = f"{_MARK}\n{markdown}{_link()}"
+        body = f"{_MARK}\n{page.within(_MOST_COMMENT - len(_MARK) - len(_link()) - 1)}{_link()}"
         with _api() as repository:
             pulls = repository.get_commit(commit).get_pulls()
             request = next((pull for pull in pulls if pull.merged_at), None)
@@ -184,12 +178,8 @@ def last_line(text: str) -> str:
     return lines[-1][:_MOST_REASON] if lines else ""
 
 
-def _whole_parts(markdown: str) -> str:
-    """Return the beginning of a page without its last section, or without its last line if it has no section.
-
-    Half a section could leave a fold open, half a line a code span. No text from outside can begin a section.
-    """
-    return (markdown.rpartition("\n### ")[0] or markdown.rpartition("\n")[0]).rstrip("\n")
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "backslashreplace"))
 
 
 def _link() -> str:

@@ -1,0 +1,158 @@
+"""Pages of Markdown as they were, whatever is in them: one order, no foreign mark-up, within any limit.
+
+After a change that is meant, write the expected pages anew with `python -m tests.reports.test_pages`.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from skill_evaluator.audit.report.page import audit_page
+from skill_evaluator.ci.collecting import Outcome
+from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.mermaid import line_chart, quadrant_chart
+from skill_evaluator.display.pages import Fold, Page, Section
+from skill_evaluator.reports.ci import outcome_page
+from skill_evaluator.reports.evaluation import report_page
+from skill_evaluator.scoring.recording import Finished
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.comparison import compare_records
+
+from tests.reports.test_ci_outcome import compared, nothing, outcome, run
+from tests.reports.test_comparison import HOSTILE, hostile_pair, hostile_result
+from tests.support.audit_results import an_audit
+from tests.support.records import a_record
+from tests.support.rules import some_rules
+
+EXPECTED = Path(__file__).parents[1] / "data" / "markdown"
+SITE = Site("https://example.com/site/")
+COMMENT = 65_000
+_OURS = re.compile(r"<details><summary>[\w ,%]+</summary>|</details>")
+_RENDERER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+
+
+def an_outcome() -> Outcome:
+    """A component that is better, one that is worse, one without a baseline and a run that never came."""
+    better, one = compared("receipts", 0.9)
+    worse, other = compared("invoices", 0.2)
+    made = outcome(
+        *better, *worse, run(skill="new", run_id="x"), nothing(status="missing", skill="lost"), reason="push"
+    )
+    return made.model_copy(update={"verdicts": [one, other]})
+
+
+def a_report(site: Site = SITE) -> Page:
+    names = {f"case-{at}": [0.9, 0.92] for at in range(8)}
+    fields = {"total": dict.fromkeys(names, (2, 2))}
+    before = a_record(names, run_id="old", fields=fields)
+    after = a_record(
+        {**names, "case-0": [0.1, 0.1]},
+        run_id="new",
+        skill_version="2.0.0",
+        fields={"total": dict.fromkeys(names, (1, 2))},
+    )
+    verdict = compare_records("s", [Pair(baseline=before, candidate=after)], some_rules(skill="s"))
+    done = Finished(record=after, record_path=Path("records/new.json"), folder=Path("results/new"))
+    return report_page(done, verdict, site)
+
+
+def a_hostile_report() -> Page:
+    done = Finished(record=hostile_pair().candidate, record_path=Path(HOSTILE), folder=Path(HOSTILE))
+    return report_page(done, hostile_result(), SITE)
+
+
+def a_hostile_outcome(text: str = HOSTILE) -> Outcome:
+    wrong = run(skill=text, model_id=text, reason=text, primary_metric=text, failed={text: 1})
+    return outcome(wrong, reason=text).model_copy(update={"verdicts": [hostile_result()]})
+
+
+PAGES = {
+    "comment": lambda: outcome_page(an_outcome(), site=SITE),
+    "report": a_report,
+    "audit": lambda: audit_page(an_audit(), charts=False),
+    "hostile-report": a_hostile_report,
+    "hostile-comment": lambda: outcome_page(a_hostile_outcome(), site=SITE),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_as_it_was(name: str) -> None:
+    assert PAGES[name]().markdown() == (EXPECTED / f"{name}.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_from_outside_is_mark_up_and_every_fold_is_closed(name: str) -> None:
+    page = PAGES[name]().markdown()
+    tokens = _RENDERER.parse(page)
+    flat = [*tokens, *(child for token in tokens for child in token.children or ())]
+    html = [token.content.strip() for token in flat if token.type in ("html_block", "html_inline")]
+    assert all(_OURS.fullmatch(text) for text in html), html
+    assert page.count("<details>") == page.count("</details>")
+    links = [str(token.attrs["href"]) for token in flat if token.type == "link_open"]
+    assert all(link.startswith("https://example.com/site/") for link in links)
+    assert not [token for token in flat if token.type in ("image", "s_open", "em_open")] or name == "audit"
+    assert all(mark.isprintable() for line in page.splitlines() for mark in line)
+
+
+def test_components_fields_and_cases_link_to_the_site_and_to_nothing_without_one() -> None:
+    page = a_report().markdown()
+    assert "[`total`](https://example.com/site/component.html#component=s&field=total)" in page
+    assert "[`case-0`](https://example.com/site/case.html#component=s&case=case-0)" in page
+    assert "](" not in a_report(Site()).markdown()
+
+
+def test_the_verdict_comes_first_then_what_changed_then_the_tables() -> None:
+    page = outcome_page(an_outcome()).markdown()
+    places = [
+        page.index(part) for part in ("**regressed**", "| field |", "| metric |", "## Every run", "`receipts`: unch")
+    ]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("most", [500, 2_000, 8_000, 20_000, COMMENT])
+def test_a_page_of_any_size_fits_and_says_what_is_left_out(most: int) -> None:
+    runs, verdict = compared("receipts", *[0.2] * 8)
+    many = outcome(*runs * 40).model_copy(update={"verdicts": [verdict] * 5})
+    page = outcome_page(many).within(most)
+    assert len(page) <= most
+    assert page.count("<details>") == page.count("</details>")
+    assert re.search(r"Left out here for want of room: .*(section|details)|Cut here", page.splitlines()[-1])
+
+
+def test_ten_megabytes_of_text_fit_into_a_comment() -> None:
+    page = outcome_page(a_hostile_outcome("<b>" + "x" * 10_000_000))
+    assert len(page.within(COMMENT)) <= COMMENT
+
+
+def test_what_fits_is_whole_and_the_first_sections_stay_longest() -> None:
+    sections = [
+        Section(name=f"s{at}", heading=f"### {at}", blocks=["open " * 10], folds=[Fold("more", ["x" * 100])])
+        for at in range(9)
+    ]
+    page = Page(sections)
+    assert page.within(len(page.markdown())) == page.markdown()
+    cut = page.within(900)
+    assert re.findall(r"### (\d)", cut) == [str(at) for at in range(len(re.findall("###", cut)))]
+    assert "Left out" in cut
+
+
+def test_a_name_from_outside_cannot_leave_its_place_in_a_chart() -> None:
+    """Mermaid 10.9.3 and 11.17.2 parse both charts with such names."""
+    name = f'"]\n%%{{init: {{}}}}%% `x` #quot; {HOSTILE}'
+    drawn = [
+        quadrant_chart(("across", "up"), ("a", "b", "c", "d"), (50.0, 1.0), {name: (60.0, 2.0), "b": (50.0, 1.0)}),
+        line_chart(name, name, {name: 0.5, "2.0.0": 1.0}),
+    ]
+    for chart in drawn:
+        lines = chart.splitlines()
+        assert len(lines) == len([line for line in lines if line.startswith(("    ", "```", "quadrant", "xychart"))])
+        assert all(line.count('"') % 2 == 0 for line in lines)
+        assert not re.search(r"%%|`(?!``)(?<!```)|#", "\n".join(lines[1:-1]))
+    assert '"b": [0.500, 0.500]' in drawn[0]
+    assert ", 0.981]" in drawn[0]
+
+
+if __name__ == "__main__":
+    for page_name, make in PAGES.items():
+        (EXPECTED / f"{page_name}.md").write_text(make().markdown(), "utf-8")

@@ -294,13 +294,11 @@ class Outcome(FrozenModel):
 
     def verdict_on(self, run: RunOutcome) -> str | None:
         """Return the verdict on a run, if there was a run to compare it with: on its version, or on its model."""
-        if run.run_id is None:
-            return None
-        for result in (*self.drift, *self.verdicts):
-            model = result.on_run(run.run_id) if result.skill == run.skill else None
-            if model is not None:
-                return model.verdict if result in self.verdicts else "moved" if model.moved else "no drift"
-        return None
+        again = next(filter(None, (result.on_run(run.run_id) for result in self.drift)), None)
+        if again is not None:
+            return "moved" if again.moved else "no drift"
+        judged = (result.on_run(run.run_id) for result in self.verdicts if result.skill == run.skill)
+        return next((model.verdict for model in judged if model is not None), None)
 
 
 def read_outcome(path: Path) -> Outcome:

@@ -227,6 +227,6 @@ class ComparisonResult(FrozenModel):
     models: list[ModelVerdict]
     left_out: dict[str, str] = {}
 
-    def on_run(self, run_id: str) -> ModelVerdict | None:
+    def on_run(self, run_id: str | None) -> ModelVerdict | None:
         """Return the verdict on a run, if it is among the candidates."""
         return next((model for model in self.models if model.candidate.run_id == run_id), None)

@@ -279,3 +279,36 @@ def test_pending_files_go_where_records_go(pipeline: BatchPipeline, server: Batc
     assert [row["complete"] for row in pipeline.rows("skill-evaluator-records")] == [True]
     assert pipeline.left(plan.invocation).entries == []
     assert server.submitted == dict.fromkeys(CASES, 2)
+
+
+def test_a_pending_file_gives_no_key_to_a_commit_of_another_branch_and_a_broken_one_stops_its_component_alone(
+    pipeline: BatchPipeline, server: BatchServer
+) -> None:
+    pipeline.start(server)
+    plan = pipeline.submit()
+    pipeline.finish(plan)
+    pipeline.push()
+    (path,) = pipeline.pending()
+    file = pipeline.checkout / path
+    git(pipeline.checkout, "checkout", "-q", "--orphan", "strange")
+    git(pipeline.checkout, "commit", "-q", "--allow-empty", "-m", "of somebody else")
+    strange = git(pipeline.checkout, "rev-parse", "HEAD")
+    git(pipeline.checkout, "checkout", "-q", "main")
+    file.write_text(file.read_text().replace(str(plan.head), strange))
+    pipeline.push()
+    left = pipeline.left(plan.invocation)
+    assert ([one.reason for one in left.skipped], left.entries, left.head) == (
+        ["it was planned at a commit that is not on this branch"],
+        [],
+        None,
+    )
+    file.write_text(file.read_text()[:-100])
+    other = pipeline.checkout / "components" / "other"
+    shutil.copytree(pipeline.checkout / "components" / SKILL, other, ignore=shutil.ignore_patterns("evals"))
+    prompt = other / "prompt.md"
+    prompt.write_text(prompt.read_text().replace(SKILL, "other"))
+    shutil.copytree(pipeline.checkout / "fixtures" / SKILL, pipeline.checkout / "fixtures" / "other")
+    pipeline.push()
+    pushed = pipeline.plan("--base=0")
+    assert [entry.skill for entry in pushed.entries] == ["other"]
+    assert [fault.file for fault in pushed.faults] == [path]

@@ -12,6 +12,7 @@ from skill_evaluator.ci.plan import Plan, PlannedRun, planned_runs
 from skill_evaluator.errors import PlanError, RunError
 from skill_evaluator.files import json_text, parse_json, validated
 from skill_evaluator.identifiers import moment
+from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import PARTIAL
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.batch_journal import BatchJournal
@@ -84,16 +85,27 @@ def part_of_plan(plan: Plan, skill: str, model_id: str, runs: Sequence[PendingRu
     )
 
 
-def read_pending(repository: Repository, refs: Iterable[str], folder: str) -> list[Plan]:
+def read_pending(repository: Repository, refs: Iterable[str], folder: str) -> tuple[list[Plan], list[Problem]]:
     """Return the pending files of some commits, of the same run that of the last; not of runs that are recorded there.
 
-    Raise PlanError for one that cannot be read.
+    The problems are of files that cannot be read.
     """
     commits = dict.fromkeys(filter(None, (repository.commit(ref) for ref in refs)))
     files = {path: blob for commit in commits for path, blob in repository.files(commit, folder).items()}
     waiting = _waiting(files, folder)
     contents = repository.contents(waiting.values())
-    return [parse_pending(contents[blob], Path(path)) for path, blob in sorted(waiting.items())]
+    plans, problems = [], []
+    for path, blob in sorted(waiting.items()):
+        try:
+            plans.append(parse_pending(contents[blob], Path(path)))
+        except PlanError as problem:
+            problems.append(Problem(file=path, line=1, message=str(problem)))
+    return plans, problems
+
+
+def component_of(path: str) -> str:
+    """Return the component of a pending file."""
+    return PurePosixPath(path).parts[-4]
 
 
 def pending_changes(

@@ -7,11 +7,12 @@ import datetime
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
 from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, decide_again, grouped, recorded_boards
 from skill_evaluator.ci.matrix import capped, entries_of, outputs_of, sharing
-from skill_evaluator.ci.pending import lying_versions, put_together, read_pending
+from skill_evaluator.ci.pending import component_of, lying_versions, put_together, read_pending
 from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, PlannedJudging, Skipped
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.plan_inputs import PlanOptions, read_asked
@@ -108,11 +109,25 @@ def _collection(options: PlanOptions, invocation: str) -> Plan:
     if not is_invocation(invocation):
         raise PlanError(f"--pending '{invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
     repository = Repository(options.components)
-    waiting = read_pending(repository, ("HEAD", *options.recorded), repository.place(options.components))
+    folder = repository.place(options.components)
+    waiting, problems = read_pending(repository, ("HEAD", *options.recorded), folder)
+    broken = [each for each in problems if PurePosixPath(each.file).name.startswith(invocation)]
+    if broken:
+        raise PlanError(broken[0].message)
     mine = [each for each in waiting if each.invocation == invocation]
-    if mine:
-        return put_together(mine)
+    here = [
+        each for each in mine if repository.commit(each.head or "") and repository.is_ancestor(str(each.head), "HEAD")
+    ]
+    if here:
+        return put_together(here)
     now = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
+    elsewhere = [
+        Skipped(
+            skill=entry.skill, models=[entry.model_id], reason="it was planned at a commit that is not on this branch"
+        )
+        for each in mine
+        for entry in each.entries
+    ]
     return Plan(
         invocation=invocation,
         created=now,
@@ -121,7 +136,7 @@ def _collection(options: PlanOptions, invocation: str) -> Plan:
         head=None,
         entries=[],
         chosen=[],
-        skipped=[],
+        skipped=elsewhere,
         faults=[],
     )
 
@@ -142,7 +157,8 @@ def _choose_by_record(options: PlanOptions, models: Sequence[Model], repository:
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {options.components} at HEAD {nearest(unknown[0], after)}")
     boards, problems = recorded_boards(repository, ("HEAD", *options.recorded), folder)
-    lying = lying_versions(read_pending(repository, ("HEAD", *options.recorded), folder))
+    waiting, unread = read_pending(repository, ("HEAD", *options.recorded), folder)
+    lying, problems = lying_versions(waiting), [*problems, *unread]
     decisions: list[Decision] = []
     untouched = 0
     for name, version in after.items():
@@ -166,9 +182,12 @@ def _choose_by_record(options: PlanOptions, models: Sequence[Model], repository:
         else:
             decisions += decided
     broken = {problem.file for problem in problems}
+    unsure = {component_of(problem.file) for problem in unread}  # what they hold may be at a vendor
     return _Choice(
         decisions=[
-            decision for decision in decisions if within(folder, f"{decision.skill}/leaderboard.json") not in broken
+            decision
+            for decision in decisions
+            if decision.skill not in unsure and within(folder, f"{decision.skill}/leaderboard.json") not in broken
         ],
         problems=problems,
         untouched=untouched,

@@ -81,6 +81,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.verdicts.looked",
     "skill_evaluator.verdicts.calibration",
     "skill_evaluator.verdicts.comparison",
+    "skill_evaluator.verdicts.discrimination",
     "skill_evaluator.verdicts.history",
     "skill_evaluator.verdicts.ranking",
     "skill_evaluator.verdicts.sizing",

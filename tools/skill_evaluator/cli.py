@@ -60,6 +60,8 @@ COMMANDS: Mapping[str, str] = {
     "init": "Lay out configuration, workflows and an example component in a repository; overwrites nothing.",
     "doctor": "Say which model has a key where, and what stands in the way of runs here and in CI. Makes no call to a "
     "model.",
+    "cases audit": "Say which cases never told two versions or models apart, and which disagree with the rest. Makes "
+    "no call.",
     "cases fetch": "Bring the fixtures that settings.yaml names in another repository, and say at which commit they "
     "are.",
     "cases import": "Make cases of the rows of a table, each checked against the contract; overwrites nothing.",
@@ -97,7 +99,7 @@ COMMANDS: Mapping[str, str] = {
     "Makes no call.",
 }
 GROUPS: Mapping[str, str] = {
-    "cases": "Make or fetch cases, which are documents with known answers.",
+    "cases": "Make, fetch or audit cases, which are documents with known answers.",
     "records": "Leaderboards and records of components, as files.",
     "site": "Pages of everything that is recorded: an overview of all components, and each one in full.",
     "audit": "How much does a model move when the prompt around the task changes in ordinary ways?",

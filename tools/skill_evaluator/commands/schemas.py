@@ -46,6 +46,7 @@ from skill_evaluator.records.pinned import PinnedOutputs, PinReport
 from skill_evaluator.records.record import Record
 from skill_evaluator.runner.batch_journal import BatchLine
 from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.verdicts.discrimination import CaseAudit
 from skill_evaluator.verdicts.history_results import History
 from skill_evaluator.verdicts.mutation_results import MutationResult
 from skill_evaluator.verdicts.ranking_results import ModelRanking
@@ -75,6 +76,7 @@ FORMATS: Mapping[str, type[BaseModel]] = {
     "ranking": ModelRanking,
     "sizing": SizingPlan,
     "mutation": MutationResult,
+    "case-audit": CaseAudit,
     "audit": AuditManifest,
     "audit-plan": AuditPlan,
     "audit-report": AuditResult,

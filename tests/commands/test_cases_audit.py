@@ -50,9 +50,7 @@ def test_what_wants_a_look_stands_first(recorded: Library) -> None:
     page = recorded.call("cases", "audit", SKILL, "--format", "markdown").out
     assert f"{SKILL}: 6 of 9 cases tell 6 versions and models apart" in text
     assert "look at its ground truth): upside-down" in text
-    rows = [
-        line.split()[0] for line in text.splitlines() if line.startswith(("upside", "case-", "easy", "stuck"))
-    ]
+    rows = [line.split()[0] for line in text.splitlines() if line.startswith(("upside", "case-", "easy", "stuck"))]
     assert rows[0] == "upside-down"
     assert "| `upside-down` | disagrees | -1.000 |" in page
 

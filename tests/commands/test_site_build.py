@@ -103,6 +103,7 @@ def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(bui
     after = contents(site)
     assert {name for name in after if after[name] != before[name]} == {
         "data/overview.js",
+        "data/changes.js",
         f"data/components/{SKILL}.js",
     }
 
@@ -157,3 +158,17 @@ def test_no_text_breaks_out_of_a_data_file(tmp_path: Path, text: str) -> None:
 def test_without_a_component_it_says_where_to_look(library: Library) -> None:
     ended = library.call("site", "build", "--components", "nowhere")
     assert (ended.code, "name their folder with --components DIR" in ended.err) == (2, True)
+
+
+def test_what_changed_says_what_history_does_the_newest_first(built: Library) -> None:
+    history = built.call("history", SKILL, "--format", "json").json
+    rows = site_data(built.root / "site", "changes")["rows"]
+    assert [row["timestamp"] for row in rows] == sorted((row["timestamp"] for row in rows), reverse=True)
+    steps = {
+        (model["model_id"], point["version"]): point["step"] for model in history["models"] for point in model["points"]
+    }
+    assert {(row["model"], row["version"]) for row in rows} == set(steps)
+    judged = next(row for row in rows if (row["model"], row["version"]) == ("m", "1.1.0"))
+    step = steps["m", "1.1.0"]
+    assert (judged["verdict"], judged["difference"], judged["before"]) == (step["verdict"], step["difference"], "1.0.0")
+    assert [judged["low"], judged["high"]] == step["ci95"]

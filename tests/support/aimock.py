@@ -5,16 +5,13 @@ a sequence are nobody else's; the faults are per fixture, so that no test change
 """
 
 import json
-import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-from filelock import FileLock
+from tests.support.npm import npm_file
 
 _VERSION = "1.43.0"
 _LISTENING = "listening on "
@@ -53,7 +50,7 @@ def fixtures(vendors: tuple[str, ...]) -> dict[str, Any]:
 @contextmanager
 def aimock(folder: Path, vendors: tuple[str, ...]) -> Iterator[str]:
     """Start the server on a free port; gives its address. Skips when there is no node, but not in CI."""
-    program = _installed()
+    program = npm_file("@copilotkit/aimock", _VERSION, "dist/cli.js")
     script = folder / "fixtures.json"
     script.write_text(json.dumps(fixtures(vendors)))
     command = ["node", str(program), "-p", "0", "-h", "127.0.0.1", "-f", str(script), "--strict", "--validate-on-load"]
@@ -71,19 +68,3 @@ def _address(server: subprocess.Popen[str], log: Path) -> str:
         if _LISTENING in line:
             return line.partition(_LISTENING)[2].strip()
     raise RuntimeError(f"aimock did not start: {log.read_text()}")
-
-
-def _installed() -> Path:
-    if not (shutil.which("node") and shutil.which("npm")):
-        if os.environ.get("CI") == "true":
-            pytest.fail("node and npm are needed for the aimock tests, and CI must not skip them")
-        pytest.skip("node and npm are needed for the aimock tests")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "skill-evaluator-tests"
-    folder = cache / f"aimock-{_VERSION}"
-    program = folder / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(cache / f"aimock-{_VERSION}.lock", timeout=300):
-        if not program.exists():
-            command = ["npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefix", str(folder)]
-            subprocess.run([*command, f"@copilotkit/aimock@{_VERSION}"], check=True, timeout=240, capture_output=True)
-    return program

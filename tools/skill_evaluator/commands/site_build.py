@@ -1,7 +1,7 @@
 """`skill-evaluator site build`: everything that is recorded as static pages, without a call and without a network."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,13 +16,14 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings, load_settings
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
+from skill_evaluator.reports.site.changes import change_rows
 from skill_evaluator.reports.site.component import component_page
 from skill_evaluator.reports.site.overview import bare_row, overview_rows
 from skill_evaluator.reports.site.pages import write_pages
 from skill_evaluator.reports.site.writing import SiteFolder
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.rewording import AUDIT_RESULT
-from skill_evaluator.verdicts.standing import standing_of
+from skill_evaluator.verdicts.standing import ComponentStanding, standing_of
 
 EXAMPLES = ("skill-evaluator site build --out site",)
 INDEX = "index.html"
@@ -61,22 +62,30 @@ def build(options: SiteBuildOptions) -> SiteFolder:
     site = SiteFolder(options.out)
     write_pages(site)
     grades = _grades(options.audits)
-    rows = [row for name in names for row in _write_component(site, name, options, settings, grades)]
+    rows: list[dict[str, Any]] = []
+    changes: list[dict[str, Any]] = []
+    for name in names:
+        standing, of_overview = _write_component(site, name, options, settings, grades)
+        rows += of_overview
+        changes += [] if standing is None else change_rows(name, standing)
     site.write_data("overview", {"rows": rows})
+    site.write_data("changes", {"rows": sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)})
     site.finish()
     return site
 
 
 def _write_component(
     site: SiteFolder, name: str, options: SiteBuildOptions, settings: Settings, grades: Mapping[str, str | None]
-) -> Iterator[dict[str, Any]]:
-    """Write the page of a component, and yield its rows of the overview; one that is in no order is listed with why."""
+) -> tuple[ComponentStanding | None, list[dict[str, Any]]]:
+    """Write the page of a component; return what is known of it, and its rows of the overview.
+
+    A component that is in no order, or was never scored, is listed with why.
+    """
     try:
         component = load_component(options.components, name, settings.limits)
     except (ComponentError, NotEvaluatedError) as problem:
         print(f"{name}: {problem}", file=sys.stderr)
-        yield bare_row(name, None, str(problem))
-        return
+        return None, [bare_row(name, None, str(problem))]
     archive = Archive(component)
     standing = standing_of(component, archive, settings, options.config)
     if standing is None:
@@ -85,11 +94,10 @@ def _write_component(
             why = "never scored" if not archive.entries else "no run of it is complete"
         except (FixtureError, NotEvaluatedError):
             why = "no fixtures"
-        yield bare_row(name, component.version, why)
-        return
+        return None, [bare_row(name, component.version, why)]
     runs = load_leaderboard(component.leaderboard_path, name).runs
     site.write_data(f"components/{name}", component_page(name, component.version, standing, runs))
-    yield from overview_rows(name, standing, grades)
+    return standing, overview_rows(name, standing, grades)
 
 
 def _grades(audits: Path) -> dict[str, str | None]:

@@ -100,12 +100,15 @@ def _point(row: Row) -> dict[str, Any]:
 
 def _judged(point: Point) -> dict[str, Any]:
     step = point.step
+    low, high = (step.ci95 if step else None) or (None, None)
     verdict = "first" if step is None else step.verdict
     against = "" if step is None else f" against {step.before}"
     return {
         "verdict": verdict,
         "before": None if step is None else step.before,
         "difference": None if step is None else step.difference,
+        "step_low": low,
+        "step_high": high,
         "reasons": [] if step is None else step.reasons,
         "runs": point.runs,
         "pooled": point.strict_mean,

@@ -31,7 +31,9 @@ class PageKind:
 
 PAGES: Mapping[str, PageKind] = {
     "index.html": PageKind(title="Overview", script="overview.js", linked=True),
+    "changes.html": PageKind(title="What changed", script="changes.js", linked=True),
     "component.html": PageKind(title="Component", script="component.js", charts=True),
+    "verdict.html": PageKind(title="Verdict", script="verdict.js"),
 }
 
 

@@ -9,7 +9,7 @@
     const [ink, soft, line] = ["--ink", "--soft", "--line"].map((name) => style.getPropertyValue(name).trim());
     const font = "system-ui, sans-serif";
     const axis = { labelColor: soft, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", labelFont: font, titleFont: font };
-    return { background: null, font, axis, view: { stroke: null }, autosize: { type: "fit", contains: "padding" }, legend: { symbolBaseFillColor: soft, symbolBaseStrokeColor: soft, labelColor: ink, titleColor: soft, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" } };
+    return { background: null, font, axis, view: { stroke: null }, autosize: { type: "fit", contains: "padding" }, legend: { layout: { top: { direction: "vertical", anchor: "start", margin: 6 } }, symbolBaseFillColor: soft, symbolBaseStrokeColor: soft, labelColor: ink, titleColor: soft, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" } };
   }
 
   /** Put the words and lists of a page where a specification names them. */
@@ -42,15 +42,19 @@
         const [specs] = await Promise.all([load("charts"), script("assets/vega.js")]);
         const spec = { ...filled(specs[kind], words), datasets: { rows, ...more }, description: title };
         await window.vegaEmbed(place, spec, { ast: true, actions: false, defaultStyle: false, renderer: "svg", tooltip: showTip, logLevel: 1, config: colours() });
+        for (const empty of place.querySelectorAll('[role="graphics-symbol"]:empty')) empty.setAttribute("aria-hidden", "true");
         place.setAttribute("data-drawn", "true");
       } catch (problem) {
         place.replaceChildren(el("p", { class: "notice" }, `The chart cannot be drawn (${problem.message}); its table is below.`));
       }
     };
+    let begun = false;
+    const begin = () => { if (!begun) { begun = true; draw(); dark.addEventListener("change", draw); } };
     // A chart takes the width of its place, so it is drawn once that stands on the page.
     new IntersectionObserver((seen, observer) => {
-      if (seen.some((entry) => entry.isIntersecting)) { observer.disconnect(); draw(); dark.addEventListener("change", draw); }
+      if (seen.some((entry) => entry.isIntersecting)) { observer.disconnect(); begin(); }
     }, { rootMargin: "400px" }).observe(place);
+    window.addEventListener("beforeprint", begin);
     return el("figure", { class: "card" }, el("figcaption", {}, el("h3", {}, title), note ? el("p", { class: "soft" }, note) : null), place,
       el("details", { class: "figures" }, el("summary", {}, "The figures as a table"), table));
   }

@@ -1,0 +1,39 @@
+// A verdict on a page or two, for those who decide: what was found on each model, how sure that is, what to ship.
+"use strict";
+(function () {
+  const { el, load, state, link, share, badge, table, page } = window.site;
+  const signed = (value) => `${value > 0 ? "+" : value < 0 ? "−" : "±"}${Math.abs(value).toFixed(3)}`;
+
+  function finding(point, metric) {
+    const change = point.difference === null || point.difference === undefined ? "There is no version to compare it with." : `${metric} ${signed(point.difference)}${point.step_low === null ? "" : `, 95 % interval ${signed(point.step_low)} to ${signed(point.step_high)}`}.`;
+    return el("section", { class: `card change ${point.verdict}` },
+      el("h2", { class: "line" }, el("bdi", {}, point.model), " ", badge(point.verdict === "first" ? null : point.verdict)),
+      el("p", {}, point.before ? `Version ${point.version} against ${point.before}: ` : `Version ${point.version}. `, change),
+      point.reasons.length ? el("ul", { class: "remarks" }, point.reasons.map((words) => el("li", {}, words))) : null);
+  }
+
+  page(async () => {
+    const { component, version } = state.read();
+    if (!component) throw new Error("The address names no component; choose one on the overview.");
+    if (!(await load("overview")).rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
+    const shown = await load(`components/${component}`);
+    const judged = version || shown.versions[shown.versions.length - 1];
+    const points = shown.trend.filter((point) => point.complete && point.version === judged);
+    const latest = judged === shown.versions[shown.versions.length - 1];
+    document.title = `${shown.name} ${judged}: verdict`;
+    if (!points.length) return [el("h1", {}, `${shown.name} ${judged}`), el("p", { class: "notice" }, "No complete run of this version.")];
+    const columns = [{ title: "Model", cell: (row) => el("bdi", {}, row.model) }, { title: shown.metric, number: true, cell: (row) => share(row.value) },
+      { title: "95 % interval", number: true, cell: (row) => (row.low === null ? "–" : `${row.low.toFixed(3)} to ${row.high.toFixed(3)}`) },
+      { title: "Coverage", number: true, cell: (row) => share(row.coverage) }, { title: "Run", cell: (row) => row.run }];
+    return [
+      el("p", { class: "crumbs" }, el("a", { href: "index.html" }, "Overview"), " / ", link("component", { component }, shown.name), " / verdict"),
+      el("h1", {}, `${shown.name} ${judged}`),
+      el("p", { class: "lede" }, `The verdict on each model, by ${shown.metric}, tolerating a drop of ${shown.ranking.tolerance} at α ${shown.ranking.alpha}.`),
+      el("button", { type: "button", class: "print", onclick: () => window.print() }, "Print, or save as PDF"),
+      points.map((point) => finding(point, shown.metric)),
+      latest && shown.ranking.advice.length ? [el("h2", {}, "Which model to ship"), el("ul", { class: "advice" }, shown.ranking.advice.map((advice, place) => el("li", {}, el("strong", {}, place ? "Or, for less: " : "To ship: "), el("bdi", {}, advice.model_id), ` (${advice.reason})`)))] : null,
+      el("h2", {}, "The figures"), table("Figures of this version", columns, points),
+      latest && shown.remarks.length ? el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, words))) : null,
+    ];
+  });
+})();

@@ -43,7 +43,8 @@ def test_the_json_has_the_shape_that_is_promised(tmp_path: Path) -> None:
     assert set(found["neutrality"]) >= {"means", "range", "trend_p", "verdict"}
     for one in found["models"]:
         assert set(one) >= {"model", "ability", "fluctuation", "grade", "quadrant", "benchmarks", "grade_probability"}
-        assert set(one["benchmarks"]["gpqa"]) == {"ability", "fluctuation"}
+        on_benchmark = {"ability", "fluctuation", "grade", "noise", "corrected", "corrected_grade"}
+        assert set(one["benchmarks"]["gpqa"]) == on_benchmark
         assert sum(one["grade_probability"].values()) == pytest.approx(1)
 
 

@@ -6,7 +6,13 @@ import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model
-from skill_evaluator.library.scenarios import apply_scenario, load_scenario
+from skill_evaluator.library.scenarios import (
+    apply_scenario,
+    family_paths,
+    load_scenario,
+    named_scenarios,
+    read_scenario,
+)
 from skill_evaluator.runner.runs import input_digests
 
 from tests.support.components import component
@@ -56,6 +62,25 @@ def test_a_broken_scenario_is_named_with_what_is_wrong(content: str, complaint: 
     with pytest.raises(ConfigError, match=r"scenarios/polite\.md") as caught:
         load_scenario(_write(tmp_path, content), "polite")
     assert complaint in str(caught.value)
+
+
+def test_a_family_stands_for_its_scenarios_and_is_none_of_those_outside(tmp_path: Path) -> None:
+    config = _write(tmp_path, "---\nname: polite\nintent: x\n---\n{{ prompt }}")
+    legal = config / "scenarios" / "legal"
+    legal.mkdir()
+    for name in ("terse", "grave"):
+        (legal / f"{name}.md").write_text(f"---\nname: {name}\nintent: x\n---\n{{{{ prompt }}}}")
+    assert named_scenarios(config, ["polite", "legal", "terse"]) == ["polite", "grave", "terse"]
+    assert [path.stem for path in family_paths(config, None)] == ["polite"]
+    assert load_scenario(config, "grave").name == "grave"
+    assert named_scenarios(config, ["../scenarios/legal"]) == ["../scenarios/legal"]
+
+
+def test_what_a_model_drafted_and_nobody_read_is_refused(tmp_path: Path) -> None:
+    config = _write(tmp_path, "---\nname: polite\nintent: x\nunreviewed: true\n---\n{{ prompt }}")
+    with pytest.raises(ConfigError, match=r"polite\.md was drafted by a model and is unreviewed"):
+        load_scenario(config, "polite")
+    assert read_scenario(config, config / "scenarios" / "polite.md").unreviewed
 
 
 def test_an_unknown_scenario_is_answered_with_the_nearest(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The CreditAudit paper's table gives the paper's own Table 1, thresholds, medians, grades and quadrants."""
 
+from dataclasses import replace
+
 import pytest
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.findings.results import AuditResult, ModelAudit
@@ -50,6 +52,16 @@ def test_thresholds_and_medians_are_the_papers(result: AuditResult) -> None:
     cuts = (result.thresholds.q25, result.thresholds.q50, result.thresholds.q75)
     assert [f"{cut:.2f}" for cut in cuts] == ["1.30", "1.57", "2.04"]
     assert (f"{result.medians.ability:.1f}", f"{result.medians.fluctuation:.2f}") == ("62.3", "1.57")
+
+
+def test_the_grades_on_one_benchmark_are_as_the_page_says() -> None:
+    result = audit(replace(paper(), questions=dict.fromkeys(paper().benchmarks, 100)))
+    grades = {one.model: [figures.grade for figures in one.benchmarks.values()] for one in result.models}
+    assert not any(len(set(own)) == 1 for own in grades.values())
+    assert grades["DeepSeek-Chat-V3"] == ["BBB", "BBB", "AAA"]
+    ceiling = result.used[0].noise_ceiling
+    assert f"{ceiling:.2f}" == "4.90"
+    assert sum(one.benchmarks["gpqa"].fluctuation > ceiling for one in result.models) == 1
 
 
 def test_what_ten_scenarios_cannot_tell_is_said(result: AuditResult) -> None:

@@ -54,6 +54,16 @@ def test_every_cell_is_asked_of_every_model_replicate_by_replicate(served: Audit
     assert done.err.endswith(f"what it found: skill-evaluator audit report audits/{manifest['id']}\n")
 
 
+def test_what_a_prompt_cache_saved_stands_beside_the_cost(served: AuditLibrary, server: ChatServer) -> None:
+    served.served_by(server.url, price={"input": 1, "output": 2})
+    usage = {"prompt_tokens": 40, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 30}}
+    server.reply = lambda asked: Reply(text=notice(asked.case_id), fields={"usage": usage})
+    done = served.audit("--format", "json")
+    assert done.code == 0, done.err
+    assert [run["hit_rate"] for run in json.loads(done.out)["runs"]] == [0.75]
+    assert "(75% cached)" in served.audit().out
+
+
 def test_a_killed_audit_resumes_and_asks_no_answered_call_again(served: AuditLibrary, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(text=varied(asked).text, delay_s=60 if server.requests > 12 else 0.02)
     words = ("-m", "skill_evaluator", "audit", "run", *BENCHMARKS)

@@ -206,6 +206,17 @@ def test_several_judges_are_asked_side_by_side_and_one_without_a_key_is_missed(l
     assert "warning: skipping keyless: ANTHROPIC_API_KEY is not set" in missed.err
 
 
+def test_the_results_say_what_share_of_the_input_was_read_from_a_cache(library: JudgingLibrary) -> None:
+    library.items(*TWO)
+    usage = {"prompt_tokens": 40, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 30}}
+    with chat_server() as server:
+        server.reply = lambda asked: Reply(text=answer(totals=written(4)), fields={"usage": usage})
+        library.served_by(server.url)
+        done = library.judge("score", "--judge", "served", "--format", "json")
+    assert done.code == 0, done.err
+    assert [judge["judge"]["hit_rate"] for judge in done.json["judges"]] == [0.75]
+
+
 def test_the_answers_of_a_run_are_judged_with_its_documents(library: JudgingLibrary) -> None:
     assert library.evaluate_here().code == 0
     library.rubric({"method": REFERENCE})

@@ -48,6 +48,10 @@ def row(one: RunOutcome) -> list[str]:
     return cells
 
 
+def test_what_a_prompt_cache_saved_stands_beside_the_cost() -> None:
+    assert "$0.1234 (69% cached)" in row(run(hit_rate=0.69))
+
+
 def test_a_complete_run_stands_with_its_figures() -> None:
     expected = [
         "a",

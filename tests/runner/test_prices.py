@@ -6,7 +6,7 @@ import pytest
 from skill_evaluator.library.config import Model, Params, Price
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Usage
-from skill_evaluator.runner.prices import InputSize, estimate, input_sizes, price_of, usage_cost
+from skill_evaluator.runner.prices import InputSize, estimate, input_sizes, pooled_hit_rate, price_of, usage_cost
 
 from tests.support.components import case, component
 
@@ -74,6 +74,13 @@ def test_a_price_may_be_listed_or_unknown_or_nothing() -> None:
     assert listed.cost_upper_usd is not None
     assert listed.cost_upper_usd > 0
     assert free.cost_upper_usd == 0
+
+
+def test_the_hit_rate_of_several_parts_weighs_their_input_and_is_unknown_where_one_is() -> None:
+    assert pooled_hit_rate([(100, 0.8), (300, 0.0)]) == 0.2
+    assert pooled_hit_rate([(100, 0.8), (300, None)]) is None
+    assert pooled_hit_rate([(100, 0.8), (None, 0.5)]) is None
+    assert pooled_hit_rate([]) is None
 
 
 def test_the_size_of_a_case_grows_with_its_document(tmp_path: Path) -> None:

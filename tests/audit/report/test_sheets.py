@@ -40,6 +40,7 @@ def run(model_id: str = "m0", stopped: str | None = None) -> AuditRun:
         planned=20,
         outcomes={"scored": 9, "unparseable": 1, "refused": 2, "truncated": 1, "timeout": 2, "provider_error": 1},
         cost_usd=None,
+        hit_rate=None,
         latency_s=0.25,
         served_models=(),
     )

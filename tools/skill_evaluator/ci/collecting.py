@@ -225,6 +225,7 @@ class RunOutcome(FrozenModel):
     primary_metric: str | None = None
     figures: Figures | None = None
     cost_usd: NonNegativeFloat | None = None
+    hit_rate: Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
 
     @property
     def not_run(self) -> int:

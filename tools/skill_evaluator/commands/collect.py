@@ -235,6 +235,7 @@ def _score_run(
             reproducibility=agreement.strict_mean if agreement else None,
         ),
         cost_usd=record.cost_usd,
+        hit_rate=record.tokens.hit_rate,
     )
     refusal = _why_refused(record, configuration, options)
     if refusal is not None:  # publishing it would be refused, too; its answers stay in the artifacts

@@ -29,7 +29,7 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.reports.judge_scores import scores_bias_page
 from skill_evaluator.runner.journal import outcomes
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import Estimate, InputSize, estimate, sum_of
+from skill_evaluator.runner.prices import Estimate, InputSize, estimate, pooled_hit_rate, sum_of
 from skill_evaluator.runner.runs import Run, settings_digest
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest, nearest
@@ -114,6 +114,7 @@ class FieldJudging:
             planned=sum(record.planned for record in records),
             answered=sum(record.answered for record in records),
             cost_usd=rounded(total_or_none(record.cost_usd for record in records)),
+            hit_rate=pooled_hit_rate((record.input_tokens, record.hit_rate) for record in records),
             fields=fields,
         ), None
 

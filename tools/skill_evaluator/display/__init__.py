@@ -23,3 +23,13 @@ def arrow(before: float | None, after: float | None) -> str:
 def signed(value: float | None) -> str:
     """Write a difference of scores; one that rounds to zero has no sign."""
     return "–" if value is None else f"{value:+.3f}" if round(value, 3) else "0.000"
+
+
+def cost_words(usd: float | None, hit_rate: float | None = None) -> str:
+    """Write a cost in USD, and which share of the input was read from a prompt cache, where that is known.
+
+    >>> cost_words(1.5, 0.69), cost_words(None)
+    ('$1.5000 (69% cached)', 'unknown')
+    """
+    cost = "unknown" if usd is None else f"${usd:,.4f}"
+    return cost if hit_rate is None else f"{cost} ({hit_rate:.0%} cached)"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.display import number
 from skill_evaluator.files import FrozenModel
@@ -51,6 +51,7 @@ class JudgedFields(FrozenModel):
     planned: NonNegativeInt
     answered: NonNegativeInt
     cost_usd: NonNegativeFloat | None
+    hit_rate: Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
     fields: dict[str, JudgedField]
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from skill_evaluator.ci.collecting import Outcome, RunOutcome, Status
 from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import Entry, Plan, PlannedJudging, Skipped
-from skill_evaluator.display import number
+from skill_evaluator.display import cost_words, number
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, cut_table
 from skill_evaluator.display.safe_text import abridged, code_span, visible
@@ -255,7 +255,7 @@ def _run_sheet(outcome: Outcome, site: Site = NO_SITE) -> Sheet:
                 Cell("baseline" if run.is_baseline else outcome.verdict_on(run) or _NO_VERDICT),
                 Cell(number(figures.reproducibility if figures else None)),
                 Cell(f"{run.scored}/{run.planned}"),
-                Cell("–" if run.cost_usd is None else f"${run.cost_usd:,.4f}"),
+                Cell("–" if run.cost_usd is None else cost_words(run.cost_usd, run.hit_rate)),
                 Cell(remark, code=bool(remark)),
             )
         )

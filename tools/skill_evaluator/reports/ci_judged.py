@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from skill_evaluator.ci.collecting import JudgedOutcome, Outcome
+from skill_evaluator.display import cost_words
 from skill_evaluator.display.pages import Section, bullets, cut_table
 from skill_evaluator.display.safe_text import abridged, code_span, prose
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.reports.judge_regressions import alert_sentences, judge_markdown, regression_notes
+from skill_evaluator.runner.prices import pooled_hit_rate
 
 _COLUMNS = ("component", "model", "judge", "decision", "pairs", "worse", "uncertain", "answers", "cost", "")
 _NUMBERS = frozenset(("pairs", "worse", "uncertain", "answers", "cost"))
@@ -78,5 +80,6 @@ def _row(one: JudgedOutcome) -> Iterator[Cell]:
         yield Cell(str(sum("uncertain" in verdict for verdict in verdicts)))
         answered = sum(judge.judge.answered for judge in judges)
         yield Cell(f"{answered}/{sum(judge.judge.planned for judge in judges)}")
-        yield Cell("–" if None in costs else f"${sum(cost or 0.0 for cost in costs):,.4f}")
+        rate = pooled_hit_rate((judge.judge.input_tokens, judge.judge.hit_rate) for judge in judges)
+        yield Cell("–" if None in costs else cost_words(sum(cost or 0.0 for cost in costs), rate))
     yield Cell(remark, code=bool(remark))

@@ -150,6 +150,11 @@ def run_sheet(model: ModelVerdict) -> Sheet:
         *(_amounts(kind, [run.failures.get(kind, 0) for run in runs], "{:,.0f}", code=True) for kind in failures),
         _amounts("input tokens", [run.input_tokens for run in runs], "{:,.0f}"),
         _amounts("output tokens", [run.output_tokens for run in runs], "{:,.0f}"),
+        *(
+            [_facts("read from a cache", ["–" if run.hit_rate is None else f"{run.hit_rate:.0%}" for run in runs])]
+            if any(run.hit_rate for run in runs)
+            else []
+        ),
         _amounts("cost", [run.cost_usd for run in runs], "${:,.4f}"),
         _amounts("latency, median", [run.latency_p50_s for run in runs], "{:.2f} s"),
         _amounts("latency, 95 % below", [run.latency_p95_s for run in runs], "{:.2f} s"),

@@ -5,7 +5,7 @@ A finished record comes in. `quote` is how a text from outside is written: as it
 
 from collections.abc import Callable, Iterator
 
-from skill_evaluator.display import number
+from skill_evaluator.display import cost_words, number
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.safe_text import name_text, prose
 from skill_evaluator.display.sheets import Cell, Sheet
@@ -126,7 +126,7 @@ def remarks(record: Record, quote: Quote) -> list[str]:
         remarks.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items()))
     judged = record.judged
     if judged is not None:
-        cost = "unknown" if judged.cost_usd is None else f"${judged.cost_usd:.4f}"
+        cost = cost_words(judged.cost_usd, judged.hit_rate)
         remarks.append(
             f"the judge {quote(judged.judge)} gave {judged.answered} of {judged.planned} answers, cost {cost}; "
             "its scores are in no metric and no verdict, and say nothing of what it is worth (judge calibrate does)"

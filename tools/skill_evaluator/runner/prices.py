@@ -219,6 +219,28 @@ def usage_cost(price: Price | None, usage: Usage) -> float | None:
     return cost if 0 <= cost < math.inf else None
 
 
+def hit_rate(usages: Sequence[Usage]) -> float | None:
+    """Return the share of the input that was read from a prompt cache; None where the vendor did not count it of all.
+
+    >>> hit_rate([Usage(input_tokens=100, cache_read_tokens=80), Usage(input_tokens=100, cache_read_tokens=0)])
+    0.4
+    """
+    given, read = (
+        total_or_none(getattr(usage, part) for usage in usages) for part in ("input_tokens", "cache_read_tokens")
+    )
+    return None if read is None or not given else round(read / given, 4)
+
+
+def pooled_hit_rate(parts: Iterable[tuple[int | None, float | None]]) -> float | None:
+    """Return the hit rate of several parts, each given with its input tokens; None where one is not known."""
+    given, read = 0, 0.0
+    for tokens, rate in parts:
+        if tokens is None or rate is None:
+            return None
+        given, read = given + tokens, read + tokens * rate
+    return round(read / given, 4) if given else None
+
+
 def _or(price: float | None, other: float) -> float:
     return other if price is None else price
 

@@ -22,7 +22,7 @@ from skill_evaluator.records.record import (
 from skill_evaluator.records.summaries import Latency, Tokens
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.runner.prices import price_of, usage_cost
+from skill_evaluator.runner.prices import hit_rate, price_of, usage_cost
 from skill_evaluator.scoring import summaries
 from skill_evaluator.scoring.scorecard import CaseScore, Scorecard
 from skill_evaluator.stats import quantile, rounded, total_or_none
@@ -164,7 +164,7 @@ def _tokens(usages: Sequence[Usage]) -> Tokens:
         cache_read=read,
         cache_write=written,
         uncached=None if given is None or cached is None else given - cached,
-        hit_rate=None if read is None or not given else round(read / given, 4),
+        hit_rate=hit_rate(usages),
     )
 
 

@@ -139,6 +139,7 @@ class RunSummary(FrozenModel):
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None
+    hit_rate: float | None = Field(default=None, exclude_if=lambda rate: rate is None)
     latency_p50_s: float | None
     latency_p95_s: float | None
     draft: bool = False
@@ -158,6 +159,7 @@ class RunSummary(FrozenModel):
             input_tokens=record.tokens.input,
             output_tokens=record.tokens.output,
             cost_usd=record.cost_usd,
+            hit_rate=record.tokens.hit_rate,
             latency_p50_s=record.latency_s.p50,
             latency_p95_s=record.latency_s.p95,
             draft=record.draft,

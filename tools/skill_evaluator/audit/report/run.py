@@ -7,6 +7,7 @@ from rich.text import Text
 
 from skill_evaluator.audit.run.gathering import CallTally
 from skill_evaluator.audit.run.manifest import AuditManifest
+from skill_evaluator.display import cost_words
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 
@@ -62,7 +63,7 @@ def _sheet(runs: Sequence[AuditRun]) -> Sheet:
             [
                 Cell(run.model_id if run.shard is None else f"{run.model_id} {run.shard}", code=True),
                 *(Cell(f"{count:,}") for count in counts),
-                Cell("unknown" if tally.cost_usd is None else f"${tally.cost_usd:,.4f}"),
+                Cell(cost_words(tally.cost_usd, tally.hit_rate)),
                 Cell("–" if tally.latency_s is None else f"{tally.latency_s:.2f}"),
             ]
         )

@@ -28,7 +28,7 @@ from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED
 from skill_evaluator.records.strict import strict_score
 from skill_evaluator.runner.journal import ANSWERS, MANIFEST, Manifest, merged_outcomes, read_answers, read_manifest
-from skill_evaluator.runner.prices import price_of, usage_cost
+from skill_evaluator.runner.prices import hit_rate, price_of, usage_cost
 from skill_evaluator.runner.schedule import Replicate, Shard
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.scorer import Scorer
@@ -45,6 +45,7 @@ class CallTally:
     planned: int
     outcomes: Mapping[str, int]
     cost_usd: float | None
+    hit_rate: float | None
     latency_s: float | None
     served_models: tuple[str, ...]
 
@@ -58,6 +59,7 @@ class CallTally:
             planned=planned,
             outcomes=dict(sorted(outcomes.items())),
             cost_usd=total_or_none(usage_cost(price, completion.usage) for completion, _ in answered),
+            hit_rate=hit_rate([completion.usage for completion, _ in answered]),
             latency_s=quantile([latency_s for _, latency_s in answered if latency_s is not None], 0.5),
             served_models=tuple(sorted({made.served_model for made, _ in answered if made.served_model})),
         )

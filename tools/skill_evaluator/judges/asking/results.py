@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BeforeValidator, NonNegativeInt
+from pydantic import BeforeValidator, Field, NonNegativeInt
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.identifiers import Digest, Label, ModelId, RunId, Timestamp
+from skill_evaluator.identifiers import Digest, Label, ModelId, RunId, Share, Timestamp
 from skill_evaluator.judges.asking.judging import JudgeMode, Judging
 from skill_evaluator.judges.asking.prompts import PromptIdentity
 from skill_evaluator.judges.calibration.results import FigureResult
 from skill_evaluator.library.config import Price
-from skill_evaluator.runner.prices import usage_cost
+from skill_evaluator.runner.prices import hit_rate, usage_cost
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import rounded, total_or_none
@@ -43,7 +43,10 @@ class JudgingHead(FrozenModel):
 
 
 class JudgeRecord(FrozenModel):
-    """A judge and its calls. `settings`: the digest of all the model was told besides; the cost is null if unknown."""
+    """A judge and its calls. `settings`: the digest of all the model was told besides; the cost is null if unknown.
+
+    `hit_rate` is the share of the input that was read from a prompt cache, where the vendor counts it.
+    """
 
     model_id: ModelId
     provider: Label
@@ -54,6 +57,7 @@ class JudgeRecord(FrozenModel):
     input_tokens: NonNegativeInt | None
     output_tokens: NonNegativeInt | None
     cost_usd: float | None
+    hit_rate: Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
     stopped: Label | None = None
 
 
@@ -84,6 +88,7 @@ def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, 
         input_tokens=None if inputs is None else int(inputs),
         output_tokens=None if outputs is None else int(outputs),
         cost_usd=rounded(total_or_none(usage_cost(price, completion.usage) for completion in completions)),
+        hit_rate=hit_rate([completion.usage for completion in completions]),
         stopped=stopped,
     )
 

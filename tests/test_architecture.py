@@ -74,6 +74,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.providers.direct",
     "skill_evaluator.providers.local_states",
     "skill_evaluator.parsing.choice",
+    "skill_evaluator.scoring.imported",
     "skill_evaluator.scoring.workers",
     "skill_evaluator.comparing.declarations",
     "skill_evaluator.verdicts.adaptive",

@@ -47,17 +47,24 @@ def _keep(library: Library, record: Record, day: int) -> None:
     GitRepository(library.root).commit()
 
 
-def _asked_again(library: Library, day: int) -> tuple[Record, dict[str, Any]]:
-    """The record of a drift run, kept as of a day, and what outcome.json says of its model."""
+def _drift_run(library: Library, day: int) -> Record:
+    """The record of a drift run, kept as of a day."""
     assert library.call("plan", "--drift").code == 0
     plan = read_plan(library.root / "plan.json")
     (entry,) = plan.entries
     words = (f"--seed={entry.seed}", f"--replicates={entry.replicates}", f"--results=artifacts{day}/{entry.id}")
-    assert library.evaluate_here(f"--model={entry.model_id}", f"--invocation={plan.invocation}", *words).code == 0
+    asked = library.evaluate_here(f"--model={entry.model_id}", f"--invocation={plan.invocation}", *words)
+    assert asked.code in (0, 3), asked.err  # a PATCH may be worse than what it patches, which is no drift
     assert library.call("collect", f"artifacts{day}", f"--out=collected{day}").code == 0
     (path,) = (library.root / f"collected{day}").glob("records/*/*.json")
     record = read_record(path)
     _keep(library, record, day)
+    return record
+
+
+def _asked_again(library: Library, day: int) -> tuple[Record, dict[str, Any]]:
+    """The same, and what outcome.json says of its model."""
+    record = _drift_run(library, day)
     (result,) = read(library.root / f"collected{day}" / "outcome.json")["drift"]
     (model,) = result["models"]
     return record, model
@@ -99,15 +106,70 @@ def test_runs_of_a_model_that_did_not_move_are_pooled(recorded: Library) -> None
     assert (third.drift.since, model["baseline_runs"]) == (second.run_id, 2)
 
 
+def _patch(library: Library, version: str, prompt: str) -> None:
+    library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: {version}\n---\n{prompt}\n")
+    GitRepository(library.root).commit()
+
+
 def test_a_version_that_is_not_recorded_is_not_asked_for_drift(recorded: Library) -> None:
-    recorded.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.0.1\n---\nExtract both.\n")
-    GitRepository(recorded.root).commit()
+    _patch(recorded, "1.1.0", "Extract both.")
     done = recorded.call("plan", "--drift", "--format", "json")
     (skipped,) = done.json["skipped"]
-    assert (done.code, done.json["entries"], skipped["reason"]) == (0, [], "1.0.1 is not recorded")
+    assert (done.code, done.json["entries"], skipped["reason"]) == (0, [], "1.1.0 is not recorded")
+
+
+def test_after_a_patch_that_left_the_prompt_as_it_was_the_runs_before_it_count(
+    recorded: Library, vendor: Vendor
+) -> None:
+    first = recorded.records()[0]
+    _patch(recorded, "1.0.1", "Extract title and year.")
+    again, model = _asked_again(recorded, day=2)
+    assert (again.skill_version, again.digests["prompt"]) == ("1.0.1", first["digests"]["prompt"])
+    assert again.drift is not None
+    assert (again.drift.since, again.drift.moved, model["baseline"]["skill_version"]) == (first["run_id"], [], "1.0.0")
+    assert again.seed != first["seed"]
+    vendor.year = 1999
+    moved, model = _asked_again(recorded, day=3)
+    assert moved.drift is not None
+    assert (bool(moved.drift.moved), model["baseline_runs"]) == (True, 2)
+
+
+def test_after_a_patch_of_the_prompt_the_new_prompt_is_asked_and_begins_a_series(
+    recorded: Library, vendor: Vendor
+) -> None:
+    _patch(recorded, "1.0.1", "Extract both.")
+    vendor.year = 1999  # it may be the prompt, so nobody is alarmed
+    (chosen,) = recorded.call("plan", "--drift", "--format", "json").json["chosen"]
+    assert chosen["reason"] == "PATCH since the recorded 1.0.0"
+    first = _drift_run(recorded, day=2)
+    assert (first.skill_version, first.drift, _page(recorded, 2).code) == ("1.0.1", None, 0)
+    again, model = _asked_again(recorded, day=3)
+    assert again.drift is not None
+    assert (again.drift.since, again.drift.moved, model["baseline_runs"]) == (first.run_id, [], 1)
 
 
 @pytest.mark.parametrize("words", [("--base", "HEAD"), ("--scenario", "stern")])
 def test_what_is_no_question_of_drift_is_refused(recorded: Library, words: tuple[str, ...]) -> None:
     refused = recorded.call("plan", "--drift", *words)
     assert (refused.code, "--drift asks what is recorded" in refused.err) == (2, True)
+
+
+def test_aa_at_a_terminal_pools_what_did_not_move_and_begins_a_series_where_it_did(
+    recorded: Library, vendor: Vendor
+) -> None:
+    first = recorded.records()[0]
+    alike = recorded.evaluate_here("--aa", "--format", "json")
+    assert (alike.code, alike.err.count("moved though")) == (0, 0)
+    (spread,) = alike.json["spreads"]
+    assert len(spread["scores"]) == 2
+    vendor.year = 1999
+    moved = recorded.evaluate_here("--aa", "--format", "json")
+    assert moved.code == 0
+    assert "warning: served moved though the prompt did not: exact_match 1.000 → 0.000" in moved.err
+    newest, second, _ = sorted(recorded.records(), key=lambda one: one["timestamp"] + one["run_id"], reverse=True)
+    assert second["drift"] == {"since": first["run_id"], "moved": []}
+    assert newest["drift"]["since"] == second["run_id"]
+    (spread,) = moved.json["spreads"]
+    assert set(spread["scores"]) == {newest["run_id"]}
+    since = recorded.evaluate_here("--aa", "--format", "json")
+    assert (len(since.json["spreads"][0]["scores"]), since.err.count("moved though")) == (2, 0)

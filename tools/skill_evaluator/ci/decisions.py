@@ -67,12 +67,17 @@ def decide(change: PushedComponent, model_ids: Iterable[str]) -> tuple[list[Deci
 
 
 def decide_again(change: PushedComponent, model_ids: Iterable[str]) -> list[Decision]:
-    """Return a decision for every model: the version at the head is asked again if it is the newest recorded one."""
+    """Return a decision for every model: the version at the head is asked again if it, or what it patches, is recorded.
+
+    After a PATCH the prompt at the head is asked, not the recorded one: that is what is in use.
+    """
     decisions = []
     for model_id in model_ids:
-        recorded = change.board.get(model_id)
-        runs = recorded is not None and recorded.version == change.after.version
-        reason = f"{change.after.version} is recorded" if runs else f"{change.after.version} is not recorded"
+        recorded, version = change.board.get(model_id), change.after.version
+        step = None if recorded is None or version is None else bump(recorded.version, version)
+        runs, reason = step in (Bump.SAME, Bump.PATCH), f"{version} is not recorded"
+        if recorded is not None and runs:
+            reason = f"{version} is recorded" if step is Bump.SAME else f"PATCH since the recorded {recorded.version}"
         decisions.append(Decision(skill=change.after.name, model_id=model_id, runs=runs, reason=reason))
     return decisions
 

@@ -40,7 +40,6 @@ from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.archive import Archive, why_refused
 from skill_evaluator.records.record import PARTIAL, Record, write_record
-from skill_evaluator.records.summaries import Drift
 from skill_evaluator.reports.ci import outcome_page, print_outcome
 from skill_evaluator.reports.faults import fault_lines
 from skill_evaluator.repository import Repository
@@ -51,7 +50,7 @@ from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.recorded import drift_of, verdict_on
+from skill_evaluator.verdicts.recorded import drift_of, drifts_in, verdict_on
 from skill_evaluator.verdicts.results import ComparisonResult
 
 _NAMED = 3  # of what changed
@@ -118,9 +117,9 @@ def collect(options: CollectOptions) -> int:
     records = {record.run_id: record for _, record in scored if record is not None}
     again, site = plan.trigger == "drift", Site(configuration.settings.site.address)
     verdicts, undecided = _verdicts(records.values(), configuration, options, drift_of if again else verdict_on)
-    for model in (model for verdict in verdicts if again for model in verdict.models):
-        drift = Drift(since=model.baseline.run_id, moved=model.moved) if model.baseline else None
-        marked = records[model.candidate.run_id].model_copy(update={"drift": drift})
+    drifts = {run_id: drift for verdict in verdicts if again for run_id, drift in drifts_in(verdict).items()}
+    for run_id, drift in drifts.items():
+        marked = records[run_id].model_copy(update={"drift": drift})
         write_record(options.out / RECORDS / marked.skill / f"{marked.run_id}.json", marked)
     outcome = Outcome(
         invocation=plan.invocation,

@@ -30,7 +30,6 @@ from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import choose, choose_candidate, runs_of_models, runs_of_versions
 from skill_evaluator.reports.comparison import print_comparison
-from skill_evaluator.scoring.imported import records_in
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.recorded import models_pair, pair_of, usual_baseline
 from skill_evaluator.verdicts.rules import exit_code, rules_for
@@ -181,6 +180,8 @@ def _read_file(named: str | None) -> list[Record]:
     """Read the records if a file is named."""
     if named is None or not (named.endswith((".json", ".jsonl", ".csv", ".tsv", ".eval")) or Path(named).is_file()):
         return []
+    from skill_evaluator.scoring.imported import records_in  # brings with it what scores answers
+
     return records_in(Path(named))
 
 

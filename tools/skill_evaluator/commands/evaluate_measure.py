@@ -45,7 +45,7 @@ from skill_evaluator.scoring.scorer import AnswerScores, Scorer
 from skill_evaluator.stats import load_quantiles
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.comparability import common_part
-from skill_evaluator.verdicts.recorded import ranking_of, verdict_on
+from skill_evaluator.verdicts.recorded import drift_of, drifts_in, ranking_of, verdict_on
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rules import exit_code
 from skill_evaluator.verdicts.spreads import spreads_of
@@ -66,6 +66,7 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting:
     batch_mode = mode_of(submit_only=options.submit_only, collecting=collecting is not None)
     pending: dict[str, str] = {}
     scored = _ask(planned, inputs, options, batch_mode, pending)  # every answer is scored as it comes
+    scored = _with_drift(scored, inputs, options)
     records = [*(run.record for run in finished), *(run.record for run in scored)]
     complete = {record.run_id for record in records if record.complete}
     problems: list[SkillEvaluatorError] = []
@@ -121,6 +122,20 @@ class _ScoredRun:
 
     run: Run
     record: Record
+
+
+def _with_drift(scored: Sequence[_ScoredRun], inputs: Inputs, options: EvaluateOptions) -> list[_ScoredRun]:
+    """Return the runs, those that asked a recorded version again with whether the model moved; warn where it did."""
+    again = [run.record for run in scored if run.run.manifest.role == "again" and run.record.complete]
+    archive = Archive(inputs.component)
+    drifts = drifts_in(drift_of(again, inputs.component, archive, inputs.settings, options.config)) if again else {}
+    for record in again:
+        if record.run_id in drifts and (moved := drifts[record.run_id].moved):
+            told = f"{record.model_id} moved though the prompt did not: {listed(moved)}"
+            print(f"warning: {told}; this run begins a series of its own", file=sys.stderr)
+    return [
+        replace(run, record=run.record.model_copy(update={"drift": drifts.get(run.record.run_id)})) for run in scored
+    ]
 
 
 def _is_whole(record: Record, complete: Container[str]) -> bool:

@@ -40,6 +40,7 @@ from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Configuration
 from skill_evaluator.records.archive import Archive, why_refused
 from skill_evaluator.records.pinned import read_pinned
+from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.prices import Estimate, input_sizes, not_applicable
 from skill_evaluator.text import counted, listed
@@ -193,7 +194,7 @@ def _on_models(
         applicable = {case.id: case.digest for case in cases if case.id not in left_out}
         seed = configuration.settings.seed if options.seed is None else options.seed
         if options.drift and options.seed is None:
-            seed = fresh_seed(archive, model.id, [component.version], seed)
+            seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), seed)
         if applicable:
             wanted.append(
                 Wanted(

@@ -11,8 +11,10 @@ from pathlib import Path
 import semver
 
 from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.library.versions import Bump, bump
 from skill_evaluator.records.acceptance import Acceptance, versions_accepted
 from skill_evaluator.records.archive import RecordedRun, precedence
+from skill_evaluator.records.record import Record
 from skill_evaluator.text import nearest
 
 _NO_LOWER = "there is no complete record of a lower version to compare with"
@@ -254,3 +256,19 @@ def _no_such_run(entries: Sequence[RecordedRun], wanted: str) -> LeaderboardErro
     models = sorted({entry.model_id for entry in entries})
     of_model = f" of '{models[0]}'" if len(models) == 1 else ""
     return LeaderboardError(f"no complete run{of_model} of version or id '{wanted}' {nearest(wanted, names)}")
+
+
+def versions_patched_to(entries: Iterable[RecordedRun], version: str) -> set[str]:
+    """Return a version with the recorded ones that only PATCHes lie between."""
+    return {version} | {entry.version for entry in entries if bump(entry.version, version) is Bump.PATCH}
+
+
+def same_series(record: Record, others: Iterable[Record]) -> list[Record]:
+    """Return the other runs of a version that stand in one series with a run, oldest first.
+
+    A run in which the model had moved (`drift`) begins a series of its own.
+    """
+    runs = sorted([record, *others], key=lambda run: (run.timestamp, run.run_id))
+    moves = [run for run in runs if run.drift is not None and run.drift.moved]
+    series = {run.run_id: sum(move in runs[: at + 1] for move in moves) for at, run in enumerate(runs)}
+    return [run for run in runs if run is not record and series[run.run_id] == series[record.run_id]]

@@ -21,7 +21,10 @@ from skill_evaluator.records.selection import (
     passed_over,
     runs_alike,
     runs_below,
+    same_series,
+    versions_patched_to,
 )
+from skill_evaluator.records.summaries import Drift
 from skill_evaluator.verdicts.comparability import Pair, common_part
 from skill_evaluator.verdicts.pooling import cut_to
 from skill_evaluator.verdicts.ranking_results import ModelRanking
@@ -121,13 +124,14 @@ def drift_of(
 ) -> ComparisonResult | None:
     """Hold complete runs of a recorded version against the earlier ones of their series; None where none has any.
 
-    The rules are those of a verdict between versions. The earlier runs are A/A runs: they were tested themselves.
+    The rules are those of a verdict between versions. The earlier runs are A/A runs: they were tested themselves. Runs
+    of a version that was PATCHed since are among them where the prompt stayed the same.
     """
     archive.add(records)
     pairs = [
         Pair(baseline=earlier[-1], candidate=record, baseline_again=earlier[:-1])
         for record in records
-        if (earlier := _again(record, archive))
+        if (earlier := _again(record, archive, patched=True))
     ]
     if not pairs:
         return None
@@ -191,33 +195,41 @@ def pair_of(
     )
 
 
-def _again(record: Record, archive: Archive) -> tuple[Record, ...]:
+def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
+    """Return what asking recorded versions again showed, by the run that asked."""
+    models = [] if result is None else result.models
+    return {
+        model.candidate.run_id: Drift(since=model.baseline.run_id, moved=model.moved)
+        for model in models
+        if model.baseline is not None
+    }
+
+
+def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
     """Return the other complete runs of a version, oldest first: of equal prompt, scorer, schema and settings.
 
     Runs whose calls alternated with another's are left out: they share a day with those. So are runs that `--adaptive`
     stopped early: their scores are those that it stops at. A run in which the model had moved (`drift`) begins a series
-    of its own: runs before it are pooled with none after it.
+    of its own: runs before it are pooled with none after it. With `patched` runs of the versions count that this one
+    is a PATCH of.
     """
     run = entry_of(record)
     if run.scenario is not None:
         return ()
+    versions = versions_patched_to(archive.entries, run.version) if patched else {run.version}
     others = [
-        other
+        archive.record(other)
         for other in runs_alike(archive.entries, run)
-        if other.version == run.version
+        if other.version in versions
         and other.run_id != run.run_id
         and other.beside is None
         and not other.adaptive
         and other.is_comparable(run)
         and other.digests.get(_PROMPT) == run.digests.get(_PROMPT)
     ]
-    others.sort(key=lambda other: other.order)
-    of_version = [(run.order, record), *((other.order, archive.record(other)) for other in others)]
-    moves = [order for order, again in of_version if again.drift is not None and again.drift.moved]
-    series = [sum(move <= order for move in moves) for order, _ in of_version]
     drawn = [record]
-    for (_, again), number in zip(of_version[1:], series[1:], strict=True):
-        if number == series[0] and not any(_may_be_copied(again, earlier) for earlier in drawn):
+    for again in same_series(record, others):
+        if not any(_may_be_copied(again, earlier) for earlier in drawn):
             drawn.append(again)
     return tuple(drawn[1:])
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import runs_alike
+from skill_evaluator.records.selection import runs_alike, same_series
 from skill_evaluator.stats import stdev_or_none
 from skill_evaluator.verdicts.rewording import neutral_sigma, scenario_runs
 
@@ -47,7 +47,8 @@ def _between_runs(record: Record, archive: Archive) -> RunSpread:
         and other.is_comparable(entry)
         and other.digests.get("prompt") == entry.digests.get("prompt")
     ]
-    scores = {run.run_id: score for run in reversed(runs) if (score := _score(run)) is not None}
+    series = same_series(record, (run for run in runs if run.run_id != record.run_id))
+    scores = {run.run_id: score for run in (*series, record) if (score := _score(run)) is not None}
     return _spread(record, "runs", scores, stdev_or_none(list(scores.values())))
 
 

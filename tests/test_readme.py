@@ -1,6 +1,9 @@
 """The README's commands work as they stand there, in its order, in a fresh clone."""
 
+import importlib.util
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,3 +49,20 @@ def test_it_stays_short() -> None:
     text = README.read_text()
     assert len(text.splitlines()) <= 150
     assert mean_sentence(text) < 18
+
+
+def test_the_picture_of_the_verdict_is_what_the_command_prints_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    loaded = importlib.util.spec_from_file_location("picture", ROOT / "docs" / "picture.py")
+    assert loaded is not None
+    assert loaded.loader is not None
+    module = importlib.util.module_from_spec(loaded)
+    monkeypatch.setitem(sys.modules, "picture", module)
+    loaded.loader.exec_module(module)
+    drawn, kept = module.drawn(module.PICTURES["verdict.svg"]), (ROOT / "docs" / "verdict.svg").read_text("utf-8")
+    assert _words(drawn) == _words(kept)
+    assert all((ROOT / "docs" / name).is_file() for name in module.PICTURES)
+
+
+def _words(picture: str) -> list[str]:
+    return " ".join(re.findall(r">([^<]+)</text>", picture)).replace("&#160;", " ").split()

@@ -1,4 +1,4 @@
-"""What people see most, as terminals of 80, 100 and 120 columns show it; no table cuts a word at any width.
+"""What people see most, as terminals of 80, 100 and 120 columns and a pipe show it; no table cuts a word at any width.
 
 After a change that is meant, write the expected screens anew with `python -m tests.display.test_terminal`.
 """
@@ -20,6 +20,7 @@ from tests.support.library import ROOT, Library
 
 SCREENS = Path(__file__).parents[1] / "data" / "terminal"
 WIDTHS = (80, 100, 120)
+RUN = "20260102T090000Z-000002-example-large"
 MODEL = ("--model", "example-large")
 COMMANDS = (
     ("compare", "receipts", *MODEL, "--candidate", "1.1.0"),
@@ -27,25 +28,33 @@ COMMANDS = (
     ("lint",),
     ("plan",),
     ("evaluate", "receipts", *MODEL, "--no-leaderboard", "-n", "2"),
+    ("leaderboard", "receipts"),
+    ("explain", RUN, "--case", "booking"),
+    ("explain", RUN, "--field", "date"),
+    ("accept", "receipts", "--list"),
+    ("evaluate", "receipts", "--dry-run"),
 )
 TOPS = (  # of these the first lines
     ("audit", "report", "--cube", str(ROOT / "tests/data/creditaudit_table2.csv"), "--questions", "100"),
     ("judge", "calibrate", *(f"--{name}={ROOT}/tests/data/judging/{name}.jsonl" for name in ("items", "verdicts"))),
 )
+_COLOUR = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3|4|9|10)\d(?:;[\d;]*)?m")
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
-_MEASURED = re.compile(r"latency|p95 [\d.]+ s")
+_MEASURED = re.compile(r"latency|p95 [\d.]+ s|median s|today|days? ago|95 % s")
+_RUNS = re.compile(r"^the runs .*?(?=\n\n)", re.MULTILINE | re.DOTALL)  # a column is as wide as what was measured
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
-def screen(demo: Library, width: int) -> str:
-    """Return what the commands print on a terminal so many columns wide, without what differs between two runs."""
+def screen(demo: Library, width: int | None) -> str:
+    """Return what the commands print on a terminal so wide, or into a pipe, without what differs every time."""
     shown = []
     for command in (*COMMANDS, *TOPS):
         lines = _STYLE.sub("", demo.call(*command, columns=width).out).splitlines()
         if command in TOPS:
             lines = lines[:9]
         lines = [_RUN_ID.sub("20260101T000000Z-abcdef", line) for line in lines if not _MEASURED.search(line)]
-        shown += [f"$ skill-evaluator {' '.join(command[:2])}", *lines, ""]
+        text = _RUNS.sub(lambda table: re.sub(" {2,}", "  ", table[0]), "\n".join(lines))
+        shown += [f"$ skill-evaluator {' '.join(command[:2])}", text, ""]
     return "\n".join(shown)
 
 
@@ -69,6 +78,19 @@ def test_the_tables_people_see_most_fit_the_terminal(width: int, demo: Library) 
     shown = screen(demo, width)
     assert shown == (SCREENS / f"{width}.txt").read_text()
     assert all(cell_len(line) <= width for line in shown.splitlines() if "evals/results/" not in line)
+
+
+def test_through_a_pipe_every_row_is_one_line_and_nothing_is_styled(demo: Library) -> None:
+    shown = screen(demo, None)
+    assert shown == (SCREENS / "pipe.txt").read_text()
+    assert "\x1b" not in demo.call("history", "receipts").out
+
+
+def test_without_colour_a_terminal_shows_the_same_words(demo: Library) -> None:
+    coloured, plain = (demo.call("history", "receipts", columns=80, env=env).out for env in ({}, {"NO_COLOR": "1"}))
+    assert _COLOUR.search(coloured)
+    assert not _COLOUR.search(plain)
+    assert _STYLE.sub("", plain) == _STYLE.sub("", coloured)
 
 
 WORDS = st.lists(st.text("abc漢019", min_size=1, max_size=12), max_size=6).map(" ".join)
@@ -97,3 +119,4 @@ if __name__ == "__main__":
         laid_out = demonstration(Path(folder))
         for columns in WIDTHS:
             (SCREENS / f"{columns}.txt").write_text(screen(laid_out, columns))
+        (SCREENS / "pipe.txt").write_text(screen(laid_out, None))

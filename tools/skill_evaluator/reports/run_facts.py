@@ -18,7 +18,16 @@ _DRAFT = "a draft: in no leaderboard and never a baseline; raise the version and
 _WEAKEST = 5
 _FAULTS = 3
 FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
-_FIELD_COLUMNS = ("weakest field", "accuracy", "right/n", "wrong", "missing", "extra", "stability", "cases: profile")
+_FIELD_COLUMNS = (
+    "weakest field",
+    "accuracy",
+    "right/n",
+    "wrong",
+    "missing",
+    "extra",
+    "stability",
+    "cases in which it is",
+)
 Quote = Callable[[str], str]  # how a text from outside is written: `visible` on a terminal, `code_span` on a page
 
 

@@ -69,8 +69,8 @@ def test_the_rule_that_no_case_covers_is_named_and_killed_mutants_are_asked_no_f
     assert done.json["control"] == []
     assert done.json["score"] == pytest.approx(0.8)
     assert {one["status"]: one["replicates"] for one in done.json["mutants"]} == {"killed": 2, "survived": 4}
-    # five cases: the undamaged prompt, its control and the survivor four times, four killed mutants twice
-    assert server.requests == 5 * (3 * 4 + 4 * 2) == done.json["calls"]
+    # five cases: the undamaged prompt, three controls and the survivor four times, four killed mutants twice
+    assert server.requests == 5 * (5 * 4 + 4 * 2) == done.json["calls"]
     assert done.json["saved_calls"] == 5 * 4 * 2
 
 
@@ -87,7 +87,7 @@ def test_running_again_asks_nothing_and_says_the_same_as_a_page(ruled: Library, 
 
 
 def test_a_ceiling_leaves_mutants_undecided_and_the_same_command_goes_on(ruled: Library, server: ChatServer) -> None:
-    whole = 5 * (3 * 4 + 4 * 2)
+    whole = 5 * (5 * 4 + 4 * 2)
     stopped = ruled.call("mutate", SKILL, "--max-calls", "30", "--format", "json")
     assert stopped.code == 4
     assert "undecided" in {mutant["status"] for mutant in stopped.json["mutants"]}
@@ -122,7 +122,7 @@ def test_a_dry_run_lists_the_mutants_and_makes_no_call(ruled: Library, server: C
     assert server.requests == 0
     assert ruled.tree() == before
     assert [mutant["id"] for mutant in done.json["mutants"]] == [f"rule-dropped-{line}" for line in range(7, 12)]
-    assert (done.json["most_calls"], done.json["least_calls"]) == (5 * 7 * 4, 5 * 7 * 2)
+    assert (done.json["most_calls"], done.json["least_calls"]) == (5 * 9 * 4, 5 * 9 * 2)
 
 
 def test_the_cap_says_what_is_left_out(ruled: Library) -> None:

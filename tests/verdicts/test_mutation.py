@@ -28,8 +28,7 @@ World = Callable[[random.Random, str], float]
 def status(undamaged: World, mutant: World, dice: random.Random, replicates: int = 4) -> str:
     """Ask as `mutate` does, look by look, and return what becomes of the mutant."""
     drawn = [
-        {case: [world(dice, case) for _ in range(replicates)] for case in CASES}
-        for world in (undamaged, undamaged, mutant)
+        {case: [world(dice, case) for _ in range(replicates)] for case in CASES} for world in (*[undamaged] * 4, mutant)
     ]
     looks = looks_of_mutants(replicates)
     for look in looks:
@@ -39,8 +38,8 @@ def status(undamaged: World, mutant: World, dice: random.Random, replicates: int
         ]
         judged = judged_mutant(
             MUTANT,
-            Undamaged(record=records[0], control=records[1]),
-            records[2],
+            Undamaged(record=records[0], controls=tuple(records[1:4])),
+            records[4],
             RULES,
             looks=len(looks),
             last=look == looks[-1],
@@ -77,7 +76,7 @@ def test_what_a_meaningless_edit_breaks_as_well_does_not_kill() -> None:
     dice = random.Random(1)
 
     def status_of_coin() -> str:
-        worlds = [{case: float(dice.random() < 0.5) for case in CASES} for _ in range(3)]
+        worlds = [{case: float(dice.random() < 0.5) for case in CASES} for _ in range(5)]
         at = iter([world for world in worlds for _ in range(len(CASES) * 4)])
         draw: World = lambda _, case: next(at)[case]  # noqa: E731 - every answer of a case is the same in one run
         return status(draw, draw, dice)

@@ -1,7 +1,7 @@
 """The story of `mutate`: read → damage → ask in batches, look by look → decide each mutant → show.
 
-A batch is a few mutants whose calls take turns with each other's. The undamaged prompt and its control are asked beside
-the first one. A look decides who is asked further.
+A batch is a few mutants whose calls take turns with each other's. The undamaged prompt and its controls are asked
+beside the first one. A look decides who is asked further.
 """
 
 import datetime
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from skill_evaluator import __version__
-from skill_evaluator.commands.mutate_inputs import CONTROL, UNDAMAGED, Hunt, MutateOptions, name_of
+from skill_evaluator.commands.mutate_inputs import CONTROLS, UNDAMAGED, Hunt, MutateOptions, name_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.mutants import Mutant
@@ -82,7 +82,7 @@ def hunt(plan: Hunt, options: MutateOptions) -> int:
     with open_scores(plan.component, plan.cases, most_calls) as scores:
         asking = _Asking(plan, options, scores)
         mutants = asking.decide()
-    control = [] if asking.undamaged is None else asking.undamaged.moved_by_control()
+    control = [] if asking.undamaged is None else asking.undamaged.moved_by_controls()
     calls, cost = asking.spent(list(plan.asked))
     result = MutationResult(
         skill=plan.component.name,
@@ -139,13 +139,13 @@ class _Asking:
         decided: dict[str, MutantResult] = {}
         looks = looks_of_mutants(self._options.replicates)
         for look in looks:
-            names = [UNDAMAGED, CONTROL, *map(name_of, left)]
+            names = [UNDAMAGED, *CONTROLS, *map(name_of, left)]
             records = self._ask(names, look)
-            lacking = [records[name] for name in names[:2] if not records[name].complete]
+            lacking = [records[name] for name in (UNDAMAGED, *CONTROLS) if not records[name].complete]
             if lacking:
                 self._stopped = self._stopped or lacking[0].stopped or "too many answers of the undamaged prompt failed"
                 break
-            self.undamaged = Undamaged(record=records[UNDAMAGED], control=records[CONTROL])
+            self.undamaged = Undamaged(record=records[UNDAMAGED], controls=tuple(records[name] for name in CONTROLS))
             rules = rules_for(self._plan.configuration.settings, self._options.config, self.undamaged.record)
             self.alpha = rules.alpha
             for mutant in left:
@@ -204,7 +204,7 @@ class _Asking:
             model_id=plan.model.id,
             provider=plan.model.provider,
             replicates=self._options.replicates,
-            seed=plan.configuration.settings.seed + (name == CONTROL),
+            seed=plan.configuration.settings.seed + (CONTROLS.index(name) + 1 if name in CONTROLS else 0),
             cases={case.id: case.digest for case in plan.cases},
             digests={
                 **input_digests(component, plan.model),

@@ -25,7 +25,7 @@ from skill_evaluator.files import read_text
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, select_models
-from skill_evaluator.library.mutants import Mutant, capped, mutants_of, neutral
+from skill_evaluator.library.mutants import Mutant, capped, mutants_of, neutrals
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.runner.prices import input_sizes, not_applicable, refuse_unpriced
 from skill_evaluator.runner.runs import input_digests
@@ -33,7 +33,8 @@ from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.text import canonical_json, counted, digest
 from skill_evaluator.verdicts.mutation_results import LEAST_REPLICATES
 
-UNDAMAGED, CONTROL = "undamaged", "control"
+UNDAMAGED = "undamaged"
+CONTROLS = ("control-1", "control-2", "control-3")
 _LEAST_CASES = 2  # one case says nothing of how far cases move by chance
 
 
@@ -76,11 +77,14 @@ class Hunt:
 
     @property
     def asked(self) -> dict[str, Component]:
-        """What is asked, by the name of its run folder: the undamaged prompt, the control, then the mutants."""
+        """What is asked, by the name of its run folder: the undamaged prompt, its controls, then the mutants."""
         component = self.component
         return {
             UNDAMAGED: component,
-            CONTROL: replace(component, prompt=neutral(component.prompt)),
+            **{
+                name: replace(component, prompt=prompt)
+                for name, prompt in zip(CONTROLS, neutrals(component.prompt), strict=True)
+            },
             **{name_of(one): replace(component, prompt=one.prompt, schema=one.schema) for one in self.mutants},
         }
 

@@ -120,17 +120,17 @@ def capped(mutants: Sequence[Mutant], most: int) -> tuple[tuple[Mutant, ...], di
     return tuple(one for one in mutants if one.id in kept), dict(left_out)
 
 
-def neutral(prompt: str) -> str:
-    """Return the prompt with a change that means nothing: other list marks, else wider gaps.
+def neutrals(prompt: str) -> tuple[str, str, str]:
+    """Return the prompt with three changes that mean nothing: other list marks, wider gaps, or blank lines around it.
 
-    >>> neutral("- a\\n- b")
-    '* a\\n* b'
+    >>> neutrals("- a\\n- b")
+    ('* a\\n* b', '\\n- a\\n- b', '- a\\n- b\\n')
     """
     swapped = re.sub(r"(?m)^(\s*)([-*])(?=\s)", lambda mark: f"{mark[1]}{'*' if mark[2] == '-' else '-'}", prompt)
-    if swapped != prompt:
-        return swapped
     wider = re.sub(r"(?<=[.!?]) (?=\S)", "  ", prompt.replace("\n\n", "\n\n\n"))
-    return wider if wider != prompt else f"\n{prompt}"
+    around = (f"\n{prompt}", f"{prompt}\n", f"\n{prompt}\n")
+    first, second, third, *_ = dict.fromkeys(text for text in (swapped, wider, *around) if text != prompt)
+    return first, second, third
 
 
 def _edits(prompt: str, passage: Passage) -> Iterator[_Edit]:

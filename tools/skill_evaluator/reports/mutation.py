@@ -120,8 +120,8 @@ def _notes(result: MutationResult) -> Iterator[str]:
         yield f"noticed no mutant: {listed(result.silent, _NAMED)}"
     moved = listed(result.control, _NAMED)
     yield (
-        f"noise: an edit that means nothing moved {counted(len(result.control), 'case')} of {result.n_cases}"
-        + (f" ({moved}); a mutant must do more" if moved else "")
+        f"noise: three edits that mean nothing moved {counted(len(result.control), 'case')} of {result.n_cases}"
+        + (f" ({moved}); a mutant must do more than they" if moved else "")
     )
     yield from (f"left out: {count} ({why})" for why, count in result.left_out.items())
     cost = "unknown" if result.cost_usd is None else f"${result.cost_usd:.4f}"

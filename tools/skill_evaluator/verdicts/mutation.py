@@ -1,8 +1,8 @@
 """The records of an undamaged prompt and of a mutant → did the cases notice? It decides with the comparison's noise.
 
-The undamaged prompt is asked twice: as it is, and with an edit that means nothing and another seed (the control). The
-two are taken for runs of one version, so that what a meaningless edit does to each case is the noise that a mutant
-must exceed. A case counts as one draw until this control says otherwise.
+The undamaged prompt is asked as it is, and with three edits that mean nothing, each with a seed of its own (the
+controls). They are taken for runs of one version, so that what a meaningless edit does to each case is the noise that a
+mutant must exceed. A case counts as one draw until the controls say otherwise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,16 +30,19 @@ _ADVICE: dict[Operator, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undamaged:
-    """The undamaged prompt's record, and that of the same prompt with an edit that means nothing."""
+    """The undamaged prompt's record, and those of the same prompt with edits that mean nothing."""
 
     record: Record
-    control: Record
+    controls: tuple[Record, ...]
 
-    def moved_by_control(self) -> list[str]:
-        """Return the cases whose primary metric the meaningless edit moved at all."""
-        pair = Pair(baseline=self.record, candidate=_beside(self.control, self.record))
-        (compared,) = measure_all([pair], self.record.primary_metric, lambda measure: False)
-        return _moved(compared.primary(self.record.primary_metric))
+    def moved_by_controls(self) -> list[str]:
+        """Return the cases whose primary metric a meaningless edit moved at all."""
+        metric, moved = self.record.primary_metric, set()
+        for control in self.controls:
+            pair = Pair(baseline=self.record, candidate=_beside(control, self.record))
+            (compared,) = measure_all([pair], metric, lambda measure: False)
+            moved |= set(_moved(compared.primary(metric)))
+        return [case.case_id for case in self.record.per_case if case.case_id in moved]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +94,7 @@ def judged_mutant(
     pair = Pair(
         baseline=undamaged.record,
         candidate=_beside(record, undamaged.record),
-        baseline_again=(undamaged.control,),
+        baseline_again=undamaged.controls,
     )
     (compared,) = measure_all([pair], rules.primary_metric)
     reactions = _reactions(compared, rules, rules.alpha / looks)

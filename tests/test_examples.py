@@ -118,7 +118,7 @@ def test_the_promptfoo_assertion_fails_an_answer_that_breaks_the_schema_or_is_no
     assert (graded["pass"], graded["score"], graded["reason"]) == (False, 0.0, "not_json")
 
 
-@pytest.mark.skipif(shutil.which("promptfoo") is None, reason="promptfoo is not installed (npm install -g promptfoo)")
+@pytest.mark.newest
 def test_promptfoo_itself_runs_the_example(examples: Path, tmp_path: Path) -> None:
     spoil(examples)
     out = tmp_path / "out.json"
@@ -158,7 +158,7 @@ print(json.dumps({
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("inspect_ai") is None, reason="inspect_ai is not installed")
+@pytest.mark.newest
 def test_inspect_ai_runs_the_scorer_over_a_task(examples: Path) -> None:
     spoil(examples)
     done = run([sys.executable, "-c", INSPECT], examples)

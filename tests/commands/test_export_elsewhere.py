@@ -1,6 +1,9 @@
 """`export --to inspect` and `--to promptfoo`: a run for the viewers of other tools, and back again without a loss."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +46,7 @@ def exported(library: Library, source: str, tool: str) -> Any:
 
 def answers_of(path: Path) -> dict[tuple[str, int], dict[str, Any]]:
     """What a record says of each answer, but for which run it is of."""
-    of_run = ("run_id", "skill", "complete", "case_digest")
+    of_run = ("run_id", "timestamp", "skill", "complete", "case_digest")
     rows = [dict(row) for row in TABLES["cases"].rows(read_record(path))]
     return {
         (row["case_id"], row["replicate"]): {
@@ -53,6 +56,14 @@ def answers_of(path: Path) -> dict[tuple[str, int], dict[str, Any]]:
     }
 
 
+def imported(library: Library, name: str) -> Path:
+    """Import results into another folder of components; return the record."""
+    back = library.call("records", "import", name, "--components", "elsewhere")
+    assert (back.code, back.err) == (0, "")
+    (path,) = (library.root / "elsewhere" / SKILL / "evals" / "records").iterdir()
+    return path
+
+
 @pytest.mark.parametrize("alone", [False, True], ids=["folder", "record"])
 @pytest.mark.parametrize("tool", TOOLS)
 def test_what_was_exported_is_imported_with_the_same_scores(
@@ -60,9 +71,7 @@ def test_what_was_exported_is_imported_with_the_same_scores(
 ) -> None:
     record = library.write("alone.json", (run / "record.json").read_text())
     exported(library, str(record if alone else run), tool)
-    back = library.call("records", "import", f"{tool}.json", "--components", "elsewhere")
-    assert (back.code, back.err) == (0, "")
-    (path,) = (library.root / "elsewhere" / SKILL / "evals" / "records").iterdir()
+    path = imported(library, f"{tool}.json")
     before, after = answers_of(record), answers_of(path)
     if tool == "promptfoo":  # which has no answer without a score
         before = {key: row for key, row in before.items() if key[0] != "unlabelled"}
@@ -158,3 +167,51 @@ def test_one_run_is_to_be_named(library: Library, run: Path) -> None:
         wrong = library.call("export", *sources, "--to", "inspect")
         assert (wrong.code, wrong.err.count("\n")) == (2, 1)
         assert "takes one run" in wrong.err
+
+
+def typed(command: list[str], library: Library, **env: str) -> str:
+    """Run another tool in the library's folder; return what it printed."""
+    done = subprocess.run(
+        command, cwd=library.root, env={**os.environ, **env}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+INSPECT = """
+from pathlib import Path
+from inspect_ai.analysis import samples_df
+from inspect_ai.log import read_eval_log, write_eval_log
+
+named = Path("inspect.json").rename("2026-01-03T09-00-00_run.json")
+log = read_eval_log(str(named))
+assert read_eval_log(str(named), header_only=True).results.headline.score == "field_level_f1"
+assert len(samples_df(str(named))) == len(log.samples)
+write_eval_log(log, "again.eval")
+"""
+
+
+@pytest.mark.newest
+@pytest.mark.parametrize("alone", [False, True], ids=["folder", "record"])
+def test_the_newest_inspect_reads_the_log_and_what_it_writes_has_the_same_scores(
+    library: Library, run: Path, alone: bool
+) -> None:
+    record = library.write("alone.json", (run / "record.json").read_text())
+    exported(library, str(record if alone else run), "inspect")
+    typed([sys.executable, "-c", INSPECT], library)
+    assert answers_of(imported(library, "again.eval")) == answers_of(record)
+
+
+@pytest.mark.newest
+@pytest.mark.parametrize("alone", [False, True], ids=["folder", "record"])
+def test_the_newest_promptfoo_imports_the_results_and_what_it_writes_has_the_same_scores(
+    library: Library, run: Path, alone: bool
+) -> None:
+    record = library.write("alone.json", (run / "record.json").read_text())
+    exported(library, str(record if alone else run), "promptfoo")
+    env = {"PROMPTFOO_CONFIG_DIR": str(library.root / "of-promptfoo")}
+    env |= {"PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1"}
+    assert "successfully imported" in typed(["promptfoo", "import", "promptfoo.json"], library, **env)
+    typed(["promptfoo", "export", "eval", "latest", "-o", "again.json"], library, **env)
+    before = {key: row for key, row in answers_of(record).items() if key[0] != "unlabelled"}
+    assert answers_of(imported(library, "again.json")) == before

@@ -11,16 +11,16 @@ class Site:
     address: str | None = None
 
     def page(self, skill: str, *, case: str | None = None, field: str | None = None) -> str:
-        """Return the address of a component's page, of a field on it, or of a case's page; empty without a site.
+        """Return the address of a component's page, which may be told a case or field; empty without a site.
 
         >>> Site("https://example.com/site").page("receipts", case="a b")
-        'https://example.com/site/case.html#component=receipts&case=a+b'
+        'https://example.com/site/component.html#component=receipts&case=a+b'
         """
         if self.address is None:
             return ""
         named = {"component": skill, "case": case, "field": field}
         state = urlencode({key: name for key, name in named.items() if name is not None}, errors="replace")
-        return f"{self.address.rstrip('/')}/{'component' if case is None else 'case'}.html#{state}"
+        return f"{self.address.rstrip('/')}/component.html#{state}"
 
 
 NO_SITE = Site()

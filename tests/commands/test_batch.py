@@ -13,7 +13,7 @@ import pytest
 from tests.support.batch_server import VENDORS, BatchServer, End, Outcome, batch_server
 from tests.support.batched import COST, KEYS, set_up
 from tests.support.killing import whole_lines
-from tests.support.library import CASES, Library, ended, wait_until
+from tests.support.library import CASES, SKILL, Library, ended, wait_until
 
 CALLS = len(CASES) * 2
 KILLS = 10
@@ -174,6 +174,23 @@ def test_what_was_not_to_be_recorded_is_collected_and_not_recorded(library: Libr
     assert taken.code == 0, taken
     assert (library.run_folder() / "record.json").exists()
     assert (library.records(), library.leaderboard.exists()) == ([], False)
+
+
+def test_prompts_that_are_asked_again_are_marked_for_the_vendor_s_cache(
+    library: Library, server: BatchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skill_evaluator.providers.openai.VENDOR_URL", server.base_url("openai"))
+    library.settings(batch={"poll_s": 0.01}, timeout_s=1)
+    long = "A line of the notice that says nothing of its year.\n" * 100  # over the vendor's floor of 1,024 tokens
+    library.write(f"fixtures/{SKILL}/cases/alpha/document.md", f"alpha is the title of a notice of 2024.\n{long}")
+    library.models({"id": "gpt-5", "provider": "openai"})
+    assert evaluate(library, "--batch").code == 0
+    keys = [
+        (body["prompt_cache_key"], "alpha" in str(body)) for body in server.bodies.values() if len(str(body)) > 5000
+    ]
+    assert len(keys) == 2
+    assert len(set(keys)) == 1, "both replicates of the long case have one key"
+    assert sum("prompt_cache_key" in body for body in server.bodies.values()) == 2, "short prompts have none"
 
 
 def cut(library: Library, events: int) -> None:

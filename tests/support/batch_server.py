@@ -58,6 +58,7 @@ class BatchServer:
     held: bool = False
     outcome: Callable[[str, int], Outcome] = lambda case_id, times: "answered"
     ends: Callable[[Batch], End] = lambda batch: End()
+    text: Callable[[Any], str] = lambda body: notice(_case(body))
     lost_replies: int = 0  # creations whose reply is lost on its way
     torn: int = 0  # results that break off
     seen: int = 0  # requests so far, of any kind
@@ -106,7 +107,7 @@ class BatchServer:
 
 
 def _case(body: Any) -> str:
-    match = re.search(r'"([\w-]+) is the title', json.dumps(body))
+    match = re.search(r"\b([a-z-]+) is the title", json.dumps(body).replace("\\n", " "))
     assert match is not None, body
     return match[1]
 
@@ -206,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
         errors = {"rejected": "invalid_request_error", "overloaded": "overloaded_error"}
         result: dict[str, Any] = {"type": outcome}
         if outcome == "answered":
-            text = notice(_case(self.server_state.bodies[custom_id]))
+            text = self.server_state.text(self.server_state.bodies[custom_id])
             usage = {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS, "service_tier": "batch"}
             message = {"id": "msg_1", "model": "served-model", "content": [{"type": "text", "text": text}]}
             result = {"type": "succeeded", "message": {**message, "stop_reason": "end_turn", "usage": usage}}
@@ -279,7 +280,7 @@ class _Handler(BaseHTTPRequestHandler):
             code = {"expired": "batch_expired", "canceled": "batch_cancelled"}[outcome]
             return {"id": "x", "custom_id": custom_id, "response": None, "error": {"code": code, "message": "scripted"}}
         if outcome == "answered":
-            text = notice(_case(self.server_state.bodies[custom_id]))
+            text = self.server_state.text(self.server_state.bodies[custom_id])
             choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
             usage = {"prompt_tokens": INPUT_TOKENS, "completion_tokens": OUTPUT_TOKENS}
             body = {"id": "chatcmpl-1", "model": "served-model", "choices": [choice], "usage": usage}
@@ -328,7 +329,7 @@ class _Handler(BaseHTTPRequestHandler):
         entry: dict[str, Any] = {"metadata": {"key": custom_id}}
         if code is not None:
             return {**entry, "error": {"code": code, "message": "scripted"}}
-        parts = [{"text": notice(_case(self.server_state.bodies[custom_id]))}]
+        parts = [{"text": self.server_state.text(self.server_state.bodies[custom_id])}]
         usage = {"promptTokenCount": INPUT_TOKENS, "candidatesTokenCount": OUTPUT_TOKENS}
         candidate = {"content": {"parts": parts}, "finishReason": "STOP"}
         return {

@@ -179,7 +179,7 @@ def _run(arguments: list[str]) -> None:
         finally:
             sys.stdout.flush()  # what cannot be printed is an error of now, not of the exit
     except SkillEvaluatorError as problem:
-        print(f"error: {visible(str(problem))}", file=sys.stderr)
+        print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
         sys.exit(problem.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

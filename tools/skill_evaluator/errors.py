@@ -14,9 +14,17 @@ class SkillEvaluatorError(Exception):
     """Something the user can put right; shown as one line, exit code 2."""
 
     exit_code = EXIT_USER_ERROR
+    label = "error: "  # before the line
 
     def __str__(self) -> str:
         return " ".join(super().__str__().split())
+
+
+class PendingError(SkillEvaluatorError):
+    """Answers are still to come, from batches that this process does not wait for: shown as one line, exit code 0."""
+
+    exit_code = EXIT_OK
+    label = ""
 
 
 class ConfigError(SkillEvaluatorError):

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping
 
-from skill_evaluator.errors import RunError
+from skill_evaluator.errors import PendingError, RunError
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.runner.batch import PENDING, BatchMode
 
@@ -26,6 +26,13 @@ def pending_in(halted: Mapping[str, Failure | None], mode: BatchMode) -> dict[st
     if mode == "wait":
         return {}
     return {run_id: why.message for run_id, why in halted.items() if why is not None and why.reason == PENDING}
+
+
+def refuse_pending(pending: Mapping[str, str]) -> None:
+    """Raise PendingError where a run is not waited for, for a command that shows nothing before all are there."""
+    if pending:
+        states = "; ".join(f"{run_id}: {state}" for run_id, state in pending.items())
+        raise PendingError(f"{states}; collect --batches takes the answers once they are there")
 
 
 def print_pending(pending: Mapping[str, str]) -> None:

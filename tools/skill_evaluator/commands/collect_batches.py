@@ -1,13 +1,14 @@
-"""`collect --batches`: take what the batches of evaluations and audits have brought by now; needs no plan.
+"""`collect --batches`: take what the batches of evaluations, audits and judgings have brought by now; needs no plan.
 
 Every command that left batches goes on as it was begun, in this process, and asks nothing that it had not asked before.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from skill_evaluator.audit.run.manifest import AUDIT
 from skill_evaluator.ci.pending import restore_job
@@ -15,6 +16,10 @@ from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.commands.audit_run import AuditRunOptions, audit_run
 from skill_evaluator.commands.evaluate_measure import measure
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
+from skill_evaluator.commands.judge_options import JUDGEMENTS, BatchAskingOptions
+from skill_evaluator.commands.judge_pairwise import JudgePairwiseOptions, judge_pairwise
+from skill_evaluator.commands.judge_regression import JudgeRegressionOptions, judge_regression
+from skill_evaluator.commands.judge_score import JudgeScoreOptions, judge_score
 from skill_evaluator.commands.options import AUDITS
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
@@ -23,50 +28,69 @@ from skill_evaluator.errors import (
     EXIT_OK,
     EXIT_REGRESSED,
     EXIT_USER_ERROR,
+    JudgeError,
     RunError,
     SkillEvaluatorError,
 )
+from skill_evaluator.judges.asking.judging import JUDGING, JudgeMode, read_judging
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal
 from skill_evaluator.runner.begun import Kept
-from skill_evaluator.runner.journal import Manifest, invocation_of, read_manifest
+from skill_evaluator.runner.journal import MANIFEST, Manifest, invocation_of, read_manifest
 
+_JUDGES: Mapping[JudgeMode, tuple[type[BatchAskingOptions], Callable[[Any], int]]] = {
+    "score": (JudgeScoreOptions, judge_score),
+    "pairwise": (JudgePairwiseOptions, judge_pairwise),
+    "regression": (JudgeRegressionOptions, judge_regression),
+}
 _Story = Callable[[Configuration], int]
 _Open = tuple[Path, Manifest]  # a run folder that has a batch whose results are still to be taken
 
 
-def collect_batches(artifacts: Path | None, components: Path, fixtures: Path | None, config: Path, form: Format) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where everything lies, and how results are printed: what the command that collects says itself."""
+
+    components: Path
+    fixtures: Path | None
+    config: Path
+    format: Format
+
+
+def collect_batches(artifacts: Path | None, places: Places) -> int:
     """Collect run by run, and return the worst exit code; what goes on at a vendor is no failure."""
-    roots = [components, AUDITS] if artifacts is None else [artifacts]
-    return _collect(roots, read_configuration(config), components, fixtures, config, form)
+    roots = [places.components, AUDITS, JUDGEMENTS] if artifacts is None else [artifacts]
+    return _collect(roots, read_configuration(places.config), places)
 
 
-def collect_planned(
-    plan: Path, job: str, results: Path, components: Path, fixtures: Path | None, config: Path, form: Format
-) -> int:
+def collect_planned(plan: Path, job: str, results: Path, places: Places) -> int:
     """Do the same for a job of a plan made by `plan --pending`, whose run folders were of another machine.
 
     Nothing is deleted at the vendor: what was taken is safe only once a later job has published it.
     """
     restore_job(read_plan(plan), job, results)
-    configuration = read_configuration(config)
+    configuration = read_configuration(places.config)
     batch = configuration.settings.batch.model_copy(update={"delete_results": False})
     settings = configuration.settings.model_copy(update={"batch": batch})
-    return _collect([results], replace(configuration, settings=settings), components, fixtures, config, form)
+    return _collect([results], replace(configuration, settings=settings), places)
 
 
-def _collect(
-    roots: Iterable[Path],
-    configuration: Configuration,
-    components: Path,
-    fixtures: Path | None,
-    config: Path,
-    form: Format,
-) -> int:
-    found = list(_open_runs(roots))
+def _collect(roots: Iterable[Path], configuration: Configuration, places: Places) -> int:
+    evaluated, audited, judged = list[_Open](), list[_Open](), dict[Path, None]()
+    for folder, manifest in _open_runs(roots):
+        above = [*folder.parents, *[Path()] * 4]  # of a run of a judge: runs/, the judging, then what it is a part of
+        if manifest.audit is not None:
+            audited.append((folder, manifest))
+        elif manifest.judging is None:
+            evaluated.append((folder, manifest))
+        elif (above[3] / MANIFEST).is_file():  # the judge of an evaluation's answers
+            evaluated.append((above[3], read_manifest(above[3])))
+        else:  # the strong judge of a cascade lies in the folder of the cheap one
+            judged[above[2] if (above[2] / JUDGING).is_file() else above[1]] = None
     stories: list[_Story] = [
-        *_evaluations([run for run in found if run[1].audit is None], components, fixtures, config, form),
-        *_audits([run for run in found if run[1].audit is not None], components, fixtures, config, form),
+        *_evaluations(evaluated, places),
+        *_audits(audited, places),
+        *(partial(_collect_judging, folder, places) for folder in judged),
     ]
     if not stories:
         print("no batch is left to collect", file=sys.stderr)
@@ -75,7 +99,7 @@ def _collect(
         try:
             codes.add(story(configuration))
         except SkillEvaluatorError as problem:  # the others are collected all the same
-            print(f"error: {visible(str(problem))}", file=sys.stderr)
+            print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
             codes.add(problem.exit_code)
     return next(code for code in (EXIT_USER_ERROR, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_OK) if code in codes)
 
@@ -87,9 +111,7 @@ def _open_runs(roots: Iterable[Path]) -> Iterator[_Open]:
             yield path.parent, read_manifest(path.parent)
 
 
-def _evaluations(
-    found: Iterable[_Open], components: Path, fixtures: Path | None, config: Path, form: Format
-) -> list[_Story]:
+def _evaluations(found: Iterable[_Open], places: Places) -> list[_Story]:
     """Return how to go on with evaluations, an invocation at a time, to keep what was to be kept when it was begun."""
     begun: dict[EvaluateOptions, None] = {}
     for folder, manifest in found:
@@ -99,13 +121,14 @@ def _evaluations(
             resume=invocation_of(manifest.run_id),
             scenario=None if manifest.role == "neutral" else manifest.scenario,
             leaderboard=kept.leaderboard,
+            judge=kept.judge,
             max_cost=kept.max_cost_usd,
             results=folder.parent,
-            components=components,
-            fixtures=fixtures,
-            config=config,
+            components=places.components,
+            fixtures=places.fixtures,
+            config=places.config,
             submit_only=True,
-            format=form,
+            format=places.format,
         )
         begun[options] = None
     return [partial(_collect_evaluation, options) for options in begun]
@@ -115,9 +138,7 @@ def _collect_evaluation(options: EvaluateOptions, configuration: Configuration) 
     return measure(options, collecting=configuration)
 
 
-def _audits(
-    found: Iterable[_Open], components: Path, fixtures: Path | None, config: Path, form: Format
-) -> list[_Story]:
+def _audits(found: Iterable[_Open], places: Places) -> list[_Story]:
     """Return how to go on with audits, each one's models together, or those of one shard."""
     models: dict[tuple[Path, str | None], list[str]] = {}
     for folder, manifest in found:
@@ -133,11 +154,11 @@ def _audits(
                 shard=shard,
                 models=tuple(ids),
                 audits=audit.parent,
-                components=components,
-                fixtures=fixtures,
-                config=config,
+                components=places.components,
+                fixtures=places.fixtures,
+                config=places.config,
                 submit_only=True,
-                format=form,
+                format=places.format,
             ),
         )
         for (audit, shard), ids in models.items()
@@ -146,3 +167,16 @@ def _audits(
 
 def _collect_audit(options: AuditRunOptions, configuration: Configuration) -> int:
     return audit_run(options, collecting=configuration)
+
+
+def _collect_judging(folder: Path, places: Places, configuration: Configuration) -> int:
+    """Go on with a judging by the options of the command that began it."""
+    judging = read_judging(folder)
+    if judging.mode not in _JUDGES or not judging.options:
+        raise JudgeError(f"{folder} was not begun by a command that asks judges in batches; go on with it by --resume")
+    kind, story = _JUDGES[judging.mode]
+    said: dict[str, Any] = {"resume": str(folder), "out": folder.parent, "submit_only": True}
+    said |= {field.name: getattr(places, field.name) for field in fields(places)}
+    known = {field.name for field in fields(kind)}
+    own = {name: value for name, value in said.items() if name in known}
+    return story(kind.recalled(judging.options, **own, collecting=configuration))

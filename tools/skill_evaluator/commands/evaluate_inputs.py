@@ -113,8 +113,6 @@ def _refuse_batches(options: EvaluateOptions) -> None:
         raise RunError("--adaptive looks between replicates, and --batch asks all of them at once; give one of them")
     if options.batch and options.top_up:
         raise RunError("--top-up goes on as its run was begun, call by call; leave --batch out")
-    if options.submit_only and options.judge:
-        raise RunError("collect --batches records what --submit-only leaves, without --judge; leave one of the two out")
 
 
 def _refuse_designs(options: EvaluateOptions) -> None:

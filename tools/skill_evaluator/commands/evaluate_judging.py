@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.commands.judge_asking import Asking, JudgeAskingOptions, ask_judges
+from skill_evaluator.commands.judge_asking import Asking, ask_judges
+from skill_evaluator.commands.judge_options import BatchAskingOptions
 from skill_evaluator.commands.judge_score import score_results
-from skill_evaluator.errors import ConfigError, JudgeError, RunError
+from skill_evaluator.errors import ConfigError, JudgeError, PendingError, RunError
 from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria
 from skill_evaluator.judges.asking.families import Writers, check_families
 from skill_evaluator.judges.asking.items import OutputItem, case_item, items_of_run, value_at
@@ -23,10 +24,11 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.library.rubric_files import find_rubrics, load_rubric
-from skill_evaluator.providers import Configuration, lack_of
+from skill_evaluator.providers import BATCHES, Configuration, lack_of
 from skill_evaluator.records.judged import JudgedCriterion, JudgedField, JudgedFields
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.judge_scores import scores_bias_page
+from skill_evaluator.runner.batch import BatchMode
 from skill_evaluator.runner.journal import outcomes
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import Estimate, InputSize, estimate, pooled_hit_rate, sum_of
@@ -71,12 +73,25 @@ class FieldJudging:
             for outputs in (truths, [longest] * len(cases))
         )
         sizes = {name: InputSize(likely=size.likely, most=most[name].most) for name, size in likely.items()}
-        return estimate(sizes, self.model, self.configuration.kinds[self.model.provider], 1)
+        kind, batch = self.configuration.kinds[self.model.provider], self._is_batched(run)
+        return estimate(sizes, self.model, kind, 1, batch=batch)
 
-    def records(self, scored: Sequence[tuple[Run, Record]], cases: Sequence[Case], budget: Budget) -> list[Record]:
-        """Return the records with what the judge says of those that are complete.
+    def _is_batched(self, run: Run) -> bool:
+        """Return whether the judge is asked in batches: as the run's model was, if the judge's provider has them."""
+        return run.manifest.transport == "batch" and self.model.provider in BATCHES
 
-        Where it stopped, that record and those after it are incomplete: to resume them asks the judge the rest.
+    def records(
+        self,
+        scored: Sequence[tuple[Run, Record]],
+        cases: Sequence[Case],
+        budget: Budget,
+        batch_mode: BatchMode,
+        pending: dict[str, str],
+    ) -> list[tuple[Run, Record]]:
+        """Return the runs and records with what the judge says of those that are complete.
+
+        Where it stopped, that record and those after it are incomplete: to resume them asks the judge the rest. Runs
+        whose judgements lie in batches that are not waited for are left in `pending`.
         """
         stops = (record.stopped for _, record in scored)
         stopped = next((why for why in stops if why is not None and why.startswith(_INTERRUPTED)), None)
@@ -85,27 +100,41 @@ class FieldJudging:
             judged = None
             if record.complete:
                 if stopped is None:
-                    judged, stopped = self._judge(run, cases, budget)
+                    try:
+                        judged, stopped = self._judge(run, cases, budget, batch_mode)
+                    except PendingError as state:
+                        pending[run.manifest.run_id] = str(state)
+                        continue
                 record = record.model_copy(update={"judged": judged, "stopped": stopped, "complete": stopped is None})
-            records.append(record)
+            records.append((run, record))
         return records
 
-    def _judge(self, run: Run, cases: Sequence[Case], budget: Budget) -> tuple[JudgedFields | None, str | None]:
+    def _judge(
+        self, run: Run, cases: Sequence[Case], budget: Budget, batch_mode: BatchMode
+    ) -> tuple[JudgedFields | None, str | None]:
         """Ask the judge what it has not answered yet; return what it says, or why it did not say enough.
 
-        What people may read of it lies beside its answers, as after `judge score`.
+        What people may read of it lies beside its answers, as after `judge score`. Raise PendingError once every field
+        is asked about, if answers are in batches that are not waited for.
         """
+        waiting: list[str] = []
         fields: dict[str, JudgedField] = {}
         judges: list[JudgeScores] = []
         answers = outcomes(run.folder)
         mine = [case for case in cases if case.id in run.manifest.cases]
         for path, rubric in self.rubrics.items():
             items, left_out = items_of_run(self.component, mine, answers, run.model.id, path)
-            scores, stopped = self._ask(run, rubric, items, left_out, budget) if items else (None, None)
+            try:
+                scores, stopped = self._ask(run, rubric, items, left_out, budget, batch_mode) if items else (None, None)
+            except PendingError as state:
+                waiting.append(str(state))
+                continue
             if stopped is not None:
                 return None, stopped
             fields[path] = _field(rubric, scores, left_out)
             judges += [] if scores is None else [scores]
+        if waiting:
+            raise PendingError("; ".join(waiting))
         records = [scores.judge for scores in judges]
         return JudgedFields(
             judge=self.model.id,
@@ -125,6 +154,7 @@ class FieldJudging:
         items: Mapping[str, OutputItem],
         left_out: Mapping[str, str],
         budget: Budget,
+        batch_mode: BatchMode,
     ) -> tuple[JudgeScores | None, str | None]:
         questions, prompts = score_questions(rubric, list(items.values()), run.manifest.seed, reference=True)
         asking = Asking(
@@ -137,8 +167,14 @@ class FieldJudging:
         )
         shaping = [rubric.paper, [prompt.identity.digest for prompt in prompts], settings_digest(self.model)]
         shaping.append({asked.question.case_id: asked.question.digest for asked in questions})
-        options = JudgeAskingOptions(
-            judges=(self.model.id,), seed=run.manifest.seed, concurrency=self.concurrency, config=self.config
+        options = BatchAskingOptions(
+            judges=(self.model.id,),
+            seed=run.manifest.seed,
+            concurrency=self.concurrency,
+            config=self.config,
+            batch=self._is_batched(run),
+            submit_only=batch_mode != "wait",
+            collecting=self.configuration if batch_mode == "collect" else None,
         )
         folder = run.folder / _FOLDER / digest(canonical_json(shaping)).rpartition(":")[2][:12]  # else asked anew
         asked = ask_judges(asking, self.configuration, [self.model], options, folder, budget)

@@ -217,10 +217,9 @@ def _ask_and_score(
         record = recorder.record(run.model, manifest, scorecard, stopped=stopped)
         record = with_looks(record, manifest, component, inputs.settings, options.config)
         scored.append((run, record))
-    records = [record for _, record in scored]
     if inputs.judging is not None:
-        records = inputs.judging.records(scored, inputs.cases, budget)
-    return [_ScoredRun(run=run, record=record) for (run, _), record in zip(scored, records, strict=True)]
+        scored = inputs.judging.records(scored, inputs.cases, budget, batch_mode, pending)
+    return [_ScoredRun(run=run, record=record) for run, record in scored]
 
 
 def _assignment(

@@ -1,4 +1,4 @@
-"""The options of every command that asks judges, and its story: size, or runs through the one runner.
+"""The story of every command that asks judges: size, or runs through the one runner.
 
 Its own module because `judge score`, `judge pairwise` and `judge regression` differ only in what they ask and how they
 read the answers.
@@ -10,11 +10,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from skill_evaluator.commands.options import CONFIG, Concurrency, Config, Form, MaxCalls, MaxCost, words_of
+from skill_evaluator.commands.batching import COST_OF_BATCHES, pending_in, refuse_pending, refuse_submit_only
+from skill_evaluator.commands.judge_options import BatchAskingOptions, JudgeAskingOptions
 from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.judging import (
@@ -34,7 +32,7 @@ from skill_evaluator.judges.asking.results import JudgeRecord, record_of
 from skill_evaluator.judges.asking.size import JudgeSize, print_judging_size
 from skill_evaluator.judges.review.doubts import Doubts, for_people
 from skill_evaluator.library.config import Model, select_models
-from skill_evaluator.providers import Configuration, key_note, read_configuration
+from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.reports.live import watch
@@ -45,66 +43,6 @@ from skill_evaluator.runner.prices import estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.runs import Run, check_writable, new_invocation
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
 from skill_evaluator.text import counted
-
-JUDGEMENTS = Path("judgements")
-ASKED_AGAIN = ("replicates", "seed", "max_cost", "max_calls", "concurrency", "review", "review_sample", "out", "config")
-CascadeJudges = Annotated[
-    str | None,
-    typer.Option("--cascade", metavar="CHEAP,STRONG", help="Instead of --judge: STRONG for what CHEAP leaves open."),
-]
-CascadeLabelsFile = Annotated[
-    Path | None, typer.Option("--labels", metavar="FILE", help="With --cascade: what people say of some of it.")
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeAskingOptions:
-    """The options of every command that asks judges."""
-
-    judges: Annotated[
-        tuple[str, ...],
-        typer.Option("--judge", "-j", metavar="ID", help="A model of models.yaml that judges; repeatable."),
-    ] = ()
-    replicates: Annotated[int, typer.Option("--replicates", "-n", help="How often each question is asked.")] = 1
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the texts' marks and of the replicates' seeds.")] = 0
-    max_cost: MaxCost = None
-    max_calls: MaxCalls = None
-    concurrency: Concurrency = None
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "--resume", metavar="[ID]", help="Go on with a judging (default: the newest): asks only what has no answer."
-        ),
-    ] = None
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, make no call, print the calls and the cost at most.")
-    ] = False
-    review: Annotated[
-        bool, typer.Option("--review", help="Queue what the judges leave to people; see `skill-evaluator review`.")
-    ] = False
-    review_sample: Annotated[
-        int, typer.Option("--review-sample", metavar="N", min=0, help="With --review: so many of all, by chance, too.")
-    ] = 5
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where judgings are kept.")] = JUDGEMENTS
-    config: Config = CONFIG
-    format: Form = "text"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RubricAskingOptions(JudgeAskingOptions):
-    """The options of every command that asks judges by a rubric."""
-
-    rubric: Annotated[Path, typer.Argument(metavar="RUBRIC", help="A rubric's file, YAML or JSON.")]
-    criteria: Annotated[
-        tuple[str, ...], typer.Option("--criterion", metavar="ID", help="Only this criterion; repeatable.")
-    ] = ()
-
-    def words(self, command: str, *names: str) -> list[str]:
-        """Return the command that asks the same again; `names` are its own options."""
-        words = ["skill-evaluator", "judge", command, str(self.rubric)]
-        for flag, values in (("--judge", self.judges), ("--criterion", self.criteria)):
-            words += [word for value in values for word in (flag, value)]
-        return words + words_of(self, *names, *ASKED_AGAIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,11 +125,17 @@ def judges_of(options: JudgeAskingOptions) -> tuple[Configuration, tuple[Model, 
     refuse_amounts(counts, options.max_calls, options.max_cost)
     if options.dry_run and options.resume is not None:
         raise JudgeError("--dry-run is of a new judging: it does not go with --resume")
-    configuration = read_configuration(options.config)
+    collecting = None
+    if isinstance(options, BatchAskingOptions):
+        refuse_submit_only(submit_only=options.submit_only, batch=options.batch, resume=options.resume)
+        collecting = options.collecting
+    configuration = collecting or read_configuration(options.config)
     if not options.judges:
         names = ", ".join(model.id for model in configuration.models)
         raise JudgeError(f"no judge: name one of models.yaml with --judge ID, such as {names}")
     models = select_models(configuration.models, options.judges)
+    if options.transport == "batch":
+        refuse_unbatched(models)
     if options.max_cost is not None:
         refuse_unpriced(models, configuration.kinds)
     for model in models:
@@ -215,6 +159,8 @@ def plan_judging(asking: Asking, models: Sequence[Model], options: JudgeAskingOp
         questions=asking.questions,
         seed=options.seed,
         replicates=options.replicates,
+        transport=options.transport,
+        options=options.remembered if isinstance(options, BatchAskingOptions) and options.batch else {},
     )
 
 
@@ -232,10 +178,11 @@ def print_dry_run(
                 model_id=model.id,
                 provider=model.provider,
                 key=key_note(model, kind, configuration.keys),
-                estimate=estimate(sizes, model, kind, options.replicates),
+                estimate=estimate(sizes, model, kind, options.replicates, batch=options.transport == "batch"),
             )
         )
-    print_judging_size(judging, judges, asking.notes, options.format)
+    notes = [*asking.notes, *([COST_OF_BATCHES] if options.transport == "batch" else [])]
+    print_judging_size(judging, judges, notes, options.format)
     return EXIT_OK
 
 
@@ -249,6 +196,8 @@ def ask_judges(
 ) -> AskedJudging:
     """Ask every judge every question that has no answer yet; raise JudgeError where `--resume` does not fit.
 
+    Raise PendingError where answers are in batches that are not waited for.
+
     `inside`: the folder of a further stage of a judging, which goes on where that stage stopped. `budget`: what other
     calls have left; default: what the options allow.
     """
@@ -258,6 +207,7 @@ def ask_judges(
     resumed = options.resume if inside is None else str(inside) if (inside / JUDGING).exists() else None
     if resumed is not None:
         judging, folder = taken_up(judging, resumed, options.out)
+    batch_mode = options.batch_mode(begun=resumed is not None)
     usable = list(with_keys(models, configuration.kinds, configuration.keys).values())
     check_writable(folder / RUNS, "--out DIR")
     if not (folder / JUDGING).exists():
@@ -284,7 +234,9 @@ def ask_judges(
         watch,
         check=lambda: None,
         meanwhile=lambda: None,
+        batch_mode=batch_mode,
     )
+    refuse_pending(pending_in(halted, batch_mode))
     return AskedJudging(
         judging=judging,
         folder=folder,

@@ -10,14 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from skill_evaluator.commands.judge_asking import (
-    AskedJudging,
-    Asking,
-    JudgeAskingOptions,
-    ask_judges,
-    judges_of,
-    print_dry_run,
-)
+from skill_evaluator.commands.judge_asking import AskedJudging, Asking, ask_judges, judges_of, print_dry_run
+from skill_evaluator.commands.judge_options import JudgeAskingOptions
 from skill_evaluator.commands.options import words_of
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import choose_criteria

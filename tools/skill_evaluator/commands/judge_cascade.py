@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skill_evaluator.commands.judge_asking import AskedJudging, Asking, JudgeAskingOptions, ask_judges, print_dry_run
+from skill_evaluator.commands.judge_asking import AskedJudging, Asking, ask_judges, print_dry_run
+from skill_evaluator.commands.judge_options import BatchAskingOptions
 from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import EXIT_REGRESSED, JudgeError
 from skill_evaluator.judges.asking.judging import JUDGING, planned_questions
@@ -58,7 +59,7 @@ def cascade_judges(
 
 
 def run_cascade(
-    cascade: Cascade, options: JudgeAskingOptions, configuration: Configuration, models: Sequence[Model]
+    cascade: Cascade, options: BatchAskingOptions, configuration: Configuration, models: Sequence[Model]
 ) -> int:
     """Ask the cheap judge about everything and the strong one about the rest; queue what is left open for people."""
     from skill_evaluator.judges.cascade.kind import cascade_labels
@@ -90,7 +91,8 @@ def run_cascade(
     second, seen = None, {}
     if further:
         asking = _part(cascade.asking, {key: kind.questions[key] for key in further})
-        second = ask_judges(asking, configuration, [strong_model], options, folder, budget)
+        alike = replace(options, batch=first.judging.transport == "batch")  # --resume need not say it again
+        second = ask_judges(asking, configuration, [strong_model], alike, folder, budget)
         said.append(_said(second, kind, further))
         seen = kind.standings(said[1])
     left = {key: one for key, one in seen.items() if key in passed_on}
@@ -143,7 +145,7 @@ def _leave_to_people(
     reasons: "Mapping[Key, Sequence[Any]]",
     labelled: "Collection[Key]",
     first: AskedJudging,
-    options: JudgeAskingOptions,
+    options: BatchAskingOptions,
 ) -> None:
     """Queue what a person is to look at, but not what people labelled; with --review a sample of all, too."""
     items = kind.review_items(first.judging.id)

@@ -10,15 +10,13 @@ import typer
 from skill_evaluator.commands.judge_asking import (
     AskedJudging,
     Asking,
-    CascadeJudges,
-    CascadeLabelsFile,
-    RubricAskingOptions,
     ask_judges,
     judges_of,
     leave_to_people,
     print_dry_run,
 )
 from skill_evaluator.commands.judge_cascade import Cascade, cascade_judges, run_cascade
+from skill_evaluator.commands.judge_options import CascadeJudges, CascadeLabelsFile, RubricAskingOptions
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria
 from skill_evaluator.judges.asking.families import Writers, check_families, strict_criteria

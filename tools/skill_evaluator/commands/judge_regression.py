@@ -14,12 +14,8 @@ from skill_evaluator.ci.judging import drawn_batch, planned_judging
 from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.commands.judge_asking import (
-    ASKED_AGAIN,
     AskedJudging,
     Asking,
-    CascadeJudges,
-    CascadeLabelsFile,
-    JudgeAskingOptions,
     ask_judges,
     judges_of,
     leave_to_people,
@@ -27,6 +23,7 @@ from skill_evaluator.commands.judge_asking import (
     print_dry_run,
 )
 from skill_evaluator.commands.judge_cascade import Cascade, cascade_judges, run_cascade
+from skill_evaluator.commands.judge_options import ASKED_AGAIN, BatchAskingOptions, CascadeJudges, CascadeLabelsFile
 from skill_evaluator.commands.options import COMPONENTS, Components, Fixtures, words_of
 from skill_evaluator.errors import EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.judges.asking.families import Writers, refuse_family
@@ -56,7 +53,7 @@ EXITS = {3: "block or alert", 4: "a person must look, or incomplete"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeRegressionOptions(JudgeAskingOptions):
+class JudgeRegressionOptions(BatchAskingOptions):
     """The options of `judge regression` beside those of every judging."""
 
     items: Annotated[

@@ -10,15 +10,13 @@ import typer
 from skill_evaluator.commands.judge_asking import (
     AskedJudging,
     Asking,
-    CascadeJudges,
-    CascadeLabelsFile,
-    RubricAskingOptions,
     ask_judges,
     judges_of,
     leave_to_people,
     print_dry_run,
 )
 from skill_evaluator.commands.judge_cascade import Cascade, cascade_judges, run_cascade
+from skill_evaluator.commands.judge_options import CascadeJudges, CascadeLabelsFile, RubricAskingOptions
 from skill_evaluator.commands.options import COMPONENTS, Components, Fixtures
 from skill_evaluator.errors import EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria
@@ -40,6 +38,7 @@ from skill_evaluator.runner.journal import outcomes, read_component_manifest
 EXAMPLES = (
     "skill-evaluator judge score .evaluator/rubrics/complete-summary.yaml --items summaries.jsonl --judge <id>",
     "skill-evaluator judge score .evaluator/rubrics/code-correctness.yaml --run RUN --judge <id> --dry-run",
+    "skill-evaluator judge score .evaluator/rubrics/code-correctness.yaml --run RUN --judge <id> --batch",
 )
 EXITS = {4: "incomplete (it prints the command that goes on)"}
 

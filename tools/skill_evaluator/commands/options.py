@@ -126,6 +126,8 @@ def command_of(
 
     parameters = []
     for field in sorted(dataclasses.fields(options), key=lambda field: field.name in _LAST):
+        if get_origin(hints[field.name]) is not Annotated:
+            continue  # another command gives it
         kind, declared = get_args(hints[field.name])
         if get_origin(kind) is tuple:  # Typer knows lists, where a frozen dataclass has tuples
             kind = list[get_args(kind)[0]]  # type: ignore[misc]

@@ -27,6 +27,7 @@ from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, note_l
 from skill_evaluator.runner.limits import Budget, limits_of
 from skill_evaluator.runner.prices import usage_cost
 from skill_evaluator.runner.schedule import Call, Replicate, interleaved, schedule_calls
+from skill_evaluator.runner.turns import cached_prompts, prompt_of
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -267,7 +268,8 @@ class _RunningModel:
 def _batch_job(part: _RunningAssignment, settings: Settings, redact: Redactor, mode: BatchMode) -> BatchJob:
     """Return what a run needs to have its calls made in batches."""
     assignment = part.assignment
-    run = assignment.run
+    run, request_for = assignment.run, assignment.request_for
+    cached = cached_prompts(part.schedule, request_for, assignment.kind.caching_of(run.model))
     return BatchJob(
         run_id=run.manifest.run_id,
         folder=run.folder,
@@ -276,7 +278,7 @@ def _batch_job(part: _RunningAssignment, settings: Settings, redact: Redactor, m
         schedule=part.schedule,
         calls=[call for call in part.schedule if call in part.todo],
         failed=part.failed,
-        request_for=assignment.request_for,
+        request_for=lambda call: replace(request_for(call), cache=prompt_of(call) in cached),
         most_input_tokens=assignment.most_input_tokens,
         settings=settings,
         price=assignment.price,

@@ -6,7 +6,8 @@ go by it.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -17,7 +18,7 @@ from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, Replicat
 from skill_evaluator.judges.asking.prompts import PromptIdentity
 from skill_evaluator.judges.asking.question import JudgeQuestion
 from skill_evaluator.library.config import Model
-from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_manifest
+from skill_evaluator.runner.journal import MANIFEST, Manifest, Transport, outcomes, read_manifest
 from skill_evaluator.runner.runs import Run, run_id_of, settings_digest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import listed, nearest
@@ -33,7 +34,8 @@ _CHANGES_NAMED = 3
 class Judging(FrozenModel):
     """The file judging.json. `rubric`: the digest of what is looked for; `criteria`: their ids, or the dimensions.
 
-    `questions`: by id, a digest of all that a judge reads. `judges`: by id, a digest of the model's settings.
+    `questions`: by id, a digest of all that a judge reads. `judges`: by id, a digest of the model's settings. Of a
+    judging in batches, `options` are those of the command that began it: `collect --batches` goes on with them.
     """
 
     judging_version: int = JUDGING_VERSION
@@ -48,6 +50,8 @@ class Judging(FrozenModel):
     questions: dict[CaseId, Digest] = Field(min_length=1)
     seed: int
     replicates: ReplicateCount
+    transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
+    options: dict[str, Any] = Field(default={}, exclude_if=lambda options: not options)
     evaluator_version: Label
 
     def changes_since(self, earlier: "Judging") -> list[str]:
@@ -73,6 +77,8 @@ def draw_judging(
     questions: Sequence[JudgeQuestion],
     seed: int,
     replicates: int,
+    transport: Transport = "direct",
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Judging:
     """Return what is to be asked of these models; raise JudgeError where two questions would have the same id."""
     digests = {question.case_id: question.digest for question in questions}
@@ -92,6 +98,8 @@ def draw_judging(
         questions=digests,
         seed=seed,
         replicates=replicates,
+        transport=transport,
+        options=dict(options),
         evaluator_version=__version__,
     )
 
@@ -104,26 +112,29 @@ def taken_up(planned: Judging, wanted: str, place: Path) -> tuple[Judging, Path]
     folder = Path(wanted)
     if not (folder / JUDGING).is_file():
         ids = sorted(path.parent.name for path in place.glob(f"*/{JUDGING}"))
-        mine = (name for name in reversed(ids) if _read_judging(place / name).mode == planned.mode)
+        mine = (name for name in reversed(ids) if read_judging(place / name).mode == planned.mode)
         judging_id = next(mine, wanted) if wanted == "latest" else wanted
         if judging_id not in ids:
             raise JudgeError(f"no judging '{judging_id}' in {place} to resume {nearest(judging_id, ids)}")
         folder = place / judging_id
-    earlier = _read_judging(folder)
+    earlier = read_judging(folder)
     changes = planned.changes_since(earlier)
     if changes:
         raise JudgeError(
             f"cannot resume {folder}: changed since it began: {listed(changes, _CHANGES_NAMED)}; start a new judging"
         )
+    if planned.transport == "batch" and earlier.transport != "batch":
+        raise JudgeError(f"cannot resume {folder} with --batch: it was begun without it")
     return earlier, folder
 
 
 def planned_questions(folder: Path) -> Mapping[str, str]:
     """Return the digests of a judging's questions by id; raise JudgeError for a broken file."""
-    return _read_judging(folder).questions
+    return read_judging(folder).questions
 
 
-def _read_judging(folder: Path) -> Judging:
+def read_judging(folder: Path) -> Judging:
+    """Read what a judging in a folder asks; raise JudgeError when it is broken or of a newer version."""
     return read_versioned(Judging, folder / JUDGING, "judging_version", JUDGING_VERSION, JudgeError)
 
 
@@ -163,6 +174,7 @@ def judge_manifest(judging: Judging, model: Model) -> Manifest:
             **{prompt.name: prompt.digest for prompt in judging.prompts},
         },
         evaluator_version=judging.evaluator_version,
+        transport=judging.transport,
     )
 
 

@@ -11,6 +11,7 @@ from skill_evaluator.judges.asking.judging import JudgeMode, Judging
 from skill_evaluator.judges.asking.prompts import PromptIdentity
 from skill_evaluator.judges.calibration.results import FigureResult
 from skill_evaluator.library.config import Price
+from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.prices import hit_rate, usage_cost
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -39,6 +40,7 @@ class JudgingHead(FrozenModel):
     prompts: list[PromptIdentity]
     seed: int
     replicates: NonNegativeInt
+    transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     items: NonNegativeInt
 
 
@@ -65,7 +67,7 @@ def head_of(judging: Judging, rubric_file: str) -> JudgingHead:
     """Return what the results say of their judging."""
     return JudgingHead(
         **{
-            **judging.model_dump(include={"id", "created", "mode", "rubric", "seed", "replicates"}),
+            **judging.model_dump(include={"id", "created", "mode", "rubric", "seed", "replicates", "transport"}),
             "prompts": judging.prompts,
             "rubric_file": rubric_file,
             "items": len(judging.items),

@@ -1,0 +1,137 @@
+"""The options of every command that asks judges, and how another process takes those of one that left batches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Self, get_type_hints
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+
+from skill_evaluator.commands.batching import mode_of
+from skill_evaluator.commands.options import (
+    CONFIG,
+    Batch,
+    Concurrency,
+    Config,
+    Form,
+    MaxCalls,
+    MaxCost,
+    SubmitOnly,
+    words_of,
+)
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.providers import Configuration
+from skill_evaluator.runner.batch import BatchMode
+from skill_evaluator.runner.journal import Transport
+
+JUDGEMENTS = Path("judgements")
+ASKED_AGAIN = ("replicates", "seed", "max_cost", "max_calls", "concurrency", "review", "review_sample", "out", "config")
+CascadeJudges = Annotated[
+    str | None,
+    typer.Option("--cascade", metavar="CHEAP,STRONG", help="Instead of --judge: STRONG for what CHEAP leaves open."),
+]
+CascadeLabelsFile = Annotated[
+    Path | None, typer.Option("--labels", metavar="FILE", help="With --cascade: what people say of some of it.")
+]
+
+_SAID_AGAIN = frozenset(
+    ("batch", "collecting", "components", "config", "dry_run", "fixtures", "format", "out", "resume", "submit_only")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeAskingOptions:
+    """The options of every command that asks judges."""
+
+    judges: Annotated[
+        tuple[str, ...],
+        typer.Option("--judge", "-j", metavar="ID", help="A model of models.yaml that judges; repeatable."),
+    ] = ()
+    replicates: Annotated[int, typer.Option("--replicates", "-n", help="How often each question is asked.")] = 1
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the texts' marks and of the replicates' seeds.")] = 0
+    max_cost: MaxCost = None
+    max_calls: MaxCalls = None
+    concurrency: Concurrency = None
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume", metavar="[ID]", help="Go on with a judging (default: the newest): asks only what has no answer."
+        ),
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, make no call, print the calls and the cost at most.")
+    ] = False
+    review: Annotated[
+        bool, typer.Option("--review", help="Queue what the judges leave to people; see `skill-evaluator review`.")
+    ] = False
+    review_sample: Annotated[
+        int, typer.Option("--review-sample", metavar="N", min=0, help="With --review: so many of all, by chance, too.")
+    ] = 5
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where judgings are kept.")] = JUDGEMENTS
+    config: Config = CONFIG
+    format: Form = "text"
+
+    @property
+    def transport(self) -> Transport:
+        """How judges are asked: call by call, unless the command says otherwise."""
+        return "direct"
+
+    def batch_mode(self, *, begun: bool) -> BatchMode:
+        """Return how long batches are waited for."""
+        return "wait"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchAskingOptions(JudgeAskingOptions):
+    """The options of every command that asks judges, perhaps in batches; `collecting` is given by `collect` alone.
+
+    It is the configuration with which batches are collected that an earlier process has left.
+    """
+
+    batch: Batch = False
+    submit_only: SubmitOnly = False
+    collecting: Configuration | None = None
+
+    @property
+    def transport(self) -> Transport:
+        """How judges are asked."""
+        return "batch" if self.batch else "direct"
+
+    def batch_mode(self, *, begun: bool) -> BatchMode:
+        """Return how long batches are waited for; a judging that follows on collected answers is not `begun` yet."""
+        return mode_of(submit_only=self.submit_only, collecting=self.collecting is not None and begun)
+
+    @property
+    def remembered(self) -> dict[str, Any]:
+        """What another process needs to go on, as JSON has it; where things lie is said by whoever collects."""
+        own = (field.name for field in fields(self) if field.name not in _SAID_AGAIN)
+        return {name: to_jsonable_python(getattr(self, name)) for name in own}
+
+    @classmethod
+    def recalled(cls, remembered: Mapping[str, Any], **said: Any) -> Self:
+        """Return the options again; raise JudgeError for what was not written by `remembered`."""
+        hints = {name: hint for name, hint in get_type_hints(cls).items() if name not in _SAID_AGAIN}
+        try:
+            kept = {name: TypeAdapter(hints[name]).validate_python(value) for name, value in remembered.items()}
+            return cls(**kept, **said)
+        except (KeyError, TypeError, ValidationError) as problem:
+            raise JudgeError(f"its options are none of this version's ({problem!r}); go on with --resume") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RubricAskingOptions(BatchAskingOptions):
+    """The options of every command that asks judges by a rubric."""
+
+    rubric: Annotated[Path, typer.Argument(metavar="RUBRIC", help="A rubric's file, YAML or JSON.")]
+    criteria: Annotated[
+        tuple[str, ...], typer.Option("--criterion", metavar="ID", help="Only this criterion; repeatable.")
+    ] = ()
+
+    def words(self, command: str, *names: str) -> list[str]:
+        """Return the command that asks the same again; `names` are its own options."""
+        words = ["skill-evaluator", "judge", command, str(self.rubric)]
+        for flag, values in (("--judge", self.judges), ("--criterion", self.criteria)):
+            words += [word for value in values for word in (flag, value)]
+        return words + words_of(self, *names, *ASKED_AGAIN)

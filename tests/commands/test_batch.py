@@ -266,6 +266,19 @@ def test_what_was_asked_and_answered_is_deleted_if_the_settings_say_so(
     assert server.deleted == (["file-1", "answers-batch_1"] if vendor == "openai" else [server.batches[0].id])
 
 
+def test_what_could_not_be_deleted_is_said_and_costs_no_answer(
+    library: Library, server: BatchServer, vendor: str
+) -> None:
+    set_up(library, server, vendor)
+    library.settings(batch={"poll_s": 0.01, "delete_results": True})
+    server.undeletable = True
+    done = evaluate(library, "--batch")
+    assert done.code == 0, done
+    assert f"{server.batches[0].id} could not be deleted" in done.err
+    assert reasons(library) == {"answered": CALLS}
+    assert "deleted" not in [line["event"] for line in whole_lines(library.run_folder() / "batches.jsonl")]
+
+
 def test_what_does_not_go_with_batches_is_refused_with_a_sentence(library: Library, server: BatchServer) -> None:
     assert "provider 'replay' has no batch API" in evaluate(library, "--batch").err
     assert "--adaptive looks between replicates" in evaluate(library, "--batch", "--adaptive").err

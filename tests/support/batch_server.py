@@ -61,6 +61,7 @@ class BatchServer:
     text: Callable[[Any], str] = lambda body: notice(_case(body))
     lost_replies: int = 0  # creations whose reply is lost on its way
     torn: int = 0  # results that break off
+    undeletable: bool = False
     seen: int = 0  # requests so far, of any kind
     batches: list[Batch] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -149,7 +150,10 @@ class _Handler(BaseHTTPRequestHandler):
         path, query = "/".join(rest).removeprefix("v1/"), parse_qs(address.query)
         with self.server_state.lock:
             self.server_state.seen += 1
-            status, content = getattr(self, f"_{vendor}")(method, path, raw, query)
+            if method == "DELETE" and self.server_state.undeletable:
+                status, content = 403, {"error": {"message": "not yours to delete"}}
+            else:
+                status, content = getattr(self, f"_{vendor}")(method, path, raw, query)
             results = isinstance(content, bytes)
             lost = method == "POST" and status == 201 and self.server_state.lost_replies > 0
             torn = results and self.server_state.torn > 0

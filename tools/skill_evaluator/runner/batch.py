@@ -86,7 +86,7 @@ class BatchEngine:
                 await self._find_uncertain()
                 await self._collect_ended()
                 await self._submit_rest()
-                self._progress.waiting[self._job.run_id] = self._state() if self._unfinished() else ""
+                self._progress.waiting[self._job.run_id] = self._state()
                 if self.halted is not None or self._job.mode != "wait" or not self._unfinished():
                     break
                 with suppress(TimeoutError):
@@ -313,8 +313,7 @@ class BatchEngine:
         if batches := self._journal.open:
             minutes = int(max(batch.age_s for batch in batches) // 60)
             calls = counted(len(self._lying() & self._todo), "call")
-            words.append(
-                f"{calls} in {len(batches)} batch{'es' * (len(batches) > 1)} at the vendor, "
-                f"the oldest for {minutes // 60} h {minutes % 60:02d}"
-            )
-        return "; ".join([*words, *self._remarks]) or f"{counted(len(self._todo), 'call')} to be sent"
+            age = f"the oldest for {minutes // 60} h {minutes % 60:02d}"
+            words.append(f"{calls} in {len(batches)} batch{'es' * (len(batches) > 1)} at the vendor, {age}")
+        rest = f"{counted(len(self._todo), 'call')} to be sent" if self._unfinished() else ""
+        return "; ".join([*words, *self._remarks]) or rest

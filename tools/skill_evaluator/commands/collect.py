@@ -82,7 +82,7 @@ class CollectOptions:
     ] = ()
     batches: Annotated[
         bool,
-        typer.Option("--batches", help="Take what batches left by evaluate --submit-only have brought; needs no plan."),
+        typer.Option("--batches", help="Take what batches left by --submit-only have brought; needs no plan."),
     ] = False
     planned: Annotated[
         str | None,

@@ -27,7 +27,7 @@ from skill_evaluator.ci.judging import drawn_batch, outcome_without, read_judgin
 from skill_evaluator.ci.pending import PENDING, part_of_plan, pending_text, pending_words, run_of
 from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.collect_batches import Places, collect_batches, collect_planned
+from skill_evaluator.commands.collect_batches import CollectingPlaces, collect_batches, collect_planned
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, OnPlatform
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.safe_text import visible
@@ -98,7 +98,7 @@ class CollectOptions:
 def collect(options: CollectOptions) -> int:
     """Put the answers of a plan's jobs together: one record per component and model, and what became of every call."""
     if options.batches:
-        places = Places(
+        places = CollectingPlaces(
             components=options.components, fixtures=options.fixtures, config=options.config, format=options.format
         )
         if options.planned is not None:

@@ -48,7 +48,7 @@ _Open = tuple[Path, Manifest]  # a run folder that has a batch whose results are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class CollectingPlaces:
     """Where everything lies, and how results are printed: what the command that collects says itself."""
 
     components: Path
@@ -57,13 +57,13 @@ class Places:
     format: Format
 
 
-def collect_batches(artifacts: Path | None, places: Places) -> int:
+def collect_batches(artifacts: Path | None, places: CollectingPlaces) -> int:
     """Collect run by run, and return the worst exit code; what goes on at a vendor is no failure."""
     roots = [places.components, AUDITS, JUDGEMENTS] if artifacts is None else [artifacts]
     return _collect(roots, read_configuration(places.config), places)
 
 
-def collect_planned(plan: Path, job: str, results: Path, places: Places) -> int:
+def collect_planned(plan: Path, job: str, results: Path, places: CollectingPlaces) -> int:
     """Do the same for a job of a plan made by `plan --pending`, whose run folders were of another machine.
 
     Nothing is deleted at the vendor: what was taken is safe only once a later job has published it.
@@ -75,7 +75,7 @@ def collect_planned(plan: Path, job: str, results: Path, places: Places) -> int:
     return _collect([results], replace(configuration, settings=settings), places)
 
 
-def _collect(roots: Iterable[Path], configuration: Configuration, places: Places) -> int:
+def _collect(roots: Iterable[Path], configuration: Configuration, places: CollectingPlaces) -> int:
     evaluated, audited, judged = list[_Open](), list[_Open](), dict[Path, None]()
     for folder, manifest in _open_runs(roots):
         above = [*folder.parents, *[Path()] * 4]  # of a run of a judge: runs/, the judging, then what it is a part of
@@ -111,7 +111,7 @@ def _open_runs(roots: Iterable[Path]) -> Iterator[_Open]:
             yield path.parent, read_manifest(path.parent)
 
 
-def _evaluations(found: Iterable[_Open], places: Places) -> list[_Story]:
+def _evaluations(found: Iterable[_Open], places: CollectingPlaces) -> list[_Story]:
     """Return how to go on with evaluations, an invocation at a time, to keep what was to be kept when it was begun."""
     begun: dict[EvaluateOptions, None] = {}
     for folder, manifest in found:
@@ -138,7 +138,7 @@ def _collect_evaluation(options: EvaluateOptions, configuration: Configuration) 
     return measure(options, collecting=configuration)
 
 
-def _audits(found: Iterable[_Open], places: Places) -> list[_Story]:
+def _audits(found: Iterable[_Open], places: CollectingPlaces) -> list[_Story]:
     """Return how to go on with audits, each one's models together, or those of one shard."""
     models: dict[tuple[Path, str | None], list[str]] = {}
     for folder, manifest in found:
@@ -169,7 +169,7 @@ def _collect_audit(options: AuditRunOptions, configuration: Configuration) -> in
     return audit_run(options, collecting=configuration)
 
 
-def _collect_judging(folder: Path, places: Places, configuration: Configuration) -> int:
+def _collect_judging(folder: Path, places: CollectingPlaces, configuration: Configuration) -> int:
     """Go on with a judging by the options of the command that began it."""
     judging = read_judging(folder)
     if judging.mode not in _JUDGES or not judging.options:

@@ -17,18 +17,22 @@ from skill_evaluator.audit.run.jobs import AuditPlan, read_audit_plan
 from skill_evaluator.audit.run.manifest import AUDIT, RUNS, AuditManifest, read_manifest, write_manifest
 from skill_evaluator.audit.run.runs import Cells, runs_of
 from skill_evaluator.commands.audit_inputs import AuditInputs, AuditOptions, asked_models, drawn_audit, new_audit
-from skill_evaluator.commands.batching import (
-    COST_OF_BATCHES,
-    mode_of,
-    pending_in,
-    print_pending,
+from skill_evaluator.commands.batching import mode_of, pending_in, print_pending
+from skill_evaluator.commands.options import (
+    AUDITS,
+    Audits,
+    Batch,
+    Concurrency,
+    MaxCalls,
+    SubmitOnly,
     refuse_submit_only,
+    words_of,
 )
-from skill_evaluator.commands.options import AUDITS, Audits, Batch, Concurrency, MaxCalls, SubmitOnly, words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
 from skill_evaluator.providers import Configuration, key_note
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.reports.forecast import COST_OF_BATCHES
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.assignment import assignment, with_keys
 from skill_evaluator.runner.execute import execute

@@ -3,17 +3,9 @@
 import sys
 from collections.abc import Mapping
 
-from skill_evaluator.errors import PendingError, RunError
+from skill_evaluator.errors import PendingError
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.runner.batch import PENDING, BatchMode
-
-COST_OF_BATCHES = "the costs are those of batches, half of what they are without --batch; answers come within a day"
-
-
-def refuse_submit_only(*, submit_only: bool, batch: bool, resume: str | None) -> None:
-    """Raise RunError where nothing would be submitted."""
-    if submit_only and not (batch or resume):
-        raise RunError("--submit-only leaves batches with the vendor: give it with --batch, or with --resume")
 
 
 def mode_of(*, submit_only: bool, collecting: bool) -> BatchMode:

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skill_evaluator.commands.batching import refuse_submit_only
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
+from skill_evaluator.commands.options import refuse_submit_only
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.commands.batching import COST_OF_BATCHES, pending_in, refuse_pending, refuse_submit_only
+from skill_evaluator.commands.batching import pending_in, refuse_pending
 from skill_evaluator.commands.judge_options import BatchAskingOptions, JudgeAskingOptions
+from skill_evaluator.commands.options import refuse_submit_only
 from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.judging import (
@@ -35,6 +36,7 @@ from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.reports.forecast import COST_OF_BATCHES
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.assignment import assignment, with_keys
 from skill_evaluator.runner.execute import execute

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.runner.forecasts import Forecast
 
+COST_OF_BATCHES = "the costs are those of batches, half of what they are without --batch; answers come within a day"
 _COLUMNS = ("cost at most", "calls", "directly", "with caching", "in batches")
 
 

@@ -90,7 +90,7 @@ def test_agentic_puts_stability_first_and_single_shot_ability() -> None:
         "Seed-1.6",
         "Gemini-2.5-Pro",
         "Seed-1.6-Flash",
-        "Qwen3-32B",
+        "GLM-4.5",  # steady Qwen3-32B is below it in every scenario: 61 at its best, 64.3 at GLM's worst
     ]
     assert regimes["single-shot"].ranked[0].model == "Seed-1.6"
     fragile = next(one for one in regimes["single-shot"].ranked if one.model == "Gemini-2.5-Flash-Lite")
@@ -119,7 +119,10 @@ def test_cost_counts_right_answers_and_not_calls() -> None:
     ranked = audit(replace(cube, spending=spending)).regimes["cost-sensitive"].ranked
     assert [one.model for one in ranked] == ["model-1", "model-0", "model-2"]
     assert ranked[0].reason.startswith("$1.30 for 1,000 right answers, 2.00 s each")
-    assert ranked[2].reason.endswith("too weak to be a bargain; no less able and no less steady: model-0, model-1")
+    assert ranked[2].reason.endswith(
+        "too weak to be a bargain; no less able and no less steady: model-0, model-1; "
+        "above it in every scenario: model-0, model-1"
+    )
 
 
 def test_a_changed_cohort_is_said() -> None:

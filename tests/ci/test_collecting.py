@@ -13,6 +13,7 @@ from skill_evaluator import __version__
 from skill_evaluator.ci.collecting import GatheredRun, gather
 from skill_evaluator.ci.plan import Entry, Plan, planned_runs
 from skill_evaluator.files import json_text
+from skill_evaluator.runner.begun import Kept
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import Call
 
@@ -121,6 +122,7 @@ def test_artifacts_may_lie_at_any_depth(tmp_path: Path, folders: tuple[str, ...]
         ({"evaluator_version": "9.9.9"}, f"evaluator_version is 9.9.9, the plan says {__version__}"),
         ({"not_applicable": {"four": "too long"}}, "not_applicable: four not as the plan says"),
         ({"transport": "batch"}, "transport is batch, the plan says direct"),
+        ({"kept": Kept(leaderboard=False)}, "kept is leaderboard=False"),
         ({"created": "9999-01-01T00:00:00Z"}, "created is 9999-01-01T00:00:00Z, the plan was made at"),
         ({"created": "2023-12-30T23:59:59Z"}, "created is 2023-12-30T23:59:59Z, the plan was made at"),
     ],
@@ -144,7 +146,7 @@ def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
         *("run_id", "created", "skill", "skill_version", "model_id", "provider", "replicates", "seed", "shard"),
         *("selection", "scenario", "beside", "role", "prompt_commit", "audit", "cases", "digests"),
         *("evaluator_version", "adaptive", "settled_after", "looks", "tops_up", "draft", "judging"),
-        *("not_applicable", "transport"),
+        *("not_applicable", "transport", "kept"),
     }
     assert (planned.looks, planned.settled_after, planned.tops_up, planned.adaptive) == (None, None, None, False)
 

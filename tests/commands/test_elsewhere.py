@@ -16,6 +16,8 @@ from tests.support.git import IDENTITY, git
 from tests.support.library import SCRIPT, SKILL, comparable, read
 from tests.support.pipeline import Pipeline
 
+pytestmark = pytest.mark.pages
+
 RECIPES = SCRIPT.parents[1] / "docs" / "examples" / "elsewhere"
 PART, CRON = RECIPES / "part.sh", RECIPES / "cron.sh"
 

@@ -221,6 +221,7 @@ def test_a_batch_without_an_answer_is_refused() -> None:
         batch_rates([judged("p", {}, answered=())], {}, [], 0.6)
 
 
+@pytest.mark.simulation
 def test_the_corrected_rate_covers_the_truth_of_simulated_batches() -> None:
     """200 batches of 150 pairs: the judge finds 85 % and makes up 10 %, 60 broken outputs and 100 controls."""
     dice = random.Random(3)

@@ -80,10 +80,8 @@ class AuditRunOptions(AuditOptions):
 
 
 def audit_run(options: AuditRunOptions, collecting: Configuration | None = None) -> int:
-    """Ask every model every question in every scenario, and keep the answers in audits/<id>.
-
-    With the configuration for `collecting`, take what batches have brought by now, and ask nothing anew.
-    """
+    """Ask every model every question in every scenario, and keep the answers in audits/<id>."""
+    # With the configuration for `collecting`: take what batches have brought by now, and ask nothing anew.
     _refuse_wrong(options)
     if options.dry_run:
         return _print_size(options)

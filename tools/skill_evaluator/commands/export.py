@@ -56,7 +56,7 @@ class ExportOptions:
         tuple[str, ...],
         typer.Argument(
             metavar="[SOURCE]...",
-            help="Components, run folders, or files of records; default: all components.",
+            help="Components, run folders, run ids, or files of records; default: all components.",
             autocompletion=component_names,
             show_default=False,
         ),

@@ -46,7 +46,7 @@ from skill_evaluator.verdicts.mutation import (
 from skill_evaluator.verdicts.mutation_results import LEAST_REPLICATES, MutantResult, MutationEstimate, MutationResult
 from skill_evaluator.verdicts.rules import rules_for
 
-_BATCH = 8  # mutants asked side by side: a ceiling that is reached leaves so many undecided at most
+_BATCH = 8  # mutants asked side by side: where a ceiling is reached, those asked before are decided
 
 
 def size_hunt(plan: Hunt, options: MutateOptions) -> int:

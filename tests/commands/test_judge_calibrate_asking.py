@@ -197,6 +197,7 @@ def test_items_without_texts_cannot_be_asked_about(library: JudgingLibrary) -> N
 
 @pytest.mark.local_model
 def test_a_real_model_is_calibrated_on_pairs_of_its_own_machine(library: JudgingLibrary) -> None:
+    library.settings(timeout_s=600)  # of a machine that does other things, too
     library.models({"id": "recorded", "provider": "local", "params": {"max_output_tokens": 160, "threads": 2}})
     library.items(*LABELLED[:4])
     done = calibrate(library, "--rubric", RUBRIC, "--broken", "2", "--format", "json")

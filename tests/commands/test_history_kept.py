@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 from skill_evaluator.commands.history import HistoryOptions, history
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import load_settings
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.verdicts.standing import standing_of
 
 from tests.support.library import SKILL, Library, read
 from tests.support.records import a_run, keep
@@ -104,6 +108,31 @@ def test_a_damaged_file_is_drawn_anew(library: Library, shown: Callable[..., tup
     KEPT.write_text(content)
     assert shown() == first
     assert KEPT.read_text() == written
+
+
+def test_a_history_and_a_ranking_are_kept_though_parts_of_them_are_not_known(library: Library) -> None:
+    component, settings = load_component(Path("components"), SKILL), load_settings(Path(".evaluator"))
+    drawn = standing_of(component, Archive(component), settings, Path(".evaluator"))
+    assert drawn is not None
+    assert drawn.ranking.models[0].prompt_adds is None
+    written = KEPT.read_bytes(), KEPT.stat().st_mtime_ns
+    again = standing_of(component, Archive(component), settings, Path(".evaluator"))
+    assert again == drawn
+    assert (KEPT.read_bytes(), KEPT.stat().st_mtime_ns) == written  # which it is not where one was drawn anew
+
+
+def test_what_was_not_used_for_longest_goes_first_from_a_full_file(
+    library: Library, shown: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown()
+    *steps, whole = read(KEPT)["verdicts"]
+    keep(library, a_run("1.4.0", 20, scores(0.5)))
+    monkeypatch.setattr("skill_evaluator.verdicts.kept._MOST", 1_500 + KEPT.stat().st_size)
+    shown()
+    left = read(KEPT)["verdicts"]
+    assert whole not in left  # the history as it was before, which nothing asks for any more
+    assert len(left.keys() & set(steps)) >= 2
+    assert KEPT.stat().st_size < 2_000 + len(json.dumps(left))
 
 
 def test_a_value_of_another_shape_is_drawn_anew(library: Library, shown: Callable[..., tuple[int, str]]) -> None:

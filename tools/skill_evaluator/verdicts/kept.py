@@ -4,8 +4,10 @@ A verdict is kept under the digest of all that it follows from: the records' fil
 never stale, the file may be deleted at any time, and one that is damaged is as good as none.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +27,7 @@ from skill_evaluator.verdicts.rewording import AUDIT_RESULT
 from skill_evaluator.verdicts.rules import Waiver
 
 _FILE = ".history.json"
-_MOST = 5_000  # verdicts in the file, a few hundred bytes each; the oldest go first
+_MOST = 8_000_000  # characters of the file; what was not used for longest goes first
 _DRAWN_BY = ("stats.py", "text.py", "records/*.py", "verdicts/*.py")  # of the package: what verdicts follow from
 _CALCULATED_BY = ("numpy", "scipy")
 KeptT = TypeVar("KeptT", bound=FrozenModel)
@@ -76,17 +78,23 @@ class KeptVerdicts:
     def _value(self, inputs: Mapping[str, Any], model: type[KeptT], draw: Callable[[], KeptT]) -> KeptT:
         key = digest(canonical_json({"rules": self._rules, **inputs}))
         try:
-            return model.model_validate(self._there[key])
+            value = model.model_validate(self._there[key])
         except (KeyError, ValidationError):
             value = draw()
             self._drawn[key] = value.model_dump(mode="json")
-            return value
+        else:
+            self._there[key] = self._there.pop(key)  # the last is what was used last
+        return value
 
     def _write(self) -> None:
         if self._drawn:
-            verdicts = list({**self._there, **self._drawn}.items())[-_MOST:]
+            newest_first = reversed({**self._there, **self._drawn}.items())
+            texts = [f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=False)}" for key, value in newest_first]
+            sizes = accumulate(map(len, texts))
+            kept = [text for text, size in zip(texts, sizes, strict=True) if size <= _MOST]
+            text = '{"verdicts": {\n' + ",\n".join(reversed(kept)) + "\n}}\n"
             try:
-                replace_text(self._path, canonical_json({"verdicts": dict(verdicts)}))
+                replace_text(self._path, text)
             except StorageError:  # of a folder that is read-only nothing is kept
                 return
 

@@ -64,6 +64,16 @@ def test_after_a_further_run_only_its_step_is_drawn(library: Library, shown: Cal
     assert read_after(shown)[1] == out
 
 
+def test_where_the_site_is_published_draws_nothing_anew(
+    library: Library, shown: Callable[..., tuple[int, str]]
+) -> None:
+    shown()
+    before = KEPT.stat().st_mtime_ns
+    library.settings(site={"address": "https://example.com"})
+    shown()
+    assert KEPT.stat().st_mtime_ns == before
+
+
 def read_after(shown: Callable[..., tuple[int, str]]) -> tuple[dict[str, Any], str]:
     _, out = shown()
     return read(KEPT)["verdicts"], out

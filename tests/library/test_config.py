@@ -157,7 +157,7 @@ def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
         "fixtures": None,
         "ceilings": {},
         "budget": {"month_usd": None},
-        "site": {"address": None},
+        "site": {"address": None, "components": {}},
     }
 
 
@@ -180,9 +180,20 @@ def test_a_setting_leaves_the_others_as_they_are(tmp_path: Path) -> None:
     assert settings.timeout_s == Settings().timeout_s
 
 
+def test_documents_are_private_but_of_components_that_say_otherwise(tmp_path: Path) -> None:
+    write(tmp_path, "settings.yaml", "site: {components: {receipts: {documents: true}, notices: {}}}\n")
+    site = load_settings(tmp_path).site
+    assert [site.publishes_documents(name) for name in ("receipts", "notices", "others")] == [True, False, False]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("site: {documents: true}", "unknown key at site.documents in {path}"),
+        (
+            "site: {components: {a: {documents: maybe}}}",
+            "Input should be a valid boolean, unable to interpret input at site.components.a.documents in {path}",
+        ),
         ("replicates: 0", "Input should be greater than 0 at replicates in {path}"),
         ("replicate: 5", "unknown key at replicate in {path}"),
         (

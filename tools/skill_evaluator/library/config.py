@@ -27,6 +27,7 @@ from skill_evaluator.identifiers import ModelId, ReplicateCount, Share
 from skill_evaluator.library.asking import BatchSettings, Jobs, Retry, SpendingCap
 from skill_evaluator.library.judge_policy import ComponentJudge, DeclaredJudge, JudgePolicy
 from skill_evaluator.library.roots import FixturesElsewhere, Root
+from skill_evaluator.library.site_settings import SiteSettings
 from skill_evaluator.library.yaml_files import YAML_DEPTH, read_yaml
 from skill_evaluator.text import nearest
 
@@ -259,14 +260,6 @@ class SafetyLimits(StrictModel):
 
 
 DEFAULT_LIMITS = SafetyLimits()
-
-
-class SiteSettings(StrictModel):
-    """The site that is built of records; `address` is where it is published."""
-
-    address: str | None = Field(
-        default=None, pattern=r"^https?://[^\s<>()\[\]\"']+$", description="Markdown pages link what they name to it"
-    )
 
 
 class Settings(StrictModel):

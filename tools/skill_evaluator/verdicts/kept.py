@@ -106,7 +106,7 @@ def kept_verdicts(
     paths = {entry.run_id: archive.folder / "evals" / "records" / f"{entry.run_id}.json" for entry in archive.entries}
     audits = sorted((archive.folder.parents[1] / AUDITS).glob(f"*/{AUDIT_RESULT}"))
     rules = {
-        "settings": settings.model_dump(mode="json"),
+        "settings": settings.model_dump(mode="json", exclude={"site"}),
         "waivers": [[waiver.model_dump(mode="json"), in_force] for waiver, in_force in waivers],
         "accepted": [acceptance.model_dump(mode="json") for acceptance in archive.accepted],
         "audits": [digest(read_bytes(path, LeaderboardError)) for path in audits],

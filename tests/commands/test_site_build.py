@@ -83,7 +83,7 @@ def test_components_without_runs_are_listed_with_why(built: Library) -> None:
     built.write("components/odd/prompt.md", "---\nname: odd\nversion: one\n---\nDo it.\n")
     built.write("components/ready/prompt.md", "---\nname: ready\nversion: 0.2.0\n---\nDo it.\n")
     built.write("fixtures/ready/cases/a/document.md", "A document.\n")
-    assert built.call("site", "build", "--out", "site").code == 0
+    assert built.call("site", "build", "--out", "site").code == 4  # one of them is in no order
     rows = {row["component"]: row for row in site_data(built.root / "site", "overview")["rows"] if not row["model"]}
     assert rows["fresh"]["why"] == "no fixtures"
     assert rows["ready"]["why"] == "never scored"

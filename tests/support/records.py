@@ -103,7 +103,7 @@ def keep_in(component: Path, *records: Record) -> None:
     """Put records where a component, by its folder, has them, and their rows on its leaderboard."""
     for record in records:
         write_record(component / "evals" / "records" / f"{record.run_id}.json", record)
-    append_rows(component / "leaderboard.json", SKILL, [record.row() for record in records])
+    append_rows(component / "leaderboard.json", component.name, [record.row() for record in records])
 
 
 def a_run(version: str, day: int, cases: Mapping[str, Sequence[Score]], **changed: Any) -> Record:

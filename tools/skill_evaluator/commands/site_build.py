@@ -10,7 +10,16 @@ import typer
 
 from skill_evaluator.audit.findings.results import read_audit
 from skill_evaluator.commands.options import AUDITS, COMPONENTS, CONFIG, Audits, Components, Config, Fixtures
-from skill_evaluator.errors import EXIT_OK, ComponentError, FixtureError, NotEvaluatedError
+from skill_evaluator.errors import (
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    AuditError,
+    ComponentError,
+    FixtureError,
+    NotEvaluatedError,
+    SkillEvaluatorError,
+    StorageError,
+)
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings, load_settings
@@ -26,7 +35,9 @@ from skill_evaluator.verdicts.rewording import AUDIT_RESULT
 from skill_evaluator.verdicts.standing import ComponentStanding, standing_of
 
 EXAMPLES = ("skill-evaluator site build --out site",)
+EXITS = {4: "a component or an audit could not be read; the site lists it with why, and has all others"}
 INDEX = "index.html"
+_REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +56,13 @@ class SiteBuildOptions:
 def site_build(options: SiteBuildOptions) -> int:
     """Write what is recorded as static pages, which open from the file system and from any server. Makes no call.
 
-    Building again writes only what changed. Documents, truths and raw answers are not in it.
+    Building again writes only what changed. Documents, truths and raw answers are not in it. What cannot be read is
+    listed with why, beside everything else.
     """
     site = build(options)
     changed = f"{counted(site.written, 'file')} written, {site.removed} removed"
     print(f"{options.out / INDEX} ({changed})", flush=True)
-    return EXIT_OK
+    return EXIT_INCOMPLETE if site.problems else EXIT_OK
 
 
 def build(options: SiteBuildOptions) -> SiteFolder:
@@ -61,31 +73,42 @@ def build(options: SiteBuildOptions) -> SiteFolder:
         raise ComponentError(f"no component in {options.components}; name their folder with --components DIR")
     site = SiteFolder(options.out)
     write_pages(site)
-    grades = _grades(options.audits)
+    grades = _grades(site, options.audits)
     rows: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
     for name in names:
-        standing, of_overview = _write_component(site, name, options, settings, grades)
+        standing, of_overview = _listed(site, name, options, settings, grades)
         rows += of_overview
         changes += [] if standing is None else change_rows(name, standing)
-    site.write_data("overview", {"rows": rows})
+    problems = [{"name": name, "why": why} for name, why in site.problems.items() if name not in names]
+    site.write_data("overview", {"rows": rows, "problems": problems})
     site.write_data("changes", {"rows": sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)})
     site.finish()
+    if site.problems:
+        print(f"{counted(len(site.problems), 'part')} could not be read: {_REMEDY}", file=sys.stderr)
     return site
+
+
+def _listed(
+    site: SiteFolder, name: str, options: SiteBuildOptions, settings: Settings, grades: Mapping[str, str | None]
+) -> tuple[ComponentStanding | None, list[dict[str, Any]]]:
+    """Write the page of a component; one that cannot be read, or is not to be evaluated, is listed with why."""
+    try:
+        return _write_component(site, name, options, settings, grades)
+    except NotEvaluatedError as problem:
+        return None, [bare_row(name, None, str(problem))]
+    except StorageError:  # of the site itself
+        raise
+    except SkillEvaluatorError as problem:
+        site.note(name, problem)
+        return None, [bare_row(name, None, str(problem))]
 
 
 def _write_component(
     site: SiteFolder, name: str, options: SiteBuildOptions, settings: Settings, grades: Mapping[str, str | None]
 ) -> tuple[ComponentStanding | None, list[dict[str, Any]]]:
-    """Write the page of a component; return what is known of it, and its rows of the overview.
-
-    A component that is in no order, or was never scored, is listed with why.
-    """
-    try:
-        component = load_component(options.components, name, settings.limits)
-    except (ComponentError, NotEvaluatedError) as problem:
-        print(f"{name}: {problem}", file=sys.stderr)
-        return None, [bare_row(name, None, str(problem))]
+    """Write the page of a component; return what is known of it, and its rows of the overview."""
+    component = load_component(options.components, name, settings.limits)
     archive = Archive(component)
     standing = standing_of(component, archive, settings, options.config)
     if standing is None:
@@ -100,7 +123,11 @@ def _write_component(
     return standing, overview_rows(name, standing, grades)
 
 
-def _grades(audits: Path) -> dict[str, str | None]:
-    """Return the grade of each model in the newest audit that was reported on; none without one."""
+def _grades(site: SiteFolder, audits: Path) -> dict[str, str | None]:
+    """Return the grade of each model in the newest audit that was reported on; none without one that can be read."""
     reports = sorted(audits.glob(f"*/{AUDIT_RESULT}"))
-    return {model.model: model.grade for model in read_audit(reports[-1]).models} if reports else {}
+    try:
+        return {model.model: model.grade for model in read_audit(reports[-1]).models} if reports else {}
+    except AuditError as problem:
+        site.note("grades", problem)
+        return {}

@@ -4,6 +4,7 @@ Data are scripts, because a page that was opened from the file system may load a
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u202
 
 
 class SiteFolder:
-    """Files of one build; `written` and `removed` count those that were not already as they are now."""
+    """Files of one build; `written` and `removed` count those that were not already as they are now.
+
+    `problems` says by name what could not be read, and why; the build goes on without it.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Take an empty folder, a new one, or one that holds a site; raise StorageError for any other."""
@@ -24,10 +28,16 @@ class SiteFolder:
         self._names: set[str] = set()
         self.written = 0
         self.removed = 0
+        self.problems: dict[str, str] = {}
         marker = folder / MARKER
         if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not marker.exists())):
             raise StorageError(f"{folder} is not empty and holds no site; remove it, or name another with --out DIR")
-        self._before = read_text(marker, StorageError).split("\n") if marker.exists() else []
+        self._before = set(read_text(marker, StorageError).split("\n")) if marker.exists() else set()
+
+    def note(self, name: str, problem: Exception) -> None:
+        """Keep and print why a part of the library is not on the pages."""
+        self.problems[name] = str(problem)
+        print(f"{name}: {visible(str(problem))}", file=sys.stderr)
 
     def write(self, name: str, text: str) -> None:
         """Write a file, unless it is there with these very bytes."""
@@ -37,8 +47,19 @@ class SiteFolder:
         with storing(path):
             if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
                 return
+        self._claim(name)
         replace_text(path, text)
         self.written += 1
+
+    def _claim(self, name: str) -> None:
+        """Note that a file is of this site before it is there: a build that ends early leaves nothing unclaimed."""
+        if name not in self._before:
+            marker = self._folder / MARKER
+            with storing(marker):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                with marker.open("a", encoding="utf-8") as file:
+                    file.write(f"{name}\n")
+            self._before.add(name)
 
     def write_data(self, key: str, value: Any) -> None:
         """Write what a page shows, as a script that leaves it under `key`."""
@@ -58,7 +79,7 @@ class SiteFolder:
 
     def finish(self) -> None:
         """Remove what an earlier build wrote and this one did not, such as documents that are private now."""
-        for name in set(self._before) - self._names - {""}:
+        for name in self._before - self._names - {""}:
             path = self._folder / name
             if path.resolve().is_relative_to(self._folder.resolve()) and path.is_file():
                 with storing(path):

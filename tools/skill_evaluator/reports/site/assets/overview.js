@@ -42,7 +42,7 @@
   }
 
   page(async () => {
-    const { rows } = await load("overview");
+    const { rows, problems } = await load("overview");
     const now = { sort: "component", ...state.read() };
     const place = el("div", { id: "rows" });
     const count = el("p", { class: "soft", role: "status" });
@@ -86,6 +86,7 @@
         pick("Model", "model", [["", "all models"], ...models.map((model) => [model, model])]),
         pick("Order", "sort", COLUMNS.map((column) => [column.sort, column.title]))),
       count, place,
+      problems.length ? el("section", {}, el("h2", {}, "Not shown"), el("ul", { class: "remarks" }, problems.map(({ name, why }) => el("li", {}, el("strong", {}, name), `: ${why}`)))) : null,
       el("p", { class: "soft legend" }, "Accuracy is the strict mean of the component's primary metric with its 95 % interval over cases; reproducibility the share of pairs of answers that are equal. USD: what 1,000 answers cost, one to a case."),
     ];
   });

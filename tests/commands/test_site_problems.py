@@ -1,0 +1,162 @@
+"""`site build` where something is broken: the rest is built, and what is not there is said with why and what to do."""
+
+import resource
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.records.leaderboard import add_record
+from skill_evaluator.reports.site.writing import MARKER
+
+from tests.support.library import SKILL, Ended, Library
+from tests.support.records import a_run, keep, keep_in
+from tests.support.sites import contents, site_data
+
+pytest.importorskip("vl_convert")
+CASES = {"alpha": [1.0, 0.5], "beta": [0.75, 0.75], "gamma": [1.0, 1.0]}
+OTHER = "other"
+
+
+@pytest.fixture(autouse=True)
+def library_of_vega(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making the library that draws takes seconds, and only a browser runs it."""
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */" * 100)
+
+
+@pytest.fixture
+def library(library: Library) -> Library:
+    """Two versions of two components."""
+    keep(library, a_run("1.0.0", 1, CASES), a_run("1.1.0", 2, CASES))
+    library.write(f"components/{OTHER}/prompt.md", f"---\nname: {OTHER}\nversion: 1.0.0\n---\nDo it.\n")
+    keep_in(library.root / "components" / OTHER, a_run("1.0.0", 1, CASES, skill=OTHER))
+    return library
+
+
+def built(library: Library) -> Ended:
+    return library.call("site", "build", "--out", "site")
+
+
+def leaderboard(library: Library) -> Path:
+    path = library.component / "leaderboard.json"
+    path.write_text(path.read_text()[:200])
+    return path
+
+
+def record(library: Library) -> Path:
+    path = sorted((library.component / "evals" / "records").iterdir())[-1]
+    path.write_text('{"run_id": 1}')
+    return path
+
+
+def no_record(library: Library) -> Path:
+    path = sorted((library.component / "evals" / "records").iterdir())[-1]
+    path.unlink()
+    return path
+
+
+def prompt(library: Library) -> Path:
+    return library.write(f"components/{SKILL}/prompt.md", "---\nname: [\n---\nDo it.\n")
+
+
+def schema(library: Library) -> Path:
+    return library.write(f"components/{SKILL}/schema.json", "{")
+
+
+@pytest.mark.parametrize("broken", [leaderboard, record, no_record, prompt, schema])
+def test_a_component_that_cannot_be_read_is_listed_with_why_and_the_others_are_built(
+    library: Library, broken: Callable[[Library], Path]
+) -> None:
+    assert built(library).code == 0
+    path = broken(library)
+    ended = built(library)
+    assert ended.code == 4
+    where = str(path.relative_to(library.root))
+    assert where in ended.err
+    assert "mend the file that is named, or take it back from git" in ended.err
+    rows = {row["component"]: row for row in site_data(library.root / "site", "overview")["rows"]}
+    assert (rows[SKILL]["model"], where in rows[SKILL]["why"]) == (None, True)
+    assert rows[OTHER]["model"] == "m"
+    assert [path.stem for path in (library.root / "site/data/components").iterdir()] == [OTHER]
+    assert "Traceback" not in ended.err
+
+
+def test_an_audit_that_cannot_be_read_leaves_out_grades_alone(library: Library) -> None:
+    assert built(library).code == 0
+    library.write("audits/2026/report.json", "{")
+    ended = built(library)
+    overview = site_data(library.root / "site", "overview")
+    assert (ended.code, "audits/2026/report.json" in ended.err) == (4, True)
+    assert [problem["name"] for problem in overview["problems"]] == ["grades"]
+    assert OTHER in {row["component"] for row in overview["rows"] if row["model"]}
+
+
+@contextmanager
+def small_files(most: int) -> Iterator[None]:
+    """Have the system refuse to let a file grow beyond so many bytes, as a full disk does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_is_full_leaves_the_older_site_as_it_was(library: Library) -> None:
+    built(library)
+    before = contents(library.root / "site")
+    keep(library, a_run("1.2.0", 3, CASES))
+    with small_files(200):
+        ended = built(library)
+    assert ended.code == 2
+    assert "cannot write site/data/" in ended.err
+    assert contents(library.root / "site") == before
+    assert built(library).code == 0
+    assert contents(library.root / "site") != before
+
+
+def test_a_first_build_that_could_not_end_can_be_done_again(library: Library) -> None:
+    with small_files(2_000):
+        assert built(library).code == 2
+    left = contents(library.root / "site").keys() - {MARKER}
+    assert left
+    assert left <= set((library.root / "site" / MARKER).read_text().split("\n"))
+    assert built(library).code == 0
+
+
+def test_what_an_aborted_build_wrote_goes_with_its_component(library: Library) -> None:
+    built(library)
+    keep(library, a_run("1.0.0", 4, CASES, model_id="a-model-with-a-page-too-large"))
+    library.write("components/aa/prompt.md", "---\nname: aa\nversion: 1.0.0\n---\nDo it.\n")
+    keep_in(library.root / "components" / "aa", a_run("1.0.0", 1, CASES, skill="aa"))
+    size = (library.root / f"site/data/components/{OTHER}.js").stat().st_size
+    with small_files(size + 200):
+        assert built(library).code == 2
+    assert (library.root / "site/data/components/aa.js").exists()
+    (library.root / "components" / "aa").rename(library.root / "gone")
+    assert built(library).code == 0
+    assert not (library.root / "site/data/components/aa.js").exists()
+
+
+def test_records_that_come_while_a_site_is_built_break_nothing_and_the_next_build_has_them(library: Library) -> None:
+    built(library)
+    folder = library.component.absolute()
+
+    def append() -> None:
+        for day in range(3, 13):
+            made: Any = a_run(f"1.{day}.0", day, CASES)
+            add_record(folder / "leaderboard.json", folder / "evals" / "records" / f"{made.run_id}.json", made)
+
+    writer = threading.Thread(target=append)
+    writer.start()
+    codes = [built(library).code]
+    while writer.is_alive():
+        codes.append(built(library).code)
+    writer.join()
+    assert set(codes) == {0}
+    assert built(library).code == 0
+    assert library.call("site", "build", "--out", "anew").code == 0
+    assert contents(library.root / "site") == contents(library.root / "anew")
+    assert len(site_data(library.root / "site", f"components/{SKILL}")["versions"]) == 12

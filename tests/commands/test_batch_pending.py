@@ -238,6 +238,37 @@ def test_the_next_push_does_not_ask_again_what_is_at_the_vendor_and_what_it_brin
     assert [(row["skill_version"], row["prompt_commit"]) for row in pipeline.rows()] == [("1.0.0", commit)]
 
 
+def test_a_record_that_cannot_be_published_keeps_its_pending_file(
+    pipeline: BatchPipeline, server: BatchServer
+) -> None:
+    pipeline.start(server)
+    pipeline.finish(pipeline.submit())
+    plan = pipeline.left(pipeline.pending()[0].rpartition("/")[2][:23])
+    pipeline.jobs(plan)
+    assert pipeline.collect("--recorded=origin/main").code == 0
+    (record,) = pipeline.collected.rglob("records/*/*.json")
+    record.write_text(record.read_text()[:-100])
+    assert pipeline.publish().code == 2
+    assert len(pipeline.pending()) == 1
+    pipeline.take()
+    assert ([row["complete"] for row in pipeline.rows()], pipeline.pending()) == ([True], [])
+
+
+def test_a_job_that_is_run_again_leaves_no_pending_file_of_what_was_recorded_since(
+    pipeline: BatchPipeline, server: BatchServer
+) -> None:
+    pipeline.start(server)
+    plan = pipeline.submit()
+    pipeline.finish(plan)
+    submitted, collected = pipeline.root / "submitted", pipeline.collected
+    shutil.copytree(collected, submitted)
+    pipeline.take()
+    shutil.rmtree(collected)
+    shutil.copytree(submitted, collected)
+    assert pipeline.publish().code == 0
+    assert ([row["complete"] for row in pipeline.rows()], pipeline.pending()) == ([True], [])
+
+
 def test_shards_and_a_baseline_beside_are_collected_together_or_not_at_all(
     pipeline: BatchPipeline, server: BatchServer
 ) -> None:

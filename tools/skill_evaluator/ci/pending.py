@@ -113,7 +113,8 @@ def pending_changes(
 ) -> dict[str, bytes | None]:
     """Return the pending files that a commit on top of its last parent adds, replaces or (None) removes.
 
-    `left` has them by component and run. A first parent is a branch for review, whose files are carried over.
+    `left` has them by component and run. A first parent is a branch for review, whose files are carried over. A run
+    that was recorded meanwhile leaves none.
     """
     listed = [repository.files(parent, folder) for parent in parents]
     there = listed[-1] if listed else {}
@@ -123,10 +124,12 @@ def pending_changes(
     contents = repository.contents(carried.values())
     changes: dict[str, bytes | None] = {path: contents[blob] for path, blob in carried.items()}
     changes |= {path: None for path in there if _is_pending(path, folder) and path not in waiting}
+    recorded = _recorded(together, folder)
     for (skill, run_id), content in left.items():
         path = within(folder, f"{skill}/evals/{PENDING}/{run_id}.json")
-        if content is None:
+        if content is None or run_id in recorded:
             changes.pop(path, None)
+            content = None
         if content is not None or path in there:
             changes[path] = content
     return changes
@@ -134,13 +137,18 @@ def pending_changes(
 
 def _waiting(files: Mapping[str, str], folder: str) -> dict[str, str]:
     """Return those of some files that are pending, of runs without a record among them."""
-    records = within(folder, "*/evals/records/*.json")
-    recorded = {PurePosixPath(path).stem.partition(PARTIAL)[0] for path in files if fnmatch(path, records)}
+    recorded = _recorded(files, folder)
     return {
         path: blob
         for path, blob in files.items()
         if _is_pending(path, folder) and PurePosixPath(path).stem not in recorded
     }
+
+
+def _recorded(files: Iterable[str], folder: str) -> set[str]:
+    """Return the ids of the runs that have a record, be it of a part of the run."""
+    records = within(folder, "*/evals/records/*.json")
+    return {PurePosixPath(path).stem.partition(PARTIAL)[0] for path in files if fnmatch(path, records)}
 
 
 def _is_pending(path: str, folder: str) -> bool:

@@ -7,7 +7,7 @@ records that are there already changes nothing.
 import datetime
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from io import BytesIO
@@ -59,21 +59,26 @@ def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
     return sorted(records, key=lambda record: record.run_id), problems
 
 
-def read_left(folder: Path) -> dict[tuple[str, str], bytes | None]:
+def read_left(folder: Path, readable: Container[str]) -> dict[tuple[str, str], bytes | None]:
     """Return by component and run what `collect` left at a vendor; None for what was there and is taken now.
 
-    Raise PlanError for a file that is none, or that of another run.
+    A run keeps its pending file while its record is not `readable`, by id. Raise PlanError for a file that is none, or
+    that of another run.
     """
     outcome, runs, _ = _read_runs(folder)
     left: dict[tuple[str, str], bytes | None] = {}
+    invocation = str(outcome.get("invocation"))
+    unread = {
+        (run.skill, run_id_of(invocation, run.model_id)) for run in runs if run.run_id and run.run_id not in readable
+    }
     for run in runs:
-        run_id = run_id_of(str(outcome.get("invocation")), run.model_id)
+        run_id = run_id_of(invocation, run.model_id)
         path = folder / PENDING / run.skill / f"{run_id}.json"
         if run.status == "pending":
             left[run.skill, run_id] = read_bytes(path, PlanError)
             if parse_pending(left[run.skill, run_id] or b"", path).entries[0].skill != run.skill:
                 raise PlanError(f"{path} is of another component")
-        elif outcome.get("collecting") is True and is_file_name(run_id):
+        elif outcome.get("collecting") is True and is_file_name(run_id) and (run.skill, run_id) not in unread:
             left[run.skill, run_id] = None
     return left
 

@@ -46,7 +46,7 @@ def publish(options: PublishOptions) -> int:
     if not options.collected.is_dir():
         raise PlanError(f"{options.collected} is not a folder; give the one that collect wrote")
     records, problems = read_records(options.collected)
-    left = read_left(options.collected)
+    left = read_left(options.collected, {record.run_id for record in records})
     pending = [run_id for (_, run_id), content in left.items() if content is not None]
     commit = branch = None
     if records or left:

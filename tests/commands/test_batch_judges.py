@@ -1,7 +1,7 @@
 """`judge … --batch`, `evaluate --batch --judge`: judges through the vendors' batches, by whichever process is there."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ import pytest
 from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, compared, written
 from tests.support.batch_server import VENDORS, BatchServer, batch_server
 from tests.support.batched import COST, KEYS, set_up
+from tests.support.judged import LIBRARY, Short
+from tests.support.judged import answer as regressions
 from tests.support.library import CASES, SKILL, Ended, Library, notice, read
 from tests.support.rubrics import some_criterion
 
@@ -79,6 +81,34 @@ def test_pairs_are_compared_in_both_orders_by_two_judges_in_a_batch_each(
     assert taken.code == 0, taken
     assert [judge["judge"]["answered"] for judge in library.judged()["judges"]] == [2, 2]
     assert len(server.batches) == 2
+
+
+def test_a_regression_is_decided_by_whoever_collects_with_what_blocks_as_it_was_begun(
+    library: JudgingLibrary, server: BatchServer
+) -> None:
+    worse: Mapping[str, Short | str] = {
+        "factuality": "same",
+        "completeness": ("worse", "low"),
+        "format_adherence": "same",
+    }
+    server.text = lambda body: json.dumps(regressions(worse))
+    pair = {
+        "prompt": f"alpha is the title. {LIBRARY.prompt}",
+        "baseline_output": LIBRARY.baseline,
+        "candidate_output": LIBRARY.candidate,
+    }
+    library.write("pairs.jsonl", json.dumps({"id": "p", **pair}) + "\n")
+    words = ("judge", "regression", "--items", "pairs.jsonl", *JUDGE, "--blocking", "completeness")
+    server.held = True
+    submitted = library.call(*words, "--batch", "--submit-only", env=KEYS)
+    assert (submitted.code, submitted.out) == (0, ""), submitted
+    server.held = False
+    taken = collect(library)
+    assert (taken.code, "block" in taken.out) == (3, True), taken
+    waited = library.call(*words, "--batch", "--format", "json", env=KEYS)
+    assert (waited.code, waited.json["ship_decision"]) == (3, "block"), waited
+    assert waited.json["judges"][0]["judge"]["cost_usd"] == pytest.approx(2 * COST)
+    assert [len(batch.requests) for batch in server.batches] == [2, 2]
 
 
 def test_the_strong_judge_of_a_cascade_is_submitted_once_the_cheap_one_is_collected(

@@ -238,9 +238,7 @@ def test_the_next_push_does_not_ask_again_what_is_at_the_vendor_and_what_it_brin
     assert [(row["skill_version"], row["prompt_commit"]) for row in pipeline.rows()] == [("1.0.0", commit)]
 
 
-def test_a_record_that_cannot_be_published_keeps_its_pending_file(
-    pipeline: BatchPipeline, server: BatchServer
-) -> None:
+def test_a_record_that_cannot_be_published_keeps_its_pending_file(pipeline: BatchPipeline, server: BatchServer) -> None:
     pipeline.start(server)
     pipeline.finish(pipeline.submit())
     plan = pipeline.left(pipeline.pending()[0].rpartition("/")[2][:23])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,6 +109,33 @@ def test_a_cost_ceiling_counts_what_was_spent_before(ruled: Library, server: Cha
     assert (again.code, server.requests) == (4, 0)
 
 
+def test_a_cost_ceiling_holds_where_the_server_counts_no_tokens(ruled: Library, server: ChatServer) -> None:
+    price, params = {"input": 1000.0, "output": 1000.0}, {"max_output_tokens": 20}
+    ruled.served_by(server.url, structured_output="none", price=price, params=params)
+    server.reply = lambda asked: replace(obedient(asked), fields={"usage": None})
+    size = ruled.call("mutate", SKILL, "--dry-run", "--format", "json").json
+    each = size["cost_upper_usd"] / size["most_calls"]
+    looked = size["most_calls"] / 2  # at the first look each has two of four answers
+    done = ruled.call("mutate", SKILL, "--max-cost", f"{each * (looked + 2)}", "--format", "json")
+    assert (done.code, done.json["cost_usd"]) == (4, None)
+    assert looked <= server.requests <= looked + 4
+
+
+def test_a_model_that_changes_meanwhile_kills_no_mutant(ruled: Library, server: ChatServer) -> None:
+    """Without a ceiling all mutants are asked beside the undamaged prompt, so that both change at once."""
+    more = "".join(f"- Rule {number} is about nothing.\n" for number in range(9))
+    ruled.write(f"components/{SKILL}/prompt.md", PROMPT + more)
+
+    def moving(asked: Asked) -> Reply:
+        moved = server.requests > 5 * 2 * (4 + 8)  # after the first look at eight mutants
+        return Reply(text=json.dumps({**CALM, "title": "moved"})) if moved else obedient(asked)
+
+    server.reply = moving
+    done = ruled.call("mutate", SKILL, "--format", "json")
+    assert done.code == 0, done.err
+    assert [one["status"] for one in done.json["mutants"][5:]] == ["survived"] * 9
+
+
 def test_it_records_nothing(ruled: Library) -> None:
     before = set(ruled.tree())
     ruled.call("mutate", SKILL)
@@ -160,3 +188,4 @@ def test_several_models_are_refused(ruled: Library, server: ChatServer) -> None:
     done = ruled.call("mutate", SKILL)
     assert done.code == 2
     assert "name it with --model (one, two)" in done.err
+    assert ruled.call("mutate", SKILL, "--model", "two", "--dry-run").code == 0

@@ -1,12 +1,12 @@
 """The story of `mutate`: read → damage → ask in batches, look by look → decide each mutant → show.
 
-A batch is a few mutants whose calls take turns with each other's. The undamaged prompt and its controls are asked
-beside the first one. A look decides who is asked further.
+A batch is all mutants, whose calls take turns with those of the undamaged prompt and its controls. Under a ceiling it
+is a few, so that those asked before it is reached are decided. A look decides who is asked further.
 """
 
 import datetime
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from skill_evaluator import __version__
 from skill_evaluator.commands.mutate_inputs import CONTROLS, UNDAMAGED, Hunt, MutateOptions, name_of
@@ -25,6 +25,7 @@ from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import (
     estimate,
     input_sizes,
+    most_cost,
     price_of,
     sum_of,
     usage_cost,
@@ -46,7 +47,7 @@ from skill_evaluator.verdicts.mutation import (
 from skill_evaluator.verdicts.mutation_results import LEAST_REPLICATES, MutantResult, MutationEstimate, MutationResult
 from skill_evaluator.verdicts.rules import rules_for
 
-_BATCH = 8  # mutants asked side by side: where a ceiling is reached, those asked before are decided
+_UNDER_CEILING = 8  # mutants asked side by side
 
 
 def size_hunt(plan: Hunt, options: MutateOptions) -> int:
@@ -127,9 +128,11 @@ class _Asking:
         """Return what became of every mutant, in their order."""
         decided: dict[str, MutantResult] = {}
         mutants = self._plan.mutants
-        for begin in range(0, len(mutants), _BATCH):
+        has_ceiling = self._options.max_cost is not None or self._options.max_calls is not None
+        at_once = _UNDER_CEILING if has_ceiling else len(mutants)
+        for begin in range(0, len(mutants), at_once):
             if self._stopped is None:
-                batch = mutants[begin : begin + _BATCH]
+                batch = mutants[begin : begin + at_once]
                 print(f"mutants {begin + 1} to {begin + len(batch)} of {len(mutants)}", file=sys.stderr)
                 decided |= self._decide(list(batch))
         return [decided.get(one.id) or unasked(one, self._stopped) for one in mutants]
@@ -167,9 +170,9 @@ class _Asking:
         plan, configuration = self._plan, self._plan.configuration
         runs = {name: self._run(name, replicates) for name in names}
         scorers = {name: Scorer(plan.component, plan.cases, replicates, self._scores) for name in names}
-        _, cost = self.spent([name for name in self._asked if name not in runs])
-        ceiling = None if self._options.max_cost is None else max(0.0, self._options.max_cost - (cost or 0.0))
-        budget = Budget(ceiling, self._calls_left)
+        budget = Budget(self._options.max_cost, self._calls_left)
+        if self._options.max_cost is not None:
+            budget.count_earlier(self._cost_of_others(runs, replicates))
         halted = execute(
             [self._assignment(runs[name], self._asked[name], scorers[name]) for name in names],
             configuration.settings,
@@ -235,6 +238,22 @@ class _Asking:
             ),
             scorer.add,
         )
+
+    def _cost_of_others(self, runs: Container[str], replicates: int) -> float:
+        """Return what the answers cost that are not among the calls of these runs up to a look.
+
+        One whose cost nobody told counts as much as it can have cost.
+        """
+        limit, costs = self._plan.model.params.max_output_tokens, [0.0]
+        for name, component in self._asked.items():
+            if (self._plan.folder / name).exists():
+                sizes = input_sizes(component, self._plan.cases)
+                for call, replicate in outcomes(self._plan.folder / name).items():
+                    if replicate.completion is not None and (name not in runs or call.replicate >= replicates):
+                        cost = usage_cost(self._price, replicate.completion.usage)
+                        most = most_cost(self._price, sizes[call.case_id].most, limit)
+                        costs.append(most or 0.0 if cost is None else cost)
+        return sum(costs)
 
     def spent(self, names: Sequence[str]) -> tuple[int, float | None]:
         """Return how many calls of these runs are answered, by now and before, and what they cost."""

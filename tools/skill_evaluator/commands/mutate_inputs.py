@@ -17,8 +17,8 @@ from skill_evaluator.commands.options import (
     Form,
     MaxCalls,
     MaxCost,
-    OnlyModels,
     Skill,
+    model_ids,
 )
 from skill_evaluator.errors import RunError
 from skill_evaluator.files import read_text
@@ -43,7 +43,16 @@ class MutateOptions:
     """The options of `mutate`."""
 
     skill: Skill
-    models: OnlyModels = ()
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="ID",
+            help="The model of models.yaml that is asked; needed where it has several.",
+            autocompletion=model_ids,
+        ),
+    ] = None
     replicates: Annotated[
         int, typer.Option("--replicates", "-n", help="Answers per case and mutant, at most; a killed one gets fewer.")
     ] = 4
@@ -100,7 +109,7 @@ def read_hunt(options: MutateOptions) -> Hunt:
         raise RunError(f"--replicates must be at least {LEAST_REPLICATES}: one answer says nothing of chance")
     configuration = read_configuration(options.config)
     component = load_component(options.components, options.skill, configuration.settings.limits, options.fixtures)
-    models = select_models(configuration.models, options.models)
+    models = select_models(configuration.models, () if options.model is None else (options.model,))
     if len(models) != 1:
         raise RunError(f"mutate asks one model; name it with --model ({', '.join(one.id for one in models)})")
     (model,) = models
@@ -109,7 +118,7 @@ def read_hunt(options: MutateOptions) -> Hunt:
     cases = load_cases(component, options.fixtures)
     unfit = not_applicable(cases, input_sizes(component, cases), model, configuration.kinds[model.provider])
     cases = tuple(case for case in cases if case.labelled and case.id not in unfit)
-    if len(cases) < 2:
+    if len(cases) < _LEAST_CASES:
         raise RunError(f"'{component.name}' has {counted(len(cases), 'case')} with ground truth; mutate needs two")
     every = mutants_of(component.prompt, component.schema, first_line=_first_line(component))
     left_out = {}

@@ -21,6 +21,7 @@ CHECK = ".github/workflows/check.yml"
 AUDIT = ".github/workflows/audit.yml"
 BATCHES = ".github/workflows/batches.yml"
 DRIFT = ".github/workflows/drift.yml"
+SITE = ".github/workflows/site.yml"
 _PROMPT = "---\nname: {name}\nversion: {version}\n---\nExtract title and year.\n"
 
 
@@ -33,6 +34,7 @@ class Forge:
         self.artifacts = root / "artifacts"
         self.artifacts.mkdir()
         self.attested = root / "attested"
+        self.pages = root / "pages"
         self.library = Library(root / "clone")
         shutil.rmtree(self.library.component)
         for path in WORKFLOWS.glob("*.yml"):
@@ -118,6 +120,7 @@ class Forge:
             "STAND_IN_ORIGIN": self.origin,
             "STAND_IN_ARTIFACTS": str(self.artifacts),
             "STAND_IN_ATTESTED": str(self.attested),
+            "STAND_IN_PAGES": str(self.pages),
             "GITHUB_REPOSITORY": "octo/library",
             **({} if self.fixtures == "fixtures" else {"XDG_CACHE_HOME": str(self.root / "cache")}),
             "GITHUB_API_URL": f"http://127.0.0.1:{self.world['api_port']}",

@@ -32,7 +32,7 @@ def test_a_push_runs_what_was_bumped_and_one_commit_brings_its_records(forge: Fo
     acted = forge.run(event)
 
     entries = {f"{component}@{model}" for component in ("minor", "major") for model in ("recorded", "torn", "keyless")}
-    assert forge.uploaded() == {"plan", "collected", *entries}
+    assert forge.uploaded() == {"plan", "collected", "site", *entries}
     assert acted.steps("Ask") == {
         entry: "failure" if entry.endswith("torn") else "success" for entry in entries
     }  # one that fails takes no other with it, and a missing key is no failure
@@ -104,7 +104,7 @@ def test_a_dispatch_of_one_component_and_model_and_the_re_run_of_what_failed_ask
 
     first = forge.dispatch(KEY, components="one", models="served", reason="A look")
 
-    assert forge.uploaded() == {"plan", "one@served", "collected"}
+    assert forge.uploaded() == {"plan", "one@served", "collected", "site"}
     assert first.steps("Ask") == {"one@served": "failure"}
     (row,) = forge.rows("one")
     assert (row["model_id"], row["complete"], row["scored"]) == ("served", False, 4)
@@ -215,7 +215,7 @@ def test_a_judge_has_a_job_of_its_own_and_what_it_blocks_fails_the_verdict_with_
 
     acted = forge.dispatch(components="one", models="recorded")
 
-    assert forge.uploaded() == {"plan", "one@recorded", "one@recorded@judge", "collected"}
+    assert forge.uploaded() == {"plan", "one@recorded", "one@recorded@judge", "collected", "site"}
     assert acted.steps("Ask") == {
         "one@recorded": "success",
         "one@recorded@judge": "failure",  # exit code 3, as `judge regression` has it

@@ -58,7 +58,8 @@ def test_a_dispatch_full_of_hostile_text_and_an_origin_that_refuses_with_more(ho
     hook.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{EVERYTHING}\nEND\nexit 1\n")
     hook.chmod(0o755)
     acted = hostile.dispatch(KEY, reason=EVERYTHING, components="one", models="answers")
-    assert acted.jobs == {"plan": "success", "one@answers": "success", "collect": "failure", "verdict": "success"}
+    done = dict.fromkeys(("plan", "one@answers", "verdict", "build"), "success")  # `build` is of the site
+    assert acted.jobs == {**done, "collect": "failure"}
     (comment,) = hostile.world["comments"]
     assert "**Not every record reached its branch**" in comment
     _nothing_was_done(acted, hostile)

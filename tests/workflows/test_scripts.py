@@ -45,7 +45,7 @@ def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
     assert len(lines) > 10
     for line in lines:
         pinned = re.fullmatch(r" +(- )?uses: [\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)
-        assert pinned or re.fullmatch(r"    uses: \$/\.github/workflows/(leg|evaluate)\.yml", line), (
+        assert pinned or re.fullmatch(r"    uses: \$/\.github/workflows/(leg|evaluate|site)\.yml", line), (
             line
         )  # of the commit that runs
 
@@ -65,7 +65,7 @@ def test_every_program_and_every_flag_of_ours_exists(one: Step) -> None:
         if words[0] == "${evaluate[@]}":
             words = ["python", "-m", "skill_evaluator", "evaluate", *words[1:]]
         match words:
-            case ["python", "-m", "skill_evaluator", "audit" | "cases" | "judge" as group, command, *given]:
+            case ["python", "-m", "skill_evaluator", "audit" | "cases" | "judge" | "site" as group, command, *given]:
                 _check_flags(load_command(f"{group} {command}"), given, script.arrays)
             case ["python", "-m", "skill_evaluator", command, *given]:
                 _check_flags(load_command(command), given, script.arrays)
@@ -91,7 +91,7 @@ def _check_flags(command: Any, given: list[str], arrays: Mapping[str, list[str]]
     assert used <= flags, f"{command.name} does not know {used - flags}"
 
 
-@pytest.mark.parametrize("workflow", ["audit.yml", "check.yml", "evaluate.yml", "leg.yml"])
+@pytest.mark.parametrize("workflow", ["audit.yml", "check.yml", "evaluate.yml", "leg.yml", "site.yml"])
 def test_what_reads_cases_knows_their_commit_and_only_what_fetches_them_has_the_read_token(workflow: str) -> None:
     for job in yaml.safe_load((WORKFLOWS / workflow).read_text())["jobs"].values():
         if "uses" in job:
@@ -362,3 +362,35 @@ def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: P
     assert "--commit=abc" in reported  # whose batches they were
     (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "COLLECT": "failure"}).calls
     assert "--unpublished" in reported
+
+
+PUSH = {"EVENT": "push", "REF": "refs/heads/main", "DEFAULT_BRANCH": "main"}
+
+
+@pytest.mark.parametrize(
+    ("given", "pages"),
+    [
+        (PUSH, True),
+        ({**PUSH, "EVENT": "schedule", "DEFAULT_BRANCH": ""}, True),  # which is of the default branch, and names none
+        ({**PUSH, "REF": "refs/heads/topic"}, False),
+        ({**PUSH, "REF": "refs/tags/main"}, False),
+        ({**PUSH, "DEFAULT_BRANCH": ""}, False),
+        ({**PUSH, "EVENT": "pull_request", "REF": "refs/pull/7/merge"}, False),
+        ({**PUSH, "EVENT": "pull_request_target"}, False),
+        ({**PUSH, "SITE": ""}, False),
+    ],
+)
+def test_only_what_the_default_branch_holds_is_published_and_only_once_somebody_said_so(
+    given: dict[str, str], *, pages: bool, tmp_path: Path
+) -> None:
+    ran = run_script(step("build", "Find its place", "site.yml"), tmp_path, {"SITE": "pages", "ATTEMPT": "2", **given})
+    assert (ran.code, ran.printed) == (0, "")
+    outputs = tmp_path / "outputs"
+    assert (outputs.read_text() if outputs.exists() else "") == ("pages=github-pages-2\n" if pages else "")
+
+
+def test_a_word_that_switches_nothing_on_is_refused(tmp_path: Path) -> None:
+    ran = run_script(step("build", "Find its place", "site.yml"), tmp_path, {**PUSH, "SITE": "on", "ATTEMPT": "1"})
+    assert ran.code == 2
+    assert ran.printed.startswith("::error title=The site was not built::")
+    assert not (tmp_path / "outputs").exists()

@@ -1,0 +1,54 @@
+"""The site in CI, run by act: an artifact after each collect, or published from the default branch."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.sites import contents, site_data
+from tests.workflows.forge import SITE, Forge
+
+pytestmark = pytest.mark.act
+
+REPOSITORY = {"repository": {"default_branch": "main"}}
+PAGES = {"SKILL_EVALUATOR_SITE": "pages"}
+
+
+def shown(site: Path) -> list[tuple[str, str | None]]:
+    """The component and version of each row of the overview."""
+    return [(row["component"], row["version"]) for row in site_data(site, "overview")["rows"]]
+
+
+def test_what_was_just_recorded_is_on_the_site_that_is_an_artifact_without_a_document(forge: Forge) -> None:
+    forge.component("one", "1.0.0")
+    acted = forge.run({**forge.push(), **REPOSITORY})
+    assert acted.code == 0
+    site = forge.artifacts / "site"
+    (run_id,) = (row["run_id"] for row in forge.rows("one"))
+    assert shown(site) == [("one", "1.0.0")]
+    files = contents(site)
+    assert "index.html" in files
+    assert any(run_id.encode() in content for content in files.values())
+    assert not [name for name, content in files.items() if b"is the title of a notice" in content]
+    assert "publish" not in acted.jobs
+    assert not forge.pages.exists()
+
+
+def test_where_pages_is_switched_on_each_push_to_the_default_branch_publishes_what_it_holds(forge: Forge) -> None:
+    forge.component("one", "1.0.0")
+    acted = forge.run({**forge.push(), **REPOSITORY}, variables=PAGES)
+    assert acted.steps("Publish") == {"collect": "success", "publish": "success"}
+    assert (forge.pages / "index.html").is_file()
+    assert shown(forge.pages) == [("one", "1.0.0")]
+    assert forge.uploaded() == {"plan", "collected", "one@recorded", "github-pages-1"}
+
+    forge.pull()
+    forge.component("other", "0.1.0", cases=())  # nothing to evaluate
+    acted = forge.run({**forge.push(), **REPOSITORY}, variables=PAGES)
+    assert acted.jobs == dict.fromkeys(("plan", "build", "publish"), "success")
+    assert shown(forge.pages) == [("one", "1.0.0"), ("other", "0.1.0")]
+
+    forge.pull()
+    forge.git("checkout", "--quiet", "-b", "topic")
+    forge.git("push", "--quiet", "origin", "HEAD:topic")
+    acted = forge.run({"ref": "refs/heads/topic", **REPOSITORY}, "workflow_dispatch", SITE, variables=PAGES)
+    assert (acted.jobs, forge.uploaded()) == ({"build": "success"}, {"site"})

@@ -59,6 +59,8 @@ GOOD: dict[str, Any] = {
     f"{ROOT}/actions/secrets": secrets(),
 }
 
+LEGACY = {"build_type": "legacy"}  # a branch is published
+
 
 class Doctor:
     def __init__(self, library: Library, folder: Path) -> None:
@@ -89,6 +91,7 @@ def test_each_model_says_where_it_has_its_key_and_no_key_is_shown_or_handed_on(d
         ["gpt-5", "set", "eval-openai: set"],
         ["claude", "ANTHROPIC_API_KEY not set", "eval-anthropic: set"],
         ["recorded", "not needed", "not needed"],
+        ["site in CI: an artifact of each run"],
         ["0 problems"],
     ]
     assert "sk-of-this-machine" not in ended.out + (doctor.folder / "environment").read_text()
@@ -128,6 +131,20 @@ def test_each_model_says_where_it_has_its_key_and_no_key_is_shown_or_handed_on(d
             "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests",
         ),
         (
+            {f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "pages"}},
+            "the site is to be published, and Pages takes none from workflows: "
+            "gh api repos/team/prompts/pages -f build_type=workflow",
+        ),
+        (
+            {f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "pages"}, f"{ROOT}/pages": LEGACY},
+            "the site is to be published, and Pages takes none from workflows: "
+            "gh api -X PUT repos/team/prompts/pages -f build_type=workflow",
+        ),
+        (
+            {f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "on"}},
+            "SKILL_EVALUATOR_SITE is 'on', so no site is built: gh variable set SKILL_EVALUATOR_SITE --body pages",
+        ),
+        (
             {"repos/team/data": {"private": True}},
             "team/data is private, and no secret can read it: gh secret set FIXTURES_TOKEN",
         ),
@@ -140,6 +157,25 @@ def test_what_is_wrong_is_a_line_with_its_remedy_and_exit_code_4(
         doctor.library.settings(fixtures={"repository": "team/data"})
     ended = doctor({**GOOD, **changed}, "--format", "json")
     assert (ended.code, ended.json["problems"], ended.json["unseen"]) == (4, [problem], [])
+
+
+@pytest.mark.parametrize(
+    ("changed", "site"),
+    [
+        ({f"{ROOT}/pages": LEGACY}, "an artifact of each run"),
+        (
+            {
+                f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "pages"},
+                f"{ROOT}/pages": {**LEGACY, "build_type": "workflow"},
+            },
+            "published on Pages",
+        ),
+        ({f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": 403}, "not looked at"),
+    ],
+)
+def test_it_says_what_becomes_of_the_site(doctor: Doctor, changed: dict[str, Any], site: str) -> None:
+    ended = doctor({**GOOD, **changed})
+    assert (ended.code, f"site in CI: {site}" in ended.out.splitlines()) == (0, True)
 
 
 def test_without_a_login_it_says_what_it_could_not_look_at_and_what_is_missing_here(doctor: Doctor) -> None:

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from skill_evaluator.ci.matrix import environment_of, secrets_for
-from skill_evaluator.ci.platforms.github_setup import KEY, Setup
+from skill_evaluator.ci.platforms.github_setup import KEY, SITE, Setup
 from skill_evaluator.files import StrictModel
 from skill_evaluator.library.roots import FixturesElsewhere
 from skill_evaluator.providers import Configuration, find_key
 
 Here = Literal["not_needed", "set", "missing", "in_ci_only"]
 InCi = Literal["not_needed", "environment", "repository", "identity", "missing", "unknown"]
+Site = Literal["artifact", "published", "unknown"]
 
 
 class ModelKey(StrictModel):
@@ -32,10 +33,11 @@ class ModelKey(StrictModel):
 class DoctorReport(StrictModel):
     """What `doctor` prints as JSON; `problems` end with what to do, `unseen` says what could not be looked at, and why.
 
-    `repository` is None where GitHub was not asked.
+    `repository` is None where GitHub was not asked. `site` says what CI makes of the site.
     """
 
     repository: str | None
+    site: Site
     models: tuple[ModelKey, ...]
     problems: tuple[str, ...]
     unseen: tuple[str, ...]
@@ -57,9 +59,11 @@ def examine(
     if setup is not None:
         problems += _problems_of_keys(keys, setup)
         problems += _problems_of_tokens(setup, configuration.settings.fixtures)
+        problems += _problems_of_site(setup)
     problems += stale
     return DoctorReport(
         repository=setup.repository if setup else None,
+        site=_site_of(setup),
         models=keys,
         problems=tuple(problems),
         unseen=setup.unseen if setup else (f"GitHub: {why_unseen}",),
@@ -146,6 +150,24 @@ def _problems_of_tokens(setup: Setup, fixtures: FixturesElsewhere | None) -> Ite
     lacks_token = setup.secrets is not None and "FIXTURES_TOKEN" not in setup.secrets
     if fixtures is not None and is_on_github(fixtures) and setup.has_public_fixtures is False and lacks_token:
         yield f"{fixtures.repository} is private, and no secret can read it: gh secret set FIXTURES_TOKEN"
+
+
+def _site_of(setup: Setup | None) -> Site:
+    if setup is None or setup.site is None:
+        return "unknown"
+    return "published" if setup.site == "pages" else "artifact"
+
+
+def _problems_of_site(setup: Setup) -> Iterator[str]:
+    """Yield why the site that is to be published is not."""
+    if setup.site and setup.site != "pages":
+        yield f"{SITE} is {setup.site[:100]!a}, so no site is built: gh variable set {SITE} --body pages"
+    elif setup.site and setup.pages not in (None, "workflow"):
+        change = " -X PUT" if setup.pages else ""
+        yield (
+            "the site is to be published, and Pages takes none from workflows: "
+            f"gh api{change} repos/{setup.repository}/pages -f build_type=workflow"
+        )
 
 
 def is_on_github(fixtures: FixturesElsewhere) -> bool:

@@ -74,6 +74,7 @@ def _sheet(report: DoctorReport) -> Sheet:
 
 
 def _lines(report: DoctorReport) -> list[str]:
+    site = {"artifact": "an artifact of each run", "published": "published on Pages", "unknown": "not looked at"}
     problems = [f"problem: {line}" for line in report.problems]
     unseen = [f"not looked at: {line}" for line in report.unseen]
-    return [*problems, *unseen, counted(len(report.problems), "problem")]
+    return [f"site in CI: {site[report.site]}", *problems, *unseen, counted(len(report.problems), "problem")]

@@ -15,6 +15,7 @@ from skill_evaluator.ci.platforms.github import gh, last_line, name_of_repositor
 from skill_evaluator.errors import ConfigError
 
 KEY = "PROVIDER_API_KEY"
+SITE = "SKILL_EVALUATOR_SITE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,8 @@ class Setup:
 
     `secrets` and `variables` are the names of the repository's own and of those that its organisation shares with it;
     `is_protected` is of its default branch; `may_open` whether a job may open pull requests; `has_public_fixtures` of
-    another repository that was asked about.
+    another repository that was asked about. `site` is the variable that says where the site goes, empty without one;
+    `pages` is what GitHub Pages takes its site from, empty where it is off.
     """
 
     repository: str
@@ -43,6 +45,8 @@ class Setup:
     is_protected: bool | None
     may_open: bool | None
     has_public_fixtures: bool | None
+    site: str | None
+    pages: str | None
     unseen: tuple[str, ...]
 
 
@@ -70,6 +74,8 @@ def read_setup(folder: Path, wanted: Iterable[str], fixtures: str | None, *, key
                 has_key=None if secrets is None else KEY in secrets, limited=limited
             )
     mode = look.at(f"repos/{name}/actions/variables/SKILL_EVALUATOR_PUBLISH", may_lack=True) or {}
+    site = look.at(f"repos/{name}/actions/variables/{SITE}", may_lack=True)
+    pages = look.at(f"repos/{name}/pages", may_lack=True) if site else None
     protected = look.at(f"repos/{name}/branches/{branch}")
     workflow = look.at(f"repos/{name}/actions/permissions/workflow")
     public = None if fixtures is None else look.at(f"repos/{fixtures}")
@@ -83,6 +89,8 @@ def read_setup(folder: Path, wanted: Iterable[str], fixtures: str | None, *, key
         is_protected=None if protected is None else bool(protected.get("protected")),
         may_open=None if workflow is None else bool(workflow.get("can_approve_pull_request_reviews")),
         has_public_fixtures=None if public is None else public.get("private") is False,
+        site=None if site is None else site.get("value", ""),
+        pages=None if pages is None else pages.get("build_type") or "",
         unseen=tuple(look.unseen),
     )
 

@@ -65,21 +65,6 @@ def test_every_page_is_drawn_without_an_error_or_a_request_elsewhere(
         assert (watch.errors, watch.left) == ([], [])
 
 
-def test_every_number_of_the_overview_stands_on_the_page(browser: Any, root: Path) -> None:
-    with watched(browser, f"file://{root}/site/") as watch:
-        page = watch.open("index.html")
-        rows = [row for row in site_data(root / "site", "overview")["rows"] if row["model"]]
-        lines = page.locator("table.overview tbody tr:not(.bare)").all()
-        assert len(lines) == len(rows) == 2
-        for row, line in zip(rows, lines, strict=True):
-            text = line.inner_text()
-            for value in (row["accuracy"], row["low"], row["high"], row["reproducibility"]):
-                assert f"{value:.3f}" in text
-            assert f"{row['p50']:.2f}" in text
-            assert row["verdict"] in text
-            assert row["version"] in text
-
-
 def test_search_filter_and_order_are_in_the_address_and_come_back_from_it(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open("index.html")

@@ -1,0 +1,117 @@
+"""Every number on the pages is a record's, or one that `history` or `leaderboard` says, rounded as it is written."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.record import parse_record, write_record
+from skill_evaluator.reports.site.pages import PAGES
+from skill_evaluator.reports.site.writing import data_script
+
+from tests.support.library import Library, read
+from tests.support.review_page import chromium
+from tests.support.site_numbers import Recorded, Shown, numbers_of
+from tests.support.sites import site_data, watched
+
+pytestmark = pytest.mark.browser
+SKILL = "receipts"
+PLACES = (
+    "index.html",
+    "changes.html",
+    f"component.html#component={SKILL}",
+    f"verdict.html#component={SKILL}",
+    f"verdict.html#component={SKILL}&version=1.1.0",
+)
+ELSEWHERE: set[str] = set()  # pages whose own tests walk their numbers
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """The records of `demo` with costs, times, arrays and categories of their own, and runs that are out of order."""
+    library = Library(tmp_path_factory.mktemp("numbers") / "unused")
+    library.root = library.root.parent
+    assert library.skill_evaluator("demo", "demo").code == 0
+    library.root /= "demo"
+    folder, dice = library.root / "components" / SKILL, random.Random(7)
+    records = [read(path) for path in sorted((folder / "evals" / "records").iterdir())]
+    newest = records[-1]
+    again = {**newest, "run_id": "20260105T090000Z-000005-again", "timestamp": "2026-12-05T09:00:00Z"}
+    torn = {**newest, "run_id": "20260106T090000Z-000006-torn", "timestamp": "2026-12-06T09:00:00Z", "complete": False}
+    third = {**records[0], "run_id": "20260101T090000Z-000007-third", "model_id": "third"}
+    shutil.rmtree(folder / "evals" / "records")
+    (folder / "leaderboard.json").unlink()
+    values = [
+        with_figures(record, dice) for record in (*records, again, {**torn, "scored": 30, "coverage": 0.75}, third)
+    ]
+    made = [parse_record(value, Path("made up")) for value in values]
+    for record in made:
+        write_record(folder / "evals" / "records" / f"{record.run_id}.json", record)
+    append_rows(folder / "leaderboard.json", SKILL, [record.row() for record in made])
+    assert library.call("site", "build", "--out", "site").code == 0
+    return library
+
+
+def with_figures(record: dict[str, Any], dice: random.Random) -> dict[str, Any]:
+    """Return a record with figures that the demo has none of."""
+    field, *_ = record["per_field"]
+    confusion = {truth: {answer: dice.randrange(1, 40) for answer in "ABC"} for truth in "ABC"}
+    fields = {**record["per_field"], field: {**record["per_field"][field], "confusion": confusion, "macro_f1": 0.61}}
+    length = {"stability": dice.random(), "n_cases": 10, "varied": dice.randrange(1, 9), "widest": dice.randrange(1, 9)}
+    return {
+        **record,
+        "cost_usd": dice.uniform(0.01, 20.0),
+        "latency_s": {"p50": dice.uniform(0.1, 9.0), "p95": dice.uniform(9.0, 20.0)},
+        "per_array": {"items": length},
+        "per_field": fields,
+        "failures": {"timeout": dice.randrange(1, 9), "unparseable": 1},
+    }
+
+
+def shown(browser: Any, site: Path, sources: Recorded) -> Iterator[Shown]:
+    with watched(browser, f"file://{site}/") as watch:
+        for place in PLACES:
+            yield from numbers_of(watch.open(place), sources)
+
+
+def test_every_number_is_the_figure_that_it_is_named_for(browser: Any, library: Library) -> None:
+    numbers = list(shown(browser, library.root / "site", Recorded(library, SKILL)))
+    assert [number for number in numbers if not number.is_right] == []
+    assert len(numbers) > 250
+
+
+def test_the_walk_notices_every_number_that_is_changed(browser: Any, library: Library, tmp_path: Path) -> None:
+    site = shutil.copytree(library.root / "site", tmp_path / "site")
+    for path in site.glob("data/**/*.js"):
+        key = str(path.relative_to(site / "data").with_suffix(""))
+        if key != "charts":
+            path.write_text(data_script(key, changed(site_data(site, key))))
+    numbers = list(shown(browser, site, Recorded(library, SKILL)))
+    counted = [number for number in numbers if number.where.startswith("fact")]
+    assert [number for number in numbers if number.is_right and number not in counted] == []
+    assert len(numbers) > 250
+
+
+def changed(value: Any) -> Any:
+    """Return a JSON value with every number in it another."""
+    if isinstance(value, dict):
+        return {key: changed(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [changed(member) for member in value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return value + 70 if isinstance(value, int) else value * 1.01 + 0.007
+
+
+def test_every_page_is_walked() -> None:
+    walked = {place.partition("#")[0] for place in PLACES}
+    assert set(PAGES) == walked | ELSEWHERE, "give a new page's tables their sources in tests/support/site_numbers.py"

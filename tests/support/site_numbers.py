@@ -1,0 +1,249 @@
+"""Every number of a page of the site beside the figure it must be: of a record, or of what `history` and so on say.
+
+A table is known by its caption and a column by its title. A number in a column that no source is named for is an error:
+a new table says here where its numbers come from.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from tests.support.library import Library, read
+
+AGREEMENT = "pairwise_exact_match"
+# The texts of a cell stay apart: a name and the version beside it are two. `time` is the moment that an age is of.
+_READ = """() => {
+  for (const fold of document.querySelectorAll("details")) fold.open = true;
+  const texts = (place) => {
+    const walk = document.createTreeWalker(place, NodeFilter.SHOW_TEXT), all = [];
+    while (walk.nextNode()) if (walk.currentNode.data.trim()) all.push(walk.currentNode.data);
+    return all;
+  };
+  const cell = (place, title) => ({ title, texts: texts(place), time: place.querySelector("time")?.dateTime ?? "" });
+  const table = (place) => ({
+    caption: place.caption.textContent,
+    rows: [...place.tBodies[0].rows].map((row) => [...row.cells].map((place) => cell(place, place.dataset.title))),
+  });
+  const card = (place) => ({ caption: "card", rows: [[cell(place.children[0], "of"),
+    ...(place.children[1]?.matches("p") ? [cell(place.children[1], "finding")] : [])]] });
+  const fact = (place) => ({ caption: "fact", rows: [[cell(place, "fact")]] });
+  return [...document.querySelectorAll("main table")].map(table)
+    .concat([...document.querySelectorAll("main .change")].map(card))
+    .concat([...document.querySelectorAll("main .tile, main .facts > div")].map(fact));
+}"""
+_NUMBER = re.compile(r"(?<![\w.-])[-+−±]?\d[\d,]*(?:\.\d+)?(?![\w-]|\.\d| ?%)")
+_VERSION = re.compile(r"\s*(?:Version )?(\d+\.\d+\.\d+)")
+_NAMES = {
+    *("Component", "Model", "Group", "Version", "Run", "Measured", "Verdict"),
+    *("Field", "Array", "Reason", "truth", "of"),
+}
+
+Row = Mapping[str, Any]
+Figure = float | int | None
+Sources = Callable[[str, Row], Mapping[str, Sequence[Figure]]]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A number on a page: where it stands, how it is written, and the figure that it must be.
+
+    Text without a figure is a number that no source is named for; a figure without text is not shown.
+    """
+
+    where: str
+    text: str
+    figure: Figure
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the text is the figure, rounded to as many decimals as are written."""
+        if self.figure is None or not self.text:
+            return False
+        plain = self.text.replace("−", "-").replace(",", "").lstrip("+±")
+        decimals = len(plain.partition(".")[2])
+        return abs(float(plain) - self.figure) <= 0.5 * 10**-decimals + 1e-9
+
+
+def numbers_of(page: Any, sources: Sources) -> Iterator[Shown]:
+    """Yield every number in the tables and cards of a page with the figure that it must be."""
+    for table in page.evaluate(_READ):
+        for cells in table["rows"]:
+            row = {cell["title"]: cell for cell in reversed(cells)}
+            figures = sources(table["caption"], row)
+            for cell in cells:
+                yield from _of_cell(cell, f"{table['caption']} · {cells[0]['texts'][:1]} · {cell['title']}", figures)
+
+
+def _of_cell(cell: Row, where: str, figures: Mapping[str, Sequence[Figure]]) -> Iterator[Shown]:
+    texts = [text for part in cell["texts"] for text in _NUMBER.findall(part)]
+    if cell["title"] in _NAMES and cell["title"] not in figures:
+        return
+    known = [figure for figure in figures.get(cell["title"], ()) if figure is not None]
+    for text, figure in zip_longest(texts, known):
+        yield Shown(where, text or "", figure)
+
+
+class Recorded:
+    """What a library has recorded, and what its commands say of it, by the names that the pages show."""
+
+    def __init__(self, library: Library, skill: str) -> None:
+        """Read the records, and ask `history` and `leaderboard`."""
+        self.records = [
+            read(path) for path in sorted((library.root / "components" / skill / "evals/records").iterdir())
+        ]
+        self.history = library.call("history", skill, "--format", "json").json
+        self.ranking = library.call("leaderboard", skill, "--format", "json").json[0]
+        self.steps = {
+            (model["model_id"], point["version"]): point
+            for model in self.history["models"]
+            for point in model["points"]
+        }
+
+    def newest(self, model: str) -> Row:
+        """Return the newest complete record of a model's highest version."""
+        complete = [record for record in self.records if record["complete"] and record["model_id"] == model]
+        return max(complete, key=lambda record: (record["skill_version"], record["timestamp"]))
+
+    def __call__(self, caption: str, row: Row) -> Mapping[str, Sequence[Figure]]:
+        """Return the figures of a row by the titles of its columns."""
+        for begin, figures in _TABLES.items():
+            if caption.startswith(begin):
+                return figures(self, row)
+        return _confusion(self, caption, row)
+
+
+def _text(row: Row, title: str) -> str:
+    return "".join(row[title]["texts"][:1])
+
+
+def _run(record: Row) -> dict[str, Sequence[Figure]]:
+    """Return what a record says of a run as a whole, by every title that this has on a page."""
+    summaries = {**record["accuracy"], AGREEMENT: record["reproducibility"].get(AGREEMENT) or {"strict_mean": None}}
+    primary = record["accuracy"][record["primary_metric"]]
+    interval = primary["ci95"] or [None, None]
+    answered = record["coverage"] * record["planned"]
+    usd = None if record["cost_usd"] is None or not answered else 1000 * record["cost_usd"] / answered
+    return {
+        **{name: [summary["strict_mean"]] for name, summary in summaries.items()},
+        "Accuracy": [primary["strict_mean"], *interval],
+        "95 % interval": interval,
+        "Reproducibility": [summaries[AGREEMENT]["strict_mean"]],
+        "Coverage": [record["coverage"]],
+        "USD per 1,000": [usd],
+        "Median s": [record["latency_s"]["p50"]],
+        "95 % s": [record["latency_s"]["p95"]],
+    }
+
+
+def _of_newest(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    return _run(known.newest(_text(row, "Model")))
+
+
+def _of_ranking(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    model = next(model for model in known.ranking["models"] if model["model_id"] == _text(row, "Model"))
+    scores = {name: [score["strict_mean"]] for name, score in model["accuracy"].items()}
+    scores[known.ranking["metric"]] += model["accuracy"][known.ranking["metric"]]["ci95"]
+    return {
+        **scores,
+        "Place": [model["place"]],
+        AGREEMENT: [model["reproducibility"][AGREEMENT]],
+        "USD per 1,000": [model["usd_per_1000_cases"]],
+        "Median s": [model["latency_p50_s"]],
+    }
+
+
+def _of_version(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    """Return the figures of one run, known by its version, model and moment, and of its version's pooled runs."""
+    key = _text(row, "Model"), _text(row, "Version")
+    record = next(
+        record
+        for record in known.records
+        if (record["model_id"], record["skill_version"], record["timestamp"]) == (*key, row["Measured"]["time"])
+    )
+    point = known.steps.get(key)
+    pooled = [point["strict_mean"], point["runs"]] if point and point["runs"] > 1 and record["complete"] else []
+    return {**_run(record), "All runs of it": pooled}
+
+
+def _of_run(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    return _run(next(record for record in known.records if record["run_id"] == _text(row, "Run")))
+
+
+def _of_field(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    field = known.newest(_text(row, "Model"))["per_field"][_text(row, "Field")]
+    counts = {name: [field[name]] for name in ("n", "right", "wrong", "missing", "extra", "stability")}
+    return {**counts, "right ÷ n": [field["accuracy"]]}
+
+
+def _of_map(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    """Return how many cases a field stands right, wrong and so on in, by the model that heads the column."""
+    figures = {}
+    for model in row.keys() - {"Field"}:
+        profile = known.newest(model)["per_field"][_text(row, "Field")]["profile"] or {}
+        standings = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
+        figures[model] = [profile[name] for name in standings if profile.get(name)]
+    return figures
+
+
+def _of_array(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    array = known.newest(_text(row, "Model"))["per_array"][_text(row, "Array")]
+    return {
+        "steady length": [array["stability"]],
+        "cases that varied": [array["varied"], array["n_cases"]],
+        "widest difference": [array["widest"]],
+    }
+
+
+def _of_failures(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    return {"Calls": [known.newest(_text(row, "Model"))["failures"][_text(row, "Reason")]]}
+
+
+def _of_card(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    """Return the difference and its interval that a verdict on one version of one model was drawn by."""
+    texts = [*row["of"]["texts"], *row.get("finding", {"texts": ()})["texts"]]
+    version = next(match[1] for match in map(_VERSION.match, texts) if match)
+    step = next(known.steps[name, version]["step"] for name, _ in known.steps if name in texts)
+    return {"finding": [] if step is None else [step["difference"], *(step["ci95"] or ())]}
+
+
+def _of_fact(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    """Return how many models and versions there are, or how many models have a verdict."""
+    name = " ".join(row["fact"]["texts"])
+    models = {record["model_id"] for record in known.records if record["complete"]}
+    if "Models" in name:
+        return {"fact": [len(models)]}
+    if "Measured versions" in name:
+        return {"fact": [len({record["skill_version"] for record in known.records})]}
+    if "Version" in name or "metric" in name:
+        return {"fact": []}
+    ranked = {model["model_id"]: model["verdict"] for model in known.ranking["models"]}
+    newest = {model["model_id"]: model["points"][-1]["step"] for model in known.history["models"]}
+    verdicts = [ranked.get(model, step and step["verdict"]) or "first" for model, step in newest.items()]
+    return {"fact": [sum(verdict in name for verdict in verdicts)]}
+
+
+def _confusion(known: Recorded, caption: str, row: Row) -> Mapping[str, Sequence[Figure]]:
+    """Return the counts of a truth by the category that was answered; the caption names the field and the model."""
+    for record in {record["model_id"]: known.newest(record["model_id"]) for record in known.records}.values():
+        for path, field in record["per_field"].items():
+            if field["confusion"] and caption.startswith(f"{path}, {record['model_id']}"):
+                counts = field["confusion"][_text(row, "truth")]
+                return {title: [counts.get(title, 0)] for title in row.keys() - {"truth"}}
+    raise AssertionError(f"no source is named for the table '{caption}'")
+
+
+_TABLES: Mapping[str, Callable[[Recorded, Row], Mapping[str, Sequence[Figure]]]] = {
+    "Components beside models": _of_newest,
+    "Models, the best first": _of_ranking,
+    "Every version of every model": _of_version,
+    "The figures": _of_newest,
+    "Failures": _of_failures,
+    "Fields beside models": _of_map,
+    "Leaves of each field": _of_field,
+    "Lengths of arrays": _of_array,
+    "Figures of this version": _of_run,
+    "card": _of_card,
+    "fact": _of_fact,
+}

@@ -394,3 +394,11 @@ def test_a_word_that_switches_nothing_on_is_refused(tmp_path: Path) -> None:
     assert ran.code == 2
     assert ran.printed.startswith("::error title=The site was not built::")
     assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.parametrize(("ends_with", "code"), [("0", 0), ("4", 0), ("2", 2), ("1", 1)])
+def test_a_site_without_what_could_not_be_read_is_published_with_a_warning(
+    ends_with: str, code: int, tmp_path: Path
+) -> None:
+    ran = run_script(step("build", "Build", "site.yml"), tmp_path, {"SITE": "site", "ENDS_WITH": ends_with})
+    assert (ran.code, "::warning title=Not all could be read::" in ran.printed) == (code, ends_with == "4")

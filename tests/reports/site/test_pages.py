@@ -13,7 +13,7 @@ from tests.support.library import SCRIPT, Library
 from tests.support.npm import npm_file
 from tests.support.records import a_run, keep
 from tests.support.review_page import chromium
-from tests.support.sites import site_data, watched
+from tests.support.sites import watched
 
 pytestmark = pytest.mark.browser
 PAGES = ("index.html", "changes.html", "component.html#component=receipts", "verdict.html#component=receipts")

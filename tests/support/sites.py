@@ -18,6 +18,12 @@ def site_data(folder: Path, key: str) -> Any:
     return json.loads(json.loads(match[1]))
 
 
+def site_lines(folder: Path, key: str) -> dict[str, Any]:
+    """Everything that the file of a key leaves, by its key."""
+    scripts = re.findall(r'\.set\("([^"]*)",' + _DATA.pattern, (folder / "data" / f"{key}.js").read_text("utf-8"))
+    return {name: json.loads(json.loads(text)) for name, text in scripts}
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file of a site by its name."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

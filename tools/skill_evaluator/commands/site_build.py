@@ -10,6 +10,7 @@ import typer
 
 from skill_evaluator.audit.findings.results import read_audit
 from skill_evaluator.commands.options import AUDITS, COMPONENTS, CONFIG, Audits, Components, Config, Fixtures
+from skill_evaluator.commands.site_cases import write_cases
 from skill_evaluator.errors import (
     EXIT_INCOMPLETE,
     EXIT_OK,
@@ -56,8 +57,9 @@ class SiteBuildOptions:
 def site_build(options: SiteBuildOptions) -> int:
     """Write what is recorded as static pages, which open from the file system and from any server. Makes no call.
 
-    Building again writes only what changed. Documents, truths and raw answers are not in it. What cannot be read is
-    listed with why, beside everything else.
+    Building again writes only what changed. Documents, truths and raw answers are in it only of components whose
+    settings say so: `site: {components: {NAME: {documents: true}}}`. What cannot be read is listed with why, beside
+    everything else.
     """
     site = build(options)
     changed = f"{counted(site.written, 'file')} written, {site.removed} removed"
@@ -65,12 +67,17 @@ def site_build(options: SiteBuildOptions) -> int:
     return EXIT_INCOMPLETE if site.problems else EXIT_OK
 
 
-def build(options: SiteBuildOptions) -> SiteFolder:
-    """Build the site of a library; raise ComponentError where there is no component."""
+def build(options: SiteBuildOptions, *, documents: bool = False) -> SiteFolder:
+    """Build the site of a library; raise ComponentError where there is no component.
+
+    With `documents` those of every component are shown, whatever the settings say: for nobody else's eyes.
+    """
     settings = load_settings(options.config)
     names = sorted(path.parent.name for path in options.components.glob("*/prompt.md"))
     if not names:
         raise ComponentError(f"no component in {options.components}; name their folder with --components DIR")
+    if documents:
+        settings = settings.model_copy(update={"site": settings.site.with_documents(names)})
     site = SiteFolder(options.out)
     write_pages(site)
     grades = _grades(site, options.audits)
@@ -120,6 +127,8 @@ def _write_component(
         return None, [bare_row(name, component.version, why)]
     runs = load_leaderboard(component.leaderboard_path, name).runs
     site.write_data(f"components/{name}", component_page(name, component.version, standing, runs))
+    documents = settings.site.publishes_documents(name)
+    write_cases(site, component, archive, runs, standing.newest, options.fixtures, documents=documents)
     return standing, overview_rows(name, standing, grades)
 
 

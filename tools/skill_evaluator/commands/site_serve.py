@@ -40,7 +40,8 @@ def site_serve(options: SiteServeOptions) -> int:
                 components=options.components,
                 fixtures=options.fixtures,
                 config=options.config,
-            )
+            ),
+            documents=True,
         )
         try:
             server = SiteServer(Path(folder), options.port)

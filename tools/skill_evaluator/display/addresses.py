@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from skill_evaluator.display.safe_text import visible
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -11,16 +13,20 @@ class Site:
     address: str | None = None
 
     def page(self, skill: str, *, case: str | None = None, field: str | None = None) -> str:
-        """Return the address of a component's page, which may be told a case or field; empty without a site.
+        """Return the address of a component's page, or of a case's, which may be told a field; empty without a site.
+
+        Names are written as the site has them, which shows every character.
 
         >>> Site("https://example.com/site").page("receipts", case="a b")
-        'https://example.com/site/component.html#component=receipts&case=a+b'
+        'https://example.com/site/case.html#component=receipts&case=a+b'
+        >>> Site("https://example.com/site").page("receipts", field="total")
+        'https://example.com/site/component.html#component=receipts&field=total'
         """
         if self.address is None:
             return ""
         named = {"component": skill, "case": case, "field": field}
-        state = urlencode({key: name for key, name in named.items() if name is not None}, errors="replace")
-        return f"{self.address.rstrip('/')}/component.html#{state}"
+        state = urlencode({key: visible(name, keep="\n\t") for key, name in named.items() if name is not None})
+        return f"{self.address.rstrip('/')}/{'component' if case is None else 'case'}.html#{state}"
 
 
 NO_SITE = Site()

@@ -3,6 +3,8 @@
 Its own module beside config.py, which imports it, because what is private is decided here and nowhere else.
 """
 
+from collections.abc import Iterable
+
 from pydantic import Field
 
 from skill_evaluator.files import StrictModel
@@ -25,3 +27,7 @@ class SiteSettings(StrictModel):
     def publishes_documents(self, skill: str) -> bool:
         """Return whether documents, ground truths and raw answers of a component may be in a build."""
         return self.components.get(skill, ComponentSite()).documents
+
+    def with_documents(self, skills: Iterable[str]) -> "SiteSettings":
+        """Return the same with the documents, ground truths and raw answers of some components, for one's own eyes."""
+        return self.model_copy(update={"components": dict.fromkeys(skills, ComponentSite(documents=True))})

@@ -19,8 +19,8 @@ from skill_evaluator.text import letters_of
 
 _LINES = 15
 _CHARACTERS = 1200
-_WHOLE = "(the whole answer)"
-_NOTES: Mapping[FoundBy | None, str] = {
+WHOLE = "(the whole answer)"
+FOUND_AS: Mapping[FoundBy | None, str] = {
     "fenced": "JSON in a code fence",
     "embedded": "JSON amid other text",
     "boxed": "read in \\boxed{}",
@@ -76,9 +76,8 @@ def _sections(explained: Explanation, full: bool) -> Iterator[_Section]:
     for leaf in explained.leaves:
         row = leaf.row
         truth, output = value_pair(row.truth, row.output, None) if full else value_pair(row.truth, row.output)
-        here = "" if leaf.similarity is None else f" (here {leaf.similarity:.3f})"
-        how = compared_as(row.rule) + here + ("" if row.rule.counts else ", not counted")
-        path = Cell(name_text(leaf.at), code=True) if leaf.at else Cell(_WHOLE)
+        how = how_compared(leaf)
+        path = Cell(name_text(leaf.at), code=True) if leaf.at else Cell(WHOLE)
         verdict = Cell(leaf.outcome, _STYLES[leaf.outcome])
         rows.append((verdict, path, value_cell(truth), value_cell(output), Cell(how, "dim", code=True)))
     columns = ("verdict", "path", "truth", "output", "compared as")
@@ -94,8 +93,8 @@ def _heads(explained: Explanation, manifest: Manifest) -> list[str]:
     """Return the head lines: which answer this is, what became of the others, and its scores."""
     answer = explained.answer
     notes = [answer.outcome, *([answer.reason] if answer.reason else [])]
-    if answer.parsed is not None and answer.parsed.found in _NOTES:
-        notes.append(_NOTES[answer.parsed.found])
+    if answer.parsed is not None and answer.parsed.found in FOUND_AS:
+        notes.append(FOUND_AS[answer.parsed.found])
     if not explained.case.labelled:
         notes.append("no ground truth")
     by_outcome: dict[str, list[int]] = {}
@@ -140,6 +139,12 @@ def _beginning(text: str) -> str:
     return f"{kept.rstrip()}\n… ({len(lines):,} lines, {len(text):,} characters in all: --full shows them)"
 
 
+def how_compared(leaf: Leaf) -> str:
+    """Say by which rule a leaf was compared, how alike two free texts are, and whether it counts."""
+    here = "" if leaf.similarity is None else f" (here {leaf.similarity:.3f})"
+    return compared_as(leaf.row.rule) + here + ("" if leaf.row.rule.counts else ", not counted")
+
+
 def value_cell(text: str) -> Cell:
     """Return the cell of a JSON value; a dash stands for none."""
     return Cell(text, code=text != "–")
@@ -156,7 +161,7 @@ def _array_section(array: ArrayMatch, full: bool) -> _Section:
         why = visible(item.why)
         cells = (*places, Cell(kind, _STYLES.get(kind, "")), Cell(why if full else abridged(why), code=True))
         rows.append(cells)
-    title = f"array {name_text(array.at) or _WHOLE}, aligned {aligned_by(array.rule)}"
+    title = f"array {name_text(array.at) or WHOLE}, aligned {aligned_by(array.rule)}"
     counts = ", ".join(f"{kinds[kind]} {kind}" for kind in ("met", "missing", "extra"))
     columns = ("in truth", "in output", "", "why")
     sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[:2])) if rows else None

@@ -202,13 +202,19 @@ def read_answers(
     return answers
 
 
-def explain_answer(component: Component, case: Case, answers: Sequence[Answer], index: int) -> Explanation:
-    """Compare one answer of a case with its truth and keep every step."""
+def explain_answer(
+    component: Component,
+    case: Case,
+    answers: Sequence[Answer],
+    index: int,
+    scores: Mapping[str, float | None] | None = None,
+) -> Explanation:
+    """Compare one answer of a case with its truth and keep every step; `scores` are those that it is known to have."""
     answer = answers[index]
     if answer.outcome != SCORED or answer.parsed is None:
         answered = answer.text is not None
         metrics = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
-        return Explanation(case=case, answers=tuple(answers), answer=answer, metrics=metrics)
+        return Explanation(case=case, answers=tuple(answers), answer=answer, metrics=scores or metrics)
     output = answer.parsed.value
     comparison = Comparison(case.truth, output, component.plan, component.conforms)
     arrays = ArrayMatches(align_arrays(case.truth, output, component.plan), comparison.rows, component.plan)
@@ -216,7 +222,7 @@ def explain_answer(component: Component, case: Case, answers: Sequence[Answer], 
         case=case,
         answers=tuple(answers),
         answer=answer,
-        metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
+        metrics=scores or apply_metrics(component.metrics, comparison, labelled=case.labelled),
         leaves=tuple(
             Leaf(
                 at=arrays.place(row),

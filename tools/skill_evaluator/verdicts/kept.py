@@ -6,6 +6,7 @@ never stale, the file may be deleted at any time, and one that is damaged is as 
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from importlib.metadata import version
 from itertools import accumulate
 from pathlib import Path
@@ -40,7 +41,7 @@ class KeptVerdicts:
         """Read the file in a folder; `records` are digests of their files by run id, `rules` all else of a verdict."""
         self._path = folder / _FILE
         self._records = records
-        self._rules = digest(canonical_json({**rules, "program": _program()}))
+        self._rules = digest(canonical_json({**rules, "program": program_digest(_DRAWN_BY, _CALCULATED_BY)}))
         self._there = _read(self._path)
         self._drawn: dict[str, Any] = {}
 
@@ -115,11 +116,12 @@ def kept_verdicts(
     return KeptVerdicts(folder, records, rules)
 
 
-def _program() -> str:
-    """Return the digest of the code that draws verdicts, and of what it calculates with."""
+@lru_cache
+def program_digest(patterns: Sequence[str], libraries: Sequence[str] = ()) -> str:
+    """Return the digest of files of the package, by their patterns, and of the versions of libraries."""
     package = Path(__file__).parents[1]
-    files = sorted(path for pattern in _DRAWN_BY for path in package.glob(pattern))
-    versions = [f"{name} {version(name)}" for name in _CALCULATED_BY]
+    files = sorted(path for pattern in patterns for path in package.glob(pattern))
+    versions = [f"{name} {version(name)}" for name in libraries]
     return digest(canonical_json([*(digest(path.read_bytes()) for path in files), *versions]))
 
 

@@ -15,7 +15,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
 _HERE = Path(__file__).parent
-_SHARED = ("site.css", "site.js", "draw.js")
+_SHARED = ("site.css", "site.js", "draw.js", "cases.js")
 _INSTALL = "pip install altair jinja2 vl-convert-python"
 
 
@@ -33,6 +33,7 @@ PAGES: Mapping[str, PageKind] = {
     "index.html": PageKind(title="Overview", script="overview.js", linked=True),
     "changes.html": PageKind(title="What changed", script="changes.js", linked=True),
     "component.html": PageKind(title="Component", script="component.js", charts=True),
+    "case.html": PageKind(title="Case", script="case.js"),
     "verdict.html": PageKind(title="Verdict", script="verdict.js"),
 }
 

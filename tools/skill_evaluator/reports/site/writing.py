@@ -77,6 +77,11 @@ class SiteFolder:
             self._names.add(name)
         return same
 
+    def lines(self, name: str) -> list[str]:
+        """Return the lines that a file of an earlier build has; none where it is not there."""
+        path = self._folder / name
+        return read_text(path, StorageError).split("\n") if path.is_file() else []
+
     def finish(self) -> None:
         """Remove what an earlier build wrote and this one did not, such as documents that are private now."""
         for name in self._before - self._names - {""}:

@@ -1,11 +1,10 @@
 // A component: which model to ship, how it moved over its versions, and where each model is right, wrong or flaky.
 "use strict";
 (function () {
-  const { el, load, state, dash, share, dollars, seconds, badge, age, span, table, page, chart } = window.site;
+  const { el, load, script, state, dash, share, dollars, seconds, badge, age, span, table, page, chart, shares, PARTS } = window.site;
   const number = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
   const interval = (row) => (row.low === null ? dash() : `${row.low.toFixed(3)} to ${row.high.toFixed(3)}`);
   const model = { title: "Model", cell: (row) => el("bdi", {}, row.model || row.model_id) };
-  const PARTS = [["stable_right", "right", "right in every answer"], ["stable_wrong", "wrong", "wrong in every answer"], ["flaky", "flaky", "flaky: now right, now wrong"], ["stable", "unknown", "alike, without a truth"], ["unscored", "unknown", "not scored"]];
 
   function section(title, note, ...content) {
     return el("section", {}, el("h2", {}, title), note ? el("p", { class: "soft" }, note) : null, content);
@@ -65,27 +64,21 @@
     ];
   }
 
-  function shares(profile) {
-    const bar = el("div", { class: "shares", "aria-hidden": "true" });
-    for (const [key, look] of PARTS) {
-      if (!profile[key]) continue;
-      const part = el("span", { class: look });
-      part.style.flexGrow = profile[key];
-      bar.append(part);
-    }
-    const words = [[profile.stable_right, "right"], [profile.stable_wrong, "wrong"], [profile.flaky, "flaky"], [profile.stable, "alike"], [profile.unscored, "unscored"]].filter(([many]) => many).map(([many, word]) => `${many} ${word}`);
-    return [bar, el("span", { class: "counts" }, words.join(" · ") || "no case")];
+  /** Lead from a cell of the field map to the cases in which the field differs. */
+  function toCases(index, field, model, words) {
+    const narrow = (event) => { event.preventDefault(); window.site.narrowCases(index, field, model); };
+    return el("a", { class: "quiet", href: `component.html${state.text({ component: index.component, field, model })}`, onclick: narrow }, words);
   }
 
-  function fields(shown) {
+  function fields(shown, index) {
     if (!shown.fields.length) return null;
     const paths = [...new Set(shown.fields.map((row) => row.field))];
     const cells = new Map(shown.fields.map((row) => [JSON.stringify([row.field, row.model]), row]));
-    const cell = (path, name) => { const row = cells.get(JSON.stringify([path, name])); return row && row.profile ? shares(row.profile) : dash(); };
+    const cell = (path, name) => { const row = cells.get(JSON.stringify([path, name])); return row && row.profile ? toCases(index, path, name, shares(row.profile)) : dash(); };
     const columns = [{ title: "Field", cell: (path) => el("bdi", {}, path) }, ...shown.models.map((name) => ({ title: name, cell: (path) => cell(path, name) }))];
     const losses = [{ title: "Field", cell: (row) => el("bdi", {}, row.field) }, model, { title: "compare", cell: (row) => row.compare }, { title: "right ÷ n", number: true, cell: (row) => share(row.accuracy) },
       ...["n", "right", "wrong", "missing", "extra"].map((key) => ({ title: key, number: true, cell: (row) => String(row[key]) })), { title: "stability", number: true, cell: (row) => share(row.stability) }];
-    return section("Field map", "How many cases each field stands right, wrong or flaky in. Always wrong wants a better prompt; flaky wants a clearer contract or more samples.",
+    return section("Field map", "How many cases each field stands right, wrong or flaky in. Always wrong wants a better prompt; flaky wants a clearer contract or more samples. A cell leads to its cases.",
       el("div", { class: "key" }, PARTS.slice(0, 4).map(([, look, words]) => el("span", {}, el("i", { class: look }), look === "unknown" ? "alike without a truth, or not scored" : words))),
       table("Fields beside models", columns, paths, { class: "fields" }),
       el("details", {}, el("summary", {}, "What was wrong, missing or extra in each field"), table("Leaves of each field", losses, shown.fields)));
@@ -107,18 +100,19 @@
   }
 
   page(async () => {
-    const { component } = state.read();
+    const { component, field } = state.read();
     if (!component) throw new Error("The address names no component; choose one on the overview.");
     const known = (await load("overview")).rows.some((row) => row.component === component && row.model);
     if (!known) throw new Error(`There is nothing recorded of '${component}'.`);
-    const shown = await load(`components/${component}`);
+    const [shown, index] = await Promise.all([load(`components/${component}`), load(`cases/${component}`), script("assets/cases.js")]);
+    if (field) setTimeout(() => document.getElementById("cases").scrollIntoView(), 0);
     document.title = `${shown.name} · Skill Evaluator`;
     return [
       el("p", { class: "crumbs" }, el("a", { href: "index.html" }, "Overview"), " / ", shown.name),
       el("h1", {}, shown.name),
       el("dl", { class: "facts" }, [["Version on disk", shown.version], ["Primary metric", shown.metric], ["Models", String(shown.models.length)], ["Measured versions", String(shown.versions.length)]].map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
       el("p", {}, window.site.link("verdict", { component: shown.name }, "The verdict on the latest version, to print")),
-      ranking(shown), trend(shown), balance(shown), fields(shown), arrays(shown), confusions(shown),
+      ranking(shown), trend(shown), balance(shown), fields(shown, index), window.site.cases(index), arrays(shown), confusions(shown),
     ];
   });
 })();

@@ -85,6 +85,20 @@
     return line;
   }
 
+  const PARTS = [["stable_right", "right", "right in every answer"], ["stable_wrong", "wrong", "wrong in every answer"], ["flaky", "flaky", "flaky: now right, now wrong"], ["stable", "unknown", "alike, without a truth"], ["unscored", "unknown", "not scored"]];
+  /** Draw how many stand right, wrong or flaky, with the counts in words. */
+  function shares(profile) {
+    const bar = el("div", { class: "shares", "aria-hidden": "true" });
+    for (const [key, look] of PARTS) {
+      if (!profile[key]) continue;
+      const part = el("span", { class: look });
+      part.style.flexGrow = profile[key];
+      bar.append(part);
+    }
+    const words = [[profile.stable_right, "right"], [profile.stable_wrong, "wrong"], [profile.flaky, "flaky"], [profile.stable, "alike"], [profile.unscored, "unscored"]].filter(([many]) => many).map(([many, word]) => `${many} ${word}`);
+    return [bar, el("span", { class: "counts" }, words.join(" · ") || "none")];
+  }
+
   /** Return a table. A column: {title, cell(row), number, sort, note}. `options.sort` makes its heads buttons. */
   function table(caption, columns, rows, options = {}) {
     const head = columns.map((column) => {
@@ -117,5 +131,5 @@
     await again();
   }
 
-  window.site = { script, load, el, state, link, dash, share, dollars, seconds, badge, age, span, table, page, MARKS };
+  window.site = { script, load, el, state, link, dash, share, dollars, seconds, badge, age, span, table, page, shares, MARKS, PARTS };
 })();

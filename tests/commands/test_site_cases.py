@@ -1,0 +1,204 @@
+"""What `site build` writes of each case: what explain says of the answers, only where that is allowed, and bounded."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.commands.site_build import SiteBuildOptions, build
+
+from tests.support.chat_server import notice
+from tests.support.library import CASES, SKILL, Library, read
+from tests.support.records import a_run, keep
+from tests.support.sites import contents, site_data, site_lines
+
+pytest.importorskip("vl_convert")
+PUBLISHED = {"site": {"components": {SKILL: {"documents": True}}}}
+PROMPT = "---\nname: notice-extraction\nversion: {}\n---\nExtract title and year.\n"
+
+
+@pytest.fixture(autouse=True)
+def library_of_vega(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making the library that draws takes seconds, and only a browser runs it."""
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
+
+
+@pytest.fixture
+def measured(library: Library) -> Library:
+    """Two versions: the second takes the year of alpha once for another, and says nothing of beta that can be read."""
+    assert library.evaluate_here().code == 0
+    library.write(f"components/{SKILL}/prompt.md", PROMPT.format("1.1.0"))
+    right = {(case_id, index): notice(case_id) for case_id in CASES for index in range(2)}
+    wrong = {("alpha", 1): json.dumps({"title": "alpha", "year": 1999}), ("beta", 0): "No.", ("beta", 1): "No."}
+    library.record_answers(right | wrong)
+    library.evaluate_here()
+    return library
+
+
+def published(library: Library) -> Path:
+    library.settings(**PUBLISHED)
+    assert library.call("site", "build", "--out", "site").code == 0
+    return library.root / "site"
+
+
+def runs_of(site: Path, case_id: str) -> list[Any]:
+    """The runs on the page of a case, the newest first."""
+    shown = site_lines(site, f"cases/{SKILL}/{case_id}")
+    head = shown[f"cases/{SKILL}/{case_id}"]
+    return [shown[f"cases/{SKILL}/{case_id}/{run}"] for run in head["runs"]]
+
+
+def test_each_distinct_output_says_what_explain_says(measured: Library) -> None:
+    newest, before = runs_of(published(measured), "alpha")
+    assert (newest["version"], before["version"]) == ("1.1.0", "1.0.0")
+    assert [(output["times"], output["replicates"]) for output in newest["outputs"]] == [(1, "0"), (1, "1")]
+    assert [(output["times"], output["replicates"]) for output in before["outputs"]] == [(2, "0-1")]
+    for output in newest["outputs"]:
+        explained = measured.call(
+            "explain", newest["run"], "--case", "alpha", "--replicate", output["replicates"], "--format", "json"
+        ).json
+        leaves = {leaf["at"]: leaf for leaf in output["differing"] + output["alike"]}
+        assert {at: (leaf["outcome"], leaf["how"]) for at, leaf in leaves.items()} == {
+            leaf["at"]: (leaf["verdict"], leaf["compared_as"]) for leaf in explained["leaves"]
+        }
+        assert output["metrics"] == pytest.approx(explained["metrics"], abs=1e-6)
+        assert output["texts"][0]["text"] == explained["text"]
+    (wrong,) = newest["outputs"][1]["differing"]
+    assert (wrong["field"], wrong["truth"], wrong["output"]) == ("year", [["2024", True]], [["1999", True]])
+
+
+def test_an_answer_that_cannot_be_read_is_shown_as_it_came(measured: Library) -> None:
+    (unread,) = runs_of(published(measured), "beta")[0]["outputs"]
+    assert (unread["times"], unread["outcome"], unread["reason"]) == (2, "unparseable", "not_json")
+    assert unread["texts"][0]["text"] == "No."
+    assert (unread["differing"], unread["alike"]) == ([], [])
+    assert "explain" in unread["remedy"]
+
+
+def test_every_score_is_that_of_the_record(measured: Library) -> None:
+    site = published(measured)
+    records = {record["run_id"]: record for record in measured.records()}
+    for case_id in CASES:
+        for run in runs_of(site, case_id):
+            record = records[run["run"]]
+            (kept,) = (case for case in record["per_case"] if case["case_id"] == case_id)
+            assert run["score"] == kept["accuracy"][record["primary_metric"]]["strict_mean"]
+            assert {name: scores["replicates"] for name, scores in run["scores"].items()} == kept["replicates"]
+            assert run["outcomes"] == kept["outcomes"]
+            assert {row["field"]: row["standing"] for row in run["fields"]} == kept["profile"]
+            assert {row["field"]: (row["right"], row["n"]) for row in run["fields"] if row["n"]} == {
+                field: (count["right"], count["n"]) for field, count in kept["fields"].items()
+            }
+
+
+def test_a_build_shows_texts_of_no_component_that_does_not_say_so(measured: Library) -> None:
+    assert measured.call("site", "build", "--out", "site").code == 0
+    site = measured.root / "site"
+    everything = b"".join(contents(site).values())
+    for text in (b"is the title of a notice", b"1999", b"No."):
+        assert text not in everything
+    head = site_data(site, f"cases/{SKILL}/alpha")
+    assert "private" in head["why"]
+    assert head["document"] is None
+    assert [run["outputs"] for run in runs_of(site, "alpha")] == [None, None]
+    assert [run["score"] for run in runs_of(site, "alpha")] == [0.75, 1.0]
+
+
+def test_texts_go_when_they_are_private_again(measured: Library) -> None:
+    site = published(measured)
+    assert b"1999" in b"".join(contents(site).values())
+    measured.settings()
+    assert measured.call("site", "build", "--out", "site").code == 0
+    everything = b"".join(contents(site).values())
+    assert b"1999" not in everything
+    assert b"is the title of a notice" not in everything
+
+
+def test_what_is_served_shows_everything(measured: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(measured.root)
+    build(SiteBuildOptions(out=Path("own")), documents=True)
+    assert "is the title of a notice" in site_data(measured.root / "own", f"cases/{SKILL}/alpha")["document"]["text"]
+    assert runs_of(measured.root / "own", "alpha")[0]["outputs"]
+
+
+def test_a_run_without_raw_answers_has_the_scores_of_its_record_and_says_why(measured: Library) -> None:
+    newest = measured.records()[0]["run_id"]
+    (measured.results / newest / "replicates.jsonl").unlink()
+    without, before = runs_of(published(measured), "alpha")
+    assert without["outputs"] is None
+    assert without["why"] == f"The raw answers of this run are not here (evals/results/{newest}): these are its scores."
+    assert without["score"] == 0.75
+    assert before["outputs"]
+
+
+def test_only_the_newest_two_versions_are_shown(library: Library) -> None:
+    for serial, version in enumerate(("1.0.0", "1.1.0", "1.2.0"), 1):
+        keep(library, a_run(version, serial, {"alpha": [1.0, 0.5]}))
+    assert [run["version"] for run in runs_of(published(library), "alpha")] == ["1.2.0", "1.1.0"]
+
+
+def test_a_case_that_changed_since_is_not_marked(measured: Library) -> None:
+    measured.case("alpha", {"title": "alpha", "year": 1999})
+    for output in runs_of(published(measured), "alpha")[0]["outputs"]:
+        assert "the case was changed" in output["unmarked"]
+        assert (output["differing"], output["alike"]) == ([], [])
+
+
+def test_answers_that_were_edited_are_named(measured: Library) -> None:
+    path = measured.results / measured.records()[0]["run_id"] / "replicates.jsonl"
+    path.write_text(path.read_text().replace("1999", "2001"))
+    (remark,) = runs_of(published(measured), "alpha")[0]["remarks"]
+    assert "one of the two was edited" in remark
+
+
+def test_a_run_folder_that_cannot_be_read_is_named_and_hides_no_other(measured: Library) -> None:
+    (measured.results / measured.records()[0]["run_id"] / "manifest.json").write_text("{")
+    broken, before = runs_of(published(measured), "alpha")
+    assert "The raw answers cannot be shown" in broken["why"]
+    assert (broken["outputs"], broken["score"]) == (None, 0.75)
+    assert before["outputs"]
+
+
+def test_nothing_is_explained_again_but_what_is_new(measured: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = published(measured)
+    explained: list[str] = []
+    monkeypatch.setattr("skill_evaluator.commands.site_cases._Run.script", _noting(explained))
+    assert "0 files written, 0 removed" in measured.call("site", "build", "--out", "site").out
+    assert explained == []
+    before = contents(site)
+    measured.write(f"components/{SKILL}/prompt.md", PROMPT.format("1.2.0"))
+    measured.evaluate_here()
+    assert measured.call("site", "build", "--out", "site").code == 0
+    assert [read(measured.component / "evals" / "records" / f"{run}.json")["skill_version"] for run in explained] == [
+        "1.2.0"
+    ] * len(CASES)
+    assert contents(site) != before
+    assert [run["version"] for run in runs_of(site, "alpha")] == ["1.2.0", "1.1.0"]
+
+
+def _noting(explained: list[str]) -> Any:
+    from skill_evaluator.commands.site_cases import _Run
+
+    whole = _Run.script
+
+    def script(run: Any, *arguments: Any) -> str:
+        explained.append(run.entry.run_id)
+        return whole(run, *arguments)
+
+    return script
+
+
+def test_ten_megabytes_of_document_and_answer_make_no_large_file(library: Library) -> None:
+    long = "<b>\u202eä\x1b " * 1_600_000
+    library.write(f"fixtures/{SKILL}/cases/alpha/document.md", long)
+    library.settings(limits={"document_bytes": 50_000_000}, **PUBLISHED)
+    texts = {("alpha", 0): json.dumps({"title": long[:60_000], "year": 1}), ("alpha", 1): long[:900_000]}
+    library.record_answers({(case_id, index): notice(case_id) for case_id in CASES for index in range(2)} | texts)
+    library.evaluate_here()
+    assert library.call("site", "build", "--out", "site").code == 0
+    site = library.root / "site"
+    head = site_data(site, f"cases/{SKILL}/alpha")
+    assert head["document"]["cut"]
+    assert head["document"]["length"] == len(long)
+    assert [output["texts"][0]["cut"] for output in runs_of(site, "alpha")[0]["outputs"]] == [True, True]
+    assert max(len(content) for name, content in contents(site).items() if name.startswith("data/")) < 1_000_000

@@ -1,0 +1,169 @@
+"""The page of a case in Chromium: from the overview to a differing leaf, and nothing foreign runs or breaks it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.library import SKILL, Library
+from tests.support.npm import npm_file
+from tests.support.review_page import chromium
+from tests.support.sites import watched
+
+pytestmark = pytest.mark.browser
+CASE = "case.html#component=receipts&case=service-charge"
+HOSTILE = (
+    "<img src=x onerror='window.ran=1'><script>window.ran=2</script>**bold** [x](javascript:ran=3) \u202egnp \x1b[31m"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library of `demo`, with a site of everything in `site` and one of what is public in `public`."""
+    library = Library(tmp_path_factory.mktemp("library"))
+    assert library.skill_evaluator("demo", "demo").code == 0
+    library.root /= "demo"
+    assert library.call("site", "build", "--out", "public").code == 0
+    library.settings(site={"components": {"receipts": {"documents": True}}})
+    assert library.call("site", "build", "--out", "site").code == 0
+    return library.root
+
+
+def test_from_the_overview_to_a_differing_leaf_in_three_clicks(browser: Any, root: Path) -> None:
+    with watched(browser, f"file://{root}/site/") as watch:
+        page = watch.open("index.html")
+        page.get_by_role("link", name="receipts").first.click()
+        cases = page.get_by_role("table", name="Cases beside models")
+        cases.get_by_role("link", name="service-charge").click()
+        page.get_by_role("heading", name="service-charge", level=1).wait_for()
+        leaf = page.locator(".answer tr", has_text="wrong").first
+        assert [leaf.locator(cell).inner_text() for cell in ("th", "td >> nth=0", "td >> nth=1")] == [
+            "total",
+            '"63.10"',
+            '"63.13"',
+        ]
+        assert "number, ± 0.005" in leaf.inner_text()
+        assert leaf.locator("mark").all_inner_texts() == ["10", "13"]
+        page.get_by_text("The answer as it came").first.click()
+        assert '"total": "63.1' in page.locator(".answer pre").first.inner_text()
+        assert watch.errors == []
+
+
+def test_a_cell_of_the_field_map_leads_to_the_cases_in_which_the_field_differs(browser: Any, root: Path) -> None:
+    with watched(browser, f"file://{root}/site/") as watch:
+        page = watch.open_drawn("component.html#component=receipts")
+        cells = page.get_by_role("table", name="Fields beside models")
+        cells.get_by_role("row", name="total").get_by_role("link").last.click()
+        narrowed = page.get_by_role("table", name="Cases beside models").locator("tbody tr")
+        few = narrowed.count()
+        assert "field=total&model=example-small" in page.url
+        narrowed.first.get_by_role("link").last.click()
+        page.locator("tr.sought").first.wait_for()
+        assert page.locator("tr.sought th").first.inner_text() == "total"
+        assert page.get_by_label("Model", exact=True).input_value() == "example-small"
+        page = watch.open("component.html#component=receipts&field=total&model=example-small")
+        assert page.get_by_role("table", name="Cases beside models").locator("tbody tr").count() == few
+        page.get_by_role("button", name="Show all cases").click()
+        assert page.get_by_role("table", name="Cases beside models").locator("tbody tr").count() == 10 > few
+
+
+def test_what_is_chosen_is_in_the_address(browser: Any, root: Path) -> None:
+    with watched(browser, f"file://{root}/site/") as watch:
+        page = watch.open(CASE)
+        page.get_by_label("Model", exact=True).select_option("all models")
+        page.wait_for_function("document.querySelectorAll('.run').length === 4")
+        page.get_by_label("Version", exact=True).select_option("1.1.0")
+        page.wait_for_function("document.querySelectorAll('.run').length === 2")
+        page = watch.open(page.url.removeprefix(watch.root))
+        assert page.locator(".run h3").all_inner_texts()[0].startswith("example-large 1.1.0")
+        page.get_by_role("link", name="next case").click()
+        page.get_by_role("heading", name="stationer", level=1).wait_for()
+        assert "version=1.1.0" in page.url
+
+
+def test_a_public_build_shows_scores_and_says_why_nothing_more(browser: Any, root: Path) -> None:
+    with watched(browser, f"file://{root}/public/") as watch:
+        page = watch.open(CASE)
+        text = page.inner_text("main")
+        assert "private" in text
+        assert "site serve" in text
+        assert "63.13" not in text
+        assert page.get_by_role("table", name="Fields of this case").first.is_visible()
+        page.get_by_text("The scores of each replicate").first.click()
+        assert page.get_by_role("table", name="Scores of each replicate of example-large 1.2.0").is_visible()
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("case.html", "names no case"),
+        ("case.html#component=x&case=a", "nothing recorded of 'x'"),
+        ("case.html#component=receipts&case=nowhere", "have no case 'nowhere'"),
+    ],
+)
+def test_an_address_that_names_nothing_says_so(browser: Any, root: Path, address: str, words: str) -> None:
+    with watched(browser, f"file://{root}/site/") as watch:
+        assert words in watch.open(address).inner_text("main")
+        assert watch.errors == []
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing_serious_and_nothing_scrolls_to_the_side(
+    browser: Any, root: Path, scheme: str, width: int
+) -> None:
+    axe = npm_file("axe-core", "4.14.1", "axe.min.js").read_text("utf-8")
+    with watched(
+        browser, f"file://{root}/site/", color_scheme=scheme, viewport={"width": width, "height": 800}
+    ) as watch:
+        for name in (f"{CASE}&model=all&field=total", "component.html#component=receipts&field=total"):
+            page = watch.open(name)
+            page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+            page.evaluate(axe)
+            found = page.evaluate("axe.run().then((result) => result.violations)")
+            assert [
+                (one["id"], [node["html"][:200] for node in one["nodes"]][:3])
+                for one in found
+                if one["impact"] in ("serious", "critical")
+            ] == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_hostile_documents_answers_truths_and_names_are_text(browser: Any, tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    case_id = "a <img src=x onerror=ran=4> \u202eb"
+    long = HOSTILE * 60_000
+    library.write(f"fixtures/{SKILL}/cases/{case_id}/document.md", long)
+    library.write(f"fixtures/{SKILL}/cases/{case_id}/ground_truth.json", {"title": HOSTILE, "year": 1})
+    schema = json.loads((library.component / "schema.json").read_text())
+    library.write(f"components/{SKILL}/schema.json", {**schema, "additionalProperties": True})
+    answer = json.dumps({"title": HOSTILE[::-1], "year": 2, HOSTILE: ["x" * 5000], "__proto__": 1}, ensure_ascii=False)
+    library.record_answers({(case_id, 0): answer, (case_id, 1): HOSTILE * 1000})
+    library.settings(limits={"document_bytes": 50_000_000}, site={"components": {SKILL: {"documents": True}}})
+    for other in ("alpha", "beta", "gamma"):
+        (tmp_path / "fixtures" / SKILL / "cases" / other).rename(tmp_path / other)
+    library.evaluate()
+    assert library.call("site", "build", "--out", "site").code == 0
+    for width in (1280, 390):
+        with watched(browser, f"file://{tmp_path}/site/", viewport={"width": width, "height": 800}) as watch:
+            page = watch.open(f"component.html#component={SKILL}")
+            page.get_by_role("table", name="Cases beside models").get_by_role("link").first.click()
+            page.locator(".answer").nth(1).wait_for()
+            page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+            assert page.evaluate("window.ran") is None
+            assert page.locator("main img, main script").count() == 0
+            text = page.inner_text("main")
+            assert "<script>window.ran=2</script>**bold** [x](javascript:ran=3) \\u202egnp \\u001b[31m" in text
+            assert "__proto__" in text
+            assert f"of {len(long):,} characters" in text
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert (watch.errors, watch.left) == ([], [])

@@ -1,0 +1,181 @@
+"""The cases of a component on the site: what is written of each, from its records and the answers at hand.
+
+A file of a case has a line for each run, after the digest of all that it shows. So a case of which nothing changed is
+not looked at, and of another only the runs that are new are read and explained.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from skill_evaluator.checking.answers import has_other_answers
+from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
+from skill_evaluator.files import read_bytes
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component
+from skill_evaluator.records.archive import Archive, RecordedRun
+from skill_evaluator.records.record import Record, Row
+from skill_evaluator.records.selection import newest_of_versions
+from skill_evaluator.reports.site.case import (
+    case_head,
+    case_key,
+    cases_index,
+    run_part,
+    with_answers,
+    without_last_output,
+)
+from skill_evaluator.reports.site.writing import SiteFolder, data_script
+from skill_evaluator.runner.journal import ANSWERS, Manifest, outcomes, read_component_manifest
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.scoring.case_view import case_view
+from skill_evaluator.text import canonical_json, digest
+from skill_evaluator.verdicts.kept import program_digest
+
+_VERSIONS = 2  # of each model, the newest: their answers are shown
+_LARGEST_FILE = 3_000_000  # bytes of all runs of a case together
+_LARGEST_RUN = 200_000
+_SHOWN_BY = ("text.py", "comparing/*.py", "parsing/*.py", "scoring/*.py", "display/*.py", "reports/**/*.py")
+_JUDGED_BY = ("schema", "contract", "datasets")
+
+
+def write_cases(
+    site: SiteFolder,
+    component: Component,
+    archive: Archive,
+    rows: Sequence[Row],
+    newest: Mapping[str, Record],
+    fixtures: Path | None,
+    *,
+    documents: bool,
+) -> None:
+    """Write the list of a component's cases and a file for each; `documents` says whether its texts may be in them."""
+    site.write_data(f"cases/{component.name}", cases_index(component.name, newest))
+    by_run = {row.run_id: row for row in rows}
+    runs = [
+        _Run(entry, by_run[entry.run_id], archive, component)
+        for versions in newest_of_versions(archive.entries).values()
+        for entry in reversed(versions[-_VERSIONS:])
+        if entry.run_id in by_run
+    ]
+    cases, why = _texts(component, fixtures) if documents else ({}, _private(component.name))
+    for case_id in dict.fromkeys(case_id for run in runs for case_id in run.case_ids):
+        mine = [run for run in runs if case_id in run.case_ids]
+        case = cases.get(case_id)
+        absent = why or (None if case is not None else f"Case '{case_id}' is no longer among the fixtures.")
+        _write_case(site, component, case_id, case, absent, mine)
+
+
+def _texts(component: Component, fixtures: Path | None) -> tuple[Mapping[str, Case], str | None]:
+    """Return the cases whose documents and truths are here, or why there are none."""
+    try:
+        return {case.id: case for case in load_cases(component, fixtures)}, None
+    except SkillEvaluatorError as problem:
+        return {}, f"The documents cannot be read: {problem}"
+
+
+def _private(name: str) -> str:
+    return (
+        "Documents, ground truths and answers of this component are private: here are the scores of its records. "
+        "skill-evaluator site serve shows the rest on a machine that has it; "
+        f"site: {{components: {{{name}: {{documents: true}}}}}} in .evaluator/settings.yaml publishes it."
+    )
+
+
+def _write_case(
+    site: SiteFolder, component: Component, case_id: str, case: Case | None, why: str | None, runs: Sequence["_Run"]
+) -> None:
+    """Write the file of a case, unless one is there that shows the same."""
+    key = case_key(component.name, case_id)
+    name = f"data/{key}.js"
+    room = min(_LARGEST_RUN, _LARGEST_FILE // max(1, len(runs)))
+    shared = {
+        "program": program_digest(_SHOWN_BY),
+        "case": None if case is None else case.digest,
+        "why": why,
+        "rules": {name: component.digests.get(name) for name in _JUDGED_BY},
+        "room": room,
+    }
+    digests = [digest(canonical_json({**shared, **run.shown(case is not None)})) for run in runs]
+    first_line = f"/* {digest(canonical_json([shared, digests]))} */"
+    if site.keeps(name, first_line):
+        return
+    earlier = {line.split(" ", 2)[1]: line for line in site.lines(name)[2:] if line.startswith("/* ")}
+    head = data_script(key, case_head(component.name, case_id, case, why, [run.entry.run_id for run in runs]))
+    lines = [
+        earlier.get(mark) or f"/* {mark} */ {run.script(key, case_id, case, room)}".rstrip("\n")
+        for mark, run in zip(digests, runs, strict=True)
+    ]
+    site.write(name, "\n".join([first_line, head.rstrip("\n"), *lines, ""]))
+
+
+class _Run:
+    """A run that is shown case by case; its record and its answers are read when something of them is needed."""
+
+    def __init__(self, entry: RecordedRun, row: Row, archive: Archive, component: Component) -> None:
+        self.entry = entry
+        self.case_ids = frozenset(case.case_id for case in row.per_case)
+        self._row = row
+        self._archive = archive
+        self._component = component
+        self._folder = component.results_dir / entry.run_id
+
+    def shown(self, with_answers: bool) -> dict[str, object]:
+        """Return what tells whether anything that is shown of the run changed."""
+        path = self._folder / ANSWERS
+        stat = path.stat() if with_answers and path.is_file() else None
+        return {
+            "run": self.entry.run_id,
+            "record": self._row.digest or digest(read_bytes(self._record_path, LeaderboardError)),
+            "answers": None if stat is None else [stat.st_size, stat.st_mtime_ns],
+        }
+
+    @property
+    def _record_path(self) -> Path:
+        return self._component.records_dir / f"{self.entry.run_id}.json"
+
+    @cached_property
+    def _record(self) -> Record:
+        return self._archive.record(self.entry)
+
+    @cached_property
+    def _answers(self) -> tuple[Manifest, Mapping[Call, Replicate]]:
+        return read_component_manifest(self._folder), outcomes(self._folder)
+
+    @cached_property
+    def _remarks(self) -> list[str]:
+        """What of the run is not as it was when its record was made."""
+        digests = self._component.digests
+        changed = [name for name in _JUDGED_BY if self._record.digests.get(name) != digests.get(name)]
+        remarks = []
+        if changed:
+            remarks.append(
+                f"Changed since these answers were scored, and marked by what it is now: {', '.join(changed)}."
+            )
+        if has_other_answers(self._record, self._folder, self._answers[0]):
+            remarks.append("These are not the answers that the record was made of: one of the two was edited.")
+        return remarks
+
+    def script(self, key: str, case_id: str, case: Case | None, room: int) -> str:
+        """Return what is shown of a case in at most so many bytes."""
+        record = self._record
+        kept = next(kept for kept in record.per_case if kept.case_id == case_id)
+        place = f"{key}/{record.run_id}"
+        if case is None:
+            return data_script(place, run_part(record, kept, None))
+        if not (self._folder / ANSWERS).is_file():
+            why = f"The raw answers of this run are not here (evals/results/{record.run_id}): these are its scores."
+            return data_script(place, run_part(record, kept, why))
+        try:
+            _, journal = self._answers
+            changed = None if kept.digest == case.digest else "the case was changed since it was asked"
+            replicates = [journal.get(Call(case_id, index)) for index in range(len(kept.outcomes))]
+            view = case_view(self._component, case, replicates, kept, changed)
+            remarks = self._remarks
+        except SkillEvaluatorError as problem:
+            return data_script(place, run_part(record, kept, f"The raw answers cannot be shown: {problem}"))
+        part = with_answers(run_part(record, kept, None, remarks), record, view)
+        script = data_script(place, part)
+        while len(script.encode("utf-8", "backslashreplace")) > room and part["outputs"]:
+            part = without_last_output(part, record, case_id)
+            script = data_script(place, part)
+        return script

@@ -1,0 +1,255 @@
+"""A case's page: document and truth, and for each run the scores of its record and its distinct outputs, marked.
+
+Every text is cut at a bound, and says so: a page stays usable whatever a document or an answer holds.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from skill_evaluator.comparing.declarations import aligned_by
+from skill_evaluator.display import number
+from skill_evaluator.display.safe_text import abridged, value_pair, visible
+from skill_evaluator.judges.review.differences import differences
+from skill_evaluator.library.cases import Case
+from skill_evaluator.records.record import CaseRecord, FieldCount, Record
+from skill_evaluator.reports.explanation import FOUND_AS, WHOLE, how_compared, ranges
+from skill_evaluator.reports.faults import remedy
+from skill_evaluator.scoring.case_view import CaseView, DistinctOutput
+from skill_evaluator.scoring.explanation import ArrayMatch, Leaf
+from skill_evaluator.text import counted, digest, letters_of, listed
+
+_DOCUMENT = 100_000  # characters of a document
+_TRUTH = 50_000
+_TEXT = 10_000  # of an answer as it came
+_VALUE = 240  # of a value, around the place where truth and output differ
+_NAME = 200
+_LEAVES = 100  # of an output, those that differ first
+_ITEMS = 50  # of an array
+_ERRORS = 20
+_TEXTS = 2  # that say the same
+_REPLICATES = 50
+_FIELDS = 300
+_CODES = {"stable_right": "r", "stable_wrong": "w", "flaky": "f", "stable": "s", "unscored": "u"}
+_NONE = FieldCount(right=0, n=0)  # of a field of which nothing was read
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,80}")
+
+
+def case_key(component: str, case_id: str) -> str:
+    """Return the key of a case's data, and so the name of its file: the case's id, or a digest where that cannot be.
+
+    >>> case_key("receipts", "booking"), case_key("receipts", "../Ä")
+    ('cases/receipts/booking', 'cases/receipts/---d20e9ee571')
+    """
+    if _PLAIN.fullmatch(case_id):
+        return f"cases/{component}/{case_id}"
+    plain = re.sub(r"[^a-z0-9_-]", "-", case_id[:40])
+    return f"cases/{component}/{plain}-{digest(case_id)[-10:]}"
+
+
+def cases_index(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
+    """Return the cases beside the models: the score of each, and how its fields stand, a letter a field."""
+    fields = list(dict.fromkeys(path for record in newest.values() for path in record.per_field))[:_FIELDS]
+    rows: dict[str, dict[str, Any]] = {}
+    for model_id, record in newest.items():
+        for kept in record.per_case:
+            score = kept.accuracy.get(record.primary_metric)
+            rows.setdefault(kept.case_id, {})[model_id] = {
+                "version": record.skill_version,
+                "score": None if score is None else score.strict_mean,
+                "standing": _standing(kept),
+                "fields": "".join(_CODES[kept.profile.get(path, "unscored")] for path in fields),
+            }
+    metrics = {record.primary_metric for record in newest.values()}
+    return {
+        "component": component,
+        "metric": ", ".join(sorted(metrics)),
+        "models": list(newest),
+        "fields": [path or WHOLE for path in fields],
+        "cases": [
+            {"id": case_id, "key": case_key(component, case_id), "models": models}
+            for case_id, models in sorted(rows.items())
+        ],
+    }
+
+
+def _standing(kept: CaseRecord) -> dict[str, int]:
+    """Return in how many fields a case stands how."""
+    return dict(Counter(kept.profile.values()))
+
+
+def case_head(
+    component: str, case_id: str, case: Case | None, why: str | None, run_ids: Sequence[str]
+) -> dict[str, Any]:
+    """Return what is the same for all runs of a case; `why` says why its texts are not shown."""
+    head: dict[str, Any] = {"component": component, "case": case_id, "why": why, "runs": list(run_ids)}
+    if case is None:
+        return {**head, "document": None, "truth": None, "options": []}
+    truth = case.truth if isinstance(case.truth, str) else json.dumps(case.truth, indent=2, ensure_ascii=False)
+    return {
+        **head,
+        "document": _cut(case.document, _DOCUMENT),
+        "truth": _cut(truth, _TRUTH) if case.labelled else None,
+        "options": [
+            {"letter": letter, "text": abridged(option, 2 * _VALUE), "right": case.labelled and letter == case.truth}
+            for letter, option in zip(letters_of(case.options), case.options, strict=True)
+        ],
+    }
+
+
+def run_part(record: Record, kept: CaseRecord, why: str | None, remarks: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what the record of a run says of a case; `why` says why no answer is shown."""
+    score = kept.accuracy.get(record.primary_metric)
+    return {
+        "run": record.run_id,
+        "model": record.model_id,
+        "version": record.skill_version,
+        "timestamp": record.timestamp,
+        "metric": record.primary_metric,
+        "score": None if score is None else score.strict_mean,
+        "scores": {
+            name: {
+                "strict_mean": kept.accuracy[name].strict_mean if name in kept.accuracy else None,
+                "replicates": values[:_REPLICATES],
+            }
+            for name, values in kept.replicates.items()
+        },
+        "outcomes": kept.outcomes[:_REPLICATES],
+        "planned": len(kept.outcomes),
+        "spread": _spread(record, kept),
+        "standing": _standing(kept),
+        "fields": [
+            {"field": path or WHOLE, "standing": standing, "right": counts.right, "n": counts.n}
+            for path, standing in list(kept.profile.items())[:_FIELDS]
+            for counts in [kept.fields.get(path, _NONE)]
+        ],
+        "words": _words(kept),
+        "why": why,
+        "remarks": list(remarks),
+        "settings": None,
+        "outputs": None,
+        "others": "",
+    }
+
+
+def with_answers(part: Mapping[str, Any], record: Record, view: CaseView) -> dict[str, Any]:
+    """Return a run's part with its distinct outputs and the settings of its requests."""
+    settings = None if record.settings is None else record.settings.model_dump(mode="json")
+    facts = {"served model": record.served_model, "run": record.run_id, "seed": record.seed, **(settings or {})}
+    return {
+        **part,
+        "settings": [
+            {"name": name.replace("_", " "), "value": abridged(_plain(value), 4 * _VALUE)}
+            for name, value in facts.items()
+            if value not in (None, [], {})
+        ],
+        "outputs": [_output(record, output) for output in view.outputs],
+        "others": _others(record, view.others, view.others_replicates),
+    }
+
+
+def without_last_output(part: Mapping[str, Any], record: Record, case_id: str) -> dict[str, Any]:
+    """Return a run's part with one output less, for want of room."""
+    words = f"Not every output has room here; skill-evaluator explain {record.run_id} --case {case_id} has them all."
+    return {**part, "outputs": part["outputs"][:-1], "others": words}
+
+
+def _others(record: Record, others: int, replicates: int) -> str:
+    if not others:
+        return ""
+    return (
+        f"{counted(others, 'more distinct output')}, by {counted(replicates, 'replicate')}: "
+        f"skill-evaluator explain {record.run_id} --case ID --replicate N shows each."
+    )
+
+
+def _words(kept: CaseRecord) -> str:
+    """Say which fields are wrong and which are flaky, as the record has them."""
+    standings: dict[str, list[str]] = {}
+    for path, standing in kept.profile.items():
+        standings.setdefault(standing, []).append(path or WHOLE)
+    said = [
+        f"{words}: {listed(standings[standing], 4)}"
+        for standing, words in (("stable_wrong", "wrong in every answer"), ("flaky", "now right, now wrong"))
+        if standing in standings
+    ]
+    if said:
+        words = "; ".join(said)
+        return words[0].upper() + words[1:]
+    return "Right in every answer" if "stable_right" in standings else ""
+
+
+def _spread(record: Record, kept: CaseRecord) -> str:
+    """Say how often which score was reached, or what became of the call instead, the commonest first."""
+    scores = kept.replicates.get(record.primary_metric, [])
+    times = Counter(
+        number(score) if score is not None else outcome for score, outcome in zip(scores, kept.outcomes, strict=False)
+    )
+    return listed([f"{many} × {words}" for words, many in times.most_common()], 4)
+
+
+def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
+    explained = output.explanation
+    answer = explained.answer
+    parsed = answer.parsed
+    failure = answer.replicate.failure if answer.replicate else None
+    differing = [leaf for leaf in explained.leaves if leaf.outcome not in ("right", "unscored")]
+    alike = [leaf for leaf in explained.leaves if leaf.outcome in ("right", "unscored")]
+    shown = differing[:_LEAVES]
+    return {
+        "replicates": ranges(output.replicates),
+        "times": len(output.replicates),
+        "outcome": answer.outcome,
+        "reason": answer.reason,
+        "message": abridged(failure.message, 2 * _VALUE) if failure and failure.kind != "refused" else "",
+        "remedy": remedy(answer.reason, record.model_id, record.run_id, explained.case.id) if answer.reason else None,
+        "found": FOUND_AS.get(parsed.found) if parsed else None,
+        "score": explained.metrics.get(record.primary_metric),
+        "metrics": dict(explained.metrics),
+        "unmarked": output.unmarked,
+        "differing": [*map(_leaf, shown)],
+        "alike": [*map(_leaf, alike[: _LEAVES - len(shown)])],
+        "counts": dict(Counter(leaf.outcome for leaf in explained.leaves)),
+        "left": max(0, len(explained.leaves) - _LEAVES),
+        "arrays": [_array(array) for array in explained.arrays[:_ITEMS]],
+        "errors": [abridged(error, 2 * _VALUE) for error in explained.schema_errors[:_ERRORS]],
+        "texts": [_cut(text, _TEXT) for text in output.texts[:_TEXTS]],
+        "others": len(output.texts) - min(len(output.texts), _TEXTS),
+    }
+
+
+def _leaf(leaf: Leaf) -> dict[str, Any]:
+    texts = value_pair(leaf.row.truth, leaf.row.output, _VALUE)
+    parts = differences(*texts) if leaf.outcome == "wrong" else tuple([(text, False)] for text in texts)
+    return {
+        "at": abridged(leaf.at, _NAME) or WHOLE,
+        "field": leaf.row.path or WHOLE,
+        "outcome": leaf.outcome,
+        "truth": parts[0],
+        "output": parts[1],
+        "how": how_compared(leaf),
+    }
+
+
+def _array(array: ArrayMatch) -> dict[str, Any]:
+    return {
+        "at": abridged(array.at, _NAME) or WHOLE,
+        "aligned": aligned_by(array.rule),
+        "items": [
+            {"truth": item.truth, "output": item.output, "why": abridged(item.why, _VALUE)}
+            for item in array.items[:_ITEMS]
+        ],
+        "left": max(0, len(array.items) - _ITEMS),
+    }
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str, most: int) -> dict[str, Any]:
+    """Return the beginning of a text, and how long it is in all."""
+    shown = text[:most]
+    return {"text": visible(shown, keep="\n\t")[: 2 * most], "length": len(text), "cut": len(shown) < len(text)}

@@ -41,7 +41,7 @@ def case_key(component: str, case_id: str) -> str:
     """Return the key of a case's data, and so the name of its file: the case's id, or a digest where that cannot be.
 
     >>> case_key("receipts", "booking"), case_key("receipts", "../Ä")
-    ('cases/receipts/booking', 'cases/receipts/---d20e9ee571')
+    ('cases/receipts/booking', 'cases/receipts/-----e0a15ce81b')
     """
     if _PLAIN.fullmatch(case_id):
         return f"cases/{component}/{case_id}"

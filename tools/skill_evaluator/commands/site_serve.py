@@ -1,5 +1,6 @@
 """`skill-evaluator site serve`: the site on this machine alone, built anew. Makes no call."""
 
+import signal
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ def site_serve(options: SiteServeOptions) -> int:
 
     The address holds a token: only who has it can read. What was built is gone when it ends.
     """
+    for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # a terminal that is closed
+        signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="skill-evaluator-site-") as folder:
         build(
             SiteBuildOptions(
@@ -49,7 +52,7 @@ def site_serve(options: SiteServeOptions) -> int:
             raise ConfigError(
                 f"cannot listen on {HOST}:{options.port}: {problem.strerror}; choose another --port"
             ) from None
-        print(f"{server.address} (Ctrl-C ends)", flush=True)
         with server, suppress(KeyboardInterrupt):  # which is how it is ended
+            print(f"{server.address} (Ctrl-C ends)", flush=True)
             server.serve_forever()
     return EXIT_OK

@@ -9,6 +9,7 @@ import secrets
 import sys
 from functools import partial
 from http import HTTPStatus
+from http.client import HTTP_PORT
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,10 @@ class SiteServer(ThreadingHTTPServer):
         """Listen, and answer nobody before `serve_forever`."""
         self.token = secrets.token_urlsafe(24)
         super().__init__((HOST, port), partial(_Request, directory=str(folder)))
-        self.hosts = frozenset(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
+        port_of_web = ("",) if self.server_port == HTTP_PORT else ()  # which browsers leave out
+        self.hosts = frozenset(
+            name + end for name in (HOST, "localhost") for end in (f":{self.server_port}", *port_of_web)
+        )
 
     @property
     def address(self) -> str:
@@ -51,7 +55,7 @@ class SiteServer(ThreadingHTTPServer):
 
 
 class _Request(SimpleHTTPRequestHandler):
-    """One connection of a browser; files alone, no list of a folder."""
+    """One connection of a browser."""
 
     server: SiteServer
     server_version = "skill-evaluator"
@@ -59,19 +63,18 @@ class _Request(SimpleHTTPRequestHandler):
     timeout = _PATIENCE_S
 
     def send_head(self) -> Any:
-        """Take the token off the path, and refuse whoever lacks it."""
+        """Take the token off the path, refuse whoever lacks it, and send a file or nothing."""
         token, slash, path = self.path.removeprefix("/").partition("/")
         hosts = self.headers.get_all("Host", [])
         inside = len(hosts) == 1 and hosts[0] in self.server.hosts
         if not (inside and slash and hmac.compare_digest(token.encode(), self.server.token.encode())):
             self.send_error(HTTPStatus.FORBIDDEN, "copy the whole address from the terminal")
             return None
-        self.path = f"/{path}"
+        self.path = f"/{path.partition('?')[0] or 'index.html'}"
+        if not Path(self.translate_path(self.path)).is_file():  # so nothing is listed, and nobody is sent elsewhere
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return None
         return super().send_head()
-
-    def list_directory(self, path: Any) -> None:
-        """Show no list of a folder."""
-        self.send_error(HTTPStatus.NOT_FOUND)
 
     def end_headers(self) -> None:
         """Send the headers that keep other sites out."""

@@ -1,0 +1,95 @@
+"""`site serve` as others on this machine meet it: without the token, under another name, with paths that lead out."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from skill_evaluator.reports.site.server import HOST, SiteServer
+
+from tests.support.library import SCRIPT, Library
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SiteServer]:
+    (tmp_path / "site" / "data").mkdir(parents=True)
+    (tmp_path / "site" / "index.html").write_text("the index")
+    (tmp_path / "site" / "data" / "a.js").write_text("a document")
+    (tmp_path / "outside.txt").write_text("outside")
+    with SiteServer(tmp_path / "site") as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def ask(server: SiteServer, path: str, *hosts: str, method: str = "GET") -> tuple[int, str, str | None]:
+    """The status, the text and where one is sent to."""
+    connection = HTTPConnection(HOST, server.server_port)
+    connection.putrequest(method, path, skip_host=True)
+    for host in hosts or (f"{HOST}:{server.server_port}",):
+        connection.putheader("Host", host)
+    connection.endheaders()
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode(), answer.getheader("Location")
+
+
+def test_files_are_served_below_the_token(server: SiteServer) -> None:
+    assert ask(server, f"/{server.token}/") == (200, "the index", None)
+    assert ask(server, f"/{server.token}/data/a.js?1") == (200, "a document", None)
+    assert ask(server, f"/{server.token}/index.html", f"localhost:{server.server_port}")[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/index.html", "//", "/data/a.js", "/{token}", "/{token}x/index.html"])
+def test_without_the_token_nothing_is_told(server: SiteServer, path: str) -> None:
+    status, text, _ = ask(server, path.format(token=server.token))
+    assert (status, server.token in text) == (403, False)
+
+
+def test_a_name_that_somebody_else_points_here_is_refused(server: SiteServer) -> None:
+    here = f"{HOST}:{server.server_port}"
+    for hosts in (("evil.example",), (f"evil.example:{server.server_port}",), (here, "evil.example"), ("",), (HOST,)):
+        assert ask(server, f"/{server.token}/index.html", *hosts)[0] == 403
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../outside.txt",
+        "%2e%2e/outside.txt",
+        "..%2foutside.txt",
+        "/etc/passwd",
+        "/evil.example/%2e%2e",
+        "data",
+        "data/",
+        "index.html/",
+        "a%00b",
+        "%ff",
+    ],
+)
+def test_nothing_but_a_file_of_the_site_is_sent_and_nobody_is_sent_elsewhere(server: SiteServer, path: str) -> None:
+    status, text, elsewhere = ask(server, f"/{server.token}/{path}")
+    assert (status, "outside" in text, elsewhere) == (404, False, None)
+
+
+def test_nothing_can_be_written(server: SiteServer) -> None:
+    assert {ask(server, f"/{server.token}/index.html", method=method)[0] for method in ("POST", "PUT")} == {501}
+
+
+def test_what_was_built_is_gone_when_the_terminal_is_closed(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    command = [sys.executable, "-m", "skill_evaluator", "site", "serve"]
+    (tmp_path / "built").mkdir()
+    library = Library(tmp_path / "library")
+    env = {"PYTHONPATH": str(SCRIPT.parent), "PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path / "built")}
+    with subprocess.Popen(command, cwd=library.root, env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("http://127.0.0.1:")
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(20) == 0
+    assert list((tmp_path / "built").iterdir()) == []

@@ -1,12 +1,16 @@
 """The cap on a month: what its records cost and what is to come, held before any call, by `evaluate` and by `plan`."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from skill_evaluator.records.record import PARTIAL, write_record
 
-from tests.support.chat_server import ChatServer
+from tests.support.asked_judges import JudgingLibrary
+from tests.support.asked_judges import answer as scores
+from tests.support.audits import BENCHMARKS, AuditLibrary
+from tests.support.chat_server import ChatServer, Reply
 from tests.support.git import GitRepository
 from tests.support.library import SKILL, Library, read
 from tests.support.records import a_record
@@ -124,6 +128,63 @@ def test_to_resume_only_what_is_left_must_fit(capped: Library, server: ChatServe
     _cap(capped, spent + 1.3)  # one call is left, of $1.26 at most
     assert capped.evaluate_here("--resume").code == 0, "what is paid is not counted again"
     assert server.requests == 6
+
+
+def test_a_run_that_was_killed_counts_by_its_answers(capped: Library) -> None:
+    assert capped.evaluate_here("--max-calls", "5").code == 4
+    record = capped.run_folder() / "record.json"
+    spent = read(record)["cost_usd"]
+    record.unlink()
+    GitRepository(capped.root).commit()
+    assert (_planned(capped)["runs"], _planned(capped)["spent_usd"]) == (1, pytest.approx(spent))
+
+
+def test_what_mutants_cost_counts_and_they_stop_where_the_cap_is_reached(capped: Library, server: ChatServer) -> None:
+    capped.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.0.0\n---\nRead.\n\n- Trim it.\n")
+    _cap(capped, 2.0)  # five runs of three cases, twice each, cost $4.20
+    assert capped.call("mutate", SKILL).code == 4
+    asked = server.requests
+    assert 0 < asked < 15
+    _cap(capped, 0.14 * asked + 0.001)
+    refused = capped.call("mutate", SKILL, "-n", "3")
+    assert (refused.code, server.requests) == (2, asked)
+    assert f"1 run of {NOW:%Y-%m} cost ${0.14 * asked:.2f} of" in refused.err
+    assert "wait for the next month, or raise budget.month_usd in settings.yaml" in refused.err
+    _cap(capped, 20.0)
+    assert capped.call("mutate", SKILL).code == 0, "what is paid is not counted again"
+
+
+def test_what_an_audit_costs_counts_and_it_stops_where_the_cap_is_reached(tmp_path: Path, server: ChatServer) -> None:
+    library = AuditLibrary(tmp_path)
+    library.served_by(server.url, price=PRICE, params=PARAMS)
+    _cap(library, 2.0)
+    refused = library.call("audit", "plan", *BENCHMARKS)
+    assert (refused.code, "and this may cost $" in refused.err) == (2, True), refused
+    assert library.audit().code == 4
+    asked = server.requests
+    assert 0 < asked < 15
+    first = library.audit_folder().name
+    assert library.audit().code == 4
+    assert server.requests == asked, "another audit finds nothing left"
+    _cap(library, 4.0)
+    assert library.audit("--resume", first).code == 4
+    assert asked < server.requests < 29, "what is paid is not counted again"
+
+
+def test_what_judges_cost_counts_and_they_are_refused_where_the_cap_is_reached(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    library = JudgingLibrary(tmp_path)
+    library.items({"id": "a", "input": "alpha is the title.", "output": "a sum"})
+    library.served_by(server.url, price=PRICE, params={"max_output_tokens": 50})
+    server.reply = lambda asked: Reply(text=scores())
+    _cap(library, 100.0)
+    assert library.judge("score", "--judge", "served").code in (0, 4)
+    asked = server.requests
+    _cap(library, 0.14 * asked + 0.001)
+    refused = library.judge("score", "--judge", "served")
+    assert (refused.code, server.requests) == (2, asked)
+    assert f"1 run of {NOW:%Y-%m} cost ${0.14 * asked:.2f} of" in refused.err
 
 
 def test_the_dry_run_says_that_it_would_be_refused(capped: Library) -> None:

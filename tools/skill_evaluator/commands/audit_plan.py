@@ -12,11 +12,13 @@ from skill_evaluator.audit.run.runs import Cells
 from skill_evaluator.ci.matrix import capped, job_words, legs_of, sharing
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.audit_inputs import AuditOptions, asked_models, new_audit
+from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.commands.options import Legs, OnPlatform, Reason
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.schedule import refuse_amounts
+from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
 
 EXAMPLES = (
@@ -43,6 +45,12 @@ def audit_plan(options: AuditPlanOptions) -> int:
     audit = inputs.manifest.model_copy(update={"commit": commit_of(options.components)})
     sizes = Cells(inputs.materials).sizes(audit.cells())
     jobs = capped(audit_jobs(audit, inputs.models, inputs.kinds, sizes, inputs.settings.jobs), options.max_cost)
+    month = month_of(inputs.settings, options.config, options.components)
+    if month is not None:
+        of_models = {
+            job.model_id: [each.cost_upper_usd for each in jobs if each.model_id == job.model_id] for job in jobs
+        }
+        month.refuse({model_id: total_or_none(costs) for model_id, costs in of_models.items()}, options.max_cost)
     jobs = sharing(jobs, inputs.models, inputs.settings.ceilings)
     plan = AuditPlan(reason=options.reason, audit=audit, jobs=jobs)
     replace_text(options.out, json_text(plan.model_dump(mode="json")))

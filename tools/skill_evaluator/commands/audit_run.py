@@ -18,6 +18,7 @@ from skill_evaluator.audit.run.manifest import AUDIT, RUNS, AuditManifest, read_
 from skill_evaluator.audit.run.runs import Cells, runs_of
 from skill_evaluator.commands.audit_inputs import AuditInputs, AuditOptions, asked_models, drawn_audit, new_audit
 from skill_evaluator.commands.batching import mode_of, pending_in, print_pending
+from skill_evaluator.commands.month_cap import max_cost_in_month
 from skill_evaluator.commands.options import (
     AUDITS,
     Audits,
@@ -95,6 +96,16 @@ def audit_run(options: AuditRunOptions, collecting: Configuration | None = None)
         write_manifest(folder, inputs.manifest)
     planned_cost = None if plan is None else plan.max_cost_of(options.models, options.shard)
     max_cost = planned_cost if options.max_cost is None else options.max_cost
+    if collecting is None:
+        max_cost = max_cost_in_month(
+            max_cost,
+            inputs.settings,
+            usable.values(),
+            inputs.kinds,
+            config=options.config,
+            components=options.components,
+            own=folder,
+        )
     batch_mode = mode_of(submit_only=options.submit_only, collecting=collecting is not None)
     cells = Cells(inputs.materials)
     assignments = [

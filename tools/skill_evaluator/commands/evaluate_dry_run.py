@@ -8,7 +8,8 @@ from pathlib import Path
 
 from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
-from skill_evaluator.commands.evaluate_runs import costs_left, month_of, plan_runs
+from skill_evaluator.commands.evaluate_runs import costs_left, plan_runs
+from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.errors import EXIT_OK, FixtureError, LeaderboardError
 from skill_evaluator.library.cases import Case
@@ -76,7 +77,7 @@ def dry_run(options: EvaluateOptions) -> int:
         of_judge = inputs.judging.size(runs, chosen)
         key = key_note(judge, kinds[judge.provider], inputs.keys)
         judging = ModelEstimate(model_id=judge.id, provider=judge.provider, key=key, **asdict(of_judge))
-    month = month_of(inputs, options.components)
+    month = month_of(inputs.settings, options.config, options.components, results=inputs.results_dir)
     if month is not None:
         refused = month.why_refused(costs_left(planned, inputs), options.max_cost)
         further.append(f"it would be refused: {refused}" if refused else month.words)

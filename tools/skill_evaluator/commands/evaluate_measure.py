@@ -13,10 +13,10 @@ from skill_evaluator.commands.evaluate_runs import (
     PlannedRuns,
     costs_left,
     is_measurement,
-    month_of,
     plan_runs,
     record_path,
 )
+from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.commands.options import words_of
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, SkillEvaluatorError
@@ -37,7 +37,6 @@ from skill_evaluator.runner.journal import ANSWERS, RECORD, invocation_of, outco
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable
-from skill_evaluator.runner.spending import Month
 from skill_evaluator.scoring.changed_answers import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
@@ -60,9 +59,8 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting:
     inputs = read_inputs(options, collecting)
     planned = plan_runs(inputs, options)
     finished, component, site = planned.finished, inputs.component, Site(inputs.settings.site.address)
-    month = None if collecting else month_of(inputs, options.components)
-    if month is not None:
-        _hold(month, planned, inputs, options)
+    if collecting is None:
+        _hold_month(planned, inputs, options)
     batch_mode = mode_of(submit_only=options.submit_only, collecting=collecting is not None)
     pending: dict[str, str] = {}
     scored = _ask(planned, inputs, options, batch_mode, pending)  # every answer is scored as it comes
@@ -109,8 +107,11 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting:
     return EXIT_OK if verdict is None else exit_code(verdict.verdict, inputs.settings.policy.fail_on)
 
 
-def _hold(month: Month, planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> None:
-    """Raise ConfigError where the month's cap leaves too little; warn of runs that its sum lacks."""
+def _hold_month(planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> None:
+    """Raise ConfigError where the cap on a month leaves too little; warn of runs that its sum lacks."""
+    month = month_of(inputs.settings, options.config, options.components, results=inputs.results_dir)
+    if month is None:
+        return
     month.refuse(costs_left(planned, inputs), options.max_cost)
     if month.unknown:
         print(f"warning: {month.words}: {listed(month.unknown)}", file=sys.stderr)

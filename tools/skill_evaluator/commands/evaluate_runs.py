@@ -18,7 +18,6 @@ from skill_evaluator.runner.begun import Kept
 from skill_evaluator.runner.journal import Manifest, Role, find_runs, outcomes, read_manifest
 from skill_evaluator.runner.prices import input_sizes, most_cost, price_of
 from skill_evaluator.runner.runs import Run, new_runs, resumed_run, topped_up
-from skill_evaluator.runner.spending import Month, month_so_far
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import listed
@@ -100,12 +99,6 @@ def _new_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
     said = {"draft": options.draft, "kept": kept}
     runs = [replace(run, manifest=run.manifest.model_copy(update=said)) for run, _ in pieces]
     return PlannedRuns(runs=runs, components=components, finished=[], roles=_roles_of(runs))
-
-
-def month_of(inputs: Inputs, components: Path) -> Month | None:
-    """Return what the month's runs cost so far; None without a cap on it."""
-    cap = inputs.settings.budget.month_usd
-    return None if cap is None else month_so_far(cap, components, inputs.results_dir)
 
 
 def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:

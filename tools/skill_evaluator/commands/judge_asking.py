@@ -13,7 +13,8 @@ from pathlib import Path
 
 from skill_evaluator.commands.batching import pending_in, refuse_pending
 from skill_evaluator.commands.judge_options import BatchAskingOptions, JudgeAskingOptions
-from skill_evaluator.commands.options import refuse_submit_only
+from skill_evaluator.commands.month_cap import max_cost_in_month
+from skill_evaluator.commands.options import COMPONENTS, refuse_submit_only
 from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.judging import (
@@ -87,12 +88,13 @@ class JudgeRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedJudging:
-    """A judging once its calls were made, with the folder it lies in."""
+    """A judging once its calls were made, with the folder it lies in; `budget` has what is left for other calls."""
 
     judging: Judging
     folder: Path
     runs: Sequence[JudgeRun]
     configuration: Configuration
+    budget: Budget
 
     @property
     def complete(self) -> bool:
@@ -195,13 +197,14 @@ def ask_judges(
     options: JudgeAskingOptions,
     inside: Path | None = None,
     budget: Budget | None = None,
+    further: Sequence[Model] = (),
 ) -> AskedJudging:
     """Ask every judge every question that has no answer yet; raise JudgeError where `--resume` does not fit.
 
     Raise PendingError where answers are in batches that are not waited for.
 
     `inside`: the folder of a further stage of a judging, which goes on where that stage stopped. `budget`: what other
-    calls have left; default: what the options allow.
+    calls have left; default: what the options and the month's cap allow these models and any `further` ones.
     """
     asking.warn()
     judging = plan_judging(asking, models, options)
@@ -211,6 +214,7 @@ def ask_judges(
         judging, folder = taken_up(judging, resumed, options.out)
     batch_mode = options.batch_mode(begun=resumed is not None)
     usable = list(with_keys(models, configuration.kinds, configuration.keys).values())
+    budget = budget or _budget_of(options, configuration, [*usable, *further], folder)
     check_writable(folder / RUNS, "--out DIR")
     if not (folder / JUDGING).exists():
         write_judging(folder, judging)
@@ -231,7 +235,7 @@ def ask_judges(
             for run in runs
         ],
         configuration.settings,
-        budget or Budget(options.max_cost, options.max_calls),
+        budget,
         redactor_of(configuration.keys, configuration.models),
         watch,
         check=lambda: None,
@@ -244,7 +248,26 @@ def ask_judges(
         folder=folder,
         runs=[JudgeRun(run=run, answers=judge_answers(run), stopped=halted[run.manifest.run_id]) for run in runs],
         configuration=configuration,
+        budget=budget,
     )
+
+
+def _budget_of(
+    options: JudgeAskingOptions, configuration: Configuration, models: Sequence[Model], folder: Path
+) -> Budget:
+    """Return what judges may spend in a folder; what is only collected is paid for already."""
+    max_cost = options.max_cost
+    if not (isinstance(options, BatchAskingOptions) and options.collecting):
+        max_cost = max_cost_in_month(
+            max_cost,
+            configuration.settings,
+            models,
+            configuration.kinds,
+            config=options.config,
+            components=options.config.parent / COMPONENTS,
+            own=folder,
+        )
+    return Budget(max_cost, options.max_calls)
 
 
 def leave_to_people(asked: AskedJudging, options: JudgeAskingOptions, doubts: Callable[[], Doubts]) -> None:

@@ -18,7 +18,6 @@ from skill_evaluator.judges.review.doubts import for_people
 from skill_evaluator.library.config import Model, load_settings
 from skill_evaluator.providers import Configuration
 from skill_evaluator.reports.judge_cascade import cascade_notes
-from skill_evaluator.runner.limits import Budget
 from skill_evaluator.text import counted
 
 if TYPE_CHECKING:
@@ -71,8 +70,7 @@ def run_cascade(
         note = f"at most: {strong_model.id} is asked only what {cheap_model.id} leaves open, and the audited share"
         asking = replace(cascade.asking, notes=[*cascade.asking.notes, note])
         return print_dry_run(asking, configuration, models, options)
-    budget = Budget(options.max_cost, options.max_calls)
-    first = ask_judges(cascade.asking, configuration, [cheap_model], options, budget=budget)
+    first = ask_judges(cascade.asking, configuration, [cheap_model], options, further=[strong_model])
     if not first.complete:
         print(f"{strong_model.id} is asked once {cheap_model.id} has answered", file=sys.stderr)
         return first.close(cascade.again)
@@ -92,7 +90,7 @@ def run_cascade(
     if further:
         asking = _part(cascade.asking, {key: kind.questions[key] for key in further})
         alike = replace(options, batch=first.judging.transport == "batch")  # --resume need not say it again
-        second = ask_judges(asking, configuration, [strong_model], alike, folder, budget)
+        second = ask_judges(asking, configuration, [strong_model], alike, folder, first.budget)
         said.append(_said(second, kind, further))
         seen = kind.standings(said[1])
     left = {key: one for key, one in seen.items() if key in passed_on}

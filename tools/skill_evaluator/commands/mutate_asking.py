@@ -7,8 +7,10 @@ is a few, so that those asked before it is reached are decided. A look decides w
 import datetime
 import sys
 from collections.abc import Container, Sequence
+from dataclasses import replace
 
 from skill_evaluator import __version__
+from skill_evaluator.commands.month_cap import max_cost_in_month
 from skill_evaluator.commands.mutate_inputs import CONTROLS, UNDAMAGED, Hunt, MutateOptions, name_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
 from skill_evaluator.library.components import Component
@@ -78,6 +80,16 @@ def hunt(plan: Hunt, options: MutateOptions) -> int:
     if plan.model.provider == "replay":
         raise RunError(f"'{plan.model.id}' is replayed: its answers are the same whatever the prompt says; ask another")
     with_keys([plan.model], plan.configuration.kinds, plan.configuration.keys)
+    max_cost = max_cost_in_month(
+        options.max_cost,
+        plan.configuration.settings,
+        [plan.model],
+        plan.configuration.kinds,
+        config=options.config,
+        components=options.components,
+        own=plan.folder,
+    )
+    options = replace(options, max_cost=max_cost)
     check_writable(plan.folder, "--results DIR")
     most_calls = len(plan.asked) * len(plan.cases) * options.replicates
     with open_scores(plan.component, plan.cases, most_calls) as scores:

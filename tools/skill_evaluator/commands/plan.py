@@ -15,6 +15,7 @@ from skill_evaluator.ci.matrix import capped, entries_of, outputs_of, sharing
 from skill_evaluator.ci.pending import component_of, lying_versions, put_together, read_pending
 from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, PlannedJudging, Skipped
 from skill_evaluator.ci.platforms import PLATFORMS
+from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.commands.plan_inputs import PlanOptions, read_asked
 from skill_evaluator.errors import (
     EXIT_OK,
@@ -36,7 +37,6 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.forecasts import forecasts_of
 from skill_evaluator.runner.runs import is_invocation, new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
-from skill_evaluator.runner.spending import month_so_far
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.recorded import pair_of
 
@@ -212,7 +212,7 @@ def _cut(
         *entries_of(asked.wanted, settings.jobs, batched),
         *(judging for judging, _ in asked.judgings),
     ]
-    jobs, cap = capped(planned, options.max_cost), settings.budget.month_usd
+    jobs = capped(planned, options.max_cost)
     entries = [job for job in jobs if isinstance(job, Entry)]
     judgings = [job for job in jobs if isinstance(job, PlannedJudging)]  # which run when all entries have
     return Plan(
@@ -245,7 +245,7 @@ def _cut(
         judgings=sharing(judgings, configuration.models, settings.ceilings),
         unjudged=asked.unjudged,
         forecast=forecasts_of(asked.estimates()) if entries else [],
-        month=None if cap is None else month_so_far(cap, options.components, None, repository, options.recorded),
+        month=month_of(settings, options.config, options.components, repository=repository, refs=options.recorded),
     )
 
 

@@ -26,11 +26,11 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings, load_settings
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
-from skill_evaluator.reports.site.changes import change_rows
+from skill_evaluator.reports.site.changes import MOST_CHANGES, change_rows
 from skill_evaluator.reports.site.component import component_page
 from skill_evaluator.reports.site.overview import bare_row, overview_rows
 from skill_evaluator.reports.site.pages import write_pages
-from skill_evaluator.reports.site.writing import SiteFolder
+from skill_evaluator.reports.site.writing import SiteFolder, fitting
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.rewording import AUDIT_RESULT
 from skill_evaluator.verdicts.standing import ComponentStanding, standing_of
@@ -89,7 +89,8 @@ def build(options: SiteBuildOptions, *, documents: bool = False) -> SiteFolder:
         changes += [] if standing is None else change_rows(name, standing)
     problems = [{"name": name, "why": why} for name, why in site.problems.items() if name not in names]
     site.write_data("overview", {"rows": rows, "problems": problems})
-    site.write_data("changes", {"rows": sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)})
+    newest = sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)
+    site.write_data("changes", dict(zip(("rows", "left"), fitting(newest, MOST_CHANGES), strict=True)))
     site.finish()
     if site.problems:
         print(f"{counted(len(site.problems), 'part')} could not be read: {_REMEDY}", file=sys.stderr)

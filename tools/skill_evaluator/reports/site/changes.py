@@ -9,6 +9,7 @@ from skill_evaluator.verdicts.standing import ComponentStanding
 
 _NEWEST = 5  # versions of a model: the page of a component has all
 _REASONS = 4
+MOST_CHANGES = 1_500_000  # characters of the page's data, the newest first
 
 
 def change_rows(name: str, standing: ComponentStanding) -> Iterator[dict[str, Any]]:

@@ -8,17 +8,29 @@ from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.comparison import since_anchor
 from skill_evaluator.reports.site.overview import AGREEMENT, run_figures, verdict_of
+from skill_evaluator.reports.site.writing import fitting
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.history_results import History, Point
 from skill_evaluator.verdicts.standing import ComponentStanding
 
 _MOST_CATEGORIES = 12  # of a confusion matrix; the record has all
+# Characters of the page's data, so that a page stays below 2 MB whatever a record holds.
+_MOST = {"trend": 400_000, "fields": 300_000, "arrays": 50_000, "confusions": 150_000, "failures": 30_000}
 
 
 def component_page(name: str, version: str, standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, Any]:
     """Return all that the page of a component shows; `rows` are those of its leaderboard."""
     history, ranking = standing.history, standing.ranking
     points = list(_trend_points(history, rows))
+    long = {
+        "trend": sorted(points, key=lambda point: point["timestamp"], reverse=True),
+        "fields": _fields(standing),
+        "arrays": _arrays(standing),
+        "confusions": _confusions(standing),
+        "failures": _failures(standing),
+    }
+    parts = {name: fitting(values, _MOST[name]) for name, values in long.items()}
+    newest = {point["run"] for point in parts["trend"][0]}
     return {
         "name": name,
         "version": version,
@@ -36,7 +48,10 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
             }
             for model_id, record in standing.newest.items()
         ],
-        "trend": points,
+        **{name: kept for name, (kept, _) in parts.items()},
+        "trend": [point for point in points if point["run"] in newest],
+        "fields": [row for rows_of_field in parts["fields"][0] for row in rows_of_field],
+        "left": {name: left for name, (_, left) in parts.items()},
         "trendTitle": _trend_title(history),
         "titles": _titles(standing),
         "changes": [
@@ -50,19 +65,6 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
             for change in model.changes
         ],
         "remarks": list(_remarks(history)),
-        "fields": list(_fields(standing)),
-        "arrays": [
-            {"array": path, "model": model_id, **array.model_dump(mode="json")}
-            for model_id, record in standing.newest.items()
-            for path, array in record.per_array.items()
-        ],
-        "confusions": list(_confusions(standing)),
-        "failures": [
-            {"model": model_id, "kind": kind, "count": count, "words": f"{model_id}: {kind}, {counted(count, 'call')}"}
-            for model_id, record in standing.newest.items()
-            for kind, count in record.failures.items()
-            if count
-        ],
     }
 
 
@@ -163,10 +165,11 @@ def _remarks(history: History) -> Iterator[str]:
         yield from (f"{model.model_id}: {remark}" for remark in model.remarks)
 
 
-def _fields(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
-    for model_id, record in standing.newest.items():
-        for path, field in record.per_field.items():
-            yield {
+def _fields(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows of each field, one a model."""
+    for path in dict.fromkeys(path for record in standing.newest.values() for path in record.per_field):
+        yield [
+            {
                 "field": path or "(the whole answer)",
                 "model": model_id,
                 "compare": field.compare,
@@ -179,6 +182,23 @@ def _fields(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
                 "extra": field.extra,
                 "profile": None if field.profile is None else field.profile.model_dump(mode="json"),
             }
+            for model_id, record in standing.newest.items()
+            if (field := record.per_field.get(path)) is not None
+        ]
+
+
+def _arrays(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+    for model_id, record in standing.newest.items():
+        for path, array in record.per_array.items():
+            yield {"array": path, "model": model_id, **array.model_dump(mode="json")}
+
+
+def _failures(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+    for model_id, record in standing.newest.items():
+        for kind, count in record.failures.items():
+            if count:
+                words = f"{model_id}: {kind}, {counted(count, 'call')}"
+                yield {"model": model_id, "kind": kind, "count": count, "words": words}
 
 
 def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:

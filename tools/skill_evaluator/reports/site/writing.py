@@ -5,14 +5,20 @@ Data are scripts, because a page that was opened from the file system may load a
 
 import json
 import sys
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import StorageError
 from skill_evaluator.files import read_text, replace_text, storing
+from skill_evaluator.text import digest
 
 MARKER = ".skill-evaluator-site"
+LONGEST = 300  # characters of a name or a sentence; the records have the whole
+_MOST_SAID = 1_000  # characters of a problem on stderr
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
@@ -37,7 +43,7 @@ class SiteFolder:
     def note(self, name: str, problem: Exception) -> None:
         """Keep and print why a part of the library is not on the pages."""
         self.problems[name] = str(problem)
-        print(f"{name}: {visible(str(problem))}", file=sys.stderr)
+        print(f"{name}: {abridged(visible(str(problem)), _MOST_SAID)}", file=sys.stderr)
 
     def write(self, name: str, text: str) -> None:
         """Write a file, unless it is there with these very bytes."""
@@ -61,9 +67,9 @@ class SiteFolder:
                     file.write(f"{name}\n")
             self._before.add(name)
 
-    def write_data(self, key: str, value: Any) -> None:
-        """Write what a page shows, as a script that leaves it under `key`."""
-        self.write(f"data/{key}.js", data_script(key, value))
+    def write_data(self, key: str, value: Any, longest: int | None = LONGEST) -> None:
+        """Write what a page shows, as a script that leaves it under `key`; texts are cut to `longest` characters."""
+        self.write(f"data/{key}.js", data_script(key, value, longest))
 
     def keeps(self, name: str, first_line: str) -> bool:
         """Return whether a file is there that begins with a line; it then stays."""
@@ -96,21 +102,38 @@ class SiteFolder:
             replace_text(marker, text)
 
 
-def data_script(key: str, value: Any) -> str:
+def fitting(rows: Iterable[Any], most: int) -> tuple[list[Any], int]:
+    """Return the first rows whose texts have so many characters in all, and how many more there are.
+
+    >>> fitting([{"n": 1}, {"n": 2}, {"n": 3}], 14)
+    ([{'n': 1}, {'n': 2}], 1)
+    """
+    every = list(rows)
+    sizes = accumulate(len(json.dumps(_shown(row, LONGEST), separators=(",", ":"))) for row in every)
+    kept = bisect_right(list(sizes), most)
+    return every[:kept], len(every) - kept
+
+
+def data_script(key: str, value: Any, longest: int | None = None) -> str:
     """Return a script that leaves a JSON value under a key; no text in it can end the script or show what is not there.
 
     >>> print(data_script("overview", {"name": "</script>"}), end="")
     (window.siteData=window.siteData||new Map()).set("overview",JSON.parse("{\\"name\\":\\"\\u003c/script\\u003e\\"}"));
     """
-    text = json.dumps(json.dumps(_shown(value), separators=(",", ":"), allow_nan=False, ensure_ascii=False))
+    text = json.dumps(json.dumps(_shown(value, longest), separators=(",", ":"), allow_nan=False, ensure_ascii=False))
     script = f"(window.siteData=window.siteData||new Map()).set({json.dumps(key)},JSON.parse({text}));\n"
     return script.translate(_ESCAPED)
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: Any, longest: int | None) -> Any:
     """Return a value with every character visible that would not print: what a page shows is what is there."""
     if isinstance(value, str):
-        return visible(value, keep="\n\t")
+        return visible(_cut(value, longest) if longest is not None and len(value) > longest else value, keep="\n\t")
     if isinstance(value, dict):
-        return {_shown(key): _shown(member) for key, member in value.items()}
-    return [_shown(member) for member in value] if isinstance(value, list | tuple) else value
+        return {_shown(key, longest): _shown(member, longest) for key, member in value.items()}
+    return [_shown(member, longest) for member in value] if isinstance(value, list | tuple) else value
+
+
+def _cut(text: str, longest: int) -> str:
+    """Return the beginning of a text and how long it is; its digest tells it from others that begin so."""
+    return f"{text[:longest]}… ({len(text):,} characters, {digest(text).partition(':')[2][:8]})"

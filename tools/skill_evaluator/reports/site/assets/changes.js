@@ -26,7 +26,7 @@
 
   const visit = lastVisit();
   page(async () => {
-    const { rows } = await load("changes");
+    const { rows, left } = await load("changes");
     const now = state.read();
     const since = now.since ?? "";
     const mine = rows.filter((row) => !now.component || row.component === now.component);
@@ -43,7 +43,7 @@
         el("div", {}, el("label", { for: "since" }, "Since"), el("input", { type: "date", id: "since", value: since.slice(0, 10), onchange: (event) => change({ since: event.target.value, version: "" }) })),
         el("div", { class: "wide" }, el("label", { for: "component" }, "Component"), el("select", { id: "component", onchange: (event) => change({ component: event.target.value }) },
           [["", "all components"], ...components.map((name) => [name, name])].map(([value, words]) => el("option", { value, selected: (now.component || "") === value }, words))))),
-      el("p", { class: "soft", role: "status" }, `${kept.length} of ${rows.length} verdicts${now.version ? ` from version ${now.version} on` : ""}`),
+      el("p", { class: "soft", role: "status" }, `${kept.length} of ${rows.length} verdicts${now.version ? ` from version ${now.version} on` : ""}${left ? `; ${left} older ones are on the pages of their components` : ""}`),
       kept.length ? el("ul", { class: "changes" }, kept.map(entry)) : el("p", { class: "notice" }, "No verdict since then."),
     ];
   });

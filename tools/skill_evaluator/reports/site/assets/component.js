@@ -10,6 +10,9 @@
     return el("section", {}, el("h2", {}, title), note ? el("p", { class: "soft" }, note) : null, content);
   }
 
+  /** Say how much more is in the records than fits on a page. */
+  const more = (count, words) => (count ? el("p", { class: "soft" }, `${count} more ${words} in the records: too many for a page.`) : null);
+
   function ranking({ ranking: ranked, agreement }) {
     const metrics = [...new Set(ranked.models.flatMap((row) => Object.keys(row.accuracy)))].filter((name) => name !== ranked.metric).sort();
     const score = (row) => row.accuracy[ranked.metric] || { strict_mean: null, ci95: null };
@@ -45,6 +48,7 @@
     ];
     return section("Over the versions", "Each version's newest run with its 95 % interval. A line ends where two versions cannot be compared; a hollow mark is a run that was not finished; a dashed line is a change of level beyond chance.",
       chart("trend", { title: shown.trendTitle, rows, more: { changes: shown.changes }, words: { models: shown.models, versions: shown.versions, metric: `strict mean of ${shown.metric}` }, table: table("Every version of every model", columns, rows) }),
+      more(shown.left.trend, "older runs are"),
       shown.remarks.length ? el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, words))) : null);
   }
 
@@ -80,14 +84,14 @@
       ...["n", "right", "wrong", "missing", "extra"].map((key) => ({ title: key, number: true, cell: (row) => String(row[key]) })), { title: "stability", number: true, cell: (row) => share(row.stability) }];
     return section("Field map", "How many cases each field stands right, wrong or flaky in. Always wrong wants a better prompt; flaky wants a clearer contract or more samples. A cell leads to its cases.",
       el("div", { class: "key" }, PARTS.slice(0, 4).map(([, look, words]) => el("span", {}, el("i", { class: look }), look === "unknown" ? "alike without a truth, or not scored" : words))),
-      table("Fields beside models", columns, paths, { class: "fields" }),
+      table("Fields beside models", columns, paths, { class: "fields" }), more(shown.left.fields, "fields are"),
       el("details", {}, el("summary", {}, "What was wrong, missing or extra in each field"), table("Leaves of each field", losses, shown.fields)));
   }
 
   function arrays(shown) {
     if (!shown.arrays.length) return null;
     return section("Arrays", "Whether the length of an array is the same in every answer to a case. What its items lost (missing) or made up (extra) is in the field map's figures.",
-      table("Lengths of arrays", [{ title: "Array", cell: (row) => el("bdi", {}, row.array) }, model, { title: "steady length", number: true, cell: (row) => share(row.stability) }, { title: "cases that varied", number: true, cell: (row) => `${row.varied} of ${row.n_cases}` }, { title: "widest difference", number: true, cell: (row) => String(row.widest) }], shown.arrays));
+      table("Lengths of arrays", [{ title: "Array", cell: (row) => el("bdi", {}, row.array) }, model, { title: "steady length", number: true, cell: (row) => share(row.stability) }, { title: "cases that varied", number: true, cell: (row) => `${row.varied} of ${row.n_cases}` }, { title: "widest difference", number: true, cell: (row) => String(row.widest) }], shown.arrays), more(shown.left.arrays, "arrays are"));
   }
 
   function confusions(shown) {
@@ -96,7 +100,7 @@
       const columns = [{ title: "truth", cell: (row) => el("bdi", {}, row.truth) }, ...matrix.outputs.map((output, place) => ({ title: output, cell: (row) => el("span", { class: row.cells[place] ? (row.truth === output ? "agrees" : "differs") : "none" }, String(row.cells[place])) }))];
       const title = `${matrix.field}, ${matrix.model}${matrix.macro_f1 === null ? "" : `: macro F1 ${number(matrix.macro_f1)}`}`;
       return el("details", { open: at === 0 }, el("summary", {}, title), table(title, columns, matrix.truths.map((truth, place) => ({ truth, cells: matrix.cells[place] })), { class: "heat" }), matrix.left > 0 ? el("p", { class: "soft" }, `${matrix.left} more categories are in the record.`) : null);
-    }));
+    }), more(shown.left.confusions, "of these are"));
   }
 
   page(async () => {

@@ -1,0 +1,84 @@
+"""Names and texts of any length: a page stays small, its layout holds, and it says what is left out."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.library import SKILL, Library
+from tests.support.records import a_run, keep
+from tests.support.review_page import chromium
+from tests.support.sites import site_data, watched
+
+pytest.importorskip("vl_convert")
+CASES = {"alpha": [1.0, 0.5], "beta": [0.75, 0.75]}
+FIELD: dict[str, Any] = {
+    "compare": "category",
+    "accuracy": 0.5,
+    "n": 2,
+    "right": 1,
+    "wrong": 1,
+    "missing": 0,
+    "extra": 0,
+}
+PAGES = ("index.html", "changes.html", f"component.html#component={SKILL}", f"verdict.html#component={SKILL}")
+MODEL = "m" * 100
+LONG = "x" * 1_000_000
+WORST = {"alpha": [0.0, 0.0], "beta": [0.0, 0.0]}
+
+
+def hostile(library: Library) -> Library:
+    """Two versions on two models; the names in the newest records are long, and there are many of them."""
+    categories = {LONG + str(at): {LONG + str(at): 1, LONG: 2} for at in range(2)}
+    fields = {
+        **{f"field-{at}": {**FIELD, "stability": 0.5} for at in range(2_000)},
+        LONG * 5 + "a": {**FIELD, "stability": 0.5, "confusion": categories},
+        LONG * 5 + "b": {**FIELD, "stability": 0.25},
+    }
+    ahead = dict(reversed(fields.items()))
+    arrays = {LONG: {"stability": 0.5, "n_cases": 2, "varied": 1, "widest": 3}}
+    rights = {LONG: {"alpha": (2, 2), "beta": (2, 2)}}
+    wrongs = {LONG: {"alpha": (0, 2), "beta": (0, 2)}}
+    keep(library, a_run("1.0.0", 1, CASES, fields=rights, model_id=MODEL), a_run("1.0.0", 2, CASES, model_id="n"))
+    many = {"per_field": ahead, "per_array": arrays, "failures": {LONG: 3, "timeout": 1}}
+    keep(library, a_run("1.1.0", 3, WORST, fields=wrongs, model_id=MODEL, **many))
+    keep(library, a_run("1.1.0", 4, WORST, model_id="n", per_field=fields))
+    library.write("components/odd/prompt.md", f"---\nname: odd\nversion: '{'9' * 100_000}'\n---\nDo it.\n")
+    assert library.call("site", "build", "--out", "site").code == 4  # a version that is none
+    return library
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return hostile(Library(tmp_path_factory.mktemp("hostile")))
+
+
+def test_no_page_grows_with_what_a_record_holds(built: Library) -> None:
+    sizes = {path.name: path.stat().st_size for path in (built.root / "site" / "data").rglob("*.js")}
+    assert sizes[f"{SKILL}.js"] < 700_000
+    assert sizes["overview.js"] < 10_000
+    assert sizes["changes.js"] < 20_000
+
+
+def test_what_is_cut_says_how_long_it_is_and_two_that_begin_alike_stay_two(built: Library) -> None:
+    page = site_data(built.root / "site", f"components/{SKILL}")
+    names = list(dict.fromkeys(row["field"] for row in page["fields"]))
+    assert all("… (5,000,001 characters, " in name for name in names[:2])
+    assert names[0] != names[1]
+    assert all(len(name) < 400 for name in names)
+    assert len(names) + page["left"]["fields"] == 2_002
+    assert page["left"]["fields"] > 0
+    assert all(len(row["truths"]) == len(set(row["truths"])) == 2 for row in page["confusions"])
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [360, 1280])
+def test_layout_holds_beside_names_of_any_length(built: Library, width: int) -> None:
+    place = f"file://{Path(built.root)}/site/"
+    with chromium() as browser, watched(browser, place, viewport={"width": width, "height": 800}) as watch:
+        for page in PAGES:
+            shown = watch.open_drawn(page)
+            assert shown.evaluate("document.documentElement.scrollWidth") <= width
+            if page.startswith("component"):
+                assert "more fields are in the records" in shown.inner_text("main")
+        assert watch.errors == []

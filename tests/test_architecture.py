@@ -93,6 +93,8 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.commands.evaluate_measure",
     "skill_evaluator.commands.mutate_asking",
     "skill_evaluator.judges.calibration.alerts",
+    "skill_evaluator.judges.recorded.control",
+    "skill_evaluator.judges.review.agreement",
     "skill_evaluator.judges.pairwise.reducing",
     "skill_evaluator.judges.scoring.reducing",
     "skill_evaluator.judges.regression.reducing",
@@ -113,6 +115,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.display.chart_style",
     "jinja2",
     "skill_evaluator.reports.site.charts",
+    "skill_evaluator.reports.site.charts_judges",
     "skill_evaluator.reports.site.drawing",
 }
 

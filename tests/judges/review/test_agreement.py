@@ -2,7 +2,7 @@
 
 from skill_evaluator.judges.review.agreement import review_status
 
-from tests.support.reviews import change, label, pair, scored
+from tests.support.reviews import NOON, change, label, pair, scored
 
 
 def test_kappa_is_of_the_items_that_both_labelled() -> None:
@@ -12,12 +12,23 @@ def test_kappa_is_of_the_items_that_both_labelled() -> None:
            list(enumerate(items.values()))[:6]]  # fmt: skip
     status = review_status(items, [*ada, *ben])
     assert (status.items, status.unlabelled, status.reviewers) == (8, 0, {"ada": 8, "ben": 6})
+    assert (status.open, status.oldest, status.newest_label) == ({}, None, NOON)
     (row,) = status.agreement
     assert (row.reviewers, row.n, row.agreed) == (("ada", "ben"), 6, 5)
     assert row.kappa.value is not None
     assert round(row.kappa.value, 3) == 0.667
     assert row.kappa.ci95 is not None
     assert [(one.item, one.answers) for one in status.disputed] == [("p0", {"ada": "1", "ben": "2"})]
+
+
+def test_what_waits_is_counted_by_reason_with_the_moment_its_judging_began() -> None:
+    begun = ("20260302T080000Z-abc123", "20260301T080000Z-abc123", "20269999T080000Z-abc123", "by hand", None)
+    waiting = [pair(f"p{place}", judging=judging) for place, judging in enumerate(begun)]
+    done = pair("done", judging="20250101T000000Z-abc123", reasons=["block"])
+    items = {item.id: item for item in (*waiting, done)}
+    status = review_status(items, [label(done, overall="1")])
+    assert (status.reasons, status.open) == ({"random": 5, "block": 1}, {"random": 5})
+    assert (status.oldest, status.newest_label) == ("2026-03-01T08:00:00Z", NOON)
 
 
 def test_scores_that_are_near_agree_more_than_scores_that_are_far() -> None:

@@ -65,6 +65,7 @@ class Asking:
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
     judging_id: str | None = None
+    skill: str | None = None
 
     def warn(self) -> None:
         """Print the warnings to stderr, a line each."""
@@ -153,6 +154,7 @@ def plan_judging(asking: Asking, models: Sequence[Model], options: JudgeAskingOp
     now = datetime.datetime.now(datetime.UTC)
     return draw_judging(
         asking.mode,
+        skill=asking.skill,
         judging_id=asking.judging_id or new_invocation(now),
         created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
         rubric=asking.rubric,

@@ -239,6 +239,7 @@ def _asking(batch: RegressionBatch, judging_id: str | None = None) -> Asking:
             *batch.compared.notes,
         ],
         judging_id=judging_id,
+        skill=batch.compared.skill,
     )
 
 

@@ -76,7 +76,7 @@ def judge_score(options: JudgeScoreOptions) -> int:
         options.criteria,
         ("direct_scoring", "reference_based"),
     )
-    items, left_out = _read_items(options, rubric)
+    items, left_out, skill = _read_items(options, rubric)
     panel, writers = configuration.settings.policy.judge.panel, Writers(models=configuration.models)
     warnings = check_families(
         rubric,
@@ -94,6 +94,7 @@ def judge_score(options: JudgeScoreOptions) -> int:
         items={item.id: item.digest for item in items.values()},
         questions=[asked.question for asked in questions],
         warnings=warnings,
+        skill=skill,
     )
     if pair is not None:
         from skill_evaluator.judges.cascade.scores import ScoresCascade  # imports scipy: not without a cascade
@@ -123,12 +124,14 @@ def judge_score(options: JudgeScoreOptions) -> int:
     return asked.close(_again(options))
 
 
-def _read_items(options: JudgeScoreOptions, rubric: NamedRubric) -> tuple[Mapping[str, OutputItem], Mapping[str, str]]:
-    """Return the items by id, and why the answers of other cases cannot be judged."""
+def _read_items(
+    options: JudgeScoreOptions, rubric: NamedRubric
+) -> tuple[Mapping[str, OutputItem], Mapping[str, str], str | None]:
+    """Return the items by id, why the answers of other cases cannot be judged, and the component of a run."""
     if (options.items is None) == (options.run is None):
         raise JudgeError("say what is judged: --items FILE, or --run DIR for the answers of a component's run")
     if options.items is not None:
-        return read_items(options.items, OutputItem), {}
+        return read_items(options.items, OutputItem), {}, None
     folder = options.run or Path()
     manifest = read_component_manifest(folder)
     component = load_component(options.components, manifest.skill, fixtures_dir=options.fixtures)
@@ -142,7 +145,7 @@ def _read_items(options: JudgeScoreOptions, rubric: NamedRubric) -> tuple[Mappin
     )
     if not items:
         raise JudgeError(f"no answer of {folder} can be judged: {next(iter(left_out.values()))}")
-    return items, left_out
+    return items, left_out, component.name
 
 
 def score_results(

@@ -9,8 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from skill_evaluator.audit.findings.results import read_audit
+from skill_evaluator.commands.judge_options import JUDGEMENTS
 from skill_evaluator.commands.options import AUDITS, COMPONENTS, CONFIG, Audits, Components, Config, Fixtures
 from skill_evaluator.commands.site_cases import write_cases
+from skill_evaluator.commands.site_judges import Judgements, write_judges
 from skill_evaluator.errors import (
     EXIT_INCOMPLETE,
     EXIT_OK,
@@ -28,6 +30,7 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.reports.site.changes import MOST_CHANGES, change_rows
 from skill_evaluator.reports.site.component import component_page
+from skill_evaluator.reports.site.judges import free_text_rows
 from skill_evaluator.reports.site.overview import bare_row, overview_rows
 from skill_evaluator.reports.site.pages import write_pages
 from skill_evaluator.reports.site.writing import SiteFolder, fitting
@@ -49,6 +52,7 @@ class SiteBuildOptions:
         Path, typer.Option("--out", metavar="DIR", help="An empty folder, or one that holds an earlier build.")
     ] = Path("site")
     audits: Audits = AUDITS
+    judgements: Judgements = JUDGEMENTS
     components: Components = COMPONENTS
     fixtures: Fixtures = None
     config: Config = CONFIG
@@ -83,10 +87,13 @@ def build(options: SiteBuildOptions, *, documents: bool = False) -> SiteFolder:
     grades = _grades(site, options.audits)
     rows: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
+    judged: list[dict[str, Any]] = []
     for name in names:
         standing, of_overview = _listed(site, name, options, settings, grades)
         rows += of_overview
         changes += [] if standing is None else change_rows(name, standing)
+        judged += [] if standing is None else free_text_rows(name, standing)
+    write_judges(site, options.judgements, options.config, settings, judged)
     problems = [{"name": name, "why": why} for name, why in site.problems.items() if name not in names]
     site.write_data("overview", {"rows": rows, "problems": problems})
     newest = sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)

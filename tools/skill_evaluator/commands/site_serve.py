@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
+from skill_evaluator.commands.judge_options import JUDGEMENTS
 from skill_evaluator.commands.options import AUDITS, COMPONENTS, CONFIG, Audits, Components, Config, Fixtures
 from skill_evaluator.commands.site_build import SiteBuildOptions, build
+from skill_evaluator.commands.site_judges import Judgements
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.reports.site.server import HOST, SiteServer
 
@@ -23,6 +25,7 @@ class SiteServeOptions:
 
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Default: any that is free.")] = 0
     audits: Audits = AUDITS
+    judgements: Judgements = JUDGEMENTS
     components: Components = COMPONENTS
     fixtures: Fixtures = None
     config: Config = CONFIG
@@ -40,6 +43,7 @@ def site_serve(options: SiteServeOptions) -> int:
             SiteBuildOptions(
                 out=Path(folder),
                 audits=options.audits,
+                judgements=options.judgements,
                 components=options.components,
                 fixtures=options.fixtures,
                 config=options.config,

@@ -1,11 +1,12 @@
 """What a regression judge finds of what code broke, and the corrected rates of a batch → tables and sentences."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from skill_evaluator.display import number
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.judges.calibration.detection_results import (
     ANY,
+    BatchDimension,
     BatchResult,
     DetectionResult,
     DimensionDetection,
@@ -38,7 +39,7 @@ def detection_pieces(calibration: JudgeCalibration) -> Iterator[Sheet | str]:
                 yield _way_table(judge.judge, judge.detection)
             yield from _sentences(judge.judge, judge.detection, calibration.bar)
         if judge.batch is not None:
-            yield _batch_table(judge.judge, judge.batch)
+            yield rate_sheet(judge.judge, judge.batch.dimensions)
             yield from _batch_sentences(judge.judge, judge.batch, calibration.bar)
 
 
@@ -139,7 +140,8 @@ def _percent(figure: FigureResult) -> str:
     return "–" if figure.value is None else f"{figure.value:.0%}"
 
 
-def _batch_table(judge: str, batch: BatchResult) -> Sheet:
+def rate_sheet(judge: str, dimensions: Sequence[BatchDimension]) -> Sheet:
+    """Return what a judge reports of a batch beside its controls, and corrected."""
     rows = [
         [
             Cell(judge, code=True),
@@ -151,7 +153,7 @@ def _batch_table(judge: str, batch: BatchResult) -> Sheet:
             Cell(share(row.corrected)),
             Cell("–" if row.powered is None else share(row.powered)),
         ]
-        for row in batch.dimensions
+        for row in dimensions
     ]
     columns = ("judge", "dimension", "pairs", "reported", "controls", "q", "corrected", "with people's labels")
     return Sheet(columns=columns, rows=rows, numbers=_COUNTS | _RATES)

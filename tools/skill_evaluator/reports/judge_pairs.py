@@ -31,7 +31,7 @@ _BOTH_ORDERS = "That a judge says the same in both orders is no reason for trust
 
 def print_judge_pairs(results: PairwiseResults, folder: str, form: Format, remarks: Sequence[str] = ()) -> None:
     """Print the preferences of all judges and further remarks; `folder` is where everything else lies."""
-    notes = [*_notes(results), *remarks, f"written to {folder}"]
+    notes = [*pair_notes(results), *remarks, f"written to {folder}"]
     rankings = [
         (judge.judge.model_id, ranking)
         for judge in results.judges
@@ -42,27 +42,28 @@ def print_judge_pairs(results: PairwiseResults, folder: str, form: Format, remar
         form,
         json=lambda: {"folder": folder, **results.model_dump(mode="json")},
         markdown=lambda: (
-            f"## Comparisons by judges\n\n{markdown_table(_table(results))}\n"
+            f"## Comparisons by judges\n\n{markdown_table(pair_sheet(results))}\n"
             + "".join(
-                f"{prose(_heading(name, ranking))}\n\n{markdown_table(_ladder(ranking))}\n"
+                f"{prose(ladder_heading(name, ranking))}\n\n{markdown_table(ladder_sheet(ranking))}\n"
                 for name, ranking in rankings
             )
             + "".join(f"- {prose(note)}\n" for note in notes)
         ),
         text=lambda: [
-            _table(results),
+            pair_sheet(results),
             Text(),
             *(
                 piece
                 for name, ranking in rankings
-                for piece in (Text(visible(_heading(name, ranking))), _ladder(ranking), Text())
+                for piece in (Text(visible(ladder_heading(name, ranking))), ladder_sheet(ranking), Text())
             ),
             *(Text(visible(note)) for note in notes),
         ],
     )
 
 
-def _table(results: PairwiseResults) -> Sheet:
+def pair_sheet(results: PairwiseResults) -> Sheet:
+    """Return the preferences of all judges by criterion."""
     rows = [
         [
             Cell(judge.judge.model_id, code=True),
@@ -82,11 +83,12 @@ def _table(results: PairwiseResults) -> Sheet:
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_NUMBERS))
 
 
-def _heading(judge: str, ranking: Ranking) -> str:
+def ladder_heading(judge: str, ranking: Ranking) -> str:
+    """Say whose ranking it is, by which criterion, and what is to be known of it."""
     return f"{judge}, {ranking.criterion}: best first{f'; {ranking.remark}' if ranking.remark else ''}"
 
 
-def _ladder(ranking: Ranking) -> Sheet:
+def ladder_sheet(ranking: Ranking) -> Sheet:
     """Return a ranking with its win matrix: a row's wins against each column."""
     beaten = (f"beat {place}" for place in range(1, len(ranking.names) + 1))
     columns = ("place", "output", "strength", "95 %", *beaten, "ties")
@@ -104,7 +106,8 @@ def _ladder(ranking: Ranking) -> Sheet:
     return Sheet(columns=columns, rows=rows, numbers=frozenset(columns) - {"output"})
 
 
-def _notes(results: PairwiseResults) -> Iterator[str]:
+def pair_notes(results: PairwiseResults) -> Iterator[str]:
+    """Yield what has to be said beside the tables."""
     yield from panel_of_pairs(results.panel, results.judges[0].shown if results.judges else ())
     for judge in results.judges:
         name, overall = judge.judge.model_id, judge.criteria[-1]
@@ -119,11 +122,12 @@ def _notes(results: PairwiseResults) -> Iterator[str]:
 
 def pairs_bias_page(results: PairwiseResults) -> str:
     """Return bias_analysis_report.md."""
-    judges = ((judge.judge.model_id, _bias_table(judge), _sentences(judge)) for judge in results.judges)
+    judges = ((judge.judge.model_id, pair_doubt_sheet(judge), pair_doubts(judge)) for judge in results.judges)
     return bias_page(judges, _BOTH_ORDERS)
 
 
-def _bias_table(judge: JudgePreferences) -> Sheet:
+def pair_doubt_sheet(judge: JudgePreferences) -> Sheet:
+    """Return the figures that may show what is wrong with a judge."""
     rows = [
         [
             Cell(criterion.criterion, code=True),
@@ -147,7 +151,8 @@ def _bias_table(judge: JudgePreferences) -> Sheet:
     return Sheet(columns=_BIAS_COLUMNS, rows=rows)
 
 
-def _sentences(judge: JudgePreferences) -> Iterator[str]:
+def pair_doubts(judge: JudgePreferences) -> Iterator[str]:
+    """Yield what may be wrong with a judge, as far as it shows without labels."""
     for criterion in judge.criteria:
         if criterion.criterion in judge.shown:
             yield from _of_criterion(criterion)

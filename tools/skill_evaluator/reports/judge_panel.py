@@ -31,13 +31,15 @@ def panel_of_pairs(panel: PanelPreferences | None, shown: Collection[str]) -> It
 
 
 def panel_of_regressions(panel: PanelRegressions | None) -> Iterator[str]:
-    """Yield in how many pairs the majority finds each dimension worse, and the pairs that do not ship."""
-    if panel is None:
-        return
-    for dimension in panel.dimensions:
+    """Yield in how many pairs the majority finds each dimension worse."""
+    for dimension in () if panel is None else panel.dimensions:
         agree = _agreement(dimension.disputed, "pair", dimension.agreement)
         yield f"panel (majority), {dimension.dimension}: worse in {_within(dimension.worse)}; {agree}"
-    for pair in panel.pairs:
+
+
+def pairs_of_panel(panel: PanelRegressions | None) -> Iterator[str]:
+    """Yield the pairs that do not ship by all judges together, and why."""
+    for pair in () if panel is None else panel.pairs:
         if pair.ship_decision != "ship":
             yield f"panel, {pair.id}: {pair.ship_decision or 'no decision'}: {'; '.join(pair.reasons)}"
 

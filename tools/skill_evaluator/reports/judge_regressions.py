@@ -21,7 +21,7 @@ from skill_evaluator.judges.regression.results import (
     RegressionResults,
 )
 from skill_evaluator.reports.judge_figures import bias_page, drift_sentence, interval, severity_counts
-from skill_evaluator.reports.judge_panel import panel_of_regressions
+from skill_evaluator.reports.judge_panel import pairs_of_panel, panel_of_regressions
 from skill_evaluator.text import counted
 
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
@@ -66,7 +66,7 @@ def _decision(decision: str | None) -> str:
 
 
 def _pieces(judge: JudgeRegressions) -> Iterator[Sheet | Text]:
-    yield _dimension_table(judge)
+    yield dimension_sheet(judge)
     yield Text()
     for pair in _shown(judge):
         yield Text(visible(_headline(judge, pair)), style=_STYLES[pair.ship_decision])
@@ -76,14 +76,15 @@ def _pieces(judge: JudgeRegressions) -> Iterator[Sheet | Text]:
 
 def judge_markdown(judge: JudgeRegressions) -> str:
     """Return what one judge found: each dimension, and the pairs that do not ship with the evidence."""
-    parts = [markdown_table(_dimension_table(judge))]
+    parts = [markdown_table(dimension_sheet(judge))]
     for pair in _shown(judge):
         parts.append(f"- {prose(_headline(judge, pair))}")
         parts += [f"{'  ' * depth}- {prose(line)}" for depth, line in _lines(pair)]
     return "\n".join([*parts, ""])
 
 
-def _dimension_table(judge: JudgeRegressions) -> Sheet:
+def dimension_sheet(judge: JudgeRegressions) -> Sheet:
+    """Return what a judge found of each dimension."""
     rows = []
     for summary in judge.dimensions:
         counts = (summary.worse.n, summary.better, summary.same, summary.uncertain)
@@ -160,10 +161,12 @@ def alert_sentences(alerts: Iterable[RateAlert]) -> Iterator[str]:
         )
 
 
-def regression_notes(results: RegressionResults) -> Iterator[str]:
-    """Yield what has to be said beside the tables."""
+def regression_notes(results: RegressionResults, *, of_pairs: bool = True) -> Iterator[str]:
+    """Yield what has to be said beside the tables; `of_pairs`: also which pairs a panel holds back, and why."""
     yield from alert_sentences(results.alerts)
     yield from panel_of_regressions(results.panel)
+    if of_pairs:
+        yield from pairs_of_panel(results.panel)
     for judge in results.judges:
         shares = ", ".join(f"{name} {_share(judge.decisions[name])}" for name in DECISIONS)
         name = judge.judge.model_id
@@ -175,7 +178,7 @@ def regression_notes(results: RegressionResults) -> Iterator[str]:
         if judge.mismatches:
             yield f"{name}: its own conclusion did not follow from its findings: {_counts(judge.mismatches)}"
         held = sum(pair.ship_decision != "ship" for pair in judge.pairs)
-        if held > _MOST_PAIRS:
+        if of_pairs and held > _MOST_PAIRS:
             yield f"{name}: {_MOST_PAIRS} of the {held} pairs that do not ship are shown"
     if results.left_out:
         listed = ", ".join(f"{name} ({why})" for name, why in list(results.left_out.items())[:5])
@@ -188,7 +191,7 @@ def _counts(counts: Mapping[UnscoredReason, int] | Mapping[Mismatch, int]) -> st
 
 def regressions_bias_page(results: RegressionResults) -> str:
     """Return bias_analysis_report.md."""
-    judges = ((judge.judge.model_id, _bias_table(judge), _sentences(judge)) for judge in results.judges)
+    judges = ((judge.judge.model_id, _bias_table(judge), regression_doubts(judge)) for judge in results.judges)
     return bias_page(judges)
 
 
@@ -205,7 +208,8 @@ def _bias_table(judge: JudgeRegressions) -> Sheet:
     return Sheet(columns=("dimension", "orders disagree", "worse without support", "worse by style alone"), rows=rows)
 
 
-def _sentences(judge: JudgeRegressions) -> Iterator[str]:
+def regression_doubts(judge: JudgeRegressions) -> Iterator[str]:
+    """Yield what may be wrong with a judge, as far as it shows without labels."""
     yield (
         f"On {_share(judge.flips)} of pairs the orders disagree in some dimension. A judge that agrees with itself can "
         "still be wrong."

@@ -22,7 +22,7 @@ _ALWAYS_SURE = 0.95
 
 def print_judge_scores(results: ScoreResults, folder: str, form: Format, remarks: Sequence[str] = ()) -> None:
     """Print the scores of all judges and further remarks; `folder` is where everything else lies."""
-    table, notes = _table(results), [*_notes(results), *remarks, f"written to {folder}"]
+    table, notes = score_sheet(results), [*score_notes(results), *remarks, f"written to {folder}"]
     print_result(
         form,
         json=lambda: {"folder": folder, **results.model_dump(mode="json")},
@@ -33,7 +33,8 @@ def print_judge_scores(results: ScoreResults, folder: str, form: Format, remarks
     )
 
 
-def _table(results: ScoreResults) -> Sheet:
+def score_sheet(results: ScoreResults) -> Sheet:
+    """Return the scores of all judges by criterion."""
     rows = []
     for judge in results.judges:
         rows += [
@@ -67,7 +68,8 @@ def _table(results: ScoreResults) -> Sheet:
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_NUMBERS[:-1]))
 
 
-def _notes(results: ScoreResults) -> Iterator[str]:
+def score_notes(results: ScoreResults) -> Iterator[str]:
+    """Yield what has to be said beside the table."""
     yield from panel_of_scores(results.panel)
     if results.left_out:
         listed = ", ".join(f"{name} ({why})" for name, why in list(results.left_out.items())[:5])
@@ -83,11 +85,12 @@ def _notes(results: ScoreResults) -> Iterator[str]:
 
 def scores_bias_page(results: ScoreResults) -> str:
     """Return bias_analysis_report.md."""
-    judges = ((judge.judge.model_id, _bias_table(judge), _sentences(judge)) for judge in results.judges)
+    judges = ((judge.judge.model_id, score_doubt_sheet(judge), score_doubts(judge)) for judge in results.judges)
     return bias_page(judges)
 
 
-def _bias_table(judge: JudgeScores) -> Sheet:
+def score_doubt_sheet(judge: JudgeScores) -> Sheet:
+    """Return the figures that may show what is wrong with a judge."""
     rows = [
         [
             Cell(criterion.criterion, code=True),
@@ -112,7 +115,8 @@ def _bias_table(judge: JudgeScores) -> Sheet:
     return Sheet(columns=columns, rows=rows)
 
 
-def _sentences(judge: JudgeScores) -> Iterator[str]:
+def score_doubts(judge: JudgeScores) -> Iterator[str]:
+    """Yield what may be wrong with a judge, as far as it shows without labels."""
     for criterion in judge.criteria:
         name, length, total = criterion.criterion, criterion.length, sum(criterion.counts.values())
         if length.ci95 is not None and (length.ci95[0] > 0 or length.ci95[1] < 0):

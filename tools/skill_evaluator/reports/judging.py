@@ -40,7 +40,7 @@ def calibration_page(calibration: JudgeCalibration) -> str:
     if any(judge.strata or judge.criteria for judge in calibration.judges):
         sentences = (
             f"- {code_span(judge)} on {code_span(stratum)}: {_sentence(figures, calibration.bar)}\n"
-            for stratum, judge, figures in _by_stratum(calibration)
+            for stratum, judge, figures in by_stratum(calibration)
         )
         table = markdown_table(_table(calibration))
         parts.append(
@@ -53,11 +53,24 @@ def calibration_page(calibration: JudgeCalibration) -> str:
     return "\n".join(parts)
 
 
+def calibration_pieces(calibration: JudgeCalibration) -> Iterator[Sheet | str]:
+    """Yield its tables and its sentences, those on held-out items last."""
+    if any(judge.strata or judge.criteria for judge in calibration.judges):
+        yield _table(calibration)
+        yield _RULE.format(bar=calibration.bar)
+        for stratum, judge, figures in by_stratum(calibration):
+            yield f"{judge} on {stratum}: {_sentence(figures, calibration.bar)}"
+    yield from _further(calibration)
+    if calibration.held_out:
+        yield _HELD_OUT
+        yield from calibration_pieces(_held_out(calibration))
+
+
 def _pieces(calibration: JudgeCalibration) -> Iterator[Sheet | Text]:
     if any(judge.strata or judge.criteria for judge in calibration.judges):
         yield _table(calibration)
         yield from (Text(), Text(_RULE.format(bar=calibration.bar)), Text())
-        for stratum, judge, figures in _by_stratum(calibration):
+        for stratum, judge, figures in by_stratum(calibration):
             yield Text(visible(f"{judge} on {stratum}: {_sentence(figures, calibration.bar)}"))
     for piece in _further(calibration):
         yield from (piece, Text()) if isinstance(piece, Sheet) else (Text(visible(piece)),)
@@ -77,7 +90,7 @@ def _further(calibration: JudgeCalibration) -> Iterator[Sheet | str]:
     yield from bias_pieces(calibration)
 
 
-def _by_stratum(calibration: JudgeCalibration) -> Iterator[tuple[str, str, StratumResult]]:
+def by_stratum(calibration: JudgeCalibration) -> Iterator[tuple[str, str, StratumResult]]:
     """Yield stratum (and criterion), judge and figures; what belongs to one stratum stands together."""
     rows: dict[str, list[tuple[str, StratumResult]]] = {}
     for judge in calibration.judges:
@@ -103,7 +116,7 @@ def _table(calibration: JudgeCalibration) -> Sheet:
             *map(Cell, map(number, (figures.kappa_people, figures.kappa_orders))),
             Cell(TRUSTED[figures.trusted], style=TRUST_STYLES[figures.trusted]),
         ]
-        for stratum, judge, figures in _by_stratum(calibration)
+        for stratum, judge, figures in by_stratum(calibration)
     ]
     below = ("unparsed", "picks first", "order 2", "right, order 1", "κ orders", "flips")
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_NUMBERS), below=below)

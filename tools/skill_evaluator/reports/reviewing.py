@@ -1,6 +1,7 @@
 """Reviews on the terminal: an item with both outputs, and how far a queue is. What is asked is decided elsewhere."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from rich.text import Text
 
@@ -54,22 +55,9 @@ def _marked(pieces: Sequence[Piece], style: str) -> Text:
 
 def print_review_status(status: ReviewStatus, form: Format) -> None:
     """Print how far a queue is, and how far its reviewers agree."""
-    sheet = Sheet(
-        columns=("question", "reviewers", "items", "agreed", "κ", "95 % interval"),
-        rows=[
-            [
-                Cell(row.question, code=True),
-                Cell(" · ".join(row.reviewers), code=True),
-                Cell(str(row.n)),
-                Cell(str(row.agreed)),
-                Cell(number(row.kappa.value)),
-                Cell(" to ".join(map(number, row.kappa.ci95)) if row.kappa.ci95 else "–"),
-            ]
-            for row in status.agreement
-        ],
-        numbers=frozenset({"items", "agreed", "κ"}),
-    )
-    lines = _lines(status)
+    sheet = agreement_sheet(status)
+    lines = queue_sentences(status)
+    lines += [f"{name}: {counted(count, 'label')}" for name, count in status.reviewers.items()]
 
     def text() -> Iterator[Sheet | Text]:
         yield Text("\n".join(visible(line) for line in lines))
@@ -85,18 +73,40 @@ def print_review_status(status: ReviewStatus, form: Format) -> None:
             for item in status.disputed
         )
         table = f"{markdown_table(sheet)}\n" if sheet.rows else ""
-        return "\n".join(f"{line}\n" for line in lines[:1]) + "\n" + table + disputed
+        return "\n".join(f"{line}\n" for line in queue_sentences(status)) + "\n" + table + disputed
 
     print_result(form, json=lambda: status.model_dump(mode="json"), markdown=markdown, text=text)
 
 
-def _lines(status: ReviewStatus) -> list[str]:
+def agreement_sheet(status: ReviewStatus, names: Mapping[str, str] = MappingProxyType({})) -> Sheet:
+    """Return how far each two reviewers agree; `names` are shown in place of theirs."""
+    return Sheet(
+        columns=("question", "reviewers", "items", "agreed", "κ", "95 % interval"),
+        rows=[
+            [
+                Cell(row.question, code=True),
+                Cell(" · ".join(names.get(name, name) for name in row.reviewers), code=True),
+                Cell(str(row.n)),
+                Cell(str(row.agreed)),
+                Cell(number(row.kappa.value)),
+                Cell(" to ".join(map(number, row.kappa.ci95)) if row.kappa.ci95 else "–"),
+            ]
+            for row in status.agreement
+        ],
+        numbers=frozenset({"items", "agreed", "κ"}),
+    )
+
+
+def queue_sentences(status: ReviewStatus) -> list[str]:
+    """Say how far a queue is, and how long the oldest item waits."""
     because = ", ".join(f"{reason} {count}" for reason, count in status.reasons.items())
     lines = [
         f"{counted(status.items, 'item')} in the queue{f' ({because})' if because else ''}, "
         f"{status.unlabelled} without a label"
     ]
-    return lines + [f"{name}: {counted(count, 'label')}" for name, count in status.reviewers.items()]
+    if status.oldest is not None:
+        lines.append(f"the oldest of them was judged at {status.oldest}")
+    return lines
 
 
 def _said(answers: Mapping[str, str], notes: Mapping[str, str]) -> str:

@@ -36,12 +36,14 @@ class Judging(FrozenModel):
 
     `questions`: by id, a digest of all that a judge reads. `judges`: by id, a digest of the model's settings. Of a
     judging in batches, `options` are those of the command that began it: `collect --batches` goes on with them.
+    `skill`: the component whose answers are judged; null for items of a file.
     """
 
     judging_version: int = JUDGING_VERSION
     id: RunId
     created: Timestamp
     mode: JudgeMode
+    skill: Label | None = Field(default=None, exclude_if=lambda skill: skill is None)
     rubric: Digest
     criteria: list[Label] = Field(min_length=1)
     prompts: list[PromptIdentity] = Field(min_length=1)
@@ -67,6 +69,7 @@ class Judging(FrozenModel):
 def draw_judging(
     mode: JudgeMode,
     *,
+    skill: str | None = None,
     judging_id: str,
     created: str,
     rubric: str,
@@ -90,6 +93,7 @@ def draw_judging(
         id=judging_id,
         created=created,
         mode=mode,
+        skill=skill,
         rubric=rubric,
         criteria=list(criteria),
         prompts=list(prompts),

@@ -21,6 +21,9 @@ if TYPE_CHECKING:  # it imports numpy, which a dry run need not wait for
     from skill_evaluator.judges.statistics.bounded import Bounded
 
 
+_OF_JUDGING = {"id", "created", "mode", "skill", "rubric", "seed", "replicates", "transport"}
+
+
 def _encodable(text: object) -> object:
     return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
 
@@ -30,11 +33,15 @@ JudgeText = Annotated[str, BeforeValidator(_encodable)]
 
 
 class JudgingHead(FrozenModel):
-    """Which judging the results are of. Two are comparable where rubric, prompts and the judge's settings are equal."""
+    """Which judging the results are of. Two are comparable where rubric, prompts and the judge's settings are equal.
+
+    `skill`: the component whose answers were judged; null for items of a file.
+    """
 
     id: RunId
     created: Timestamp
     mode: JudgeMode
+    skill: Label | None = Field(default=None, exclude_if=lambda skill: skill is None)
     rubric_file: str
     rubric: Digest
     prompts: list[PromptIdentity]
@@ -67,7 +74,7 @@ def head_of(judging: Judging, rubric_file: str) -> JudgingHead:
     """Return what the results say of their judging."""
     return JudgingHead(
         **{
-            **judging.model_dump(include={"id", "created", "mode", "rubric", "seed", "replicates", "transport"}),
+            **judging.model_dump(include=_OF_JUDGING),
             "prompts": judging.prompts,
             "rubric_file": rubric_file,
             "items": len(judging.items),

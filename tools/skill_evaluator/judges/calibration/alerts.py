@@ -44,7 +44,7 @@ def with_alerts(
     """
     alerts = []
     for judge in results.judges:
-        measured = _measured(judge.judge, results.judging.prompts, calibration)
+        measured = measured_by(judge.judge, results.judging.prompts, calibration)
         reported = {summary.dimension: summary.worse for summary in judge.dimensions}
         for dimension, allowed in policy.allowed(reported).items():
             figures = _figures(reported.get(dimension), measured, dimension)
@@ -62,7 +62,7 @@ def with_alerts(
     return results.model_copy(update={"alerts": alerts})
 
 
-def _measured(
+def measured_by(
     judge: JudgeRecord, prompts: Sequence[PromptIdentity], calibration: JudgeCalibration | None
 ) -> Mapping[str, DimensionDetection] | str:
     """Return by dimension what a calibration says of a judge, or why it says nothing of this batch."""

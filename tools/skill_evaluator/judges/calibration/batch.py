@@ -18,10 +18,16 @@ from skill_evaluator.judges.calibration.detection import (
     severity_in,
     specificity_of,
 )
-from skill_evaluator.judges.calibration.detection_results import ANY, FEWEST_PAIRS, BatchDimension, BatchResult
+from skill_evaluator.judges.calibration.detection_results import (
+    ANY,
+    FEWEST_PAIRS,
+    BatchDimension,
+    BatchResult,
+    DimensionDetection,
+)
 from skill_evaluator.judges.calibration.results import FigureResult
 from skill_evaluator.judges.regression.answer import Finding, Impact
-from skill_evaluator.judges.regression.results import DimensionResult, PairResult
+from skill_evaluator.judges.regression.results import DimensionResult, DimensionSummary, PairResult
 from skill_evaluator.judges.regression.severity import NONE, SEVERITIES, count_severities, severity_drift
 from skill_evaluator.judges.statistics.against_control import against_control
 from skill_evaluator.judges.statistics.bounded import Bounded, rate
@@ -83,8 +89,6 @@ def batch_rates(pairs: Sequence[PairResult], labels: Labels, seen: Sequence[Seen
         raise JudgeError("no pair of the batch has an answer that counts")
     names = [*dict.fromkeys(name for dimensions in judged.values() for name in dimensions), ANY]
     rows = [_dimension(name, judged, labels, seen, bar) for name in names]
-    tested = [row.p for row in rows if row.p is not None and row.dimension != ANY]
-    q_values = iter(adjusted(tested))
     rated = [
         (label.severity, severity_in(judged[name], dimension))
         for name, mine in labels.items()
@@ -96,10 +100,7 @@ def batch_rates(pairs: Sequence[PairResult], labels: Labels, seen: Sequence[Seen
     return BatchResult(
         pairs=len(judged),
         too_few=len(judged) < FEWEST_PAIRS,
-        dimensions=[
-            row.model_copy(update={"q": next(q_values) if row.p is not None and row.dimension != ANY else None})
-            for row in rows
-        ],
+        dimensions=_with_q(rows),
         severity=severity,
         control_severity=quiet,
         drift=severity_drift(severity, quiet, "controls"),
@@ -119,10 +120,16 @@ def _dimension(
 ) -> BatchDimension:
     mine = {pair: dimensions for pair, dimensions in judged.items() if name in dimensions or name == ANY}
     reported = Trials(count=sum(is_reported(one, name) for one in mine.values()), n=len(mine))
-    found, quiet = sensitivity_of(seen, name), specificity_of(seen, name)
+    row = _beside(name, reported, sensitivity_of(seen, name), specificity_of(seen, name))
+    people = {"powered": _powered(name, mine, labels), **_against_people(name, mine, labels, bar)}
+    return row.model_copy(update=people)
+
+
+def _beside(name: str, reported: Trials, found: Trials, quiet: Trials) -> BatchDimension:
+    """Return what is reported in a dimension beside the controls, and corrected by what the judge finds of planted."""
     control = Trials(count=quiet.n - quiet.count, n=quiet.n)
-    tested = against_control(reported, control) if control.n else None
-    corrected = corrected_rate(reported, found, quiet) if found.n and quiet.n else _NOTHING
+    tested = against_control(reported, control) if control.n and reported.n else None
+    corrected = corrected_rate(reported, found, quiet) if found.n and quiet.n and reported.n else _NOTHING
     return BatchDimension(
         dimension=name,
         reported=figure(rate(reported.count, reported.n)),
@@ -132,9 +139,40 @@ def _dimension(
         q=None,
         test=tested.test if tested else None,
         corrected=figure(corrected),
-        powered=_powered(name, mine, labels),
-        **_against_people(name, mine, labels, bar),
+        powered=None,
     )
+
+
+def _with_q(rows: Sequence[BatchDimension]) -> list[BatchDimension]:
+    """Return rows with their p-values adjusted over the dimensions."""
+    tested = [row.p for row in rows if row.p is not None and row.dimension != ANY]
+    q_values = iter(adjusted(tested))
+    return [
+        row.model_copy(update={"q": next(q_values) if row.p is not None and row.dimension != ANY else None})
+        for row in rows
+    ]
+
+
+def rates_beside(
+    dimensions: Sequence[DimensionSummary], measured: Mapping[str, DimensionDetection]
+) -> list[BatchDimension]:
+    """Return the rates of a batch beside those of a calibration's controls, from the figures that both results hold."""
+    return _with_q(
+        [
+            _beside(summary.dimension, _trials(summary.worse), *_errors(measured.get(summary.dimension)))
+            for summary in dimensions
+        ]
+    )
+
+
+def _errors(row: DimensionDetection | None) -> tuple[Trials, Trials]:
+    nothing = Trials(count=0, n=0)
+    return (nothing, nothing) if row is None else (_trials(row.sensitivity), _trials(row.specificity))
+
+
+def _trials(one: FigureResult) -> Trials:
+    """Return the counts of a share."""
+    return Trials(count=round((one.value or 0.0) * one.n), n=one.n)
 
 
 def _against_people(

@@ -63,6 +63,7 @@ class RegressionBatch:
         """Return the judging in which one judge is asked every question once."""
         return draw_judging(
             "regression",
+            skill=self.compared.skill,
             judging_id=judging_id,
             created=created,
             rubric=self.rubric,

@@ -1,6 +1,8 @@
 """How far do people agree with each other? Labels of all reviewers → κ of each pair of them, by question."""
 
-from collections.abc import Mapping, Sequence
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from skill_evaluator.judges.calibration.results import FigureResult
@@ -14,18 +16,32 @@ def review_status(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel]
     """Return how far the queue is, and where its reviewers agree."""
     counting = latest(labels)
     reviewers = sorted({label.reviewer for label in labels})
-    reasons: dict[str, int] = {}
-    for item in items.values():
-        for reason in item.reasons:
-            reasons[reason] = reasons.get(reason, 0) + 1
+    waiting = [item for item_id, item in items.items() if item_id not in counting]
+    begun = [moment for item in waiting if (moment := _judged_at(item)) is not None]
     return ReviewStatus(
         items=len(items),
-        unlabelled=sum(item_id not in counting for item_id in items),
-        reasons=reasons,
+        unlabelled=len(waiting),
+        reasons=_by_reason(items.values()),
+        open=_by_reason(waiting),
+        oldest=min(begun, default=None),
+        newest_label=max((label.at for label in labels), default=None),
         reviewers={name: sum(name in given for given in counting.values()) for name in reviewers},
         agreement=_agreement(items, counting),
         disputed=_disputed(items, counting),
     )
+
+
+def _by_reason(items: Iterable[ReviewItem]) -> dict[str, int]:
+    return dict(Counter(reason for item in items for reason in item.reasons))
+
+
+def _judged_at(item: ReviewItem) -> str | None:
+    """Return when the judging of an item began, which its id begins with; None where it says no moment."""
+    try:
+        moment = datetime.datetime.strptime((item.judging or "")[:16], "%Y%m%dT%H%M%SZ")
+    except ValueError:
+        return None
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def answers_to(given: Mapping[str, ReviewLabel], question: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """What `review status --format json` prints: how far a queue is, and how far people agree. Nothing is computed here."""
 
 from skill_evaluator.files import FrozenModel
+from skill_evaluator.identifiers import Timestamp
 from skill_evaluator.judges.calibration.results import FigureResult
 from skill_evaluator.judges.review.items import ReviewKind
 
@@ -27,11 +28,18 @@ class DisputedItem(FrozenModel):
 
 
 class ReviewStatus(FrozenModel):
-    """How far a queue is: items by kind and reason, items without a label, labels by reviewer, and agreement."""
+    """How far a queue is: items by kind and reason, items without a label, labels by reviewer, and agreement.
+
+    `open`: the items without a label by reason; `oldest`: when the judging began that left the oldest of them, where
+    that is known. `newest_label`: when the latest label was given.
+    """
 
     items: int
     unlabelled: int
     reasons: dict[str, int]
+    open: dict[str, int]
+    oldest: Timestamp | None
+    newest_label: Timestamp | None
     reviewers: dict[str, int]
     agreement: list[ReviewerAgreement]
     disputed: list[DisputedItem]

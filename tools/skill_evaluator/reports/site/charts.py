@@ -7,8 +7,8 @@ from typing import Any
 
 import altair as alt
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8f6fd1", "#8c8c8c")  # Okabe and Ito's
-_SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8f6fd1", "#8c8c8c")  # Okabe and Ito's
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
 _VERDICT_SHAPES = {
     "regressed": "triangle-down",
     "improved": "triangle-up",
@@ -17,7 +17,7 @@ _VERDICT_SHAPES = {
     "incomparable": "cross",
     "first": "square",
 }
-_ROW_HEIGHT = 30
+ROW_HEIGHT = 30
 
 
 def chart_specs() -> dict[str, Any]:
@@ -32,15 +32,17 @@ def chart_specs() -> dict[str, Any]:
     return {name: chart.to_dict(validate=False) for name, chart in charts.items()}
 
 
-def _rows(name: str = "rows") -> alt.Chart:
+def named_rows(name: str = "rows") -> alt.Chart:
+    """Return a chart of rows that the page puts in."""
     return alt.Chart(alt.NamedData(name=name))
 
 
 def _model_colour(legend: alt.Legend | None) -> alt.Color:
-    return alt.Color("model:N", scale=alt.Scale(domain=["@models"], range=list(_COLOURS)), legend=legend)
+    return alt.Color("model:N", scale=alt.Scale(domain=["@models"], range=list(COLOURS)), legend=legend)
 
 
-def _legend(title: str) -> alt.Legend:
+def legend_on_top(title: str) -> alt.Legend:
+    """Return a legend above the chart, where a phone has room for it."""
     return alt.Legend(title=title, orient="top", direction="horizontal", columns=3, labelLimit=220, symbolOpacity=1)
 
 
@@ -48,8 +50,8 @@ def _trend() -> Any:
     """Draw each model over the versions: lines end where versions cannot be compared, unfinished runs are hollow."""
     x = alt.X("version:N", sort=["@versions"], title="version", axis=alt.Axis(labelAngle=-35, labelOverlap=True))
     value = alt.Y("value:Q", title="@metric", scale=alt.Scale(zero=False), axis=alt.Axis(format=".2f"))
-    colour = _model_colour(_legend("model"))
-    base = _rows().encode(x=x, color=colour)
+    colour = _model_colour(legend_on_top("model"))
+    base = named_rows().encode(x=x, color=colour)
     complete = base.transform_filter("datum.complete")
     words = alt.Tooltip("words:N")
     lines = complete.mark_line(strokeWidth=2, aria=False).encode(y=value, detail="segment:N")
@@ -57,11 +59,11 @@ def _trend() -> Any:
     shape = alt.Shape(
         "verdict:N",
         scale=alt.Scale(domain=list(_VERDICT_SHAPES), range=list(_VERDICT_SHAPES.values())),
-        legend=_legend("verdict"),
+        legend=legend_on_top("verdict"),
     )
     marks = complete.mark_point(filled=True, size=90, opacity=1)
     hollow = base.transform_filter("!datum.complete").mark_point(filled=False, size=80, strokeWidth=2, opacity=1)
-    changes = _rows("changes").mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(x=x, color=colour)
+    changes = named_rows("changes").mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(x=x, color=colour)
     return alt.layer(
         changes.encode(tooltip=words, description="words:N"),
         spans.encode(y=alt.Y("low:Q", title="@metric"), y2="high:Q"),
@@ -75,9 +77,9 @@ def _balance() -> Any:
     """Draw accuracy against reproducibility, a point a model."""
     across = alt.X("reproducibility:Q", title="@agreement", scale=alt.Scale(zero=False, padding=20), axis=_shares())
     up = alt.Y("value:Q", title="@metric", scale=alt.Scale(zero=False, padding=12), axis=_shares())
-    base = _rows().encode(x=across, color=_model_colour(_legend("model")))
+    base = named_rows().encode(x=across, color=_model_colour(legend_on_top("model")))
     spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=1.5, opacity=0.45, aria=False)
-    shape = alt.Shape("model:N", scale=alt.Scale(domain=["@models"], range=list(_SHAPES)), legend=_legend("model"))
+    shape = alt.Shape("model:N", scale=alt.Scale(domain=["@models"], range=list(SHAPES)), legend=legend_on_top("model"))
     points = base.mark_point(filled=True, size=140, opacity=1)
     return alt.layer(
         spans.encode(y=alt.Y("low:Q", title="@metric"), y2="high:Q"),
@@ -96,7 +98,7 @@ def _by_model() -> alt.Y:
 
 def _bars(value: str, title: str, form: str) -> Any:
     return (
-        _rows()
+        named_rows()
         .mark_bar(height=14, cornerRadiusEnd=3)
         .encode(
             x=alt.X(f"{value}:Q", title=title, axis=alt.Axis(format=form, tickCount=4)),
@@ -105,33 +107,33 @@ def _bars(value: str, title: str, form: str) -> Any:
             tooltip=alt.Tooltip("words:N"),
             description="words:N",
         )
-        .properties(width="container", height=alt.Step(_ROW_HEIGHT))
+        .properties(width="container", height=alt.Step(ROW_HEIGHT))
     )
 
 
 def _latency() -> Any:
     """Draw the time to an answer: a point at the median, a line to the 95th percentile."""
-    base = _rows().encode(y=_by_model(), color=_model_colour(None))
+    base = named_rows().encode(y=_by_model(), color=_model_colour(None))
     x = alt.X("p50:Q", title="seconds", axis=alt.Axis(tickCount=5))
     return alt.layer(
         base.mark_rule(strokeWidth=4, opacity=0.4, aria=False).encode(x=x, x2="p95:Q"),
         base.mark_point(filled=True, size=110, opacity=1).encode(
             x=x, tooltip=alt.Tooltip("words:N"), description="words:N"
         ),
-    ).properties(width="container", height=alt.Step(_ROW_HEIGHT))
+    ).properties(width="container", height=alt.Step(ROW_HEIGHT))
 
 
 def _failures() -> Any:
-    colours = alt.Scale(domain=["@kinds"], range=list(_COLOURS))
+    colours = alt.Scale(domain=["@kinds"], range=list(COLOURS))
     return (
-        _rows()
+        named_rows()
         .mark_bar(height=14)
         .encode(
             x=alt.X("count:Q", title="calls that were not scored", axis=alt.Axis(format="d", tickMinStep=1)),
             y=_by_model(),
-            color=alt.Color("kind:N", scale=colours, legend=_legend("reason")),
+            color=alt.Color("kind:N", scale=colours, legend=legend_on_top("reason")),
             tooltip=alt.Tooltip("words:N"),
             description="words:N",
         )
-        .properties(width="container", height=alt.Step(_ROW_HEIGHT))
+        .properties(width="container", height=alt.Step(ROW_HEIGHT))
     )

@@ -34,6 +34,7 @@ PAGES: Mapping[str, PageKind] = {
     "changes.html": PageKind(title="What changed", script="changes.js", linked=True),
     "component.html": PageKind(title="Component", script="component.js", charts=True),
     "case.html": PageKind(title="Case", script="case.js"),
+    "judges.html": PageKind(title="Judges", script="judges.js", linked=True, charts=True),
     "verdict.html": PageKind(title="Verdict", script="verdict.js"),
 }
 
@@ -44,6 +45,7 @@ def write_pages(site: SiteFolder) -> None:
         import jinja2
 
         from skill_evaluator.reports.site.charts import chart_specs
+        from skill_evaluator.reports.site.charts_judges import judge_charts
         from skill_evaluator.reports.site.drawing import write_library
     except ImportError as problem:
         raise ConfigError(f"the site needs libraries that do not load ({problem}): {_INSTALL}") from problem
@@ -60,4 +62,4 @@ def write_pages(site: SiteFolder) -> None:
     for asset in (*_SHARED, *(page.script for page in PAGES.values())):
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
     write_library(site)
-    site.write_data("charts", chart_specs())
+    site.write_data("charts", {**chart_specs(), **judge_charts()})

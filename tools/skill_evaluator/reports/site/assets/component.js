@@ -108,14 +108,15 @@
     if (!component) throw new Error("The address names no component; choose one on the overview.");
     const known = (await load("overview")).rows.some((row) => row.component === component && row.model);
     if (!known) throw new Error(`There is nothing recorded of '${component}'.`);
-    const [shown, index] = await Promise.all([load(`components/${component}`), load(`cases/${component}`), script("assets/cases.js")]);
+    const [shown, index, judged] = await Promise.all([load(`components/${component}`), load(`cases/${component}`), load("judges"), script("assets/cases.js")]);
     if (field) setTimeout(() => document.getElementById("cases").scrollIntoView(), 0);
     document.title = `${shown.name} · Skill Evaluator`;
     return [
       el("p", { class: "crumbs" }, el("a", { href: "index.html" }, "Overview"), " / ", shown.name),
       el("h1", {}, shown.name),
       el("dl", { class: "facts" }, [["Version on disk", shown.version], ["Primary metric", shown.metric], ["Models", String(shown.models.length)], ["Measured versions", String(shown.versions.length)]].map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
-      el("p", {}, window.site.link("verdict", { component: shown.name }, "The verdict on the latest version, to print")),
+      el("p", {}, window.site.link("verdict", { component: shown.name }, "The verdict on the latest version, to print"),
+        judged.judgings.concat(judged.free_text).some((row) => row.component === component) ? [" · ", window.site.link("judges", { component: shown.name }, "What judges say of it")] : null),
       ranking(shown), trend(shown), balance(shown), fields(shown, index), window.site.cases(index), arrays(shown), confusions(shown),
     ];
   });

@@ -1,0 +1,240 @@
+"""The judges' page of a built site: every figure is that of a file of results, and nothing that was judged is in it."""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.asked_judges import answer, written
+from tests.support.judged_sites import HALLS, JudgedSite
+from tests.support.library import REPLAY, SKILL, Library, read
+from tests.support.rubrics import some_criterion
+from tests.support.sites import contents, site_data
+
+pytest.importorskip("vl_convert")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library_of_vega() -> Iterator[None]:
+    """Making the library that draws takes seconds, and only a browser runs it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
+        yield
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, library_of_vega: None) -> JudgedSite:
+    """A library that judges worked in, and its site; for a test that changes nothing."""
+    site = JudgedSite(tmp_path_factory.mktemp("judged"))
+    site.judge_all(("judge",))
+    assert site.call("site", "build", "--out", "site").code == 0
+    return site
+
+
+@pytest.fixture
+def site(built: JudgedSite, tmp_path: Path) -> JudgedSite:
+    """A copy of it."""
+    shutil.copytree(built.root, tmp_path, dirs_exist_ok=True)
+    site = copy(built)
+    site.root, site.judgements = tmp_path, tmp_path / "judgements"
+    return site
+
+
+def page_of(site: JudgedSite, mode: str) -> Any:
+    return site_data(site.root / "site", f"judgings/{site.results_of(mode)['judging']['id']}")
+
+
+def points(page: Any, axis: str) -> dict[tuple[str, str], Mapping[str, Any]]:
+    charts = [block for block in page["blocks"] if block["kind"] == "chart"]
+    return {
+        (row["label"], row["series"]): row
+        for block in charts
+        if block["words"].get("title") == axis
+        for row in block["rows"]
+    }
+
+
+def is_figure(point: Mapping[str, Any], figure: Mapping[str, Any]) -> bool:
+    return [point["value"], [point["low"], point["high"]]] == [figure["value"], figure["ci95"]]
+
+
+def test_every_judging_is_listed_with_what_it_came_to(built: JudgedSite) -> None:
+    rows = {row["mode"]: row for row in site_data(built.root / "site", "judges")["judgings"]}
+    assert set(rows) == {"regression", "calibrate", "pairwise", "score"}
+    assert rows["regression"]["outcome"] == built.results_of("regression")["ship_decision"] == "block"
+    assert (rows["regression"]["component"], rows["score"]["component"]) == (SKILL, SKILL)
+    assert rows["pairwise"]["component"] is rows["calibrate"]["component"] is None
+    assert rows["score"]["rubric"] == "rubric.yaml"
+
+
+def test_rates_stand_beside_those_of_the_controls_that_the_calibration_has(built: JudgedSite) -> None:
+    shown = points(page_of(built, "regression"), "share of pairs that are called worse")
+    (judge,) = built.results_of("regression")["judges"]
+    (calibrated,) = built.results_of("calibrate")["judges"]
+    quiet = {row["dimension"]: row["specificity"] for row in calibrated["detection"]["dimensions"]}
+    for summary in judge["dimensions"]:
+        name = summary["dimension"]
+        assert is_figure(shown[name, "this batch"], summary["worse"])
+        control = shown[name, "controls"]
+        assert control["value"] == pytest.approx(1 - quiet[name]["value"])
+        assert f"n {quiet[name]['n']}" in control["words"]
+    assert shown["completeness", "this batch"]["value"] > 0.0
+
+
+def test_rates_are_those_that_calibrate_prints_of_the_batch(built: JudgedSite) -> None:
+    """The command goes by the pairs themselves, the page by the figures of both results."""
+    folders = {mode: built.judgements / built.results_of(mode)["judging"]["id"] for mode in ("calibrate", "regression")}
+    planted = (folders["calibrate"] / "planted.jsonl", folders["calibrate"] / "regressions.json")
+    batch = folders["regression"] / "evaluation_results.json"
+    words = ("--planted", str(planted[0]), "--regressions", str(planted[1]), "--batch", str(batch))
+    (judge,) = built.call("judge", "calibrate", *words, "--format", "json").json["judges"]
+    shown = points(page_of(built, "regression"), "share of pairs that are called worse")
+    for row in judge["batch"]["dimensions"]:
+        if row["dimension"] != "any":
+            for series, key in (("this batch", "reported"), ("controls", "control")):
+                assert is_figure(shown[row["dimension"], series], row[key])
+            corrected = shown.get((row["dimension"], "corrected"))
+            assert (corrected is None) == (row["corrected"]["value"] is None)
+            assert corrected is None or is_figure(corrected, row["corrected"])
+
+
+def test_without_a_calibration_it_says_that_there_is_no_control_and_what_makes_one(site: JudgedSite) -> None:
+    shutil.rmtree(site.judgements / site.results_of("calibrate")["judging"]["id"])
+    site.call("site", "build", "--out", "site")
+    page = page_of(site, "regression")
+    assert {series for _, series in points(page, "share of pairs that are called worse")} == {"this batch"}
+    (note,) = (block["note"] for block in page["blocks"] if "no control" in block.get("note", ""))
+    assert "judge calibrate --broken N" in note
+
+
+def test_a_calibration_of_other_settings_is_no_control(site: JudgedSite) -> None:
+    path = site.judgements / site.results_of("calibrate")["judging"]["id"] / "evaluation_results.json"
+    results = read(path)
+    results["judges"][0]["record"]["settings"] = f"sha256:{'0' * 64}"
+    path.write_text(json.dumps(results))
+    site.call("site", "build", "--out", "site")
+    notes = " ".join(block.get("note", "") for block in page_of(site, "regression")["blocks"])
+    assert "the calibration is of the judge with other settings" in notes
+
+
+def test_what_a_judge_is_worth_is_that_of_its_calibration(built: JudgedSite) -> None:
+    page, (judge,) = page_of(built, "calibrate"), built.results_of("calibrate")["judges"]
+    trust = points(page, "agreement beyond chance")
+    for stratum, figures in judge["strata"].items():
+        figure = {"value": figures["kappa_both"], "ci95": figures["kappa_both_ci95"]}
+        key = (f"pairs: {stratum}", "judge")
+        assert is_figure(trust[key], figure) if figure["value"] is not None else key not in trust
+    for row in judge["detection"]["dimensions"]:
+        assert is_figure(trust[f"regressions: {row['dimension']}", "judge"], row["informedness"])
+    shifts = points(page, "shift of verdicts")
+    for bias in judge["biases"]:
+        if not bias["way"] and bias["mode"] == "pairwise":
+            assert is_figure(shifts[f"{bias['bias']}: {bias['criterion']}", "judge"], bias["shift"])
+    for stratum, figures in judge["strata"].items():
+        heat = next(block for block in page["blocks"] if block.get("heat") and block["caption"].endswith(stratum))
+        counts = {row[0][0]: [int(cell[0]) for cell in row[1:]] for row in heat["rows"]}
+        assert counts == {mine: list(row.values()) for mine, row in figures["confusion"].items()}
+
+
+def test_scores_and_comparisons_are_those_of_their_results(built: JudgedSite) -> None:
+    (scores,) = built.results_of("score")["judges"]
+    shown = points(page_of(built, "score"), "score, from 0 to 1")
+    assert is_figure(shown["totals", "judge"], scores["criteria"][0]["normalised"])
+    (preferences,) = built.results_of("pairwise")["judges"]
+    shown = points(page_of(built, "pairwise"), "share that output 1 wins")
+    assert is_figure(shown["totals", "judge"], preferences["criteria"][0]["wins"])
+
+
+def test_the_queue_is_as_review_status_says_and_names_no_reviewer(built: JudgedSite) -> None:
+    status = built.call("review", "status", "--format", "json").json
+    queues = site_data(built.root / "site", "judges")["queues"]
+    assert queues[""] == queues[SKILL]  # all of it is from the comparison of the component
+    shown = queues[""]
+    assert (shown["items"], shown["unlabelled"]) == (status["items"], status["unlabelled"])
+    assert shown["disputed"] == 1
+    assert {row["reason"]: row["open"] for row in shown["reasons"] if row["open"]} == status["open"]
+    assert sum(status["open"].values()) < sum(status["reasons"].values())
+    assert shown["oldest"] == status["oldest"] == built.results_of("regression")["judging"]["created"]
+    assert shown["newest"] == "2026-03-01T12:00:00Z"
+    assert "reviewer 1 · reviewer 2" in json.dumps(shown, ensure_ascii=False)
+    assert not {"ada", "ben"} & set(json.dumps(shown).replace('"', " ").split())
+
+
+def test_nothing_that_was_judged_or_quoted_is_in_the_site(built: JudgedSite) -> None:
+    everything = b"".join(contents(built.root / "site").values())
+    private = [
+        HALLS[3]["output_1"],
+        "It adds up.",
+        "Late fees rise to 0.40",
+        "private note",
+        "is the title of a notice",
+    ]
+    for text in private:
+        assert str(text).splitlines()[0].encode() not in everything
+    results = (
+        built.judgements / built.results_of("regression")["judging"]["id"] / "evaluation_results.json"
+    ).read_text()
+    assert "Late fees rise to 0.40" in results  # it was there to be taken
+
+
+def test_one_broken_judging_is_listed_with_why_and_hides_no_other(site: JudgedSite) -> None:
+    broken = site.results_of("pairwise")["judging"]["id"]
+    (site.judgements / broken / "evaluation_results.json").write_text('{"results_version": 1, "judging": ')
+    ended = site.call("site", "build", "--out", "site")
+    assert (ended.code, f"judging {broken}" in ended.err) == (4, True)
+    index = site_data(site.root / "site", "judges")
+    assert [problem["name"] for problem in index["problems"]] == [broken]
+    assert {row["mode"] for row in index["judgings"]} == {"regression", "calibrate", "score"}
+
+
+def test_a_judging_without_results_yet_is_named(site: JudgedSite) -> None:
+    name = site.results_of("score")["judging"]["id"]
+    (site.judgements / name / "evaluation_results.json").unlink()
+    assert site.call("site", "build", "--out", "site").code == 0
+    assert site_data(site.root / "site", "judges")["unfinished"] == [name]
+    assert not (site.root / "site" / "data" / "judgings" / f"{name}.js").exists()
+
+
+def test_building_again_writes_nothing_of_judges(built: JudgedSite) -> None:
+    assert "0 files written, 0 removed" in built.call("site", "build", "--out", "site").out
+
+
+def test_the_calibration_that_the_settings_name_is_shown_and_is_a_control(site: JudgedSite) -> None:
+    folder = site.judgements / site.results_of("calibrate")["judging"]["id"]
+    shutil.move(folder / "evaluation_results.json", site.root / ".evaluator" / "judge.json")
+    shutil.rmtree(folder)
+    site.settings(policy={"judge": {"calibration": "judge.json"}})
+    assert site.call("site", "build", "--out", "site").code == 0
+    assert site_data(site.root / "site", "judges")["calibration"][0].startswith("not trusted")
+    assert site_data(site.root / "site", "judgings/calibration")["file"] == "judge.json"
+    shown = points(page_of(site, "regression"), "share of pairs that are called worse")
+    assert ("completeness", "controls") in shown
+
+
+def test_where_no_judge_was_asked_the_page_has_nothing_and_fails_on_nothing(tmp_path: Path) -> None:
+    bare = Library(tmp_path)
+    assert bare.call("site", "build", "--out", "site").code == 0
+    index = site_data(bare.root / "site", "judges")
+    assert (index["judgings"], index["queues"], index["free_text"]) == ([], {}, [])
+
+
+def test_free_text_that_a_judge_scored_is_shown_as_the_record_has_it(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    library.models(REPLAY, {"id": "judge", "provider": "replay", "params": {"file": "judge.jsonl"}})
+    fields = {"title": {"compare": "text", "rubric": "titles"}}
+    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"fields": fields}]})
+    library.write(".evaluator/rubrics/titles.yaml", {"criteria": [some_criterion()]})
+    scores = {"alpha": 5, "beta": 3, "gamma": 4}
+    texts = {(f"{case}/reference", 0): answer(totals=written(score)) for case, score in scores.items()}
+    library.record_answers(texts, "judge.jsonl")
+    assert library.evaluate_here("--model", "recorded", "--judge", "judge").code == 0
+    assert library.call("site", "build", "--out", "site").code == 0
+    (row,) = site_data(library.root / "site", "judges")["free_text"]
+    (record,) = library.records()
+    judged = record["judged"]["fields"]["title"]
+    assert (row["component"], row["field"], row["judge"], row["rubric"]) == (SKILL, "title", "judge", "titles")
+    assert (row["mean"], [row["low"], row["high"]], row["n"]) == (judged["mean"], judged["ci95"], 3)

@@ -1,0 +1,129 @@
+"""A library in which judges did all that they do, so that every part of the judges' page has something to show.
+
+Both judges are one server on the loopback, which errs in ways that a test can foresee: they call a candidate worse that
+lost words, prefer what is right but now and then what stands first, and score by length.
+"""
+
+import json
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, compared, method, written
+from tests.support.asked_judges import answer as said
+from tests.support.chat_server import Asked, Reply, chat_server
+from tests.support.judged import answer
+from tests.support.library import REPLAY, SKILL, Ended, read
+
+HALLS = [
+    {
+        "id": f"hall-{place}",
+        "stratum": "short" if place % 2 else "long",
+        "human": 1 + place % 2,
+        "input": "Describe the hall in bullet points.",
+        f"output_{1 + place % 2}": f"- It opened in {1950 + place}.\n- It is {30 + place} metres long.\n- {QUOTE}",
+        f"output_{2 - place % 2}": f"- It is hall {place}.\n- Dogs are not allowed in it.",
+    }
+    for place in range(10)
+]
+CASES = tuple(f"notice-{place}" for place in range(4))
+DIMENSIONS = ("factuality", "completeness", "format_adherence")
+TEXT = re.compile(r"<judged_(\w+) \w+>\n(.*?)\n</judged_\1 ", re.DOTALL)
+
+
+class JudgedSite(JudgingLibrary):
+    """Two runs of a component are compared, judges are calibrated and probed, score and compare, and people review."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        for case_id in CASES:
+            self.case(case_id)
+        self.write("pairs.yaml", {"criteria": [self._pairwise()]})
+
+    def judge_all(self, names: Sequence[str] = ("judge", "second"), dimensions: Sequence[str] = DIMENSIONS) -> None:
+        """Ask the judges everything once; `dimensions` are those of the comparison with a baseline."""
+        judges = [word for name in names for word in ("--judge", name)]
+        with chat_server() as server:
+            server.reply = lambda asked: Reply(text=reply(asked, dimensions))
+            served = {"provider": "openai", "base_url": server.url, "judge": "strong"}
+            self.models(REPLAY, *({"id": name, **served} for name in names))
+            before, after = self._run("--model", "recorded"), self._run("--draft", "--model", "recorded", lost=3)
+            self.items(*HALLS)
+            probe = ("--probe", "authority")
+            done = self._ask("calibrate", "--items", ITEMS, "--rubric", "pairs.yaml", "--broken", "8", *probe, *judges)
+            assert done.code == 0, done.err
+            runs = ("--baseline", before, "--candidate", after, "--dimensions", ",".join(dimensions))
+            self._ask("regression", *runs, "--review", *judges)
+            self._ask("pairwise", "pairs.yaml", "--items", ITEMS, *judges)
+            self._ask("score", RUBRIC, "--run", str(self.results / before), *judges)
+        self._label()
+
+    def results_of(self, mode: str) -> Any:
+        """The results of the one judging of a mode."""
+        every = [read(path) for path in self.judgements.glob("*/evaluation_results.json")]
+        (results,) = (one for one in every if one["judging"]["mode"] == mode)
+        return results
+
+    def _pairwise(self) -> dict[str, Any]:
+        self.rubric({"method": method("pairwise_comparison"), "type": "subjective"})
+        (criterion,) = read(self.root / RUBRIC)["criteria"]
+        self.rubric()
+        return dict(criterion)
+
+    def _ask(self, *arguments: str) -> Ended:
+        done = self.call("judge", *arguments)
+        assert done.code in (0, 3, 4), done.err
+        return done
+
+    def _run(self, *arguments: str, lost: int = 0) -> str:
+        """Evaluate the component; the answers to the first cases have lost their year."""
+        there = set(self.results.iterdir()) if self.results.is_dir() else set()
+        every = [path.name for path in (self.root / "fixtures" / SKILL / "cases").iterdir()]
+        texts = {
+            case: json.dumps({"title": case, "year": None if case in CASES[:lost] else 2024}, indent=1)
+            for case in every
+        }
+        self.record_answers({(case, index): text for case, text in texts.items() for index in range(2)})
+        self.evaluate_here(*arguments)
+        (folder,) = (path for path in self.results.iterdir() if path not in there and path.is_dir())
+        return folder.name
+
+    def _label(self) -> None:
+        """Have two people label some of the queue; of one item they say different things."""
+        lines = (self.root / ".evaluator/reviews/queue.jsonl").read_text("utf-8").splitlines()
+        rows = ["item,reviewer,at,question,answer,impact,note"]
+        for place, line in enumerate(lines[:3]):
+            item = json.loads(line)
+            for reviewer in ("ada", "ben"):
+                worse = place == 0 and reviewer == "ben"
+                found = "candidate_worse,low" if worse else "same,"
+                rows += [
+                    f'{item["id"]},{reviewer},2026-03-01T12:00:00Z,"{question["name"]}",{found},private note'
+                    for question in item["questions"]
+                ]
+        self.write("labels.csv", "\n".join(rows) + "\n")
+        done = self.call("review", "import", "labels.csv")
+        assert done.code == 0, done.err
+
+
+def reply(asked: Asked, dimensions: Sequence[str]) -> str:
+    """Answer as the mode of the question demands."""
+    texts = dict(TEXT.findall(asked.body["messages"][1]["content"]))
+    luck = zlib.crc32("".join(sorted(texts.values())).encode())
+    if "candidate" in texts:
+        return _regression(texts, luck, dimensions)
+    if "first_output" in texts:
+        right = QUOTE in texts["first_output"]
+        return said(totals=compared("first" if right or luck % 4 == 0 else "second", confidence=0.6 + luck % 4 / 10))
+    return said(totals=written(1 + luck % 5, confidence=0.6 + luck % 4 / 10))
+
+
+def _regression(texts: Mapping[str, str], luck: int, dimensions: Sequence[str]) -> str:
+    """Call worse in completeness what lost words or a value, and one in nine of what lost nothing."""
+    lost = len(texts["candidate"].split()) < len(texts["baseline"].split()) or "null" in texts["candidate"]
+    lost = lost and "null" not in texts["baseline"]
+    asked = dimensions if "notice" in texts["candidate"] else DIMENSIONS
+    worse = {asked[1]: ("worse", "high" if lost else "low")} if lost or luck % 9 == 0 else {}
+    return json.dumps(answer({**dict.fromkeys(asked, "same"), **worse}))

@@ -1,0 +1,136 @@
+// Judges: what each judging came to, rates beside their control, what a judge is worth, and how far the review queue is.
+"use strict";
+(function () {
+  const { el, load, state, link, dash, share, age, span, table, page, chart } = window.site;
+  const MODES = { regression: "regressions", score: "scores", pairwise: "comparisons", calibrate: "calibration" };
+  const MARKS = { improved: "▲", regressed: "▼", inconclusive: "?" };
+  const PARTS = [["wrong", "worse"], ["flaky", "uncertain"], ["unknown", "same"], ["right", "better"]];
+  const name = (text) => el("bdi", {}, text);
+
+  function mood(text, look) {
+    if (!(look in MARKS)) return text;
+    return el("span", { class: `badge ${look}` }, el("span", { "aria-hidden": "true" }, MARKS[look]), ` ${text}`);
+  }
+
+  function sheet(block) {
+    const columns = block.columns.map((title, place) => ({ title, number: block.numbers[place], cell: (row) => {
+      const [text, look] = row[place];
+      return block.heat && look ? el("span", { class: text === "0" ? "none" : look }, text) : look ? mood(text, look) : name(text);
+    } }));
+    return table(block.caption, columns, block.rows, block.heat ? { class: "heat" } : {});
+  }
+
+  const DRAWN = {
+    sheet(block) {
+      const note = block.note ? el("p", { class: "soft" }, block.note) : null;
+      if (block.folded) return el("details", {}, el("summary", {}, name(block.caption)), note, sheet(block));
+      return [el("h3", { class: "above" }, name(block.caption)), note, sheet(block)];
+    },
+    sentences: (block) => (block.lines.length ? [block.title ? el("h3", { class: "above" }, name(block.title)) : null, el("ul", { class: "remarks" }, block.lines.map((line) => el("li", {}, name(line))))] : null),
+    chart: (block) => chart(block.chart, { title: block.title, note: block.note, rows: block.rows, more: block.more, words: block.words, table: sheet(block.sheet) }),
+    parts(block) {
+      const bar = ({ parts }) => {
+        const line = el("div", { class: "shares", "aria-hidden": "true" });
+        PARTS.forEach(([look], place) => {
+          if (!parts[place]) return;
+          const part = el("span", { class: look });
+          part.style.flexGrow = parts[place];
+          line.append(part);
+        });
+        return [line, el("span", { class: "counts" }, PARTS.map(([, word], place) => `${parts[place]} ${word}`).join(" · "))];
+      };
+      return [el("h3", { class: "above" }, name(block.caption)),
+        el("div", { class: "key" }, PARTS.map(([look, word]) => el("span", {}, el("i", { class: look }), word))),
+        table(block.caption, [{ title: "dimension", cell: (row) => name(row.label) }, { title: "pairs by verdict", cell: bar }], block.rows)];
+    },
+  };
+  const drawn = (blocks) => blocks.map((block) => DRAWN[block.kind](block));
+
+  function facts(rows) {
+    return el("dl", { class: "facts" }, rows.map(([key, value]) => el("div", {}, el("dt", {}, key), el("dd", {}, value))));
+  }
+
+  function list(rows, component) {
+    const columns = [
+      { title: "Judging", cell: (row) => link("judges", { component, judging: row.id }, row.id) },
+      { title: "Of", cell: (row) => MODES[row.mode] },
+      { title: "Component", cell: (row) => (row.component ? name(row.component) : el("span", { class: "none" }, "items of a file")) },
+      { title: "Judges", cell: (row) => name(row.judges.join(", ")) },
+      { title: "Items", number: true, cell: (row) => String(row.items) },
+      { title: "Came to", cell: (row) => mood(row.outcome, row.mood) },
+      { title: "Judged", cell: (row) => age(row.created) },
+    ];
+    return table("Judgings, the newest first", columns, rows);
+  }
+
+  function queue(shown) {
+    if (!shown) return el("p", { class: "notice" }, "Nothing is queued for people. With --review, judges leave what they are in doubt of to them: skill-evaluator judge regression … --review.");
+    const reasons = [{ title: "Why", cell: (row) => row.reason }, { title: "Waiting", number: true, cell: (row) => String(row.open) }, { title: "In the queue", number: true, cell: (row) => String(row.items) }];
+    return [
+      facts([["Waiting", String(shown.unlabelled)], ["Labelled", String(shown.labelled)], ["Seen differently", String(shown.disputed)],
+        ["Oldest waiting", shown.oldest ? age(shown.oldest) : dash()], ["Latest label", shown.newest ? age(shown.newest) : dash()]]),
+      el("p", { class: "soft" }, shown.sentences.join("; "), ". skill-evaluator review serve opens the queue."),
+      table("The queue by reason", reasons, shown.reasons),
+      shown.agreement.rows.length ? sheet(shown.agreement) : null,
+      shown.disputes.rows.length ? el("details", {}, el("summary", {}, shown.disputes.caption), sheet(shown.disputes)) : null,
+    ];
+  }
+
+  function freeText(rows) {
+    const columns = [
+      { title: "Field", cell: (row) => name(row.field) }, { title: "Component", cell: (row) => name(row.component) },
+      { title: "Model", cell: (row) => name(row.model) }, { title: "Version", cell: (row) => row.version },
+      { title: "Score, 0 to 1", number: true, cell: (row) => [el("span", { class: "figure" }, share(row.mean)), span(row.mean, row.low, row.high), el("span", { class: "soft interval" }, row.low === null ? "no interval" : `${row.low.toFixed(3)} to ${row.high.toFixed(3)}`)] },
+      { title: "Cases", number: true, cell: (row) => String(row.n) }, { title: "Rubric", cell: (row) => name(row.rubric) }, { title: "Judge", cell: (row) => name(row.judge) },
+    ];
+    return rows.length ? [el("h2", {}, "Free text in the records"), el("p", { class: "soft" }, "What a judge says of text fields in each model's newest run. No verdict rests on it."), table("Free text, scored by a judge", columns, rows)] : null;
+  }
+
+  function notices(shown) {
+    return [
+      shown.problems.length ? el("ul", { class: "remarks" }, shown.problems.map((row) => el("li", {}, name(`${row.name} cannot be read: ${row.why}`)))) : null,
+      shown.unfinished.length ? el("p", { class: "soft" }, name(`No results yet: ${shown.unfinished.join(", ")}. --resume of the command that began one goes on with it.`)) : null,
+      shown.left_out ? el("p", { class: "soft" }, `${shown.left_out} older judgings are left out.`) : null,
+    ];
+  }
+
+  async function all(component) {
+    const shown = await load("judges");
+    const of = (rows) => rows.filter((row) => !component || row.component === component);
+    const rows = of(shown.judgings);
+    const newest = component && rows.find((row) => row.mode === "regression");
+    const detail = newest ? await load(`judgings/${newest.id}`) : null;
+    return [
+      component ? el("p", { class: "crumbs" }, link("judges", {}, "Judges"), " / ", link("component", { component }, name(component))) : null,
+      el("h1", {}, component ? `Judges of ${component}` : "Judges"),
+      el("p", { class: "lede" }, "What judges say of outputs, and what that is worth. What they quote is not on this page: it lies with the judging."),
+      rows.length ? list(rows, component) : el("p", { class: "notice" }, "No judging is recorded here. Ask a judge whether a run's answers are worse than the pinned ones: skill-evaluator judge regression --candidate RUN --judge ID."),
+      component ? null : notices(shown),
+      detail ? [el("h2", {}, "The newest comparison with a baseline"), el("p", {}, mood(detail.outcome, detail.mood), " ", link("judges", { component, judging: newest.id }, newest.id)), drawn(detail.blocks)] : null,
+      freeText(of(shown.free_text)),
+      !component && shown.calibration ? [el("h2", {}, "The calibration that the settings name"), el("p", {}, mood(...shown.calibration), " ", link("judges", { judging: "calibration" }, "What it says"))] : null,
+      el("h2", {}, "Review queue"), queue(shown.queues[component || ""]),
+    ];
+  }
+
+  async function single(judging, component) {
+    const shown = await load("judges");
+    const row = shown.judgings.find((one) => one.id === judging);
+    if (!row && !(judging === "calibration" && shown.calibration)) throw new Error(`There is no judging '${judging}' here.`);
+    const detail = await load(`judgings/${judging}`);
+    const crumbs = el("p", { class: "crumbs" }, link("judges", {}, "Judges"), component ? [" / ", link("judges", { component }, name(component))] : null, " / ", judging);
+    if (!row) return [crumbs, el("h1", {}, "The calibration that the settings name"), el("p", { class: "lede" }, name(detail.file)), drawn(detail.blocks)];
+    return [
+      crumbs, el("h1", {}, `${MODES[row.mode][0].toUpperCase()}${MODES[row.mode].slice(1)}${row.component ? ` of ${row.component}` : ""}`),
+      el("p", {}, mood(row.outcome, row.mood)),
+      facts([["Judges", name(row.judges.join(", "))], ["Items", String(row.items)], ["Asked by", name(row.rubric)], ["Judged", age(row.created)]]),
+      drawn(detail.blocks),
+    ];
+  }
+
+  page(async () => {
+    const { component, judging } = state.read();
+    document.title = `${component || judging || "Judges"} · Skill Evaluator`;
+    return judging ? single(judging, component) : all(component);
+  });
+})();

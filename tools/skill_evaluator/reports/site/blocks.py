@@ -1,0 +1,104 @@
+"""What a page is made of, as data: charts, tables and sentences, in the words and figures of the other reports."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.judges.calibration.results import FigureResult
+from skill_evaluator.reports.judge_figures import share
+from skill_evaluator.text import counted
+
+MOST_ROWS = 200  # of a table: the file of results has all
+_MOST_LINES = 60
+_MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}
+Block = dict[str, Any]
+
+
+def sheet_block(caption: str, sheet: Sheet, *, note: str = "", folded: bool = False) -> Block:
+    """Return a table; a cell with a style is a badge of that mood."""
+    left = len(sheet.rows) - MOST_ROWS
+    return {
+        "kind": "sheet",
+        "caption": caption,
+        "note": f"{note} {counted(left, 'more row')} in the file of results." if left > 0 else note,
+        "folded": folded,
+        "columns": list(sheet.columns),
+        "numbers": [name in sheet.numbers for name in sheet.columns],
+        "rows": [[[cell.text, _MOODS.get(cell.style)] for cell in row] for row in sheet.rows[:MOST_ROWS]],
+    }
+
+
+def sentence_block(lines: Iterable[str], title: str = "") -> Block:
+    """Return sentences as a list."""
+    every = list(lines)
+    left = len(every) - _MOST_LINES
+    more = [f"{counted(left, 'more sentence')} in bias_analysis_report.md"] if left > 0 else []
+    return {"kind": "sentences", "title": title, "lines": every[:_MOST_LINES] + more}
+
+
+def point(label: str, series: str, figure: FigureResult) -> dict[str, Any]:
+    """Return a point of a chart with its interval."""
+    low, high = figure.ci95 or (None, None)
+    name = label if label == series else f"{label}, {series}"
+    words = f"{name}: {share(figure)}, n {figure.n}"
+    return {"label": label, "series": series, "value": figure.value, "low": low, "high": high, "words": words}
+
+
+def interval_chart(
+    title: str,
+    note: str,
+    rows: Sequence[Mapping[str, Any]],
+    sheet: Block,
+    *,
+    axis: str,
+    domain: tuple[float, float] = (0.0, 1.0),
+    marks: Mapping[float, str] = MappingProxyType({}),
+) -> Block:
+    """Return a chart of points with their intervals, and its table; `marks` are lines to read them by."""
+    measured = [row for row in rows if row["value"] is not None]
+    words = {
+        "labels": list(dict.fromkeys(row["label"] for row in measured)),
+        "series": list(dict.fromkeys(row["series"] for row in measured)),
+        "domain": list(domain),
+        "title": axis,
+    }
+    more = {"marks": [{"at": at, "words": meaning} for at, meaning in marks.items()]}
+    return chart_block("intervals", title, note, measured, sheet, words=words, more=more)
+
+
+def chart_block(
+    name: str,
+    title: str,
+    note: str,
+    rows: Sequence[Mapping[str, Any]],
+    sheet: Block,
+    *,
+    words: Mapping[str, Any],
+    more: Mapping[str, Any],
+) -> Block:
+    """Return a chart by its specification's name; without a row its table stands alone."""
+    if not rows:
+        return {**sheet, "note": note, "folded": False}
+    return {
+        "kind": "chart",
+        "chart": name,
+        "title": title,
+        "note": note,
+        "rows": list(rows),
+        "words": words,
+        "more": more,
+        "sheet": sheet,
+    }
+
+
+def point_sheet(rows: Sequence[Mapping[str, Any]], columns: tuple[str, str], figures: Sequence[FigureResult]) -> Sheet:
+    """Return the table of a chart of points: label, series and each figure with its interval."""
+    return Sheet(
+        columns=(*columns, "value with 95 % interval", "n"),
+        rows=[
+            [Cell(row["label"]), Cell(row["series"]), Cell(share(figure)), Cell(str(figure.n))]
+            for row, figure in zip(rows, figures, strict=True)
+        ],
+        numbers=frozenset({"value with 95 % interval", "n"}),
+    )

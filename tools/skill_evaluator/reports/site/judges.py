@@ -1,0 +1,296 @@
+"""The judges' page: what each judging came to, as rates beside their control, scores and comparisons.
+
+Evidence, justifications and what was judged are not in it: they are read where the judging lies.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skill_evaluator.display import number, probability
+from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.judges.calibration.detection_results import BatchDimension
+from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
+from skill_evaluator.judges.cascade.results import CascadeShares
+from skill_evaluator.judges.pairwise.results import PairwiseResults
+from skill_evaluator.judges.recorded.judgings import JudgingResults, RecordedJudging
+from skill_evaluator.judges.regression.results import JudgeRegressions, PairResult, RegressionResults
+from skill_evaluator.judges.review.results import ReviewStatus
+from skill_evaluator.judges.scoring.results import ScoreResults
+from skill_evaluator.reports.judge_cascade import cascade_notes
+from skill_evaluator.reports.judge_detection import rate_sheet
+from skill_evaluator.reports.judge_figures import share
+from skill_evaluator.reports.judge_pairs import ladder_heading, ladder_sheet, pair_doubts, pair_notes, pair_sheet
+from skill_evaluator.reports.judge_regressions import dimension_sheet, regression_doubts, regression_notes
+from skill_evaluator.reports.judge_scores import score_doubts, score_notes, score_sheet
+from skill_evaluator.reports.reviewing import agreement_sheet, queue_sentences
+from skill_evaluator.reports.site.blocks import Block, interval_chart, point, point_sheet, sentence_block, sheet_block
+from skill_evaluator.reports.site.calibration import calibration_blocks, calibration_words
+from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.standing import ComponentStanding
+
+if TYPE_CHECKING:  # it imports numpy, which only a site with regressions needs
+    from skill_evaluator.judges.recorded.control import Controlled
+
+_MOODS = {"ship": "improved", "block": "regressed"}
+_DOUBTS = "What may be wrong with the judge, as far as it shows without labels"
+_NAMED = {"candidate_worse": "worse", "candidate_better": "better"}
+
+
+def judging_row(recorded: RecordedJudging) -> dict[str, Any]:
+    """Return the line of a judging in the list of all."""
+    head, results = recorded.head, recorded.results
+    judges = [judge.judge if isinstance(judge.judge, str) else judge.judge.model_id for judge in results.judges]
+    words, mood = _outcome(results)
+    return {
+        "id": head.id,
+        "created": head.created,
+        "mode": head.mode,
+        "component": head.skill,
+        "judges": judges,
+        "items": head.items,
+        "rubric": Path(head.rubric_file).name,
+        "outcome": words,
+        "mood": mood,
+    }
+
+
+def _outcome(results: JudgingResults) -> tuple[str, str | None]:
+    """Say in a few words what a judging came to."""
+    if isinstance(results, RegressionResults):
+        decision = results.ship_decision
+        mood = "regressed" if results.alerting else _MOODS.get(decision or "", "inconclusive")
+        return f"{decision or 'no decision'}{', and a rate alerts' * results.alerting}", mood
+    if isinstance(results, JudgeCalibration):
+        return calibration_words(results)
+    if isinstance(results, ScoreResults):
+        parts = [f"{judge.judge.model_id} {share(judge.summary)}" for judge in results.judges]
+        return f"from 0 to 1: {'; '.join(parts)}", None
+    parts = [f"{judge.judge.model_id} {share(judge.criteria[-1].wins)}" for judge in results.judges if judge.criteria]
+    return f"output 1 wins: {'; '.join(parts)}", None
+
+
+def judging_page(recorded: RecordedJudging, controls: "Mapping[str, Controlled]") -> dict[str, Any]:
+    """Return all that the page of a judging shows; `controls` are by judge, of regressions alone."""
+    results = recorded.results
+    if isinstance(results, RegressionResults):
+        blocks = list(_regressions(results, controls))
+    elif isinstance(results, JudgeCalibration):
+        blocks = list(calibration_blocks(results))
+    elif isinstance(results, ScoreResults):
+        blocks = list(_scores(results))
+    else:
+        blocks = list(_pairs(results))
+    cascade: CascadeShares | None = getattr(results, "cascade", None)
+    if cascade is not None:
+        blocks.append(sentence_block(cascade_notes(cascade), "The cascade"))
+    return {**judging_row(recorded), "blocks": blocks}
+
+
+def _regressions(results: RegressionResults, controls: "Mapping[str, Controlled]") -> Iterator[Block]:
+    yield sentence_block(regression_notes(results, of_pairs=False))
+    for judge in results.judges:
+        name = judge.judge.model_id
+        yield _rates(name, controls[name])
+        yield {
+            "kind": "parts",
+            "caption": f"Pairs by verdict, {name}",
+            "rows": [
+                {
+                    "label": one.dimension + " (blocks)" * one.blocking,
+                    "parts": [sum(one.impacts.values()), one.uncertain, one.same, one.better],
+                }
+                for one in judge.dimensions
+            ],
+        }
+        yield sheet_block(f"Dimensions, {name}", dimension_sheet(judge), folded=True)
+        yield sentence_block(regression_doubts(judge), _DOUBTS)
+        held = [pair for pair in judge.pairs if pair.ship_decision != "ship"]
+        if held:
+            yield sheet_block(f"Pairs that do not ship, {name}", _held(held), folded=True)
+    leans = [(judge.judge.model_id, judge.lean) for judge in results.judges]
+    rows = [point(name, "position", lean) for name, lean in leans]
+    table = point_sheet(rows, ("judge", "bias"), [lean for _, lean in leans])
+    yield interval_chart(
+        f"Position: {_leaning(results.judges)}",
+        "How far an output is judged better where it stands first: 0 is no bias.",
+        rows,
+        sheet_block("Lean to the first place", table),
+        axis="lean to the first place",
+        domain=(-1.0, 1.0),
+        marks={0.0: "no bias"},
+    )
+
+
+def _leaning(judges: Sequence[JudgeRegressions]) -> str:
+    """Name the judges that go by position, beyond chance."""
+    away = [judge for judge in judges if (ci95 := judge.lean.ci95) is not None and (ci95[0] > 0 or ci95[1] < 0)]
+    places = [f"{judge.judge.model_id} leans to the {_place(judge)} place" for judge in away]
+    return "; ".join(places) or "no lean beyond chance"
+
+
+def _place(judge: JudgeRegressions) -> str:
+    return "first" if (judge.lean.value or 0.0) > 0 else "second"
+
+
+def _rates(judge: str, controlled: "Controlled") -> Block:
+    """Return the rates of a judge beside their control."""
+    series = (("this batch", "reported"), ("controls", "control"), ("corrected", "corrected"))
+    rows = [point(rate.dimension, name, getattr(rate, key)) for rate in controlled.rates for name, key in series]
+    note = (
+        "Share of the pairs that both orders call worse, with its 95 % interval. "
+        "Controls hold nothing to find: what is called worse there the judge makes up. "
+        "Corrected is the rate without what it makes up and misses. "
+        f"Controls and corrections are of the calibration {controlled.calibration or 'that the settings name'}."
+    )
+    if controlled.problem:
+        note = f"Share of the pairs that both orders call worse. There is no control beside it: {controlled.problem}."
+    return interval_chart(
+        _rate_title(judge, controlled.rates),
+        note,
+        rows,
+        sheet_block(f"Rates of regressions, {judge}", rate_sheet(judge, controlled.rates)),
+        axis="share of pairs that are called worse",
+    )
+
+
+def _rate_title(judge: str, rates: Sequence[BatchDimension]) -> str:
+    """Name the dimension that is called worse most often, and how often that is so of controls."""
+    measured = [rate for rate in rates if rate.reported.value is not None]
+    if not measured:
+        return f"{judge}: no answer counts"
+    most = max(measured, key=lambda rate: rate.reported.value or 0.0)
+    if not most.reported.value:
+        return f"{judge}: no pair is called worse in any dimension"
+    title = f"{judge}: {most.dimension} is called worse in {number(most.reported.value)} of {most.reported.n} pairs"
+    if most.control.value is None:
+        return title
+    q = most.q if most.q is not None else most.p
+    return f"{title}, and in {number(most.control.value)} of {most.control.n} controls (q {probability(q)})"
+
+
+def _held(pairs: Sequence[PairResult]) -> Sheet:
+    """Return the pairs that do not ship, blocks first; what is quoted of them is in the results alone."""
+    rows = [
+        [
+            Cell(pair.id, code=True),
+            Cell(pair.stratum, code=True),
+            Cell(pair.ship_decision or "no decision", style="red" if pair.ship_decision == "block" else "yellow"),
+            Cell("; ".join(_findings(pair))),
+        ]
+        for pair in sorted(pairs, key=lambda pair: pair.ship_decision != "block")
+    ]
+    return Sheet(columns=("pair", "stratum", "decision", "found"), rows=rows)
+
+
+def _findings(pair: PairResult) -> Iterator[str]:
+    for one in pair.dimensions:
+        if one.verdict in ("candidate_worse", "uncertain"):
+            marks = [mark for mark in (one.impact, *one.flags) if mark]
+            yield f"{one.dimension} {_NAMED.get(one.verdict, one.verdict)}{f' ({listed(marks)})' if marks else ''}"
+    unscored = [answer.unscored for answer in pair.answers if answer.unscored is not None]
+    if unscored:
+        yield f"{counted(len(unscored), 'answer')} unscored: {', '.join(dict.fromkeys(unscored))}"
+
+
+def _scores(results: ScoreResults) -> Iterator[Block]:
+    rows = [
+        point(criterion.criterion, judge.judge.model_id, criterion.normalised)
+        for judge in results.judges
+        for criterion in judge.criteria
+    ]
+    lowest = min((row for row in rows if row["value"] is not None), key=lambda row: row["value"], default=None)
+    title = "No answer counts"
+    if lowest is not None:
+        title = f"{lowest['label']} has the lowest scores: {number(lowest['value'])} from 0 to 1, by {lowest['series']}"
+    note = "The mean of each criterion from 0 (worst level) to 1 (best), with its 95 % interval over items."
+    yield interval_chart(title, note, rows, sheet_block("Scores", score_sheet(results)), axis="score, from 0 to 1")
+    yield sentence_block(score_notes(results))
+    for judge in results.judges:
+        yield sentence_block(score_doubts(judge), f"{_DOUBTS}: {judge.judge.model_id}")
+
+
+def _pairs(results: PairwiseResults) -> Iterator[Block]:
+    shown = [
+        (judge, criterion)
+        for judge in results.judges
+        for criterion in judge.criteria
+        if criterion.criterion in judge.shown
+    ]
+    wins = [point(criterion.criterion, judge.judge.model_id, criterion.wins) for judge, criterion in shown]
+    measured = [row for row in wins if row["value"] is not None]
+    far = max(measured, key=lambda row: abs(row["value"] - 0.5), default=None)
+    title = "Comparisons of several outputs" if shown else "No answer counts"
+    if far is not None:
+        title = f"Output 1 wins {number(far['value'])} by {far['label']}, as {far['series']} has it"
+    note = "How often output 1 wins, a tie being half a win, with its 95 % interval over pairs."
+    table = sheet_block("Comparisons", pair_sheet(results))
+    yield interval_chart(title, note, wins, table, axis="share that output 1 wins", marks={0.5: "neither is better"})
+    yield sentence_block(pair_notes(results))
+    for judge in results.judges:
+        for ranking in judge.rankings:
+            if ranking.criterion in judge.shown:
+                yield sheet_block(ladder_heading(judge.judge.model_id, ranking), ladder_sheet(ranking))
+    leans = [point(criterion.criterion, judge.judge.model_id, criterion.lean) for judge, criterion in shown]
+    lean_table = point_sheet(leans, ("criterion", "judge"), [criterion.lean for _, criterion in shown])
+    yield interval_chart(
+        "Position: what stands first, less what stands second",
+        "How far verdicts go with the order of the outputs: 0 is no bias.",
+        leans,
+        sheet_block("Lean to the first place", lean_table),
+        axis="lean to the first place",
+        domain=(-1.0, 1.0),
+        marks={0.0: "no bias"},
+    )
+    for judge in results.judges:
+        yield sentence_block(pair_doubts(judge), f"{_DOUBTS}: {judge.judge.model_id}")
+
+
+def free_text_rows(name: str, standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+    """Yield what a judge says of each free text of a component's newest runs, as their records keep it."""
+    for model_id, record in standing.newest.items():
+        for path, judged in record.judged.fields.items() if record.judged is not None else ():
+            low, high = judged.ci95 or (None, None)
+            yield {
+                "component": name,
+                "model": model_id,
+                "version": record.skill_version,
+                "field": path or "the answer",
+                "judge": record.judged.judge if record.judged is not None else "",
+                "rubric": judged.rubric,
+                "mean": judged.mean,
+                "low": low,
+                "high": high,
+                "n": judged.n,
+            }
+
+
+def queue_row(status: ReviewStatus) -> dict[str, Any]:
+    """Return the state of a review queue. Reviewers are numbered: a published page names nobody."""
+    names = {name: f"reviewer {place}" for place, name in enumerate(status.reviewers, 1)}
+    disputed = Sheet(
+        columns=("item", "question", "answers"),
+        rows=[
+            [
+                Cell(item.item, code=True),
+                Cell(item.question, code=True),
+                Cell(" · ".join(f"{names.get(name, 'reviewer')}: {answer}" for name, answer in item.answers.items())),
+            ]
+            for item in status.disputed
+        ],
+    )
+    return {
+        "items": status.items,
+        "unlabelled": status.unlabelled,
+        "labelled": status.items - status.unlabelled,
+        "disputed": len({item.id for item in status.disputed}),
+        "oldest": status.oldest,
+        "newest": status.newest_label,
+        "reasons": [
+            {"reason": reason, "open": status.open.get(reason, 0), "items": count}
+            for reason, count in status.reasons.items()
+        ],
+        "sentences": queue_sentences(status),
+        "agreement": sheet_block("How far reviewers agree", agreement_sheet(status, names)),
+        "disputes": sheet_block("Items that reviewers see differently", disputed),
+    }

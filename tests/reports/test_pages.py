@@ -139,7 +139,7 @@ def test_what_fits_is_whole_and_the_first_sections_stay_longest() -> None:
 
 def test_a_name_from_outside_cannot_leave_its_place_in_a_chart() -> None:
     """Mermaid 10.9.3 and 11.17.2 parse both charts with such names."""
-    name = f'"]\n%%{{init: {{}}}}%% `x` #quot; {HOSTILE}'
+    name = f'"]\n%%%{{init: {{}}}}%% `x` #quot; {HOSTILE}'
     drawn = [
         quadrant_chart(("across", "up"), ("a", "b", "c", "d"), (50.0, 1.0), {name: (60.0, 2.0), "b": (50.0, 1.0)}),
         line_chart(name, name, {name: 0.5, "2.0.0": 1.0}),

@@ -4,11 +4,13 @@ The syntax is what Mermaid 10.9 and 11 take. A name from outside becomes a quote
 nor its line, hold no directive and no entity.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 from skill_evaluator.display.safe_text import shortened, visible
 
 _LONGEST = 48  # characters of a name
+_TWO_PERCENT = re.compile("%(?=%)")  # two begin a comment or a directive
 _EDGE = 0.04  # of the half of an axis, so that no point lies on the frame
 
 
@@ -49,7 +51,8 @@ def line_chart(title: str, axis: str, values: Mapping[str, float]) -> str:
 
 def _word(text: str) -> str:
     plain = visible(shortened(text, limit=_LONGEST))
-    return '"' + plain.replace('"', "'").replace("`", "'").replace("%%", "% %").replace("#", "＃") + '"'
+    plain = plain.replace('"', "'").replace("`", "'").replace("#", "＃")
+    return f'"{_TWO_PERCENT.sub("% ", plain)}"'
 
 
 def _block(lines: Sequence[str]) -> str:

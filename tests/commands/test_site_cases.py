@@ -1,16 +1,23 @@
 """What `site build` writes of each case: what explain says of the answers, only where that is allowed, and bounded."""
 
 import json
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
-from skill_evaluator.commands.site_build import SiteBuildOptions, build
+from skill_evaluator.errors import StorageError
+from skill_evaluator.reports.site.server import SiteServer
 
 from tests.support.chat_server import notice
-from tests.support.library import CASES, SKILL, Library, read
+from tests.support.library import CASES, SCRIPT, SKILL, Library, read
 from tests.support.records import a_run, keep
-from tests.support.sites import contents, site_data, site_lines
+from tests.support.sites import contents, lines_of, site_data, site_lines
 
 pytest.importorskip("vl_convert")
 PUBLISHED = {"site": {"components": {SKILL: {"documents": True}}}}
@@ -114,11 +121,40 @@ def test_texts_go_when_they_are_private_again(measured: Library) -> None:
     assert b"is the title of a notice" not in everything
 
 
-def test_what_is_served_shows_everything(measured: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(measured.root)
-    build(SiteBuildOptions(out=Path("own")), documents=True)
-    assert "is the title of a notice" in site_data(measured.root / "own", f"cases/{SKILL}/alpha")["document"]["text"]
-    assert runs_of(measured.root / "own", "alpha")[0]["outputs"]
+def test_what_is_served_shows_everything_and_makes_a_case_when_it_is_opened(measured: Library) -> None:
+    command = [sys.executable, "-m", "skill_evaluator", "site", "serve"]
+    env = {"PYTHONPATH": str(SCRIPT.parent), "PATH": "/usr/bin:/bin"}
+    with subprocess.Popen(command, cwd=measured.root, env=env, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().split()[0]
+            with urlopen(f"{address}data/cases/{SKILL}/alpha.js") as answer:
+                shown = lines_of(answer.read().decode())
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0
+    head = shown[f"cases/{SKILL}/alpha"]
+    assert "is the title of a notice" in head["document"]["text"]
+    assert [len(shown[f"cases/{SKILL}/alpha/{run}"]["outputs"]) for run in head["runs"]] == [2, 1]
+
+
+def test_what_cannot_be_made_when_it_is_asked_for_is_said_and_tried_again(tmp_path: Path) -> None:
+    problems = [StorageError("the disk is full")]
+
+    def make() -> None:
+        if problems:
+            raise problems.pop()
+        (tmp_path / "case.js").write_text("made")
+
+    with SiteServer(tmp_path, later={"case.js": make}) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(HTTPError, match="500") as refused:
+            urlopen(f"{server.address}case.js")
+        assert "the disk is full" in refused.value.read().decode()
+        for _ in range(2):
+            with urlopen(f"{server.address}case.js") as answer:
+                assert answer.read() == b"made"
+        server.shutdown()
 
 
 def test_a_run_without_raw_answers_has_the_scores_of_its_record_and_says_why(measured: Library) -> None:

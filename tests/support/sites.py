@@ -20,7 +20,12 @@ def site_data(folder: Path, key: str) -> Any:
 
 def site_lines(folder: Path, key: str) -> dict[str, Any]:
     """Everything that the file of a key leaves, by its key."""
-    scripts = re.findall(r'\.set\("([^"]*)",' + _DATA.pattern, (folder / "data" / f"{key}.js").read_text("utf-8"))
+    return lines_of((folder / "data" / f"{key}.js").read_text("utf-8"))
+
+
+def lines_of(file: str) -> dict[str, Any]:
+    """Everything that the text of a file leaves, by its key."""
+    scripts = re.findall(r'\.set\("([^"]*)",' + _DATA.pattern, file)
     return {name: json.loads(json.loads(text)) for name, text in scripts}
 
 

@@ -71,18 +71,18 @@ def site_build(options: SiteBuildOptions) -> int:
     return EXIT_INCOMPLETE if site.problems else EXIT_OK
 
 
-def build(options: SiteBuildOptions, *, documents: bool = False) -> SiteFolder:
+def build(options: SiteBuildOptions, *, own: bool = False) -> SiteFolder:
     """Build the site of a library; raise ComponentError where there is no component.
 
-    With `documents` those of every component are shown, whatever the settings say: for nobody else's eyes.
+    One for nobody else's eyes (`own`) shows the documents of every component, each case when it is opened.
     """
     settings = load_settings(options.config)
     names = sorted(path.parent.name for path in options.components.glob("*/prompt.md"))
     if not names:
         raise ComponentError(f"no component in {options.components}; name their folder with --components DIR")
-    if documents:
+    if own:
         settings = settings.model_copy(update={"site": settings.site.with_documents(names)})
-    site = SiteFolder(options.out)
+    site = SiteFolder(options.out, own=own)
     write_pages(site)
     grades = _grades(site, options.audits)
     rows: list[dict[str, Any]] = []

@@ -5,7 +5,7 @@ not looked at, and of another only the runs that are new are read and explained.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from skill_evaluator.checking.answers import has_other_answers
@@ -62,7 +62,8 @@ def write_cases(
         mine = [run for run in runs if case_id in run.case_ids]
         case = cases.get(case_id)
         absent = why or (None if case is not None else f"Case '{case_id}' is no longer among the fixtures.")
-        _write_case(site, component, case_id, case, absent, mine)
+        make = partial(_write_case, site, component, case_id, case, absent, mine)
+        site.when_opened(f"data/{case_key(component.name, case_id)}.js", make)
 
 
 def _texts(component: Component, fixtures: Path | None) -> tuple[Mapping[str, Case], str | None]:

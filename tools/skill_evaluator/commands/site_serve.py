@@ -34,12 +34,13 @@ class SiteServeOptions:
 def site_serve(options: SiteServeOptions) -> int:
     """Show the site in the browser, for this machine alone, until Ctrl-C. Makes no call.
 
-    The address holds a token: only who has it can read. What was built is gone when it ends.
+    It shows documents, truths and answers of every component. The address holds a token: only who has it can read.
+    What was built is gone when it ends.
     """
     for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # a terminal that is closed
         signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="skill-evaluator-site-") as folder:
-        build(
+        site = build(
             SiteBuildOptions(
                 out=Path(folder),
                 audits=options.audits,
@@ -48,10 +49,10 @@ def site_serve(options: SiteServeOptions) -> int:
                 fixtures=options.fixtures,
                 config=options.config,
             ),
-            documents=True,
+            own=True,
         )
         try:
-            server = SiteServer(Path(folder), options.port)
+            server = SiteServer(Path(folder), options.port, site.later)
         except OSError as problem:
             raise ConfigError(
                 f"cannot listen on {HOST}:{options.port}: {problem.strerror}; choose another --port"

@@ -7,13 +7,17 @@ refused, and no page of another origin may use the scripts that hold the data.
 import hmac
 import secrets
 import sys
+import threading
+from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTP_PORT
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.reports.site.pages import POLICY
 
 HOST = "127.0.0.1"
@@ -34,8 +38,10 @@ class SiteServer(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
-        """Listen, and answer nobody before `serve_forever`."""
+    def __init__(self, folder: Path, port: int = 0, later: Mapping[str, Callable[[], None]] | None = None) -> None:
+        """Listen, and answer nobody before `serve_forever`; `later` makes files that are not in the folder yet."""
+        self._later = dict(later or {})
+        self._making = threading.Lock()
         self.token = secrets.token_urlsafe(24)
         super().__init__((HOST, port), partial(_Request, directory=str(folder)))
         port_of_web = ("",) if self.server_port == HTTP_PORT else ()  # which browsers leave out
@@ -47,6 +53,13 @@ class SiteServer(ThreadingHTTPServer):
     def address(self) -> str:
         """Where the site is, with the token."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
+
+    def make(self, name: str) -> None:
+        """Make a file when it is asked for the first time; raise SkillEvaluatorError if it cannot be made."""
+        with self._making:
+            if name in self._later:
+                self._later[name]()
+                del self._later[name]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that went away; anything else is a bug, with its traceback on stderr."""
@@ -70,7 +83,13 @@ class _Request(SimpleHTTPRequestHandler):
         if not (inside and slash and hmac.compare_digest(token.encode(), self.server.token.encode())):
             self.send_error(HTTPStatus.FORBIDDEN, "copy the whole address from the terminal")
             return None
-        self.path = f"/{path.partition('?')[0] or 'index.html'}"
+        name = path.partition("?")[0] or "index.html"
+        self.path = f"/{name}"
+        try:
+            self.server.make(unquote(name))
+        except SkillEvaluatorError as problem:
+            self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, explain=str(problem))
+            return None
         if not Path(self.translate_path(self.path)).is_file():  # so nothing is listed, and nobody is sent elsewhere
             self.send_error(HTTPStatus.NOT_FOUND)
             return None

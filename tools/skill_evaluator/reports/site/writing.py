@@ -6,7 +6,7 @@ Data are scripts, because a page that was opened from the file system may load a
 import json
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,14 @@ class SiteFolder:
     `problems` says by name what could not be read, and why; the build goes on without it.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Take an empty folder, a new one, or one that holds a site; raise StorageError for any other."""
+    def __init__(self, folder: Path, *, own: bool = False) -> None:
+        """Take an empty folder, a new one, or one that holds a site; raise StorageError for any other.
+
+        A site for one's `own` eyes is served by whoever built it: `later` is what to do when a file is asked for.
+        """
         self._folder = folder
+        self._own = own
+        self.later: dict[str, Callable[[], None]] = {}
         self._names: set[str] = set()
         self.written = 0
         self.removed = 0
@@ -70,6 +75,13 @@ class SiteFolder:
     def write_data(self, key: str, value: Any, longest: int | None = LONGEST) -> None:
         """Write what a page shows, as a script that leaves it under `key`; texts are cut to `longest` characters."""
         self.write(f"data/{key}.js", data_script(key, value, longest))
+
+    def when_opened(self, name: str, make: Callable[[], None]) -> None:
+        """Have a file made: at once, or in a site of one's own when it is asked for."""
+        if self._own:
+            self.later[name] = make
+        else:
+            make()
 
     def keeps(self, name: str, first_line: str) -> bool:
         """Return whether a file is there that begins with a line; it then stays."""

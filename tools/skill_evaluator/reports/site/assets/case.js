@@ -61,7 +61,7 @@
       marked.length ? leaves("Where the answer differs", marked, field) : output.outcome === "scored" && !output.unmarked && rest.length ? el("p", { class: "soft" }, "Nothing differs.") : null,
       output.left ? el("p", { class: "soft" }, `${output.left} more leaves are left out here.`) : null,
       output.errors.length ? el("div", {}, el("p", { class: "soft" }, "It breaks the schema:"), el("ul", { class: "remarks" }, output.errors.map((words) => el("li", {}, el("bdi", {}, words))))) : null,
-      rest.length ? el("details", { class: "rest" }, el("summary", {}, `${rest.length} ${rest.length === 1 ? "leaf" : "leaves"} ${rest[0].outcome === "unscored" ? "without a truth" : "that agree"}`), leaves("Leaves that agree", rest, field)) : null,
+      rest.length ? el("details", { class: "rest" }, el("summary", {}, `${rest.length} ${rest.length === 1 ? "leaf" : "leaves"} ${rest[0].outcome === "unscored" ? "without a truth" : rest.length === 1 ? "that agrees" : "that agree"}`), leaves("Leaves that agree", rest, field)) : null,
       output.arrays.map(array),
       output.texts.length ? raw(output) : null);
   }

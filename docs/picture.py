@@ -1,7 +1,7 @@
 """Draw the pictures of the README from real runs: `python docs/picture.py`; name one to draw it alone.
 
 Each command runs in a terminal and a folder of its own, so that it leaves nothing in the repository. The run of the
-local model is made anew: it takes minutes and needs the extra `local`.
+local model is made anew: it takes minutes and needs the extra `local`. The picture of the site needs Chromium.
 """
 
 import os
@@ -20,6 +20,8 @@ from rich.text import Text
 
 DOCS = Path(__file__).parent
 WIDTH = 112
+VIEWPORT = {"width": 1280, "height": 900}
+MARGIN = 12
 _MOMENT = re.compile(r"\b\d{8}T\d{6}Z-[0-9a-f]{6}\b")
 _LATENCY = re.compile(r"^latency,.*\n", re.MULTILINE)  # of a demonstration it tells nothing, and differs every time
 _SAME_MOMENT = "20260301T080000Z-abcdef"
@@ -36,15 +38,22 @@ def copied_library(folder: Path) -> Path:
     """Copy the prompt library of this repository, so that a run is recorded in the copy."""
     for name in (".evaluator", "components", "fixtures", "tools"):
         shutil.copytree(DOCS.parent / name, folder / name, ignore=shutil.ignore_patterns("results", "__pycache__"))
+    settings = folder / ".evaluator" / "settings.yaml"  # a picture can wait for a busy machine
+    settings.write_text(re.sub(r"(?m)^timeout_s: .*$", "timeout_s: 3600", settings.read_text("utf-8")), "utf-8")
     return folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """One picture: the command that is shown, and what lays out the folder it runs in."""
+    """One picture: what lays out a folder, the command that runs in it, and what is shown of it.
+
+    That is what the command prints, or the top of a page of the site that it builds, down to the end of an element.
+    """
 
     command: str
     lay_out: Callable[[Path], Path]
+    page: str = ""
+    end: str = ""
 
 
 PICTURES: Mapping[str, Picture] = {
@@ -55,17 +64,52 @@ PICTURES: Mapping[str, Picture] = {
         command="python tools/evaluate_skill.py receipt-extraction --model smollm2-135m-instruct --replicates 2",
         lay_out=copied_library,
     ),
+    "site.png": Picture(
+        command="skill-evaluator site build --out site",
+        lay_out=demonstration,
+        page="component.html#component=receipts",
+        end="figure",
+    ),
 }
 
 
-def drawn(picture: Picture) -> str:
-    """Run the command in a terminal and return what it shows on stdout as SVG; every run has the same moment."""
-    with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("w") as nowhere:
-        shown = terminal_output(picture.command.split(), picture.lay_out(Path(folder)))
-        shown = _LATENCY.sub("", _MOMENT.sub(_SAME_MOMENT, shown))
+def drawn(picture: Picture) -> bytes:
+    """Run the command in a terminal and return the picture of what it leaves."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = picture.lay_out(Path(folder))
+        printed = terminal_output(picture.command.split(), place)
+        if picture.page:
+            return photographed(f"{(place / 'site').as_uri()}/{picture.page}", picture.end)
+        return typeset(picture.command, printed)
+
+
+def typeset(command: str, printed: str) -> bytes:
+    """Return what a command printed as SVG; every run has the same moment."""
+    shown = _LATENCY.sub("", _MOMENT.sub(_SAME_MOMENT, printed))
+    with Path(os.devnull).open("w") as nowhere:
         console = Console(record=True, width=WIDTH, file=nowhere, force_terminal=True, highlight=False)
         console.print(Text.from_ansi(shown.strip("\n")))
-        return console.export_svg(title=picture.command)
+        return console.export_svg(title=command).encode()
+
+
+def photographed(address: str, end: str) -> bytes:
+    """Return a page as PNG from its top to the end of the first element of a kind."""
+    from playwright.sync_api import sync_playwright  # only the picture of the site needs a browser
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport=VIEWPORT, color_scheme="light", reduced_motion="reduce")
+        page.goto(address)
+        element = page.locator(end).first
+        element.scroll_into_view_if_needed()
+        element.locator("svg").first.wait_for()
+        page.evaluate("scrollTo(0, 0)")
+        box = element.bounding_box()
+        assert box is not None
+        clip = {"x": 0, "y": 0, "width": VIEWPORT["width"], "height": box["y"] + box["height"] + MARGIN}
+        photograph = page.screenshot(full_page=True, clip=clip)
+        browser.close()
+    return photograph
 
 
 def terminal_output(command: list[str], folder: Path) -> str:
@@ -95,4 +139,4 @@ def read_or_end(terminal: int) -> bytes:
 if __name__ == "__main__":
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     for name in sys.argv[1:] or PICTURES:
-        (DOCS / name).write_text(drawn(PICTURES[name]), "utf-8")
+        (DOCS / name).write_bytes(drawn(PICTURES[name]))

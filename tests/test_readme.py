@@ -60,8 +60,10 @@ def test_the_picture_of_the_verdict_is_what_the_command_prints_today(monkeypatch
     monkeypatch.setitem(sys.modules, "picture", module)
     loaded.loader.exec_module(module)
     drawn, kept = module.drawn(module.PICTURES["verdict.svg"]), (ROOT / "docs" / "verdict.svg").read_text("utf-8")
-    assert _words(drawn) == _words(kept)
-    assert all((ROOT / "docs" / name).is_file() for name in module.PICTURES)
+    assert _words(drawn.decode()) == _words(kept)
+    text = README.read_text()
+    assert all(f"](docs/{name})" in text for name in module.PICTURES)
+    assert all(0 < (ROOT / "docs" / name).stat().st_size < 150_000 for name in module.PICTURES)
 
 
 def _words(picture: str) -> list[str]:

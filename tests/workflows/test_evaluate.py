@@ -162,7 +162,7 @@ def test_cases_in_another_repository_are_those_of_one_commit_in_all_jobs_and_it_
         "served": (commit, True),
     }
     fetched = acted.steps("Fetch fixtures that are in another repository")
-    assert fetched == dict.fromkeys(("plan", "one@recorded", "one@served", "collect"), "success")
+    assert fetched == dict.fromkeys(("plan", "one@recorded", "one@served", "collect", "build"), "success")
     assert "token-to-read-fixtures" not in acted.log
 
 

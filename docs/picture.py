@@ -104,9 +104,8 @@ def photographed(address: str, end: str) -> bytes:
         element.scroll_into_view_if_needed()
         element.locator("svg").first.wait_for()
         page.evaluate("scrollTo(0, 0)")
-        box = element.bounding_box()
-        assert box is not None
-        clip = {"x": 0, "y": 0, "width": VIEWPORT["width"], "height": box["y"] + box["height"] + MARGIN}
+        bottom = element.evaluate("element => element.getBoundingClientRect().bottom")
+        clip = {"x": 0, "y": 0, "width": VIEWPORT["width"], "height": bottom + MARGIN}
         photograph = page.screenshot(full_page=True, clip=clip)
         browser.close()
     return photograph

@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator.records.record import read_record
 from skill_evaluator.reports.site.writing import MARKER, data_script
 
+from tests.support.git import GitRepository
 from tests.support.library import SKILL, Library, read
 from tests.support.records import a_run, keep
 from tests.support.sites import contents, site_data
@@ -156,6 +158,24 @@ def test_no_text_breaks_out_of_a_data_file(tmp_path: Path, text: str) -> None:
     ((name, values),) = site_data(tmp_path, "k").items()
     assert name == values[0]
     assert name.isprintable()
+
+
+def test_what_is_recorded_on_another_branch_is_shown_as_if_it_were_here(built: Library) -> None:
+    keep(built, a_run("1.2.0", 5, CASES))
+    assert built.call("site", "build", "--out", "site").code == 0
+    repository = GitRepository(built.root)
+    repository.commit()
+    repository.git("branch", "records")
+    records = sorted((built.component / "evals" / "records").iterdir())
+    for path in (*records[1:], built.component / "leaderboard.json"):
+        path.unlink()
+    keep(built, read_record(records[0]))  # alone is on this branch
+
+    assert built.call("site", "build", "--out", "branch", "--recorded", "records", "--recorded", "none").code == 0
+
+    for key in ("overview", "changes", f"components/{SKILL}", f"cases/{SKILL}"):
+        assert site_data(built.root / "branch", key) == site_data(built.root / "site", key), key
+    assert contents(built.root / "branch").keys() == contents(built.root / "site").keys()
 
 
 def test_without_a_component_it_says_where_to_look(library: Library) -> None:

@@ -59,6 +59,20 @@ def test_runs_of_a_branch_are_read_beside_those_here_and_acceptances_are_those_h
     assert [archive.record(entry) for entry in archive.entries] == [HERE, THERE]
 
 
+def test_each_record_has_a_digest_wherever_it_is_and_another_once_its_file_changes(
+    library: Library, component: Component, branch: str
+) -> None:
+    keep(library, HERE)
+    archive = Archive(component, Repository(library.root), (branch,))
+    before = archive.digests()
+    assert before.keys() == {HERE.run_id, THERE.run_id}
+    assert len(set(before.values())) == 2
+    keep(library, HERE.model_copy(update={"cost_usd": 1.0}))
+    after = archive.digests()
+    assert after[HERE.run_id] != before[HERE.run_id]
+    assert after[THERE.run_id] == before[THERE.run_id]
+
+
 def test_without_a_branch_only_what_is_here_counts(library: Library, component: Component, branch: str) -> None:
     keep(library, HERE)
     archive = Archive(component)

@@ -24,16 +24,18 @@ from skill_evaluator.errors import (
     StorageError,
 )
 from skill_evaluator.library.cases import find_cases
-from skill_evaluator.library.components import load_component
+from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Settings, load_settings
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
+from skill_evaluator.records.record import Row
 from skill_evaluator.reports.site.changes import MOST_CHANGES, change_rows
 from skill_evaluator.reports.site.component import component_page
 from skill_evaluator.reports.site.judges import free_text_rows
 from skill_evaluator.reports.site.overview import bare_row, overview_rows
 from skill_evaluator.reports.site.pages import write_pages
 from skill_evaluator.reports.site.writing import SiteFolder, fitting
+from skill_evaluator.repository import Repository
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.rewording import AUDIT_RESULT
 from skill_evaluator.verdicts.standing import ComponentStanding, standing_of
@@ -51,6 +53,10 @@ class SiteBuildOptions:
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="An empty folder, or one that holds an earlier build.")
     ] = Path("site")
+    recorded: Annotated[
+        tuple[str, ...],
+        typer.Option("--recorded", metavar="REF", help="A branch that holds records beside the work tree; repeatable."),
+    ] = ()
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
     components: Components = COMPONENTS
@@ -124,7 +130,7 @@ def _write_component(
 ) -> tuple[ComponentStanding | None, list[dict[str, Any]]]:
     """Write the page of a component; return what is known of it, and its rows of the overview."""
     component = load_component(options.components, name, settings.limits)
-    archive = Archive(component)
+    archive = Archive(component, Repository(options.components) if options.recorded else None, options.recorded)
     standing = standing_of(component, archive, settings, options.config)
     if standing is None:
         try:
@@ -133,11 +139,18 @@ def _write_component(
         except (FixtureError, NotEvaluatedError):
             why = "no fixtures"
         return None, [bare_row(name, component.version, why)]
-    runs = load_leaderboard(component.leaderboard_path, name).runs
+    runs = _rows(component, archive)
     site.write_data(f"components/{name}", component_page(name, component.version, standing, runs))
     documents = settings.site.publishes_documents(name)
     write_cases(site, component, archive, runs, standing.newest, options.fixtures, documents=documents)
     return standing, overview_rows(name, standing, grades)
+
+
+def _rows(component: Component, archive: Archive) -> list[Row]:
+    """Return the rows of the leaderboard, and those of runs that are recorded at another commit alone."""
+    rows = load_leaderboard(component.leaderboard_path, component.name).runs
+    here = {row.run_id for row in rows}
+    return [*rows, *(archive.record(entry).row() for entry in archive.entries if entry.run_id not in here)]
 
 
 def _grades(site: SiteFolder, audits: Path) -> dict[str, str | None]:

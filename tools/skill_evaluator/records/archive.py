@@ -14,7 +14,7 @@ import semver
 from pydantic import BaseModel, ValidationError
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import first_problem, open_file, parse_json
+from skill_evaluator.files import first_problem, open_file, parse_json, read_bytes
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.acceptance import Acceptance, read_acceptances
@@ -29,6 +29,7 @@ from skill_evaluator.records.record import (
 )
 from skill_evaluator.records.rows import BOARD_VERSION, OtherLayout, RowHead, read_header, read_rows, whole_text
 from skill_evaluator.repository import Repository
+from skill_evaluator.text import digest
 
 # digests; scores of others are not comparable
 _MEASURED_BY = ("schema", "contract", "datasets", "settings", "scenario")
@@ -137,6 +138,13 @@ class Archive:
         if entry.run_id not in self._read:
             self._read[entry.run_id] = self._find_record(entry)
         return self._read[entry.run_id]
+
+    def digests(self) -> dict[str, str]:
+        """Return by run what tells the content of its record's file, here or at another commit; none without a file."""
+        paths = {entry.run_id: self._component.records_dir / f"{entry.run_id}.json" for entry in self.entries}
+        there = {run_id: self._blobs[path.name] for run_id, path in paths.items() if path.name in self._blobs}
+        here = {run_id: path for run_id, path in paths.items() if path.exists()}
+        return there | {run_id: digest(read_bytes(path, LeaderboardError)) for run_id, path in here.items()}
 
     def draft(self, run_id: str) -> Record | None:
         """Read the draft that a run left in the work tree; None for an id that is of none. Raise LeaderboardError."""

@@ -104,7 +104,6 @@ def kept_verdicts(
     archive: Archive, folder: Path, settings: Settings, waivers: Iterable[tuple[Waiver, bool]]
 ) -> KeptVerdicts:
     """Return what is kept of a component; `waivers` are all there are, and whether each is in force."""
-    paths = {entry.run_id: archive.folder / "evals" / "records" / f"{entry.run_id}.json" for entry in archive.entries}
     audits = sorted((archive.folder.parents[1] / AUDITS).glob(f"*/{AUDIT_RESULT}"))
     rules = {
         "settings": settings.model_dump(mode="json", exclude={"site"}),
@@ -112,8 +111,7 @@ def kept_verdicts(
         "accepted": [acceptance.model_dump(mode="json") for acceptance in archive.accepted],
         "audits": [digest(read_bytes(path, LeaderboardError)) for path in audits],
     }
-    records = {run_id: digest(read_bytes(path, LeaderboardError)) for run_id, path in paths.items() if path.exists()}
-    return KeptVerdicts(folder, records, rules)
+    return KeptVerdicts(folder, archive.digests(), rules)
 
 
 @lru_cache

@@ -89,7 +89,7 @@ def test_an_audit_that_cannot_be_read_leaves_out_grades_alone(library: Library) 
     ended = built(library)
     overview = site_data(library.root / "site", "overview")
     assert (ended.code, "audits/2026/report.json" in ended.err) == (4, True)
-    assert [problem["name"] for problem in overview["problems"]] == ["grades"]
+    assert [problem["name"] for problem in overview["problems"]] == ["audit 2026"]
     assert OTHER in {row["component"] for row in overview["rows"] if row["model"]}
 
 

@@ -10,7 +10,8 @@ from markdown_it import MarkdownIt
 from skill_evaluator.audit.cube.cube import cube_of_scores
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, Beyond, ModelAudit, Thresholds
-from skill_evaluator.audit.report.page import audit_page, headline, print_audit
+from skill_evaluator.audit.report.page import audit_page, print_audit
+from skill_evaluator.audit.report.verdict import verdict_words
 from skill_evaluator.audit.report.wording import points
 from skill_evaluator.display.safe_text import code_span, prose
 
@@ -76,6 +77,10 @@ def test_the_best_grade_is_first_and_among_equals_the_ablest() -> None:
     assert grades == sorted(grades, key=["AAA", "AA", "A", "BBB"].index)
     abilities = [float(row["ability"].split()[0]) for row in rows if row["grade"] == "AAA"]
     assert abilities == sorted(abilities, reverse=True)
+
+
+def headline(result: AuditResult) -> str:
+    return "**{}**: {}".format(*verdict_words(result, code_span))
 
 
 def test_the_headline_names_the_safe_default_and_how_sure_its_grade_is() -> None:

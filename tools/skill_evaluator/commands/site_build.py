@@ -8,15 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from skill_evaluator.audit.findings.results import read_audit
 from skill_evaluator.commands.judge_options import JUDGEMENTS
 from skill_evaluator.commands.options import AUDITS, COMPONENTS, CONFIG, Audits, Components, Config, Fixtures
+from skill_evaluator.commands.site_audits import write_audits
 from skill_evaluator.commands.site_cases import write_cases
 from skill_evaluator.commands.site_judges import Judgements, write_judges
 from skill_evaluator.errors import (
     EXIT_INCOMPLETE,
     EXIT_OK,
-    AuditError,
     ComponentError,
     FixtureError,
     NotEvaluatedError,
@@ -37,7 +36,6 @@ from skill_evaluator.reports.site.pages import write_pages
 from skill_evaluator.reports.site.writing import SiteFolder, fitting
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.rewording import AUDIT_RESULT
 from skill_evaluator.verdicts.standing import ComponentStanding, standing_of
 
 EXAMPLES = ("skill-evaluator site build --out site",)
@@ -90,7 +88,7 @@ def build(options: SiteBuildOptions, *, own: bool = False) -> SiteFolder:
         settings = settings.model_copy(update={"site": settings.site.with_documents(names)})
     site = SiteFolder(options.out, own=own)
     write_pages(site)
-    grades = _grades(site, options.audits)
+    audit, grades = write_audits(site, options.audits)
     rows: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
     judged: list[dict[str, Any]] = []
@@ -101,7 +99,7 @@ def build(options: SiteBuildOptions, *, own: bool = False) -> SiteFolder:
         judged += [] if standing is None else free_text_rows(name, standing)
     write_judges(site, options.judgements, options.config, settings, judged)
     problems = [{"name": name, "why": why} for name, why in site.problems.items() if name not in names]
-    site.write_data("overview", {"rows": rows, "problems": problems})
+    site.write_data("overview", {"rows": rows, "problems": problems, "audit": audit})
     newest = sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)
     site.write_data("changes", dict(zip(("rows", "left"), fitting(newest, MOST_CHANGES), strict=True)))
     site.finish()
@@ -151,13 +149,3 @@ def _rows(component: Component, archive: Archive) -> list[Row]:
     rows = load_leaderboard(component.leaderboard_path, component.name).runs
     here = {row.run_id for row in rows}
     return [*rows, *(archive.record(entry).row() for entry in archive.entries if entry.run_id not in here)]
-
-
-def _grades(site: SiteFolder, audits: Path) -> dict[str, str | None]:
-    """Return the grade of each model in the newest audit that was reported on; none without one that can be read."""
-    reports = sorted(audits.glob(f"*/{AUDIT_RESULT}"))
-    try:
-        return {model.model: model.grade for model in read_audit(reports[-1]).models} if reports else {}
-    except AuditError as problem:
-        site.note("grades", problem)
-        return {}

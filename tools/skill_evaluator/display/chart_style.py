@@ -16,6 +16,7 @@ from skill_evaluator.display.safe_text import name_text
 
 INK, GREY, FAINT = "#1f2328", "#6e7781", "#d0d7de"
 WARNING = "#d55e00"
+_ON_A_PAGE = {INK: "@ink", GREY: "@soft", FAINT: "@line", "white": "@paper"}
 FONT_SIZE = 11
 _FEW = ("#0072b2", "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
@@ -59,6 +60,21 @@ def title(text: str, *remarks: str, width: float = 800) -> alt.TitleParams:
 def drawn_from(values: Sequence[Any]) -> alt.Chart:
     """Return a layer that holds its values, since a chart reads no file."""
     return alt.Chart(alt.InlineData(values=list(values)))
+
+
+def page_spec(chart: Any) -> dict[str, Any]:
+    """Return a chart as a page draws it: without its title, and with `@` names for colours that follow the ground."""
+    spec = chart.to_dict(validate=False)
+    heading = spec.pop("title")
+    return {"title": heading["text"], "note": " ".join(heading["subtitle"]), "spec": _named_colours(spec)}
+
+
+def _named_colours(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: value if key in ("values", "datasets") else _named_colours(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_named_colours(member) for member in part]
+    return _ON_A_PAGE.get(part, part) if isinstance(part, str) else part
 
 
 def svg(chart: Any) -> str:

@@ -8,6 +8,7 @@ import altair as alt
 
 from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, Interval, Quadrant
 from skill_evaluator.audit.report.labels import LINE, Box, Frame, Named, Place, draw_names, word_box
+from skill_evaluator.audit.report.verdict import verdict_words
 from skill_evaluator.audit.report.wording import best_first, points
 from skill_evaluator.display.chart_style import (
     FONT_SIZE,
@@ -21,7 +22,6 @@ from skill_evaluator.display.chart_style import (
     title,
 )
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.text import counted
 
 MOST_LABELS = 25  # beyond that only names that find room
 _WIDTH, _HEIGHT, _TALL = 780, 500, 680
@@ -81,7 +81,7 @@ def overall_map(result: AuditResult) -> alt.LayerChart:
         legend.append(f"Bars: 95 % intervals{', noise taken off' if known else ''}.")
     if len(shown) > MOST_LABELS:
         legend.append("Names without room are left out; the table has them all.")
-    heading = title(f"Ability and fluctuation of {counted(len(shown), 'model')}", " ".join(legend))
+    heading = title(verdict_words(result)[0], " ".join(legend))
     return _draw_map(frame, ground, shown).properties(title=heading)
 
 
@@ -190,7 +190,7 @@ def _draw_map(frame: Frame, ground: _Ground, shown: Sequence[_Point]) -> alt.Lay
         *ground.layers,
         across.mark_rule(**look).encode(x=frame.x("low"), x2="high", y=y, color=colour),
         up.mark_rule(**look).encode(x=x, y=frame.y("low"), y2="high", color=colour),
-        marks.encode(x=x, y=y, color=colour, shape=shape, description=words),
+        marks.encode(x=x, y=y, color=colour, shape=shape, description=words, tooltip=alt.Tooltip("said:N")),
         *written,
     ]
     return alt.layer(*layers).properties(width=frame.width, height=frame.height)

@@ -6,9 +6,7 @@ A finished result in, Markdown out; nothing in it that came from outside is take
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from skill_evaluator.audit.findings.advice import is_settled, steadiest_first
-from skill_evaluator.audit.findings.dominance import dominates, outdoes
-from skill_evaluator.audit.findings.results import AuditResult, ModelAudit, Quadrant
+from skill_evaluator.audit.findings.results import AuditResult, Quadrant
 from skill_evaluator.audit.report.charts import BOXES, HEAT, MAP, NEUTRALITY, map_names
 from skill_evaluator.audit.report.sheets import (
     adjusted_sheet,
@@ -27,15 +25,13 @@ from skill_evaluator.audit.report.sheets import (
     used_sheet,
 )
 from skill_evaluator.audit.report.terminal import audit_pieces
+from skill_evaluator.audit.report.verdict import verdict_words
 from skill_evaluator.audit.report.wording import (
     about_words,
     cohort_words,
-    fluctuation_words,
-    likelihood,
     neutrality_words,
     points,
     threshold_words,
-    with_interval,
 )
 from skill_evaluator.display.mermaid import quadrant_chart
 from skill_evaluator.display.pages import Block, Fold, Page, Section
@@ -82,7 +78,8 @@ def audit_page(result: AuditResult, *, charts: bool = True) -> Page:
 def _conclusions(result: AuditResult, charts: bool) -> Iterator[Block]:
     """Yield what to take first, then what the grades rest on."""
     yield "## Stability audit"
-    yield headline(result)
+    finding, why = verdict_words(result, code_span)
+    yield f"**{finding}**: {why}"
     abilities = [model.ability for model in result.models]
     fluctuations = [model.fluctuation for model in result.models]
     ranges = (
@@ -111,59 +108,6 @@ def _premises(result: AuditResult) -> Iterator[Block]:
         columns = [odds.columns[0], *(code_span(grade) for grade in odds.columns[1:])]
         yield replace(odds, columns=columns, numbers=frozenset(columns[1:]))
     yield "\n".join(f"- warning: {prose(warning)}" for warning in result.warnings)
-
-
-def headline(result: AuditResult) -> str:
-    """Say which model is the safe default, and how clear that is."""
-    safe = [model for model in steadiest_first(result.models) if model.quadrant == "safe default"]
-    among = f"Grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit."
-    if result.medians is None:
-        return f"**No model is called a safe default**: without medians there are no quadrants. {among}"
-    if not safe:
-        return f"**No model is a safe default**: none is both among the abler and among the steadier half. {among}"
-    first, *others = safe
-    rival = next((model for model in result.models if dominates(model, first)), None)
-    if rival is not None:  # which is not among the steadier half: by noise alone, or as it has far to fall
-        better, worse = code_span(rival.model), code_span(first.model)
-        if outdoes(rival, first):
-            why = f"{better} is no less able and, without noise, no less steady than {worse}"
-        else:
-            why = f"{better} scores more in its worst scenario than {worse} in its best"
-        return f"**No model is a safe default**: {why}, which is the first by its grade. {among}"
-    without = ""
-    if first.corrected is not None:
-        without = f", without noise {with_interval(first.corrected, first.corrected_ci95)}"
-    figures = (
-        f"ability {with_interval(first.ability, first.ability_ci95)}, "
-        f"fluctuation {fluctuation_words(first)}{without}; "
-        f"in its worst scenario, {code_span(first.worst.scenario)}, it is {points(first.worst.drop)} points below"
-    )
-    sentences = [f"**{code_span(first.model)} is the safe default**: {figures}.", *_grade_sentences(result, first)]
-    if others:
-        named = []
-        for model in others[:_MOST_NAMED]:
-            odds = "" if model.odds is None else f", {likelihood(model.odds)}"
-            grade = "" if model.grade is None else f" ({code_span(model.grade)}{odds})"
-            named.append(f"{code_span(model.model)}{grade}")
-        more = [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
-        sentences.append(f"Safe defaults as well: {', '.join([*named, *more])}.")
-    return " ".join([*sentences, among])
-
-
-def _grade_sentences(result: AuditResult, model: ModelAudit) -> Iterator[str]:
-    """Say how sure a grade is, over these scenarios and over others."""
-    if model.grade is None:
-        return
-    grade = code_span(model.grade)
-    if model.odds is None:
-        yield f"Its grade is {grade}; how sure that is, is not known."
-        return
-    clear = "settled" if is_settled(model) else "not settled: its true fluctuation may well belong to another"
-    odds = f"{likelihood(model.odds)} over {about_words(result)}"
-    yield f"Its grade, {grade}, has a probability of {odds} and is {clear}."
-    if result.resampled == "cases" and model.beyond is not None:
-        other = likelihood(model.odds_among(model.beyond.grade_probability))
-        yield f"Over other scenarios like these, if their effects are as modelled, it has {other}."
 
 
 def _scenarios(result: AuditResult, charts: bool) -> Iterator[Block]:

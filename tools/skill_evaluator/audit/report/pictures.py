@@ -5,7 +5,16 @@ from typing import Any
 import altair as alt
 
 from skill_evaluator.audit.findings.results import AuditResult, ModelAudit
-from skill_evaluator.audit.report.wording import ablest_first, grades, points
+from skill_evaluator.audit.report.verdict import fall_words, odds_words, spread_words
+from skill_evaluator.audit.report.wording import (
+    ablest_first,
+    about_words,
+    best_first,
+    grades,
+    likelihood,
+    points,
+    possible_grades,
+)
 from skill_evaluator.display import probability
 from skill_evaluator.display.chart_style import (
     FONT_SIZE,
@@ -24,6 +33,7 @@ _BLUE = "#0072b2"
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
 _BOX_STEP, _BOX_WIDTH = 26, 640
 _NARROWEST = 420  # a line of scenarios
+_ON_DEEP, _ON_PALE = "#fff", "#000"  # words on a cell, which keeps its colour on a dark ground, too
 _LIMIT = 240  # pixels of a name on an axis
 _PALE = 0.6  # of the largest deviation: beyond it the text is white
 
@@ -42,14 +52,16 @@ def heat_map(result: AuditResult) -> Any:
         legend=alt.Legend(title="points from the model's ability", orient="bottom", gradientLength=240, format="+.1f"),
     )
     text = base.mark_text(fontSize=FONT_SIZE - 1, aria=False).encode(
-        text="score:N", color=alt.condition("datum.pale", alt.value("white"), alt.value(INK))
+        text="score:N", color=alt.condition("datum.pale", alt.value(_ON_DEEP), alt.value(_ON_PALE))
     )
     heading = title(
-        "Score of each model in each scenario, % right",
-        "Blue: better than the model's own ability; red: worse. The ablest model is on top.",
+        fall_words(result),
+        "% right in each scenario. Blue: better than the model's own ability; red: worse. The ablest model is on top.",
         width=width,
     )
-    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, description="said:N")
+    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(
+        color=colour, description="said:N", tooltip=alt.Tooltip("said:N")
+    )
     height = _CELL_HEIGHT * len(result.models)
     return alt.layer(squares, text).properties(width=width, height=height, title=heading)
 
@@ -85,7 +97,9 @@ def neutrality_chart(result: AuditResult) -> Any:
         drawn_from([{"zero": 0}]).mark_rule(color=GREY).encode(y=alt.Y("zero:Q", title=up)),
         drawn_from(rows).mark_circle(color=GREY, opacity=0.3, size=26, aria=False).encode(x=x, y=y),
         line.mark_line(color=_BLUE, strokeWidth=2, aria=False),
-        line.mark_point(filled=True, color=_BLUE, size=60, opacity=1).encode(description="said:N"),
+        line.mark_point(filled=True, color=_BLUE, size=60, opacity=1).encode(
+            description="said:N", tooltip=alt.Tooltip("said:N")
+        ),
         marked.mark_point(filled=True, shape="diamond", color=WARNING, size=170, opacity=1, aria=False),
     ]
     for side, shown in (
@@ -98,8 +112,9 @@ def neutrality_chart(result: AuditResult) -> Any:
     neutrality = result.neutrality
     also = "; diamond: a shift beyond chance" if any(shift.significant for shift in neutrality.shifts) else ""
     legend = "Line: mean over the models, in % right; grey: each model; band: the range of the means, "
-    remarks = visible(neutrality.verdict), f"{legend}{points(neutrality.range)} points{also}."
-    heading = title("Are the scenarios alike?", *remarks, width=width)
+    remark = f"{legend}{points(neutrality.range)} points{also}."
+    finding = visible(neutrality.verdict)
+    heading = title(f"{finding[:1].upper()}{finding[1:]}", remark, width=width)
     return alt.layer(*layers).properties(width=width, height=320, title=heading)
 
 
@@ -147,12 +162,47 @@ def box_chart(result: AuditResult) -> Any:
     ).encode(color=alt.Color("grade:N", scale=colours, sort=given, legend=grade_legend() if given else None))
     dots = base.mark_circle(color=INK, opacity=0.5, size=16, aria=False)
     heading = title(
-        "Spread of each model over the scenarios",
+        spread_words(result),
         "Box: the middle half; line: the median; whiskers: the worst and the best scenario; dots: scenarios.",
         width=_BOX_WIDTH,
     )
     height = _BOX_STEP * len(result.models)
     return alt.layer(boxes, dots).properties(width=_BOX_WIDTH, height=height, title=heading)
+
+
+def odds_chart(result: AuditResult) -> Any:
+    """Draw how likely each grade is for each model, the best grade first."""
+    possible = possible_grades(result.models)
+    shown = [visible(grade) for grade in possible]
+    colours, _ = grade_scales(shown)
+    rows = [
+        {
+            "model": name_text(model.model),
+            "grade": visible(grade),
+            "place": place,
+            "odds": odds,
+            "said": f"{visible(model.model)}: {visible(grade)} with probability {likelihood(odds)}",
+        }
+        for model in result.models
+        for place, grade in enumerate(possible)
+        if (odds := (model.grade_probability or {}).get(grade))
+    ]
+    bars = drawn_from(rows).mark_bar(height=15, stroke="white", strokeWidth=1)
+    remark = f"Probability of each grade over {about_words(result)}."
+    return bars.encode(
+        x=alt.X("odds:Q", title="probability", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5)),
+        y=alt.Y(
+            "model:N", sort=[name_text(model.model) for model in best_first(result)], title=None, axis=_names("left")
+        ),
+        color=alt.Color("grade:N", scale=colours, sort=shown, legend=grade_legend()),
+        order=alt.Order("place:Q"),
+        description="said:N",
+        tooltip=alt.Tooltip("said:N"),
+    ).properties(
+        width=_BOX_WIDTH,
+        height=_BOX_STEP * len(result.models),
+        title=title(odds_words(result), remark, width=_BOX_WIDTH),
+    )
 
 
 def _models(result: AuditResult) -> list[str]:

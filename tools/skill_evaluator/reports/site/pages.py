@@ -32,6 +32,7 @@ class PageKind:
 PAGES: Mapping[str, PageKind] = {
     "index.html": PageKind(title="Overview", script="overview.js", linked=True),
     "changes.html": PageKind(title="What changed", script="changes.js", linked=True),
+    "audit.html": PageKind(title="Audit", script="audit.js", linked=True, charts=True),
     "component.html": PageKind(title="Component", script="component.js", charts=True),
     "case.html": PageKind(title="Case", script="case.js"),
     "judges.html": PageKind(title="Judges", script="judges.js", linked=True, charts=True),

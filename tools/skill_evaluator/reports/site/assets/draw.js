@@ -12,14 +12,20 @@
     return { background: null, font, axis, view: { stroke: null }, autosize: { type: "fit", contains: "padding" }, legend: { layout: { top: { direction: "vertical", anchor: "start", margin: 6 } }, symbolBaseFillColor: soft, symbolBaseStrokeColor: soft, labelColor: ink, titleColor: soft, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" } };
   }
 
-  /** Put the words and lists of a page where a specification names them. */
+  /** Return the colours that a specification names, which follow the reader's ground. */
+  function named() {
+    const style = getComputedStyle(document.documentElement);
+    return Object.fromEntries(["ink", "soft", "line", "paper"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  }
+
+  /** Put the words and lists of a page where a specification names them; its rows stay as they are. */
   function filled(part, words) {
     if (typeof part === "string") return part.startsWith("@") && part.slice(1) in words ? words[part.slice(1)] : part;
     if (Array.isArray(part)) {
       const only = part.length === 1 ? filled(part[0], words) : null;
       return Array.isArray(only) ? only : part.map((member) => filled(member, words));
     }
-    if (part && typeof part === "object") return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, filled(value, words)]));
+    if (part && typeof part === "object") return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, key === "values" || key === "datasets" ? value : filled(value, words)]));
     return part;
   }
 
@@ -34,14 +40,16 @@
     tip.style.top = `${event.clientY + 14 + window.scrollY}px`;
   }
 
-  /** Return a figure: what the chart shows as its title, the chart, and its table for who wants the figures. */
-  function chart(kind, { title, note, rows, more, words, table }) {
-    const place = el("div", { class: "chart", "data-chart": kind });
+  /** Return a figure: what the chart shows as its title, the chart, and its table for who wants the figures.
+
+   A `spec` with rows of its own is drawn as it is; else the one of that kind, with the rows of the page. */
+  function chart(kind, { title, note, rows, more, words, table, spec: own }) {
+    const place = el("div", own ? { class: "chart wide", "data-chart": kind, role: "region", "aria-label": title, tabindex: "0" } : { class: "chart", "data-chart": kind });
     const draw = async () => {
       try {
-        const [specs] = await Promise.all([load("charts"), script("assets/vega.js")]);
-        const spec = { ...filled(specs[kind], words), datasets: { rows, ...more }, description: title };
-        await window.vegaEmbed(place, spec, { ast: true, actions: false, defaultStyle: false, renderer: "svg", tooltip: showTip, logLevel: 1, config: colours() });
+        const [specs] = await Promise.all([own ? null : load("charts"), script("assets/vega.js")]);
+        const spec = own ? { ...filled(own, named()), description: title } : { ...filled(specs[kind], words), datasets: { rows, ...more }, description: title };
+        await window.vegaEmbed(place, spec, { ast: true, actions: false, defaultStyle: false, renderer: "svg", tooltip: showTip, logLevel: 1, config: own ? { ...colours(), autosize: "pad" } : colours() });
         for (const empty of place.querySelectorAll('[role="graphics-symbol"]:empty')) empty.setAttribute("aria-hidden", "true");
         place.setAttribute("data-drawn", "true");
       } catch (problem) {

@@ -17,7 +17,7 @@
     { title: "Verdict", sort: "verdict", cell: measured((row) => badge(row.verdict)) },
     { title: "Accuracy", sort: "accuracy", number: true, cell: measured((row) => [el("span", { class: "figure", "data-value": row.accuracy, title: row.metric }, share(row.accuracy)), span(row.accuracy, row.low, row.high), el("span", { class: "soft interval" }, row.low === null ? "no interval" : `${row.low.toFixed(3)} to ${row.high.toFixed(3)}`)]) },
     { title: "Reproducibility", sort: "reproducibility", number: true, cell: measured((row) => share(row.reproducibility)) },
-    { title: "Grade", sort: "grade", cell: measured((row) => row.grade || dash()) },
+    { title: "Grade", sort: "grade", cell: measured((row) => (row.grade ? link("audit", { audit: row.audit }, row.grade) : dash())) },
     { title: "USD per 1,000", sort: "usd", number: true, cell: measured((row) => dollars(row.usd)) },
     { title: "Median s", sort: "latency", number: true, cell: measured((row) => seconds(row.p50)) },
     { title: "Measured", sort: "measured", cell: measured((row) => age(row.timestamp)) },
@@ -42,7 +42,8 @@
   }
 
   page(async () => {
-    const { rows, problems } = await load("overview");
+    const { rows: given, problems, audit } = await load("overview");
+    const rows = given.map((row) => ({ ...row, audit }));
     const now = { sort: "component", ...state.read() };
     const place = el("div", { id: "rows" });
     const count = el("p", { class: "soft", role: "status" });

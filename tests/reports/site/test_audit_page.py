@@ -1,0 +1,121 @@
+"""The page of an audit: its figures are those of report.json, in words, tables and charts; and it opens everywhere."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.audit_results import an_audit
+from tests.support.library import Library
+from tests.support.npm import npm_file
+from tests.support.odd_texts import HOSTILE
+from tests.support.records import a_run, keep
+from tests.support.review_page import chromium
+from tests.support.sites import site_data, watched
+
+pytest.importorskip("vl_convert")
+OLD, NEW = "20260801T090000Z-a", "20261001T090000Z-b"
+
+
+def with_audits(library: Library, **audits: Any) -> Any:
+    """Build the site of a library with a run and with audits; return the newest one's data."""
+    keep(library, a_run("1.0.0", 1, {"alpha": [1.0, 0.5], "beta": [0.75, 0.75]}, model_id="ash"))
+    for name, result in {OLD: an_audit(), NEW: an_audit(), **audits}.items():
+        library.write(f"audits/{name}/report.json", result.model_dump_json())
+    assert library.call("site", "build", "--out", "site").code == 0
+    return site_data(library.root / "site", f"audits/{NEW}")
+
+
+def table_of(page: Any, caption: str) -> list[dict[str, str]]:
+    """The rows of a table by its caption, each by the heads of its columns."""
+    parts = [part for section in page["sections"] for part in section["parts"]]
+    found = next(part for part in parts if part.get("caption") == caption)
+    return [dict(zip([column["title"] for column in found["columns"]], row, strict=True)) for row in found["rows"]]
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(tmp_path)
+
+
+@pytest.fixture
+def small_vega(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
+
+
+@pytest.mark.usefixtures("small_vega")
+def test_every_figure_of_a_model_is_that_of_the_result(library: Library) -> None:
+    result = an_audit()
+    page = with_audits(library)
+    models = {row["model"]: row for row in table_of(page, "Models, the best grade first")}
+    noise = {
+        row["model"]: row for row in table_of(page, "Fluctuation as measured, and without the noise of single answers")
+    }
+    parts = [part for section in page["sections"] for part in section["parts"]]
+    charts = {chart["kind"]: chart for part in parts for chart in part.get("charts", [])}
+    heat = {row[0]: row[1:] for row in charts["heat"]["figures"]["rows"]}
+    odds = {row[0]: row[1:] for row in charts["odds"]["figures"]["rows"]}
+    assert models.keys() == noise.keys() == heat.keys() == {model.model for model in result.models}
+    for model in result.models:
+        row = models[model.model]
+        assert row["ability"].startswith(f"{model.ability:.2f}")
+        assert row["fluctuation"].startswith(f"{model.fluctuation:.2f}")
+        assert (row["grade"], row["quadrant"]) == (model.grade, model.quadrant)
+        assert (row["worst scenario"], row["drop"]) == (model.worst.scenario, f"{model.worst.drop:.2f}")
+        assert noise[model.model]["noise"] == f"{model.noise:.2f}"
+        assert heat[model.model] == [f"{score:.2f}" for score in model.scenarios.values()]
+        assert odds[model.model] == [f"{value:.2f}" for value in (model.grade_probability or {}).values()]
+    regimes = [(regime["title"], [one["model"] for one in regime["ranked"]]) for regime in page["regimes"]]
+    assert regimes == [(one.title, [item.model for item in one.ranked]) for one in result.regimes.values()]
+
+
+@pytest.mark.usefixtures("small_vega")
+def test_the_newest_audit_is_first_and_a_broken_one_costs_only_itself(library: Library) -> None:
+    with_audits(library)
+    library.write(f"audits/{NEW}/report.json", "{")
+    ended = library.call("site", "build", "--out", "site")
+    assert (ended.code, f"audits/{NEW}/report.json" in ended.err) == (4, True)
+    assert [audit["name"] for audit in site_data(library.root / "site", "audits")["audits"]] == [OLD]
+    overview = site_data(library.root / "site", "overview")
+    assert (overview["audit"], overview["rows"][0]["grade"]) == (OLD, an_audit().models[0].grade)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def root(library: Library) -> Path:
+    names = [text for text in HOSTILE if len(text) < 100 and text.encode("utf-8", "ignore").decode() == text]
+    odd = an_audit(models=["ash", *names], scenarios=names[:3], benchmarks=("<b>&", "law"))
+    with_audits(library, **{"20261101T090000Z-odd": odd})
+    return library.root
+
+
+@pytest.mark.browser
+@pytest.mark.node
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_drawn_chosen_from_and_read_by_everyone(browser: Any, root: Path, scheme: str) -> None:
+    axe = npm_file("axe-core", "4.14.1", "axe.min.js").read_text("utf-8")
+    with watched(browser, f"file://{root}/site/", color_scheme=scheme, viewport={"width": 390, "height": 800}) as watch:
+        page = watch.open_drawn("audit.html")
+        assert page.get_by_label("Audit", exact=True).input_value() == "20261101T090000Z-odd"
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.locator("main img, main script").count() == 0
+        page.get_by_label("Audit", exact=True).select_option(NEW)
+        page.wait_for_function(f"document.title.startsWith('{NEW}')")
+        page = watch.open_drawn(f"audit.html#audit={NEW}")
+        assert page.locator(".chart svg").count() == 5
+        page.get_by_label("Map of").select_option(label="law")
+        page.get_by_role("heading", name="Ability and fluctuation on law").wait_for()
+        assert (watch.errors, watch.left) == ([], [])  # before axe, which asks for what the policy refuses
+        page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+        page.evaluate(axe)
+        found = page.evaluate("axe.run().then((result) => result.violations)")
+        assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+        watch.open("index.html").locator("td a[href^='audit.html']").click()
+        page.get_by_role("heading", name="Stability audit").wait_for()
+        assert "There is no audit 'x'" in watch.open("audit.html#audit=x").inner_text("main")

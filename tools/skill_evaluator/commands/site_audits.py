@@ -1,0 +1,25 @@
+"""The part of `site build` that shows stability audits: a page for each, the newest first."""
+
+from pathlib import Path
+
+from skill_evaluator.audit.findings.results import AuditResult, read_audit
+from skill_evaluator.errors import AuditError
+from skill_evaluator.reports.site.audit import audit_page, audit_rows
+from skill_evaluator.reports.site.writing import SiteFolder
+from skill_evaluator.verdicts.rewording import AUDIT_RESULT
+
+
+def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, str | None]]:
+    """Write the page of each audit that was reported on; return the newest that can be read, and its models' grades."""
+    results: dict[str, AuditResult] = {}
+    for path in sorted(folder.glob(f"*/{AUDIT_RESULT}"), reverse=True):
+        name = path.parent.name
+        try:
+            results[name] = read_audit(path)
+        except AuditError as problem:
+            site.note(f"audit {name}", problem)
+        else:
+            site.write_data(f"audits/{name}", audit_page(name, results[name]))
+    site.write_data("audits", {"audits": [audit_rows(name, result) for name, result in results.items()]})
+    newest = next(iter(results), None)
+    return newest, {model.model: model.grade for model in results[newest].models} if newest is not None else {}

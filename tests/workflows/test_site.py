@@ -52,3 +52,13 @@ def test_where_pages_is_switched_on_each_push_to_the_default_branch_publishes_wh
     forge.git("push", "--quiet", "origin", "HEAD:topic")
     acted = forge.run({"ref": "refs/heads/topic", **REPOSITORY}, "workflow_dispatch", SITE, variables=PAGES)
     assert (acted.jobs, forge.uploaded()) == ({"build": "success"}, {"site"})
+
+
+def test_records_that_go_to_a_branch_of_their_own_are_on_the_site(forge: Forge) -> None:
+    forge.component("one", "1.0.0")
+    event = forge.push()
+    acted = forge.run({**event, **REPOSITORY}, variables={**PAGES, "SKILL_EVALUATOR_PUBLISH": "branch"})
+    assert (acted.code, forge.landed(event["after"])) == (0, [])
+    (row,) = site_data(forge.pages, "overview")["rows"]
+    assert (row["component"], row["version"], row["model"]) == ("one", "1.0.0", "recorded")
+    assert row["accuracy"] is not None

@@ -364,6 +364,40 @@ def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: P
     assert "--unpublished" in reported
 
 
+def _asked(workflow: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """What the jobs of a workflow ask for, and those of the workflows they call."""
+    asked = set()
+    for job in workflow["jobs"].values():
+        asked |= set(job.get("permissions", {}).items())
+        if "uses" in job:
+            asked |= _asked(yaml.safe_load((WORKFLOWS / _called(job)).read_text()))
+    return asked
+
+
+def _called(job: Mapping[str, Any]) -> str:
+    return str(job["uses"]).partition("/workflows/")[2].partition("@")[0]
+
+
+_PAGE = (ROOT / "docs" / "github.md").read_text()
+CALLERS = {
+    **{path.name: path.read_text() for path in WORKFLOWS.glob("*.yml") if "    uses: $/" in path.read_text()},
+    **{text.splitlines()[0]: text for text in re.findall(r"```yaml\n(name: .*?)```", _PAGE, re.DOTALL)},
+}
+
+
+@pytest.mark.parametrize("name", CALLERS)
+def test_who_calls_a_workflow_grants_all_that_its_jobs_ask_for(name: str) -> None:
+    """Otherwise GitHub starts none of it."""
+    calling = [job for job in yaml.safe_load(CALLERS[name])["jobs"].values() if "uses" in job]
+    assert calling
+    for job in calling:
+        asked = _asked(yaml.safe_load((WORKFLOWS / _called(job)).read_text()))
+        granted = set(job["permissions"].items())
+        assert {
+            kind for kind, level in asked if (kind, level) not in granted and (kind, "write") not in granted
+        } == set()
+
+
 PUSH = {"EVENT": "push", "REF": "refs/heads/main", "DEFAULT_BRANCH": "main"}
 
 

@@ -131,7 +131,15 @@ def test_results_of_promptfoo_hold_the_run_and_count_what_has_no_score(library: 
     assert (wrong["success"], wrong["failureReason"]) == (False, 1)
     (failed,) = (result for result in results["results"] if result["failureReason"] == 2)
     assert failed["testCase"]["description"] == "beta"
-    assert results["prompts"][0]["raw"] == "Extract title and year."
+    (prompt,) = results["prompts"]
+    assert prompt["raw"] == "Extract title and year."
+    metrics, written = prompt["metrics"], results["results"]  # promptfoo adds up, and its viewer divides
+    assert metrics["score"] == pytest.approx(sum(result["score"] for result in written))
+    assert metrics["score"] == 3.0
+    named = [result["namedScores"]["field_level_f1"] for result in written if result["failureReason"] != 2]
+    assert metrics["namedScores"]["field_level_f1"] == pytest.approx(sum(named))
+    assert metrics["namedScoresCount"]["field_level_f1"] == len(named) == 8
+    assert metrics["totalLatencyMs"] == sum(result["latencyMs"] or 0 for result in written)
 
 
 @pytest.mark.parametrize("tool", TOOLS)

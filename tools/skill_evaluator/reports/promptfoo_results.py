@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from skill_evaluator.records.record import Record
@@ -18,7 +19,7 @@ def promptfoo_results(run: ExportedRun, left_out: Counter[str]) -> Iterator[str]
     promptfoo has no answer without a score: one that the primary metric does not measure is left out, and counted.
     """
     record = run.record
-    counts: Counter[str] = Counter()
+    sums = _Sums()
     yield f'{{"evalId": {json.dumps(f"eval-{record.run_id}")}, "results": {{"version": 3, "results": ['
     mark = "\n"
     for answer in run.answers():
@@ -26,13 +27,32 @@ def promptfoo_results(run: ExportedRun, left_out: Counter[str]) -> Iterator[str]
         if score is None and not answer.failed:
             left_out[answer.case_id] += 1
             continue
-        result = _result(answer, 0.0 if score is None else score, counts.total(), run)
-        counts["errors" if answer.failed else "successes" if result["success"] else "failures"] += 1
+        result = _result(answer, 0.0 if score is None else score, sums.outcomes.total(), run)
+        sums.add(result)
         yield mark + json.dumps(result, ensure_ascii=False)
         mark = ",\n"
-    ended = json.dumps(_ending(run, counts), ensure_ascii=False)
+    ended = json.dumps(_ending(run, sums), ensure_ascii=False)
     about = {"config": _config(record), "shareableUrl": None, "metadata": {"evaluationCreatedAt": record.timestamp}}
     yield f"\n], {ended[1:]}, {json.dumps(about, ensure_ascii=False)[1:]}\n"
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What promptfoo adds up over the results of a prompt; its viewer divides by the counts."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    score: float = 0.0
+    latency_ms: int = 0
+    named: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, result: Mapping[str, Any]) -> None:
+        """Count one result."""
+        failed = result["failureReason"] == _ERROR
+        self.outcomes["errors" if failed else "successes" if result["success"] else "failures"] += 1
+        self.score += result["score"]
+        self.latency_ms += result["latencyMs"] or 0
+        for name, score in result["namedScores"].items():
+            self.named.setdefault(name, []).append(score)
 
 
 def _config(record: Record) -> dict[str, Any]:
@@ -44,25 +64,25 @@ def _prompt(run: ExportedRun) -> dict[str, str]:
     return {"raw": run.prompt or "", "label": f"{run.record.skill} {run.record.skill_version}"}
 
 
-def _ending(run: ExportedRun, counts: Counter[str]) -> dict[str, Any]:
+def _ending(run: ExportedRun, sums: _Sums) -> dict[str, Any]:
     """Return what comes after the results: the prompt with its figures, and the same figures for all."""
     record = run.record
     usage = {**_tokens(record.tokens.input, record.tokens.output), "numRequests": record.planned}
     metrics = {
-        "score": record.accuracy[record.primary_metric].strict_mean or 0.0,
-        "testPassCount": counts["successes"],
-        "testFailCount": counts["failures"],
-        "testErrorCount": counts["errors"],
+        "score": sums.score,
+        "testPassCount": sums.outcomes["successes"],
+        "testFailCount": sums.outcomes["failures"],
+        "testErrorCount": sums.outcomes["errors"],
         "assertPassCount": 0,
         "assertFailCount": 0,
-        "totalLatencyMs": 0,
+        "totalLatencyMs": sums.latency_ms,
         "tokenUsage": usage,
-        "namedScores": {},
-        "namedScoresCount": {},
+        "namedScores": {name: sum(scores) for name, scores in sums.named.items()},
+        "namedScoresCount": {name: len(scores) for name, scores in sums.named.items()},
         "cost": record.cost_usd or 0,  # which is how promptfoo says that no price is known
     }
     prompt = {**_prompt(run), "provider": record.model_id, "metrics": metrics}
-    totals = {name: counts[name] for name in ("successes", "failures", "errors")}
+    totals = {name: sums.outcomes[name] for name in ("successes", "failures", "errors")}
     return {"timestamp": record.timestamp, "prompts": [prompt], "stats": {**totals, "tokenUsage": usage}}
 
 

@@ -118,16 +118,17 @@ def _verdict(remarks: Sequence[ScenarioRemark], trial: Trial | None) -> tuple[Fa
 
 
 class _Differing:
-    """How often answers differ, question by question: means over the models, [questions of all benchmarks]."""
+    """How often answers differ, question by question: means over the models, [questions of all benchmarks].
 
-    def __init__(self, between: Floats, itself: Floats | None) -> None:
-        self.between = between  # [pairs, questions]
-        self.itself = itself
+    `between` scenarios, [pairs, questions]; within one (`itself`: None where no model answered twice); and how much
+    more often between, of the models and questions that were answered twice (`excess`).
+    """
 
-    @property
-    def excess(self) -> Floats:
-        """How much more often answers differ between two scenarios than within one."""
-        return self.between if self.itself is None else self.between - self.itself
+    def __init__(self, between: Floats, itself: Floats) -> None:
+        twice = ~np.isnan(itself).all(axis=0)
+        self.between: Floats = between.mean(axis=1)
+        self.itself: Floats | None = np.nanmean(itself[:, twice], axis=0) if twice.any() else None
+        self.excess: Floats = np.nanmean((between - itself)[:, :, twice], axis=1) if twice.any() else self.between
 
 
 def _differing(cube: Cube) -> _Differing:
@@ -140,19 +141,21 @@ def _differing(cube: Cube) -> _Differing:
         ]
         between.append(np.stack(pairs))
         replicates = list(combinations(range(outcomes.replicates), 2))
-        if replicates:
-            one, other = (list(places) for places in zip(*replicates, strict=True))
-            itself.append(_apart(scores[..., one].swapaxes(1, 2), scores[..., other].swapaxes(1, 2)))
-    known = len(itself) == len(between)
-    return _Differing(np.concatenate(between, axis=1), np.concatenate(itself) if known else None)
+        one, other = ([pair[at] for pair in replicates] for at in (0, 1))
+        itself.append(_apart(scores[..., one].swapaxes(1, 2), scores[..., other].swapaxes(1, 2)))
+    return _Differing(np.concatenate(between, axis=2), np.concatenate(itself, axis=1))
 
 
 def _apart(first: np.ndarray, second: np.ndarray) -> Floats:
-    """Return by question how often two answers differ, mean over models and pairs; [models, questions, …, …]."""
+    """Return how often two answers of a model to a question differ; [models, questions, …, …] → [models, questions].
+
+    It is NaN where no two answers were measured: they may have failed, or not have been asked yet.
+    """
     measured = ~(np.isnan(first) | np.isnan(second))
     differ = (np.abs(np.nan_to_num(first) - np.nan_to_num(second)) > _SAME) & measured
-    counts = measured.sum(axis=(0, 2, 3))
-    return np.asarray(differ.sum(axis=(0, 2, 3)) / np.maximum(counts, 1), dtype=np.float64)
+    counts = measured.sum(axis=(2, 3))
+    shares = differ.sum(axis=(2, 3)) / np.maximum(counts, 1)
+    return np.where(counts > 0, shares, np.nan).astype(np.float64)
 
 
 def _trial_of(cube: Cube, differing: _Differing) -> Trial:
@@ -178,7 +181,7 @@ def _trial_of(cube: Cube, differing: _Differing) -> Trial:
 
 def _about_answers(cube: Cube, differing: _Differing, trial: Trial) -> list[ScenarioRemark]:
     """Name pairs that answers hardly tell apart, where the family as a whole moves models beyond chance."""
-    questions = trial.questions
+    questions = differing.excess.shape[1]
     if trial.p is None or trial.p > ALPHA or len(cube.scenarios) < 3:
         return []
     usual = float(differing.excess.mean())

@@ -167,6 +167,16 @@ def test_what_is_submitted_is_collected_by_another_process_once(library: Library
     assert len(server.batches) == len(VENDORS)
 
 
+def test_a_run_that_cannot_be_read_keeps_no_other_from_being_collected(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai")
+    assert evaluate(library, "--batch", "--submit-only").code == 0
+    broken = library.results / "20260101T000000Z-000000-broken" / "batches.jsonl"
+    library.write(str(broken.relative_to(library.root)), '{"event": "eaten"}\n')
+    taken = library.call("collect", "--batches", env=KEYS)
+    assert (taken.code, str(broken.relative_to(library.root)) in taken.err) == (2, True), taken
+    assert [row["complete"] for row in library.rows()] == [True]
+
+
 def test_what_was_not_to_be_recorded_is_collected_and_not_recorded(library: Library, server: BatchServer) -> None:
     set_up(library, server, "openai")
     assert evaluate(library, "--batch", "--submit-only", "--no-leaderboard").code == 0

@@ -77,9 +77,13 @@ def collect_planned(plan: Path, job: str, results: Path, places: CollectingPlace
 
 def _collect(roots: Iterable[Path], configuration: Configuration, places: CollectingPlaces) -> int:
     evaluated, audited, judged = list[_Open](), list[_Open](), dict[Path, None]()
-    for folder, manifest in _open_runs(roots):
+    problems: list[SkillEvaluatorError] = []
+    for folder, manifest in _open_runs(roots, problems):
         above = [*folder.parents, *[Path()] * 4]  # of a run of a judge: runs/, the judging, then what it is a part of
-        if manifest.audit is not None:
+        if manifest.audit is not None and not (folder.parents[1] / AUDIT).is_file():
+            audit = folder.parents[1]
+            problems.append(RunError(f"{folder} is a part of the audit {manifest.audit}, and {audit} has no {AUDIT}"))
+        elif manifest.audit is not None:
             audited.append((folder, manifest))
         elif manifest.judging is None:
             evaluated.append((folder, manifest))
@@ -92,23 +96,32 @@ def _collect(roots: Iterable[Path], configuration: Configuration, places: Collec
         *_audits(audited, places),
         *(partial(_collect_judging, folder, places) for folder in judged),
     ]
-    if not stories:
+    if not stories and not problems:
         print("no batch is left to collect", file=sys.stderr)
-    codes = {EXIT_OK}
+    codes = {EXIT_OK, *map(_tell, problems)}
     for story in stories:
         try:
             codes.add(story(configuration))
         except SkillEvaluatorError as problem:  # the others are collected all the same
-            print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
-            codes.add(problem.exit_code)
+            codes.add(_tell(problem))
     return next(code for code in (EXIT_USER_ERROR, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_OK) if code in codes)
 
 
-def _open_runs(roots: Iterable[Path]) -> Iterator[_Open]:
+def _tell(problem: SkillEvaluatorError) -> int:
+    """Print what keeps one run from being collected, and return its exit code."""
+    print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
+    return problem.exit_code
+
+
+def _open_runs(roots: Iterable[Path], problems: list[SkillEvaluatorError]) -> Iterator[_Open]:
+    """Yield the runs that have an open batch; a folder that cannot be read is one of the problems."""
     paths = dict.fromkeys(path for root in roots for path in sorted(root.rglob(BATCHES)))
     for path in paths:
-        if BatchJournal.read(path.parent).open:
-            yield path.parent, read_manifest(path.parent)
+        try:
+            if BatchJournal.read(path.parent).open:
+                yield path.parent, read_manifest(path.parent)
+        except RunError as problem:
+            problems.append(problem)
 
 
 def _evaluations(found: Iterable[_Open], places: CollectingPlaces) -> list[_Story]:
@@ -142,10 +155,7 @@ def _audits(found: Iterable[_Open], places: CollectingPlaces) -> list[_Story]:
     """Return how to go on with audits, each one's models together, or those of one shard."""
     models: dict[tuple[Path, str | None], list[str]] = {}
     for folder, manifest in found:
-        audit = folder.parent.parent
-        if not (audit / AUDIT).is_file():
-            raise RunError(f"{folder} is a part of the audit {manifest.audit}, and {audit} has no {AUDIT}")
-        models.setdefault((audit, manifest.shard), []).append(manifest.model_id)
+        models.setdefault((folder.parents[1], manifest.shard), []).append(manifest.model_id)
     return [
         partial(
             _collect_audit,

@@ -72,7 +72,7 @@ def test_every_judging_is_listed_with_what_it_came_to(built: JudgedSite) -> None
 
 
 def test_rates_stand_beside_those_of_the_controls_that_the_calibration_has(built: JudgedSite) -> None:
-    shown = points(page_of(built, "regression"), "share of pairs that are called worse")
+    shown = points(page_of(built, "regression"), "share called worse")
     (judge,) = built.results_of("regression")["judges"]
     (calibrated,) = built.results_of("calibrate")["judges"]
     quiet = {row["dimension"]: row["specificity"] for row in calibrated["detection"]["dimensions"]}
@@ -92,7 +92,7 @@ def test_rates_are_those_that_calibrate_prints_of_the_batch(built: JudgedSite) -
     batch = folders["regression"] / "evaluation_results.json"
     words = ("--planted", str(planted[0]), "--regressions", str(planted[1]), "--batch", str(batch))
     (judge,) = built.call("judge", "calibrate", *words, "--format", "json").json["judges"]
-    shown = points(page_of(built, "regression"), "share of pairs that are called worse")
+    shown = points(page_of(built, "regression"), "share called worse")
     for row in judge["batch"]["dimensions"]:
         if row["dimension"] != "any":
             for series, key in (("this batch", "reported"), ("controls", "control")):
@@ -106,7 +106,7 @@ def test_without_a_calibration_it_says_that_there_is_no_control_and_what_makes_o
     shutil.rmtree(site.judgements / site.results_of("calibrate")["judging"]["id"])
     site.call("site", "build", "--out", "site")
     page = page_of(site, "regression")
-    assert {series for _, series in points(page, "share of pairs that are called worse")} == {"this batch"}
+    assert {series for _, series in points(page, "share called worse")} == {"this batch"}
     (note,) = (block["note"] for block in page["blocks"] if "no control" in block.get("note", ""))
     assert "judge calibrate --broken N" in note
 
@@ -211,7 +211,7 @@ def test_the_calibration_that_the_settings_name_is_shown_and_is_a_control(site: 
     assert site.call("site", "build", "--out", "site").code == 0
     assert site_data(site.root / "site", "judges")["calibration"][0].startswith("not trusted")
     assert site_data(site.root / "site", "judgings/calibration")["file"] == "judge.json"
-    shown = points(page_of(site, "regression"), "share of pairs that are called worse")
+    shown = points(page_of(site, "regression"), "share called worse")
     assert ("completeness", "controls") in shown
 
 

@@ -40,6 +40,8 @@ def test_names_win_over_a_preset_and_may_be_the_teams_own() -> None:
         ((), "chatt", (), "unknown preset 'chatt' (did you mean 'chat'?)"),
         (["tone", "Tone"], "default", (), "the dimension 'tone' is named twice"),
         ((), "chat", ["tones"], "the blocking dimension 'tones' is not asked about (did you mean 'tone'?)"),
+        (["a\u202eb"], "default", (), "'a\\u202eb' names no dimension: 100 characters at most, all that print"),
+        (["x" * 101], "default", (), f"'{'x' * 100}' names no dimension: 100 characters at most, all that print"),
     ],
 )
 def test_a_wish_that_cannot_be_met_is_an_error_of_one_line(

@@ -63,6 +63,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "checklist": Preset(names=("completeness", "format")),
     }
 )
+_LONGEST = 100  # characters of a name
 
 
 def dimensions_of(
@@ -71,7 +72,8 @@ def dimensions_of(
     """Return the dimensions that are named, apart or with commas between, else those of a preset.
 
     A name that is not in DIMENSIONS is a dimension of the team's own. Those in `blocking` block besides the usual ones.
-    Raises ConfigError for an unknown preset, a dimension named twice, and a blocking one that is not asked about.
+    Raises ConfigError for an unknown preset, a dimension named twice or by a name that no file can hold, and a blocking
+    one that is not asked about.
 
     >>> [dimension.name for dimension in dimensions_of(["factuality, Format Adherence"])]
     ['factuality', 'format_adherence']
@@ -82,6 +84,9 @@ def dimensions_of(
     twice = next((name for name in wanted if wanted.count(name) > 1), None)
     if twice:
         raise ConfigError(f"the dimension '{twice}' is named twice")
+    for name in wanted:
+        if not name.isprintable() or len(name) > _LONGEST:
+            raise ConfigError(f"{name[:_LONGEST]!a} names no dimension: {_LONGEST} characters at most, all that print")
     also = {dimension_name(name) for name in blocking} | (frozenset() if wanted else PRESETS[preset].blocking)
     chosen = wanted or list(PRESETS[preset].names)
     for name in sorted(also - set(chosen)):

@@ -103,9 +103,9 @@ def _trusts(calibration: JudgeCalibration) -> Iterator[TrustRow]:
 def _trust_chart(trusts: list[TrustRow], bar: float) -> Block:
     rows = [point(row.where, row.judge, row.figure) for row in trusts]
     low = min([0.0, *(row["low"] for row in rows if row["low"] is not None)])
-    parts = []
+    parts, whose = [], " ({})" if len({row.judge for row in trusts}) > 1 else ""
     for trusted, words in TRUSTED.items():
-        names = [f"{row.where}" for row in trusts if row.trusted is trusted]
+        names = [f"{row.where}{whose.format(row.judge)}" for row in trusts if row.trusted is trusted]
         parts += [f"{words} on {listed(names, 3)}"] if names else []
     table = Sheet(
         columns=("judge", "on", "κ or informedness, 95 % interval", "n", ""),

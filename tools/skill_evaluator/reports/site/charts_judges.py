@@ -4,10 +4,11 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.reports.site.charts import COLOURS, SHAPES, legend_on_top, named_rows
+from skill_evaluator.reports.site.charts import COLOURS, SHAPES, named_rows
 
-_NAMES = alt.Axis(labelLimit=190, labelPadding=12, domain=False, ticks=False)  # a longer name is whole in the table
+_NAMES = alt.Axis(labelLimit=160, labelPadding=12, domain=False, ticks=False)  # a longer name is whole in the table
 _LINE_HEIGHT = 17
+_LEGEND = alt.Legend(title=None, orient="top", direction="horizontal", columns=2, labelLimit=110, symbolOpacity=1)
 
 
 def judge_charts() -> dict[str, Any]:
@@ -22,8 +23,8 @@ def _intervals() -> Any:
     scale = alt.Scale(domain=["@domain"], nice=False)
     x = alt.X("value:Q", title="@title", scale=scale, axis=alt.Axis(format=".2~f", tickCount=5))
     y = alt.Y("label:N", sort=["@labels"], title=None, axis=_NAMES)
-    colour = alt.Color("series:N", scale=alt.Scale(domain=["@series"], range=list(COLOURS)), legend=legend_on_top(""))
-    shape = alt.Shape("series:N", scale=alt.Scale(domain=["@series"], range=list(SHAPES)), legend=legend_on_top(""))
+    colour = alt.Color("series:N", scale=alt.Scale(domain=["@series"], range=list(COLOURS)), legend=_LEGEND)
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=["@series"], range=list(SHAPES)), legend=_LEGEND)
     offset = alt.YOffset("series:N", sort=["@series"], scale=alt.Scale(paddingOuter=0.4))
     base = named_rows().encode(y=y, yOffset=offset, color=colour)
     spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=3, opacity=0.4, aria=False)
@@ -40,11 +41,11 @@ def _reliability() -> Any:
     """Draw the share that was right against the confidence that was given: on the diagonal a judge knows itself."""
     words = alt.Tooltip("words:N")
     unit = alt.Scale(domain=[0, 1])
-    colour = alt.Color("series:N", scale=alt.Scale(domain=["@series"], range=list(COLOURS)), legend=legend_on_top(""))
+    colour = alt.Color("series:N", scale=alt.Scale(domain=["@series"], range=list(COLOURS)), legend=_LEGEND)
     x = alt.X("confidence:Q", title="confidence that was given", scale=unit, axis=alt.Axis(format=".1f", tickCount=5))
     y = alt.Y("value:Q", title="share that was right", scale=unit, axis=alt.Axis(format=".1f", tickCount=5))
     base = named_rows().encode(x=x, color=colour)
-    shape = alt.Shape("series:N", scale=alt.Scale(domain=["@series"], range=list(SHAPES)), legend=legend_on_top(""))
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=["@series"], range=list(SHAPES)), legend=_LEGEND)
     diagonal = named_rows("diagonal").mark_line(strokeDash=[5, 4], strokeWidth=1.5, color="#8c8c8c", aria=False)
     spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=3, opacity=0.4, aria=False)
     return alt.layer(

@@ -21,7 +21,12 @@ from skill_evaluator.reports.judge_cascade import cascade_notes
 from skill_evaluator.reports.judge_detection import rate_sheet
 from skill_evaluator.reports.judge_figures import share
 from skill_evaluator.reports.judge_pairs import ladder_heading, ladder_sheet, pair_doubts, pair_notes, pair_sheet
-from skill_evaluator.reports.judge_regressions import dimension_sheet, regression_doubts, regression_notes
+from skill_evaluator.reports.judge_regressions import (
+    alert_sentences,
+    dimension_sheet,
+    regression_doubts,
+    regression_notes,
+)
 from skill_evaluator.reports.judge_scores import score_doubts, score_notes, score_sheet
 from skill_evaluator.reports.reviewing import agreement_sheet, queue_sentences
 from skill_evaluator.reports.site.blocks import Block, interval_chart, point, point_sheet, sentence_block, sheet_block
@@ -88,7 +93,7 @@ def judging_page(recorded: RecordedJudging, controls: "Mapping[str, Controlled]"
 
 
 def _regressions(results: RegressionResults, controls: "Mapping[str, Controlled]") -> Iterator[Block]:
-    yield sentence_block(regression_notes(results, of_pairs=False))
+    yield sentence_block(alert_sentences(results.alerts))
     for judge in results.judges:
         name = judge.judge.model_id
         yield _rates(name, controls[name])
@@ -104,10 +109,12 @@ def _regressions(results: RegressionResults, controls: "Mapping[str, Controlled]
             ],
         }
         yield sheet_block(f"Dimensions, {name}", dimension_sheet(judge), folded=True)
-        yield sentence_block(regression_doubts(judge), _DOUBTS)
+        yield sentence_block(regression_doubts(judge), f"{_DOUBTS}: {name}")
         held = [pair for pair in judge.pairs if pair.ship_decision != "ship"]
         if held:
             yield sheet_block(f"Pairs that do not ship, {name}", _held(held), folded=True)
+    without_alerts = results.model_copy(update={"alerts": []})  # which stand first
+    yield sentence_block(regression_notes(without_alerts, of_pairs=False), "What was decided")
     leans = [(judge.judge.model_id, judge.lean) for judge in results.judges]
     rows = [point(name, "position", lean) for name, lean in leans]
     table = point_sheet(rows, ("judge", "bias"), [lean for _, lean in leans])
@@ -150,7 +157,7 @@ def _rates(judge: str, controlled: "Controlled") -> Block:
         note,
         rows,
         sheet_block(f"Rates of regressions, {judge}", rate_sheet(judge, controlled.rates)),
-        axis="share of pairs that are called worse",
+        axis="share called worse",
     )
 
 

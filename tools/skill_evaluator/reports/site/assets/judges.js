@@ -8,7 +8,7 @@
   const name = (text) => el("bdi", {}, text);
 
   function mood(text, look) {
-    if (!(look in MARKS)) return text;
+    if (!(look in MARKS)) return name(text);
     return el("span", { class: `badge ${look}` }, el("span", { "aria-hidden": "true" }, MARKS[look]), ` ${text}`);
   }
 
@@ -41,7 +41,7 @@
       };
       return [el("h3", { class: "above" }, name(block.caption)),
         el("div", { class: "key" }, PARTS.map(([look, word]) => el("span", {}, el("i", { class: look }), word))),
-        table(block.caption, [{ title: "dimension", cell: (row) => name(row.label) }, { title: "pairs by verdict", cell: bar }], block.rows)];
+        table(block.caption, [{ title: "dimension", cell: (row) => name(row.label) }, { title: "pairs by verdict", cell: bar }], block.rows, { class: "parts" })];
     },
   };
   const drawn = (blocks) => blocks.map((block) => DRAWN[block.kind](block));

@@ -1,0 +1,150 @@
+"""The judges' page in Chromium: what is drawn is what the build left, on any screen, and nothing foreign runs."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from skill_evaluator.display import number
+from skill_evaluator.reports.site.server import SiteServer
+
+from tests.support.http_server import serving
+from tests.support.judged_sites import JudgedSite
+from tests.support.library import SKILL
+from tests.support.npm import npm_file
+from tests.support.review_page import chromium
+from tests.support.sites import site_data, watched
+
+pytestmark = pytest.mark.browser
+HOSTILE = "<svg/onload=window.ran=1><script>window.ran=2</script>**bold**"
+MODES = ("regression", "calibrate", "pairwise", "score")
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> JudgedSite:
+    """Two judges, asked by dimensions of which one tries to be more than text."""
+    site = JudgedSite(tmp_path_factory.mktemp("judged"))
+    site.judge_all(dimensions=("factuality", HOSTILE, "tone"))
+    assert site.call("site", "build", "--out", "site").code == 0
+    return site
+
+
+@pytest.fixture(scope="module")
+def browser(judged: JudgedSite) -> Iterator[Any]:
+    """A browser, begun once judges were asked: both need an event loop of this thread."""
+    with chromium() as browser:
+        yield browser
+
+
+def root_of(judged: JudgedSite) -> str:
+    return f"file://{judged.root}/site/"
+
+
+def places(judged: JudgedSite) -> list[str]:
+    ids = [judged.results_of(mode)["judging"]["id"] for mode in MODES]
+    own = (f"judges.html#judging={name}" for name in ids)
+    return ["judges.html", f"judges.html#component={SKILL}", *own]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("way", ["file", "http"])
+def test_every_page_of_judges_is_drawn_without_an_error_or_a_request_elsewhere(
+    browser: Any, judged: JudgedSite, scheme: str, way: str
+) -> None:
+    server = SiteServer(judged.root / "site")
+    with serving(server):
+        place = server.address if way == "http" else root_of(judged)
+        with watched(browser, place, color_scheme=scheme) as watch:
+            for name in places(judged):
+                page = watch.open_drawn(name)
+                assert page.locator("h1").count() == 1
+                assert page.locator(".chart .notice").count() == 0
+            assert (watch.errors, watch.left) == ([], [])
+
+
+def test_every_table_says_what_the_build_left(browser: Any, judged: JudgedSite) -> None:
+    read = """() => [...document.querySelectorAll("main table")].map((table) => [table.caption.textContent,
+      [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent))])"""
+    with watched(browser, root_of(judged)) as watch:
+        for mode in MODES:
+            name = judged.results_of(mode)["judging"]["id"]
+            blocks = site_data(judged.root / "site", f"judgings/{name}")["blocks"]
+            sheets = [block["sheet"] if block["kind"] == "chart" else block for block in blocks if "lines" not in block]
+            tables = watch.open(f"judges.html#judging={name}").evaluate(read)
+            assert [caption for caption, _ in tables] == [sheet["caption"] for sheet in sheets]
+            for (_, rows), sheet in zip(tables, sheets, strict=True):
+                if sheet["kind"] == "parts":
+                    words = ["worse", "uncertain", "same", "better"]
+                    assert rows == [
+                        [row["label"], " · ".join(f"{n} {word}" for n, word in zip(row["parts"], words, strict=True))]
+                        for row in sheet["rows"]
+                    ]
+                else:
+                    texts = [[cell.lstrip("▲▼? ") for cell in row] for row in rows]
+                    assert texts == [[text.lstrip("▲▼? ") for text, _ in row] for row in sheet["rows"]]
+
+
+def test_the_rates_on_the_page_are_those_of_the_results(browser: Any, judged: JudgedSite) -> None:
+    results = judged.results_of("regression")
+    with watched(browser, root_of(judged)) as watch:
+        page = watch.open(f"judges.html#component={SKILL}")
+        assert results["ship_decision"] in page.locator(".badge").first.inner_text()
+        for judge in results["judges"]:
+            table = page.locator("table", has=page.get_by_text(f"Rates of regressions, {judge['judge']['model_id']}"))
+            rows = table.locator("tbody tr").all()
+            assert len(rows) == len(judge["dimensions"]) == 3
+            for row, summary in zip(rows, judge["dimensions"], strict=True):
+                worse, cells = summary["worse"], row.locator("td").all()
+                low, high = map(number, worse["ci95"])
+                assert cells[1].text_content() == str(worse["n"])
+                assert cells[2].text_content() == f"{number(worse['value'])} ({low}–{high})"
+
+
+def test_a_component_leads_to_its_judges_and_they_to_a_judging(browser: Any, judged: JudgedSite) -> None:
+    with watched(browser, root_of(judged)) as watch:
+        page = watch.open(f"component.html#component={SKILL}")
+        page.get_by_role("link", name="What judges say of it").click()
+        page.get_by_role("heading", name=f"Judges of {SKILL}").wait_for()
+        assert page.locator("table").first.locator("tbody tr").count() == 2
+        page.get_by_role("link", name=judged.results_of("score")["judging"]["id"]).click()
+        page.get_by_role("heading", name=f"Scores of {SKILL}").wait_for()
+        assert watch.errors == []
+
+
+def test_hostile_names_are_text_and_what_judges_wrote_is_nowhere(browser: Any, judged: JudgedSite) -> None:
+    with watched(browser, root_of(judged)) as watch:
+        for place in places(judged):
+            page = watch.open_drawn(place)
+            assert page.evaluate("window.ran") is None
+            assert page.locator("main [onload], main script").count() == 0
+        text = watch.open(f"judges.html#component={SKILL}").inner_text("main")
+        assert HOSTILE in text
+        assert "private note" not in text
+        assert watch.errors == []
+
+
+def test_an_address_that_names_no_judging_says_so(browser: Any, judged: JudgedSite) -> None:
+    with watched(browser, root_of(judged)) as watch:
+        assert "There is no judging 'x'" in watch.open("judges.html#judging=x").inner_text("main")
+        text = watch.open("judges.html#component=none").inner_text("main")
+        assert "skill-evaluator judge regression --candidate RUN --judge ID" in text
+        assert "Nothing is queued for people" in text
+        assert watch.errors == []
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_the_pages_of_judges(browser: Any, judged: JudgedSite, scheme: str) -> None:
+    axe = npm_file("axe-core", "4.14.1", "axe.min.js").read_text("utf-8")
+    with watched(browser, root_of(judged), color_scheme=scheme) as watch:
+        for name in places(judged):
+            page = watch.open_drawn(name)
+            page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+            page.evaluate(axe)
+            found = page.evaluate("axe.run().then((result) => result.violations)")
+            assert [one for one in found if one["impact"] in ("serious", "critical")] == []
+
+
+def test_a_phone_needs_no_scrolling_to_the_side_for_judges(browser: Any, judged: JudgedSite) -> None:
+    with watched(browser, root_of(judged), viewport={"width": 390, "height": 800}) as watch:
+        for name in places(judged):
+            assert watch.open_drawn(name).evaluate("document.documentElement.scrollWidth") <= 390

@@ -91,6 +91,8 @@ def lay_out(root: Path, components: int, models: int, versions: int) -> None:
     shutil.rmtree(run)
     for at in range(1, components):
         copy_of(first, first.with_name(f"component-{at:02}"))
+    shown = {f"component-{at:02}": {"documents": True} for at in range(components)}
+    (root / ".evaluator" / "settings.yaml").write_text(json.dumps({"site": {"components": shown}}))
 
 
 def run_of_demo(root: Path) -> Path:
@@ -98,6 +100,8 @@ def run_of_demo(root: Path) -> Path:
     measure([*COMMAND, "demo", str(root)], root.parent)
     for case_id, again in CASES_AGAIN.items():
         shutil.copytree(root / "fixtures/receipts/cases" / case_id, root / "fixtures/receipts/cases" / again)
+    declared = root / "components/receipts/evals/datasets.json"
+    declared.write_text(declared.read_text().replace('"id": "receipts",', '"id": "receipts", "fixtures": "receipts",'))
     for answers in (root / "answers").iterdir():
         lines = [json.loads(line) for line in answers.read_text().splitlines()]
         lines += [{**line, "case_id": CASES_AGAIN[line["case_id"]]} for line in lines if line["case_id"] in CASES_AGAIN]

@@ -5,7 +5,9 @@ a new table says here where its numbers come from.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -22,23 +24,30 @@ _READ = """() => {
     return all;
   };
   const cell = (place, title) => ({ title, texts: texts(place), time: place.querySelector("time")?.dateTime ?? "" });
+  const within = (place) => [...place.querySelectorAll(":scope > h3")].map((head) => cell(head, "within"));
   const table = (place) => ({
     caption: place.caption.textContent,
+    within: place.closest(".run") ? within(place.closest(".run")) : [],
     rows: [...place.tBodies[0].rows].map((row) => [...row.cells].map((place) => cell(place, place.dataset.title))),
   });
+  const run = (place) => ({ caption: "run", rows: [within(place)] });
   const card = (place) => ({ caption: "card", rows: [[cell(place.children[0], "of"),
     ...(place.children[1]?.matches("p") ? [cell(place.children[1], "finding")] : [])]] });
   const fact = (place) => ({ caption: "fact", rows: [[cell(place, "fact")]] });
   return [...document.querySelectorAll("main table")].map(table)
     .concat([...document.querySelectorAll("main .change")].map(card))
+    .concat([...document.querySelectorAll("main .run")].map(run))
     .concat([...document.querySelectorAll("main .tile, main .facts > div")].map(fact));
 }"""
 _NUMBER = re.compile(r"(?<![\w.-])[-+−±]?\d[\d,]*(?:\.\d+)?(?![\w-]|\.\d| ?%)")
 _VERSION = re.compile(r"\s*(?:Version )?(\d+\.\d+\.\d+)")
 _NAMES = {
     *("Component", "Model", "Group", "Version", "Run", "Measured", "Verdict"),
-    *("Field", "Array", "Reason", "truth", "of"),
+    *("Field", "Array", "Reason", "Case", "truth", "of"),
+    *("Replicate", "Outcome", "Truth", "Answer", "Compared as", "It is"),
 }
+
+_STANDINGS = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
 
 Row = Mapping[str, Any]
 Figure = float | int | None
@@ -70,7 +79,7 @@ def numbers_of(page: Any, sources: Sources) -> Iterator[Shown]:
     """Yield every number in the tables and cards of a page with the figure that it must be."""
     for table in page.evaluate(_READ):
         for cells in table["rows"]:
-            row = {cell["title"]: cell for cell in reversed(cells)}
+            row = {cell["title"]: cell for cell in reversed([*cells, *table.get("within", ())])}
             figures = sources(table["caption"], row)
             for cell in cells:
                 yield from _of_cell(cell, f"{table['caption']} · {cells[0]['texts'][:1]} · {cell['title']}", figures)
@@ -90,6 +99,7 @@ class Recorded:
 
     def __init__(self, library: Library, skill: str) -> None:
         """Read the records, and ask `history` and `leaderboard`."""
+        self.case_id = ""
         self.records = [
             read(path) for path in sorted((library.root / "components" / skill / "evals/records").iterdir())
         ]
@@ -105,6 +115,12 @@ class Recorded:
         """Return the newest complete record of a model's highest version."""
         complete = [record for record in self.records if record["complete"] and record["model_id"] == model]
         return max(complete, key=lambda record: (record["skill_version"], record["timestamp"]))
+
+    def of_case(self, case_id: str) -> "Recorded":
+        """Return the same for the page of a case."""
+        other = copy(self)
+        other.case_id = case_id
+        return other
 
     def __call__(self, caption: str, row: Row) -> Mapping[str, Sequence[Figure]]:
         """Return the figures of a row by the titles of its columns."""
@@ -182,8 +198,7 @@ def _of_map(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     figures = {}
     for model in row.keys() - {"Field"}:
         profile = known.newest(model)["per_field"][_text(row, "Field")]["profile"] or {}
-        standings = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
-        figures[model] = [profile[name] for name in standings if profile.get(name)]
+        figures[model] = [profile.get(name) or None for name in _STANDINGS]
     return figures
 
 
@@ -224,6 +239,67 @@ def _of_fact(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     return {"fact": [sum(verdict in name for verdict in verdicts)]}
 
 
+def _case(known: Recorded, model: str, version: str) -> tuple[Row, Row]:
+    """Return the newest complete record of a model's version, and what it has of the case."""
+    runs = [
+        record
+        for record in known.records
+        if (record["model_id"], record["skill_version"], record["complete"]) == (model, version, True)
+    ]
+    newest = max(runs, key=lambda record: record["timestamp"])
+    return newest, next(case for case in newest["per_case"] if case["case_id"] == known.case_id)
+
+
+def _within(known: Recorded, row: Row) -> tuple[Row, Row]:
+    model, version = row["within"]["texts"][:2]
+    return _case(known, model, version.strip())
+
+
+def _of_case(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    """Return a run's score of a case, how often it was which, and in how many fields it stands how."""
+    record, case = _case(known, _text(row, "Model"), _text(row, "Version"))
+    metric = record["primary_metric"]
+    times = Counter(zip(case["replicates"][metric], case["outcomes"], strict=True))
+    standings = Counter(case["profile"].values())
+    return {
+        metric: [case["accuracy"][metric]["strict_mean"]],
+        "Answers": [figure for (score, _), many in times.most_common() for figure in (many, score)],
+        "Its fields": [standings[name] or None for name in _STANDINGS],
+    }
+
+
+def _of_cases(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    """Return each model's score of a case in its newest run, and in how many fields that stands how."""
+    figures = {}
+    for model in row.keys() - {"Case"}:
+        record = known.newest(model)
+        case = next(case for case in record["per_case"] if case["case_id"] == _text(row, "Case"))
+        standings = Counter(case["profile"].values())
+        score = case["accuracy"][record["primary_metric"]]["strict_mean"]
+        figures[model] = [score, *(standings[name] or None for name in _STANDINGS)]
+    return figures
+
+
+def _of_case_run(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    record, case = _within(known, row)
+    return {"within": [case["accuracy"][record["primary_metric"]]["strict_mean"]]}
+
+
+def _of_case_fields(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    counts = _within(known, row)[1]["fields"][_text(row, "Field")]
+    return {"right": [counts["right"], counts["n"]]}
+
+
+def _of_replicate(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    scores = _within(known, row)[1]["replicates"]
+    return {name: [values[int(_text(row, "Replicate"))]] for name, values in scores.items()}
+
+
+def _nothing(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    """Return no figure: what such a table shows is text of a truth and an answer."""
+    return {}
+
+
 def _confusion(known: Recorded, caption: str, row: Row) -> Mapping[str, Sequence[Figure]]:
     """Return the counts of a truth by the category that was answered; the caption names the field and the model."""
     for record in {record["model_id"]: known.newest(record["model_id"]) for record in known.records}.values():
@@ -244,6 +320,13 @@ _TABLES: Mapping[str, Callable[[Recorded, Row], Mapping[str, Sequence[Figure]]]]
     "Leaves of each field": _of_field,
     "Lengths of arrays": _of_array,
     "Figures of this version": _of_run,
+    "Cases beside models": _of_cases,
+    "Scores of this case": _of_case,
+    "Scores of each replicate": _of_replicate,
+    "Fields of this case": _of_case_fields,
+    "Where the answer differs": _nothing,
+    "Leaves that agree": _nothing,
+    "run": _of_case_run,
     "card": _of_card,
     "fact": _of_fact,
 }

@@ -23,6 +23,7 @@ BENCHMARKS = (
     "comparing",
     "keeping",
     "audit_speed",
+    "site",
     "local_model",
     "newcomer",
 )

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -64,11 +65,7 @@ def rows_of(components: int, models: int, versions: int) -> Iterator[Measured]:
             yield Measured(name=f"site of {size}, {name}", values=(took.wall_s,), most=bound, unit="s", note=note)
         peaks = tuple(took.peak_mib for took in builds.values())
         yield Measured(name="most memory of a build", values=(max(peaks),), most=PEAK_MIB, unit="MiB")
-        sizes = page_sizes(root / "site")
-        largest = max(sizes, key=lambda page: sizes[page])
-        bound, size = LARGEST / 1e6, sizes[largest] / 1e6
-        yield Measured(name="the largest page", values=(size,), most=bound, unit="MB", note=largest)
-        yield overview_row(root / "site", components * models)
+        yield from in_the_browser(root / "site", components * models)
 
 
 def lay_out(root: Path, components: int, models: int, versions: int) -> None:
@@ -168,43 +165,56 @@ def build(root: Path) -> Any:
     return measure([*COMMAND, "site", "build"], root)
 
 
-def page_sizes(site: Path) -> dict[str, int]:
-    """Return what each page loads before any case, its largest component's data included."""
-    data, sizes = site / "data", {}
-    shared = [site / "assets" / name for name in ("site.css", "site.js")]
-    drawing = [site / "assets" / "draw.js", site / "assets" / "vega.js", data / "charts.js"]
-    largest = max((data / "components").glob("*.js"), key=lambda path: path.stat().st_size)
-    of_page = {"index.html": [data / "overview.js"], "changes.html": [data / "changes.js"]}
-    for page in sorted(site.glob("*.html")):
-        script = site / "assets" / ("overview.js" if page.stem == "index" else f"{page.stem}.js")
-        loaded = [page, script, *shared, *of_page.get(page.name, [data / "overview.js", largest])]
-        loaded += drawing if "draw.js" in page.read_text() else []
-        sizes[page.name] = sum(path.stat().st_size for path in loaded)
-    return sizes
-
-
-def overview_row(site: Path, pairs: int) -> Measured:
-    """Measure in Chromium when the overview can be sorted, from the start of its navigation."""
-    name = f"the overview of {pairs} rows can be sorted"
+def in_the_browser(site: Path, pairs: int) -> Iterator[Measured]:
+    """Measure in Chromium the largest page, and when the overview can be sorted from the start of its navigation."""
+    names = "the largest page before any case", f"the overview of {pairs} rows can be sorted"
     chromium = shutil.which("chromium")
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
         chromium = None
     if chromium is None:
-        return Measured(name=name, values=(), note="skipped; apt-get install chromium, pip install playwright")
+        for name in names:
+            yield Measured(name=name, values=(), note="skipped; apt-get install chromium, pip install playwright")
+        return
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        taken = []
-        for _ in range(5):
-            page = browser.new_page()
-            page.add_init_script(INTERACTIVE)
-            page.goto(f"file://{site}/index.html")
-            page.wait_for_function("window.interactive")
-            taken.append(page.evaluate("window.interactive") / 1000)
-            page.close()
+        sizes = {path.name: page_size(browser, site, path.name) for path in sorted(site.glob("*.html"))}
+        taken = [interactive(browser, site) for _ in range(5)]
         browser.close()
-    return Measured(name=name, values=tuple(taken), most=INTERACTIVE_S, unit="s", note=f"{median(taken):.2f} s")
+    largest = max(sizes, key=lambda page: sizes[page])
+    yield Measured(name=names[0], values=(sizes[largest] / 1e6,), most=LARGEST / 1e6, unit="MB", note=largest)
+    walls = tuple(wall for wall, _ in taken)
+    note = f"processor {median(processor for _, processor in taken):.2f} s"
+    yield Measured(name=names[1], values=walls, most=INTERACTIVE_S, unit="s", note=note)
+
+
+def page_size(browser: Any, site: Path, name: str) -> int:
+    """Return the bytes of all files that a page of the first component loads, charts included, its cases' apart."""
+    page, files = browser.new_page(), set()
+    page.on("request", lambda request: files.add(unquote(urlparse(request.url).path)))
+    page.goto(f"file://{site}/{name}#component={FIRST}")
+    page.wait_for_selector("main[aria-busy='false']")
+    for chart in page.locator(".chart").all():
+        chart.scroll_into_view_if_needed()
+        chart.locator("svg").first.wait_for()
+    page.close()
+    cases = site / "data" / "cases" / FIRST
+    return sum(path.stat().st_size for path in map(Path, files) if path.is_file() and cases not in path.parents)
+
+
+def interactive(browser: Any, site: Path) -> tuple[float, float]:
+    """Return after how many seconds the overview can be sorted, and how many of them its thread was at work."""
+    page = browser.new_page()
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.add_init_script(INTERACTIVE)
+    page.goto(f"file://{site}/index.html")
+    page.wait_for_function("window.interactive")
+    metrics = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
+    wall = page.evaluate("window.interactive") / 1000
+    page.close()
+    return wall, metrics["TaskDuration"]
 
 
 if __name__ == "__main__":

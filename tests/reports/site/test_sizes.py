@@ -11,7 +11,8 @@ from tests.support.review_page import chromium
 from tests.support.sites import site_data, watched
 
 pytest.importorskip("vl_convert")
-CASES = {"alpha": [1.0, 0.5], "beta": [0.75, 0.75]}
+CASE = "c" * 900
+CASES = {"alpha": [1.0, 0.5], CASE: [0.75, 0.75]}
 FIELD: dict[str, Any] = {
     "compare": "category",
     "accuracy": 0.5,
@@ -21,10 +22,16 @@ FIELD: dict[str, Any] = {
     "missing": 0,
     "extra": 0,
 }
-PAGES = ("index.html", "changes.html", f"component.html#component={SKILL}", f"verdict.html#component={SKILL}")
+PAGES = (
+    "index.html",
+    "changes.html",
+    f"component.html#component={SKILL}",
+    f"verdict.html#component={SKILL}",
+    f"case.html#component={SKILL}&case={CASE}",
+)
 MODEL = "m" * 100
 LONG = "x" * 1_000_000
-WORST = {"alpha": [0.0, 0.0], "beta": [0.0, 0.0]}
+WORST = {"alpha": [0.0, 0.0], CASE: [0.0, 0.0]}
 
 
 def hostile(library: Library) -> Library:
@@ -37,8 +44,8 @@ def hostile(library: Library) -> Library:
     }
     ahead = dict(reversed(fields.items()))
     arrays = {LONG: {"stability": 0.5, "n_cases": 2, "varied": 1, "widest": 3}}
-    rights = {LONG: {"alpha": (2, 2), "beta": (2, 2)}}
-    wrongs = {LONG: {"alpha": (0, 2), "beta": (0, 2)}}
+    rights = {LONG: {"alpha": (2, 2), CASE: (2, 2)}}
+    wrongs = {LONG: {"alpha": (0, 2), CASE: (0, 2)}}
     keep(library, a_run("1.0.0", 1, CASES, fields=rights, model_id=MODEL), a_run("1.0.0", 2, CASES, model_id="n"))
     many = {"per_field": ahead, "per_array": arrays, "failures": {LONG: 3, "timeout": 1}}
     keep(library, a_run("1.1.0", 3, WORST, fields=wrongs, model_id=MODEL, **many))
@@ -79,6 +86,7 @@ def test_layout_holds_beside_names_of_any_length(built: Library, width: int) -> 
         for page in PAGES:
             shown = watch.open_drawn(page)
             assert shown.evaluate("document.documentElement.scrollWidth") <= width
+            assert shown.locator("h1").inner_text() != "Nothing to show"
             if page.startswith("component"):
                 assert "more fields are in the records" in shown.inner_text("main")
         assert watch.errors == []

@@ -34,6 +34,7 @@ from skill_evaluator.verdicts.kept import program_digest
 _VERSIONS = 2  # of each model, the newest: their answers are shown
 _LARGEST_FILE = 3_000_000  # bytes of all runs of a case together
 _LARGEST_RUN = 200_000
+_LONGEST_ID = 1_000  # characters: a case is looked up by its whole id
 _SHOWN_BY = ("text.py", "comparing/*.py", "parsing/*.py", "scoring/*.py", "display/*.py", "reports/**/*.py")
 _JUDGED_BY = ("schema", "contract", "datasets")
 
@@ -49,7 +50,7 @@ def write_cases(
     documents: bool,
 ) -> None:
     """Write the list of a component's cases and a file for each; `documents` says whether its texts may be in them."""
-    site.write_data(f"cases/{component.name}", cases_index(component.name, newest))
+    site.write_data(f"cases/{component.name}", cases_index(component.name, newest), _LONGEST_ID)
     by_run = {row.run_id: row for row in rows}
     runs = [
         _Run(entry, by_run[entry.run_id], archive, component)

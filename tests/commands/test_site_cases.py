@@ -71,7 +71,7 @@ def test_each_distinct_output_says_what_explain_says(measured: Library) -> None:
         assert output["metrics"] == pytest.approx(explained["metrics"], abs=1e-6)
         assert output["texts"][0]["text"] == explained["text"]
     (wrong,) = newest["outputs"][1]["differing"]
-    assert (wrong["field"], wrong["truth"], wrong["output"]) == ("year", [["2024", True]], [["1999", True]])
+    assert (wrong["field"], wrong["truth"], wrong["output"]) == ("year", [["2024", False]], [["1999", False]])
 
 
 def test_an_answer_that_cannot_be_read_is_shown_as_it_came(measured: Library) -> None:
@@ -96,6 +96,19 @@ def test_every_score_is_that_of_the_record(measured: Library) -> None:
             assert {row["field"]: (row["right"], row["n"]) for row in run["fields"] if row["n"]} == {
                 field: (count["right"], count["n"]) for field, count in kept["fields"].items()
             }
+
+
+def test_the_list_of_cases_has_the_score_and_the_standings_of_each_model_s_newest_record(measured: Library) -> None:
+    index = site_data(published(measured), f"cases/{SKILL}")
+    newest = measured.records()[0]
+    for case, kept in zip(index["cases"], newest["per_case"], strict=True):
+        score, letters = case["models"]["recorded"]
+        assert (case["id"], score) == (kept["case_id"], kept["accuracy"][newest["primary_metric"]]["strict_mean"])
+        assert dict(zip(index["fields"], letters, strict=True)) == {
+            field: {"stable_right": "r", "flaky": "f", "unscored": "u"}[standing]
+            for field, standing in kept["profile"].items()
+        }
+    assert {letters for case in index["cases"] for _, letters in case["models"].values()} == {"rf", "uu", "rr"}
 
 
 def test_a_build_shows_texts_of_no_component_that_does_not_say_so(measured: Library) -> None:

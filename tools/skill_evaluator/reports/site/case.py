@@ -17,14 +17,16 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.records.record import CaseRecord, FieldCount, Record
 from skill_evaluator.reports.explanation import FOUND_AS, WHOLE, how_compared, ranges
 from skill_evaluator.reports.faults import remedy
+from skill_evaluator.reports.site.writing import fitting
 from skill_evaluator.scoring.case_view import CaseView, DistinctOutput
 from skill_evaluator.scoring.explanation import ArrayMatch, Leaf
-from skill_evaluator.text import counted, digest, letters_of, listed
+from skill_evaluator.text import counted, digest, listed
 
 _DOCUMENT = 100_000  # characters of a document
 _TRUTH = 50_000
 _TEXT = 10_000  # of an answer as it came
 _VALUE = 240  # of a value, around the place where truth and output differ
+_VALUES = 6_000  # of all values of an output together, where they are few
 _NAME = 200
 _LEAVES = 100  # of an output, those that differ first
 _ITEMS = 50  # of an array
@@ -33,6 +35,8 @@ _TEXTS = 2  # that say the same
 _REPLICATES = 50
 _FIELDS = 300
 _CODES = {"stable_right": "r", "stable_wrong": "w", "flaky": "f", "stable": "s", "unscored": "u"}
+_ABSENT = "-"  # of a field that a case does not have
+_INDEX = 1_000_000  # characters of the list of cases
 _NONE = FieldCount(right=0, n=0)  # of a field of which nothing was read
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,80}")
 
@@ -50,28 +54,28 @@ def case_key(component: str, case_id: str) -> str:
 
 
 def cases_index(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
-    """Return the cases beside the models: the score of each, and how its fields stand, a letter a field."""
+    """Return the cases beside the models: the score of each, and how its fields stand, a letter a field.
+
+    Of more cases than a page has room for the others are counted; each has its own file all the same.
+    """
     fields = list(dict.fromkeys(path for record in newest.values() for path in record.per_field))[:_FIELDS]
     rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
         for kept in record.per_case:
             score = kept.accuracy.get(record.primary_metric)
-            rows.setdefault(kept.case_id, {})[model_id] = {
-                "version": record.skill_version,
-                "score": None if score is None else score.strict_mean,
-                "standing": _standing(kept),
-                "fields": "".join(_CODES[kept.profile.get(path, "unscored")] for path in fields),
-            }
-    metrics = {record.primary_metric for record in newest.values()}
+            letters = "".join(_CODES[kept.profile[path]] if path in kept.profile else _ABSENT for path in fields)
+            rows.setdefault(kept.case_id, {})[model_id] = [None if score is None else score.strict_mean, letters]
+    cases, left = fitting(
+        ({"id": case_id, "key": case_key(component, case_id), "models": rows[case_id]} for case_id in sorted(rows)),
+        _INDEX,
+    )
     return {
         "component": component,
-        "metric": ", ".join(sorted(metrics)),
+        "metric": ", ".join(sorted({record.primary_metric for record in newest.values()})),
         "models": list(newest),
         "fields": [path or WHOLE for path in fields],
-        "cases": [
-            {"id": case_id, "key": case_key(component, case_id), "models": models}
-            for case_id, models in sorted(rows.items())
-        ],
+        "cases": cases,
+        "left": left,
     }
 
 
@@ -86,16 +90,12 @@ def case_head(
     """Return what is the same for all runs of a case; `why` says why its texts are not shown."""
     head: dict[str, Any] = {"component": component, "case": case_id, "why": why, "runs": list(run_ids)}
     if case is None:
-        return {**head, "document": None, "truth": None, "options": []}
+        return {**head, "document": None, "truth": None}
     truth = case.truth if isinstance(case.truth, str) else json.dumps(case.truth, indent=2, ensure_ascii=False)
     return {
         **head,
         "document": _cut(case.document, _DOCUMENT),
         "truth": _cut(truth, _TRUTH) if case.labelled else None,
-        "options": [
-            {"letter": letter, "text": abridged(option, 2 * _VALUE), "right": case.labelled and letter == case.truth}
-            for letter, option in zip(letters_of(case.options), case.options, strict=True)
-        ],
     }
 
 
@@ -198,6 +198,7 @@ def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
     differing = [leaf for leaf in explained.leaves if leaf.outcome not in ("right", "unscored")]
     alike = [leaf for leaf in explained.leaves if leaf.outcome in ("right", "unscored")]
     shown = differing[:_LEAVES]
+    longest = max(_VALUE, _VALUES // max(1, len(explained.leaves)))
     return {
         "replicates": ranges(output.replicates),
         "times": len(output.replicates),
@@ -209,8 +210,8 @@ def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "score": explained.metrics.get(record.primary_metric),
         "metrics": dict(explained.metrics),
         "unmarked": output.unmarked,
-        "differing": [*map(_leaf, shown)],
-        "alike": [*map(_leaf, alike[: _LEAVES - len(shown)])],
+        "differing": [_leaf(leaf, longest) for leaf in shown],
+        "alike": [_leaf(leaf, longest) for leaf in alike[: _LEAVES - len(shown)]],
         "counts": dict(Counter(leaf.outcome for leaf in explained.leaves)),
         "left": max(0, len(explained.leaves) - _LEAVES),
         "arrays": [_array(array) for array in explained.arrays[:_ITEMS]],
@@ -220,9 +221,13 @@ def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
     }
 
 
-def _leaf(leaf: Leaf) -> dict[str, Any]:
-    texts = value_pair(leaf.row.truth, leaf.row.output, _VALUE)
-    parts = differences(*texts) if leaf.outcome == "wrong" else tuple([(text, False)] for text in texts)
+def _leaf(leaf: Leaf, longest: int) -> dict[str, Any]:
+    texts = value_pair(leaf.row.truth, leaf.row.output, longest)
+    parts = differences(*texts) if leaf.outcome == "wrong" else ([], [])
+    if not any(
+        not own and any(map(str.isalnum, part)) for part, own in parts[0]
+    ):  # nothing in common to stand out from
+        parts = [(texts[0], False)], [(texts[1], False)]
     return {
         "at": abridged(leaf.at, _NAME) or WHOLE,
         "field": leaf.row.path or WHOLE,

@@ -122,7 +122,7 @@
   }
 
   function neighbours(index, place, now) {
-    const to = (at, words) => (index.cases[at] ? link("case", { ...now, case: index.cases[at].id }, words) : null);
+    const to = (at, words) => (place >= 0 && index.cases[at] ? link("case", { ...now, case: index.cases[at].id }, words) : null);
     const both = [to(place - 1, "← previous case"), to(place + 1, "next case →")].filter(Boolean);
     return both.length ? el("span", { class: "neighbours" }, both[0], both.length > 1 ? " · " : null, both[1]) : null;
   }
@@ -134,9 +134,8 @@
     if (!(await load("overview")).rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
     const index = await load(`cases/${component}`);
     const place = index.cases.findIndex((row) => row.id === now.case);
-    if (place < 0) throw new Error(`The newest runs of '${component}' have no case '${now.case}'.`);
-    const { key } = index.cases[place];
-    const shown = await load(key);
+    const key = place < 0 ? `cases/${component}/${now.case}` : index.cases[place].key;
+    const shown = await (place < 0 && !index.left ? Promise.reject() : load(key)).catch(() => { throw new Error(`The newest runs of '${component}' have no case '${now.case}'.`); });
     const runs = await Promise.all(shown.runs.map((run) => load(`${key}/${run}`)));
     const models = new Set(runs.map((run) => run.model));
     const worst = runs.find((run) => run.fields.some((row) => ["stable_wrong", "flaky"].includes(row.standing)));

@@ -3,29 +3,41 @@
 (function () {
   const { el, state, link, share, dash, table, shares } = window.site;
   const MOST = 100; // rows before a reader asks for all
+  const STANDINGS = { r: "stable_right", w: "stable_wrong", f: "flaky", s: "stable", u: "unscored" };
   const OFF = "wf"; // the letters of a field that is wrong in every answer, or flaky
 
-  function section(index, all) {
+  /** Count how the fields of a case stand, from a letter for each. */
+  function counts(letters) {
+    const standing = {};
+    for (const letter of letters) if (letter in STANDINGS) standing[STANDINGS[letter]] = (standing[STANDINGS[letter]] || 0) + 1;
+    return standing;
+  }
+
+  function section(index, all, order = {}) {
     const now = state.read();
     const place = index.fields.indexOf(now.field);
     const models = index.models.includes(now.model) ? [now.model] : index.models;
-    const differs = (row) => models.some((name) => row.models[name] && OFF.includes(row.models[name].fields[place]));
+    const differs = (row) => models.some((name) => row.models[name] && OFF.includes(row.models[name][1][place]));
     const kept = now.field ? index.cases.filter((row) => place >= 0 && differs(row)) : index.cases;
-    const rows = all ? kept : kept.slice(0, MOST);
+    const value = (row) => (row.models[order.sort] ? row.models[order.sort][0] ?? 2 : 2); // not measured comes last
+    const sorted = order.sort ? [...kept].sort((a, b) => (order.down ? value(b) - value(a) : value(a) - value(b))) : kept;
+    const rows = all ? sorted : sorted.slice(0, MOST);
     const to = (row, model, ...words) => link("case", { component: index.component, case: row.id, model, field: now.field }, ...words);
     const cell = (row, model) => {
       const of = row.models[model];
-      return of ? [to(row, model, share(of.score)), shares(of.standing)] : dash();
+      return of ? [to(row, model, share(of[0])), shares(counts(of[1]))] : dash();
     };
-    const columns = [{ title: "Case", cell: (row) => to(row, now.model, el("bdi", {}, row.id)) }, ...index.models.map((name) => ({ title: name, cell: (row) => cell(row, name) }))];
+    const columns = [{ title: "Case", cell: (row) => to(row, now.model, el("bdi", {}, row.id)) }, ...index.models.map((name) => ({ title: name, sort: name, cell: (row) => cell(row, name) }))];
+    const onsort = (sort) => again(all, { sort, down: order.sort === sort && !order.down }).querySelector("th[aria-sort] button").focus();
     const box = el("section", { id: "cases", tabindex: "-1" },
       el("h2", {}, "Cases"),
       el("p", { class: "soft" }, `Each model's newest version: ${index.metric}, and how many fields of the case stand right, wrong or flaky. A figure leads to the answers.`),
       now.field ? el("p", { class: "line" }, el("span", {}, `${kept.length} of ${index.cases.length} cases in which `, el("bdi", {}, now.field), " is wrong or flaky", now.model ? [" with ", el("bdi", {}, now.model)] : null),
         " ", el("button", { type: "button", class: "print", onclick: () => { state.write({ ...now, field: "", model: "" }); again(false); } }, "Show all cases")) : null,
-      rows.length ? table("Cases beside models", columns, rows, { class: "fields" }) : el("p", { class: "notice" }, "No such case."),
-      rows.length < kept.length ? el("button", { type: "button", class: "print", onclick: () => again(true) }, `Show all ${kept.length} cases`) : null);
-    const again = (whole) => { const fresh = section(index, whole); box.replaceWith(fresh); return fresh; };
+      rows.length ? table("Cases beside models", columns, rows, { class: "fields", ...order, onsort }) : el("p", { class: "notice" }, "No such case."),
+      rows.length < kept.length ? el("button", { type: "button", class: "print", onclick: () => again(true, order) }, `Show all ${kept.length} cases`) : null,
+      index.left ? el("p", { class: "soft" }, `${index.left} more cases have no room here; case.html#component=${index.component}&case=ID shows each.`) : null);
+    const again = (whole, way) => { const fresh = section(index, whole, way); box.replaceWith(fresh); return fresh; };
     box.again = again;
     return box;
   }

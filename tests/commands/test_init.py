@@ -21,7 +21,7 @@ from skill_evaluator.providers import PROVIDERS, key_variables, read_configurati
 from tests.support.library import ROOT, SCRIPT, Ended, read
 
 SCAFFOLD = ROOT / "tools" / "skill_evaluator" / "scaffold"
-NAMES = ("audit.yml", "batches.yml", "check.yml", "drift.yml", "evaluate.yml", "leg.yml")
+NAMES = ("audit.yml", "batches.yml", "check.yml", "drift.yml", "evaluate.yml", "leg.yml", "site.yml")
 ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 
 

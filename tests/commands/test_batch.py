@@ -175,6 +175,14 @@ def test_a_run_that_cannot_be_read_keeps_no_other_from_being_collected(library: 
     taken = library.call("collect", "--batches", env=KEYS)
     assert (taken.code, str(broken.relative_to(library.root)) in taken.err) == (2, True), taken
     assert [row["complete"] for row in library.rows()] == [True]
+    mistyped = library.call("collect", "--batches", "componets", env=KEYS)
+    assert (mistyped.code, "componets is not a folder" in mistyped.err) == (2, True)
+
+
+def test_a_cap_of_nothing_submits_nothing(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai")
+    done = evaluate(library, "--batch", "--submit-only", "--max-cost", "0")
+    assert (done.code, server.batches) == (4, []), done
 
 
 def test_what_was_not_to_be_recorded_is_collected_and_not_recorded(library: Library, server: BatchServer) -> None:

@@ -232,7 +232,7 @@ def planned_runs(plan: Plan) -> Iterator[PlannedRun]:
             digests=entry.digests,
             evaluator_version=plan.evaluator_version or __version__,
             transport=entry.transport,
-            kept=Kept(max_cost_usd=entry.max_cost_usd or None) if entry.transport == "batch" else None,
+            kept=Kept(max_cost_usd=entry.max_cost_usd) if entry.transport == "batch" else None,
         )
         if entry.baseline is None:
             yield PlannedRun(job=entry.id, manifest=alone)

@@ -59,6 +59,8 @@ class CollectingPlaces:
 
 def collect_batches(artifacts: Path | None, places: CollectingPlaces) -> int:
     """Collect run by run, and return the worst exit code; what goes on at a vendor is no failure."""
+    if artifacts is not None and not artifacts.is_dir():
+        raise RunError(f"{artifacts} is not a folder; name the one that holds the runs, or none")
     roots = [places.components, AUDITS, JUDGEMENTS] if artifacts is None else [artifacts]
     return _collect(roots, read_configuration(places.config), places)
 

@@ -28,7 +28,9 @@ class BatchSettings(StrictModel):
 class SpendingCap(StrictModel):
     """What all runs that begin in a calendar month (UTC) may cost together; None: as much as they do."""
 
-    month_usd: PositiveFloat | None = Field(default=None, description="USD a month, by the costs in the records")
+    month_usd: PositiveFloat | None = Field(
+        default=None, description="USD a month; what may exceed it is refused, or stops there"
+    )
 
 
 class Jobs(StrictModel):

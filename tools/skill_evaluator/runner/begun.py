@@ -34,4 +34,4 @@ class Kept(StrictModel):
 
     leaderboard: bool = True
     judge: ModelId | None = None
-    max_cost_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    max_cost_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None

@@ -42,7 +42,7 @@ class SiteFolder:
         self.problems: dict[str, str] = {}
         marker = folder / MARKER
         if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not marker.exists())):
-            raise StorageError(f"{folder} is not empty and holds no site; remove it, or name another with --out DIR")
+            raise StorageError(f"{folder} is not empty and holds no site; name an empty folder with --out DIR")
         self._before = set(read_text(marker, StorageError).split("\n")) if marker.exists() else set()
 
     def note(self, name: str, problem: Exception) -> None:

@@ -134,6 +134,15 @@ def test_texts_go_when_they_are_private_again(measured: Library) -> None:
     assert b"is the title of a notice" not in everything
 
 
+def test_a_component_that_is_not_there_is_named_and_publishes_nothing(measured: Library) -> None:
+    measured.settings(site={"components": {"notice-extractoin": {"documents": True}}})
+    ended = measured.call("site", "build", "--out", "site")
+    assert ended.code == 0
+    assert "site.components.notice-extractoin" in ended.err
+    assert f"did you mean '{SKILL}'?" in ended.err
+    assert site_data(measured.root / "site", f"cases/{SKILL}/alpha")["document"] is None
+
+
 def test_what_is_served_shows_everything_and_makes_a_case_when_it_is_opened(measured: Library) -> None:
     command = [sys.executable, "-m", "skill_evaluator", "site", "serve"]
     env = {"PYTHONPATH": str(SCRIPT.parent), "PATH": "/usr/bin:/bin"}

@@ -97,8 +97,8 @@ def test_nothing_from_outside_is_mark_up_and_every_fold_is_closed(name: str) -> 
 
 def test_components_fields_and_cases_link_to_the_site_and_to_nothing_without_one() -> None:
     page = a_report().markdown()
-    assert "[`total`](https://example.com/site/component.html#component=s&field=total)" in page
-    assert "[`case-0`](https://example.com/site/case.html#component=s&case=case-0)" in page
+    assert "[`total`](https://example.com/site/component.html#component=s&model=m&field=total)" in page
+    assert "[`case-0`](https://example.com/site/case.html#component=s&case=case-0&model=m)" in page
     assert "](" not in a_report(Site()).markdown()
 
 

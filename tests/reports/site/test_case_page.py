@@ -85,6 +85,7 @@ def test_what_is_chosen_is_in_the_address(browser: Any, root: Path) -> None:
         page = watch.open(CASE)
         page.get_by_label("Model", exact=True).select_option("all models")
         page.wait_for_function("document.querySelectorAll('.run').length === 4")
+        assert page.evaluate("document.activeElement.id") == "model"  # so that a keyboard goes on from there
         page.get_by_label("Version", exact=True).select_option("1.1.0")
         page.wait_for_function("document.querySelectorAll('.run').length === 2")
         page = watch.open(page.url.removeprefix(watch.root))

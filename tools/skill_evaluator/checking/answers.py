@@ -1,6 +1,6 @@
 """Whether the answers that a run folder keeps are those that a record was made of."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from skill_evaluator.errors import SkillEvaluatorError
@@ -8,18 +8,21 @@ from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.repository import within
 from skill_evaluator.runner.journal import ANSWERS, RECORD, Manifest, outcomes, read_manifest
-from skill_evaluator.runner.schedule import digest_of_answers, schedule_calls
+from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers, schedule_calls
 
 
-def has_other_answers(record: Record, folder: Path, manifest: Manifest) -> bool:
+def has_other_answers(
+    record: Record, folder: Path, manifest: Manifest, answers: Mapping[Call, Replicate] | None = None
+) -> bool:
     """Return whether a run folder keeps other answers than its record was made of; raise RunError.
 
-    A record from before it held their digest does not tell.
+    `answers` are those of the folder, where they are read already. A record from before it held their digest does not
+    tell.
     """
     expected = record.digests.get("answers")
     if expected is None:
         return False
-    journal = outcomes(folder)
+    journal = outcomes(folder) if answers is None else answers
     calls = schedule_calls(tuple(manifest.cases), manifest.asked)
     return digest_of_answers({call: journal[call].digest for call in calls if call in journal}) != expected
 

@@ -35,7 +35,7 @@ from skill_evaluator.reports.site.overview import bare_row, overview_rows
 from skill_evaluator.reports.site.pages import write_pages
 from skill_evaluator.reports.site.writing import SiteFolder, fitting
 from skill_evaluator.repository import Repository
-from skill_evaluator.text import counted
+from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.standing import ComponentStanding, standing_of
 
 EXAMPLES = ("skill-evaluator site build --out site",)
@@ -84,6 +84,9 @@ def build(options: SiteBuildOptions, *, own: bool = False) -> SiteFolder:
     names = sorted(path.parent.name for path in options.components.glob("*/prompt.md"))
     if not names:
         raise ComponentError(f"no component in {options.components}; name their folder with --components DIR")
+    for name in sorted(settings.site.components.keys() - set(names)):
+        where = f"site.components.{name} in {options.config / 'settings.yaml'}"
+        print(f"warning: {where} is no component {nearest(name, names)}", file=sys.stderr)
     if own:
         settings = settings.model_copy(update={"site": settings.site.with_documents(names)})
     site = SiteFolder(options.out, own=own)

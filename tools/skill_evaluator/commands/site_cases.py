@@ -153,7 +153,7 @@ class _Run:
             remarks.append(
                 f"Changed since these answers were scored, and marked by what it is now: {', '.join(changed)}."
             )
-        if has_other_answers(self._record, self._folder, self._answers[0]):
+        if has_other_answers(self._record, self._folder, *self._answers):
             remarks.append("These are not the answers that the record was made of: one of the two was edited.")
         return remarks
 

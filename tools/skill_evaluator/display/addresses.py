@@ -12,19 +12,19 @@ class Site:
 
     address: str | None = None
 
-    def page(self, skill: str, *, case: str | None = None, field: str | None = None) -> str:
-        """Return the address of a component's page, or of a case's, which may be told a field; empty without a site.
+    def page(self, skill: str, *, case: str | None = None, model: str | None = None, field: str | None = None) -> str:
+        """Return the address of a component's page, or of a case's, and what it begins with; empty without a site.
 
         Names are written as the site has them, which shows every character.
 
         >>> Site("https://example.com/site").page("receipts", case="a b")
         'https://example.com/site/case.html#component=receipts&case=a+b'
-        >>> Site("https://example.com/site").page("receipts", field="total")
-        'https://example.com/site/component.html#component=receipts&field=total'
+        >>> Site("https://example.com/site").page("receipts", model="small", field="total")
+        'https://example.com/site/component.html#component=receipts&model=small&field=total'
         """
         if self.address is None:
             return ""
-        named = {"component": skill, "case": case, "field": field}
+        named = {"component": skill, "case": case, "model": model, "field": field}
         state = urlencode({key: visible(name, keep="\n\t") for key, name in named.items() if name is not None})
         return f"{self.address.rstrip('/')}/{'component' if case is None else 'case'}.html#{state}"
 

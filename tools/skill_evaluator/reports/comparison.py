@@ -130,7 +130,9 @@ def _scope(result: ComparisonResult) -> str:
 
 def _lost_linked(skill: str, site: Site, *models: ModelVerdict) -> str:
     def shown(kind: str, name: str) -> str:
-        return linked(code_span(name), site.page(skill, **{kind: name}))
+        return linked(
+            code_span(name), site.page(skill, **{kind: name}, model=models[0].model_id if len(models) == 1 else None)
+        )
 
     return _lost(*models, shown=shown)
 

@@ -1,6 +1,7 @@
 """The tables of a comparison: what moved, how sure that is, what the noise is, and the two runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from skill_evaluator.display import arrow, number, probability, signed
 from skill_evaluator.display.addresses import NO_SITE, Site
@@ -43,7 +44,8 @@ def changed_sheets(
         ),
     )
     if fields:
-        yield _field_sheet(fields[:_MOST_FIELDS], narrow, skill, site)
+        page = partial(site.page, skill, model=model.model_id)
+        yield _field_sheet(fields[:_MOST_FIELDS], narrow, page)
         yield from _more(len(fields) - _MOST_FIELDS, " fields")
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
@@ -51,7 +53,7 @@ def changed_sheets(
             for change in changes[:_MOST_CASES]:
                 counts = [f"{path} {count}" for path, count in change.fields.items()]
                 cell = Cell(first_of(counts, _MOST_FIELDS_OF_A_CASE), code=True) if counts else Cell("–")
-                case = Cell(change.case_id, code=True, link=site.page(skill, case=change.case_id))
+                case = Cell(change.case_id, code=True, link=site.page(skill, case=change.case_id, model=model.model_id))
                 rows.append([case, Cell(arrow(change.before, change.after)), cell])
             first = f"{title}: {len(changes)}"
             columns = (first, "before → after", "right answers by field, before → after")
@@ -116,7 +118,7 @@ def _verdict_cell(verdict: str, result: MeasureResult | None = None) -> Cell:
     return Cell(verdict + (", waived" if result.is_waived else lapsed), STYLES.get(verdict, ""))
 
 
-def _field_sheet(fields: Sequence[MeasureResult], narrow: bool, skill: str, site: Site) -> Sheet:
+def _field_sheet(fields: Sequence[MeasureResult], narrow: bool, page: Callable[..., str]) -> Sheet:
     """Return the table of fields, with how each stands in the cases before and after."""
     figures = ("before → after", "change", *(() if narrow else ("95 % interval",)), "q")
     rows = []
@@ -131,7 +133,7 @@ def _field_sheet(fields: Sequence[MeasureResult], narrow: bool, skill: str, site
         before, after = field.profile_before or {}, field.profile_after or {}
         counts = {name: (before.get(standing, 0), after.get(standing, 0)) for standing, name in _STANDINGS.items()}
         changed = ", ".join(f"{name} {then} → {now}" for name, (then, now) in counts.items() if then != now)
-        name = Cell(field.metric + mark, code=True, link=site.page(skill, field=field.metric))
+        name = Cell(field.metric + mark, code=True, link=page(field=field.metric))
         cells = [name, *(Cell(values[column]) for column in figures)]
         rows.append([*cells, _verdict_cell(field.verdict, field), Cell(changed or "as before")])
     columns = ("field", *figures, "verdict", "cases in which it is")

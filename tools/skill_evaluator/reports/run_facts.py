@@ -81,7 +81,11 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
             break
         unit = " cosine" if field.embedding is not None else " F1" if field.token_f1 is not None else ""
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
-        name = Cell(name_text(path) or "(the whole answer)", code=True, link=site.page(record.skill, field=path))
+        name = Cell(
+            name_text(path) or "(the whole answer)",
+            code=True,
+            link=site.page(record.skill, model=record.model_id, field=path),
+        )
         standings = field.profile.model_dump() if field.profile else {}  # `3 right · 9 wrong · 2 flaky` of the cases
         profile = " · ".join(f"{count} {name.removeprefix('stable_')}" for name, count in standings.items() if count)
         figures = (number(score) + unit, *counts, number(field.stability), profile if field.profile else "–")

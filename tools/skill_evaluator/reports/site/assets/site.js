@@ -120,12 +120,14 @@
     document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
     const again = async () => {
       main.setAttribute("aria-busy", "true");
+      const held = document.activeElement.id;
       try {
         main.replaceChildren(...pieces(await fill()));
       } catch (problem) {
         main.replaceChildren(el("h1", {}, "Nothing to show"), el("p", { class: "notice" }, problem.message));
       }
       main.setAttribute("aria-busy", "false");
+      if (held && main.querySelector(`[id="${CSS.escape(held)}"]`)) document.getElementById(held).focus(); // what was chosen in is still there
     };
     window.addEventListener("hashchange", again);
     await again();

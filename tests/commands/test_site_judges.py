@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.asked_judges import answer, written
+from tests.support.asked_judges import JudgingLibrary, answer, compared, method, written
 from tests.support.judged_sites import HALLS, JudgedSite
 from tests.support.library import REPLAY, SKILL, Library, read
 from tests.support.rubrics import some_criterion
@@ -203,6 +203,31 @@ def test_building_again_writes_nothing_of_judges(built: JudgedSite) -> None:
     assert "0 files written, 0 removed" in built.call("site", "build", "--out", "site").out
 
 
+def test_a_new_calibration_is_the_control_of_what_was_shown_before(site: JudgedSite) -> None:
+    folder = site.judgements / site.results_of("calibrate")["judging"]["id"]
+    shutil.move(folder, site.root / "elsewhere")
+    site.call("site", "build", "--out", "site")
+    assert "controls" not in {series for _, series in points(page_of(site, "regression"), "share called worse")}
+    shutil.move(site.root / "elsewhere", folder)
+    site.call("site", "build", "--out", "site")
+    assert "controls" in {series for _, series in points(page_of(site, "regression"), "share called worse")}
+
+
+def test_a_page_that_stays_is_listed_as_it_was_drawn(site: JudgedSite) -> None:
+    before = site_data(site.root / "site", "judges")
+    (site.root / "site" / "data" / "judges.js").unlink()
+    assert "1 file written, 0 removed" in site.call("site", "build", "--out", "site").out
+    assert site_data(site.root / "site", "judges") == before
+
+
+def test_a_judging_in_a_folder_that_no_page_can_be_called_by_is_named(site: JudgedSite) -> None:
+    folder = site.judgements / site.results_of("score")["judging"]["id"]
+    folder.rename(site.judgements / "a <b>")
+    ended = site.call("site", "build", "--out", "site")
+    assert (ended.code, "rename it" in ended.err) == (4, True)
+    assert [one["name"] for one in site_data(site.root / "site", "judges")["problems"]] == ["a <b>"]
+
+
 def test_the_calibration_that_the_settings_name_is_shown_and_is_a_control(site: JudgedSite) -> None:
     folder = site.judgements / site.results_of("calibrate")["judging"]["id"]
     shutil.move(folder / "evaluation_results.json", site.root / ".evaluator" / "judge.json")
@@ -210,7 +235,7 @@ def test_the_calibration_that_the_settings_name_is_shown_and_is_a_control(site: 
     site.settings(policy={"judge": {"calibration": "judge.json"}})
     assert site.call("site", "build", "--out", "site").code == 0
     assert site_data(site.root / "site", "judges")["calibration"][0].startswith("not trusted")
-    assert site_data(site.root / "site", "judgings/calibration")["file"] == "judge.json"
+    assert site_data(site.root / "site", "judgings/of settings")["file"] == "judge.json"
     shown = points(page_of(site, "regression"), "share called worse")
     assert ("completeness", "controls") in shown
 
@@ -238,3 +263,25 @@ def test_free_text_that_a_judge_scored_is_shown_as_the_record_has_it(tmp_path: P
     judged = record["judged"]["fields"]["title"]
     assert (row["component"], row["field"], row["judge"], row["rubric"]) == (SKILL, "title", "judge", "titles")
     assert (row["mean"], [row["low"], row["high"]], row["n"]) == (judged["mean"], judged["ci95"], 3)
+
+
+def test_a_cascade_says_who_settled_what(tmp_path: Path) -> None:
+    library = JudgingLibrary(tmp_path)
+    library.rubric({"method": method("pairwise_comparison", "ties_allowed")})
+    library.models(*({**REPLAY, "id": name, "params": {"file": f"{name}.jsonl"}} for name in ("cheap", "strong")))
+    pair = {"input": "Add 5 and 7.", "output_1": "The sum is 12.", "output_2": "There is no sum here."}
+    library.items(*({"id": f"i{n}", **pair} for n in range(4)))
+    for name in ("cheap", "strong"):
+        said = {
+            (f"i{n}/{order}", 0): answer(totals=compared(winner, confidence=0.5 if (n, name) == (0, "cheap") else 0.9))
+            for n in range(4)
+            for order, winner in ((1, "first"), (2, "second"))
+        }
+        library.record_answers(said, f"{name}.jsonl")
+    library.settings(policy={"judge": {"cascade": {"audit": 0}}})
+    assert library.judge("pairwise", "--cascade", "cheap,strong").code == 0
+    assert library.call("site", "build", "--out", "site").code == 0
+    (judging,) = site_data(library.root / "site", "judges")["judgings"]
+    blocks = site_data(library.root / "site", f"judgings/{judging['id']}")["blocks"]
+    (lines,) = (block["lines"] for block in blocks if block.get("title") == "The cascade")
+    assert lines[0] == "cheap settled 3 of 4: by the criteria's own thresholds"

@@ -29,6 +29,7 @@ HALLS = [
     for place in range(10)
 ]
 CASES = tuple(f"notice-{place}" for place in range(4))
+JUDGES = ("judge", "vendor/second")
 DIMENSIONS = ("factuality", "completeness", "format_adherence")
 TEXT = re.compile(r"<judged_(\w+) \w+>\n(.*?)\n</judged_\1 ", re.DOTALL)
 
@@ -42,7 +43,9 @@ class JudgedSite(JudgingLibrary):
             self.case(case_id)
         self.write("pairs.yaml", {"criteria": [self._pairwise()]})
 
-    def judge_all(self, names: Sequence[str] = ("judge", "second"), dimensions: Sequence[str] = DIMENSIONS) -> None:
+    def judge_all(
+        self, names: Sequence[str] = ("judge", "vendor/second"), dimensions: Sequence[str] = DIMENSIONS
+    ) -> None:
         """Ask the judges everything once; `dimensions` are those of the comparison with a baseline."""
         judges = [word for name in names for word in ("--judge", name)]
         with chat_server() as server:

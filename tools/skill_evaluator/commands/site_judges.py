@@ -1,24 +1,31 @@
 """The judges' page of a site: judgings of this machine, the calibration that the settings name, the review queue."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from skill_evaluator import __version__
 from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import JudgeError
+from skill_evaluator.identifiers import is_file_name
+from skill_evaluator.judges.asking.judging import read_judging
+from skill_evaluator.judges.asking.papers import RESULTS
 from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
-from skill_evaluator.judges.recorded.judgings import RecordedJudging, RecordedJudgings, recorded_judgings
+from skill_evaluator.judges.recorded.judgings import RESULTS_OF, judging_digest, newest_judgings, read_recorded
 from skill_evaluator.judges.regression.results import RegressionResults
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.site.calibration import calibration_blocks, calibration_words
-from skill_evaluator.reports.site.judges import judging_page, judging_row, queue_row
-from skill_evaluator.reports.site.writing import SiteFolder
+from skill_evaluator.reports.site.judges import judging_blocks, judging_row, queue_row
+from skill_evaluator.reports.site.writing import SiteFolder, data_script
+from skill_evaluator.text import canonical_json, digest
 
 Judgements = Annotated[Path, typer.Option("--judgements", metavar="DIR", help="Where judgings are kept.")]
 _MOST = 100  # judgings, the newest ones
-_NAMED = "calibration"  # the page of the one that the settings name
+_NAMED = "of settings"  # the page of the calibration that they name: no judging has a space in its name
 
 
 def write_judges(
@@ -30,9 +37,6 @@ def write_judges(
     """
     from skill_evaluator.judges.calibration.alerts import read_calibration  # imports numpy
 
-    recorded = recorded_judgings(place, _MOST)
-    for name, problem in recorded.problems.items():
-        site.note(f"judging {name}", problem)
     named = None
     try:
         named = read_calibration(config, settings)
@@ -41,36 +45,103 @@ def write_judges(
     if named is not None:
         page = {"file": settings.policy.judge.calibration, "blocks": list(calibration_blocks(named))}
         site.write_data(f"judgings/{_NAMED}", page)
-    _write_judgings(site, recorded, named)
+    folders, left_out = newest_judgings(place, _MOST)
+    pages = _JudgingPages(site, folders, named)
+    rows = sorted(pages.write(), key=lambda row: (row["created"], row["id"]), reverse=True)
     site.write_data(
         "judges",
         {
-            "judgings": [judging_row(judging) for judging in recorded.judgings],
+            "judgings": rows,
             "calibration": None if named is None else calibration_words(named),
-            "problems": [{"name": name, "why": str(problem)} for name, problem in recorded.problems.items()],
-            "unfinished": recorded.unfinished,
-            "left_out": recorded.left_out,
+            "problems": [{"name": name, "why": str(problem)} for name, problem in pages.problems.items()],
+            "unfinished": pages.unfinished,
+            "left_out": left_out,
             "free_text": list(free_text),
-            "queues": _queues(site, config, recorded),
+            "queues": _queues(site, config, rows),
         },
     )
 
 
-def _write_judgings(site: SiteFolder, recorded: RecordedJudgings, named: JudgeCalibration | None) -> None:
-    """Write the page of each judging; regressions stand beside the newest calibration that fits."""
-    from skill_evaluator.judges.recorded.control import beside_controls  # imports numpy
+class _JudgingPages:
+    """The pages of judgings. One that shows the same files as before stays, unread; they are read one at a time."""
 
-    own = [judging.results for judging in recorded.judgings if isinstance(judging.results, JudgeCalibration)]
-    calibrations = [*own, *([] if named is None else [named])]
-    for judging in recorded.judgings:
-        results = judging.results
-        controls = {}
+    def __init__(self, site: SiteFolder, folders: Sequence[Path], named: JudgeCalibration | None) -> None:
+        self._site, self._folders, self._named = site, folders, named
+        self._calibrations: list[JudgeCalibration] = []
+        self.problems: dict[str, JudgeError] = {}
+        self.unfinished: list[str] = []
+
+    def write(self) -> list[dict[str, Any]]:
+        """Write every page, and return the row of each in the list; what cannot be read is in `problems`."""
+        digests = {}
+        for folder in self._folders:
+            with self._listing(folder.name):
+                if not is_file_name(folder.name):
+                    raise JudgeError(f"{folder}: rename it; a page can be called by letters, digits, '@._+-' alone")
+                digests[folder] = judging_digest(folder)
+        calibrations = [folder for folder in digests if self._is_calibration(folder)]
+        by = [__version__, [digests[folder] for folder in calibrations], self._named and self._named.model_dump_json()]
+        rows = []
+        for folder, own in digests.items():
+            with self._listing(folder.name):
+                first_line = f"/* {digest(canonical_json([*by, own]))} */"
+                row = self._kept(folder.name, first_line) or self._drawn(folder, first_line, calibrations)
+                rows += [row] if row is not None else []
+        return rows
+
+    @contextmanager
+    def _listing(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except JudgeError as problem:
+            self.problems[name] = problem
+            self._site.note(f"judging {name}", problem)
+
+    def _is_calibration(self, folder: Path) -> bool:
+        try:
+            return read_judging(folder).mode == "calibrate" and (folder / RESULTS).exists()
+        except JudgeError:
+            return False  # which is said where its page would be written
+
+    def _kept(self, name: str, first_line: str) -> dict[str, Any] | None:
+        """Return the row of a page that is there and shows the same; None where it does not."""
+        file = f"data/judgings/{name}.js"
+        if not self._site.keeps(file, first_line):
+            return None
+        row: dict[str, Any] = json.loads(self._site.lines(file)[1].removeprefix("/* ").removesuffix(" */"))
+        return row
+
+    def _drawn(self, folder: Path, first_line: str, calibrations: Sequence[Path]) -> dict[str, Any] | None:
+        """Write the page of a judging and return its row; None for one without results."""
+        recorded = read_recorded(folder)
+        if recorded is None:
+            self.unfinished += [folder.name] if read_judging(folder).mode in RESULTS_OF else []
+            return None
+        results, controls = recorded.results, {}
         if isinstance(results, RegressionResults):
-            controls = {judge.judge.model_id: beside_controls(results, judge, calibrations) for judge in results.judges}
-        site.write_data(f"judgings/{judging.head.id}", judging_page(judging, controls))
+            from skill_evaluator.judges.recorded.control import beside_controls  # imports numpy
+
+            every = self._every_calibration(calibrations)
+            controls = {judge.judge.model_id: beside_controls(results, judge, every) for judge in results.judges}
+        row = {**judging_row(recorded), "id": folder.name, "judging": recorded.head.id}
+        text = json.dumps(row).replace("/", "\\/")  # so that no name in it ends the comment
+        page = data_script(f"judgings/{folder.name}", {**row, "blocks": judging_blocks(recorded, controls)})
+        self._site.write(f"data/judgings/{folder.name}.js", f"{first_line}\n/* {text} */\n{page}")
+        return row
+
+    def _every_calibration(self, folders: Sequence[Path]) -> list[JudgeCalibration]:
+        """Return the calibrations, the newest first; that of the settings comes last."""
+        if not self._calibrations:
+            for folder in folders:
+                with suppress(JudgeError):  # which is said where its page would be written
+                    recorded = read_recorded(folder)
+                    if recorded is not None and isinstance(recorded.results, JudgeCalibration):
+                        self._calibrations.append(recorded.results)
+            self._calibrations += [] if self._named is None else [self._named]
+        return self._calibrations
 
 
-def _queues(site: SiteFolder, config: Path, recorded: RecordedJudgings) -> dict[str, Any]:
+def _queues(site: SiteFolder, config: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the state of the review queue: of all items, and of those that are from judgings of each component."""
     from skill_evaluator.judges.review.agreement import review_status  # imports numpy
 
@@ -84,17 +155,13 @@ def _queues(site: SiteFolder, config: Path, recorded: RecordedJudgings) -> dict[
     if not items:
         return {}
     queues = {"": queue_row(review_status(items, labels))}
-    for name, judgings in _by_component(recorded.judgings).items():
+    components: dict[str, set[str]] = {}
+    for row in rows:
+        if row["component"] is not None:
+            components.setdefault(row["component"], set()).add(row["judging"])
+    for name, judgings in components.items():
         mine = {item_id: item for item_id, item in items.items() if item.judging in judgings}
         if mine:
             own = [label for label in labels if label.item in mine]
             queues[name] = queue_row(review_status(mine, own))
     return queues
-
-
-def _by_component(judgings: Sequence[RecordedJudging]) -> Mapping[str, set[str]]:
-    components: dict[str, set[str]] = {}
-    for judging in judgings:
-        if judging.head.skill is not None:
-            components.setdefault(judging.head.skill, set()).add(judging.head.id)
-    return components

@@ -1,8 +1,6 @@
-"""A folder of judgings → their results, the newest first, and why others cannot be shown.
+"""A folder of judgings → the newest of them, and the results of each."""
 
-One judging that is broken or unfinished hides no other.
-"""
-
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from skill_evaluator.judges.cascade.results import CascadeResults, RegressionCas
 from skill_evaluator.judges.pairwise.results import PairwiseResults
 from skill_evaluator.judges.regression.results import RegressionResults
 from skill_evaluator.judges.scoring.results import RESULTS_VERSION, ScoreResults
+from skill_evaluator.text import digest
 
 JudgingResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
 _KINDS: dict[tuple[JudgeMode, bool], type[JudgingResults]] = {  # whether it is a cascade
@@ -27,7 +26,7 @@ _KINDS: dict[tuple[JudgeMode, bool], type[JudgingResults]] = {  # whether it is 
     ("regression", True): RegressionCascadeResults,
     ("calibrate", False): JudgeCalibration,
 }
-_MODES = frozenset(mode for mode, _ in _KINDS)  # drafts are judgings, too, and have no results
+RESULTS_OF = frozenset(mode for mode, _ in _KINDS)  # drafts are judgings, too, and have no results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,42 +37,33 @@ class RecordedJudging:
     results: JudgingResults
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedJudgings:
-    """The judgings of a folder, the newest first. `problems`: by the name of its folder, why one cannot be read.
+def newest_judgings(place: Path, most: int) -> tuple[list[Path], int]:
+    """Return the folders of the newest judgings, and how many are older; a folder that is not there has none.
 
-    `unfinished` have no results yet; `left_out` counts those that are older than the newest that were read.
+    The name of a judging begins with the moment it began.
     """
-
-    judgings: list[RecordedJudging]
-    problems: dict[str, JudgeError]
-    unfinished: list[str]
-    left_out: int
+    folders = sorted((path.parent for path in place.glob(f"*/{JUDGING}")), reverse=True)
+    return folders[:most], max(0, len(folders) - most)
 
 
-def recorded_judgings(place: Path, most: int) -> RecordedJudgings:
-    """Read the newest judgings of a folder, `most` of them; a folder that is not there has none."""
-    names = sorted((path.parent.name for path in place.glob(f"*/{JUDGING}")), reverse=True)
-    found: dict[str, RecordedJudging] = {}
-    problems: dict[str, JudgeError] = {}
-    unfinished = []
-    for name in names[:most]:
-        folder = place / name
-        try:
-            mode = read_judging(folder).mode
-            if mode not in _MODES:
-                continue
-            if (folder / RESULTS).exists():
-                recorded = _read(folder / RESULTS, mode)
-                found.setdefault(recorded.head.id, recorded)
-            else:
-                unfinished.append(name)
-        except JudgeError as problem:
-            problems[name] = problem
-    newest = sorted(found.values(), key=lambda recorded: (recorded.head.created, recorded.head.id), reverse=True)
-    return RecordedJudgings(
-        judgings=newest, problems=problems, unfinished=unfinished, left_out=max(0, len(names) - most)
-    )
+def judging_digest(folder: Path) -> str:
+    """Return a digest of what a judging asked and came to; raise JudgeError where its files cannot be read."""
+    parts = [folder / JUDGING, folder / RESULTS]
+    try:
+        return digest(b"".join(hashlib.sha256(part.read_bytes()).digest() for part in parts if part.exists()))
+    except OSError as problem:
+        raise JudgeError(f"{folder} cannot be read: {problem.strerror}") from None
+
+
+def read_recorded(folder: Path) -> RecordedJudging | None:
+    """Read the judging in a folder; return None for one without results, which a draft never has.
+
+    Raise JudgeError for what cannot be read.
+    """
+    mode = read_judging(folder).mode
+    if mode not in RESULTS_OF or not (folder / RESULTS).exists():
+        return None
+    return _read(folder / RESULTS, mode)
 
 
 def _read(path: Path, mode: JudgeMode) -> RecordedJudging:

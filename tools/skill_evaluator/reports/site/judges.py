@@ -48,7 +48,6 @@ def judging_row(recorded: RecordedJudging) -> dict[str, Any]:
     judges = [judge.judge if isinstance(judge.judge, str) else judge.judge.model_id for judge in results.judges]
     words, mood = _outcome(results)
     return {
-        "id": head.id,
         "created": head.created,
         "mode": head.mode,
         "component": head.skill,
@@ -75,8 +74,8 @@ def _outcome(results: JudgingResults) -> tuple[str, str | None]:
     return f"output 1 wins: {'; '.join(parts)}", None
 
 
-def judging_page(recorded: RecordedJudging, controls: "Mapping[str, Controlled]") -> dict[str, Any]:
-    """Return all that the page of a judging shows; `controls` are by judge, of regressions alone."""
+def judging_blocks(recorded: RecordedJudging, controls: "Mapping[str, Controlled]") -> list[Block]:
+    """Return what the page of a judging shows; `controls` are by judge, of regressions alone."""
     results = recorded.results
     if isinstance(results, RegressionResults):
         blocks = list(_regressions(results, controls))
@@ -89,7 +88,7 @@ def judging_page(recorded: RecordedJudging, controls: "Mapping[str, Controlled]"
     cascade: CascadeShares | None = getattr(results, "cascade", None)
     if cascade is not None:
         blocks.append(sentence_block(cascade_notes(cascade), "The cascade"))
-    return {**judging_row(recorded), "blocks": blocks}
+    return blocks
 
 
 def _regressions(results: RegressionResults, controls: "Mapping[str, Controlled]") -> Iterator[Block]:

@@ -108,7 +108,7 @@
       component ? null : notices(shown),
       detail ? [el("h2", {}, "The newest comparison with a baseline"), el("p", {}, mood(detail.outcome, detail.mood), " ", link("judges", { component, judging: newest.id }, newest.id)), drawn(detail.blocks)] : null,
       freeText(of(shown.free_text)),
-      !component && shown.calibration ? [el("h2", {}, "The calibration that the settings name"), el("p", {}, mood(...shown.calibration), " ", link("judges", { judging: "calibration" }, "What it says"))] : null,
+      !component && shown.calibration ? [el("h2", {}, "The calibration that the settings name"), el("p", {}, mood(...shown.calibration), " ", link("judges", { judging: "of settings" }, "What it says"))] : null,
       el("h2", {}, "Review queue"), queue(shown.queues[component || ""]),
     ];
   }
@@ -116,7 +116,7 @@
   async function single(judging, component) {
     const shown = await load("judges");
     const row = shown.judgings.find((one) => one.id === judging);
-    if (!row && !(judging === "calibration" && shown.calibration)) throw new Error(`There is no judging '${judging}' here.`);
+    if (!row && !(judging === "of settings" && shown.calibration)) throw new Error(`There is no judging '${judging}' here.`);
     const detail = await load(`judgings/${judging}`);
     const crumbs = el("p", { class: "crumbs" }, link("judges", {}, "Judges"), component ? [" / ", link("judges", { component }, name(component))] : null, " / ", judging);
     if (!row) return [crumbs, el("h1", {}, "The calibration that the settings name"), el("p", { class: "lede" }, name(detail.file)), drawn(detail.blocks)];

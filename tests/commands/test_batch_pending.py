@@ -256,6 +256,19 @@ def test_the_next_push_does_not_ask_again_what_is_at_the_vendor_and_what_it_brin
     assert [(row["skill_version"], row["prompt_commit"]) for row in pipeline.rows()] == [("1.0.0", commit)]
 
 
+def test_a_job_that_was_ended_as_it_began_begins_again(pipeline: BatchPipeline, server: BatchServer) -> None:
+    pipeline.start(server)
+    pipeline.finish(pipeline.submit())
+    plan = pipeline.left(pipeline.pending()[0].rpartition("/")[2][:23])
+    pipeline.jobs(plan)
+    (manifest,) = pipeline.artifacts.rglob("manifest.json")
+    manifest.unlink()
+    (manifest.parent / "replicates.jsonl").unlink()
+    assert [ran.code for ran in pipeline.jobs(plan)] == [0]
+    pipeline.finish(plan)
+    assert ([row["complete"] for row in pipeline.rows()], pipeline.pending()) == ([True], [])
+
+
 def test_a_record_that_cannot_be_published_keeps_its_pending_file(pipeline: BatchPipeline, server: BatchServer) -> None:
     pipeline.start(server)
     pipeline.finish(pipeline.submit())

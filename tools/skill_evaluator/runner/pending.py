@@ -11,9 +11,9 @@ from typing import Annotated
 from pydantic import Field, NonNegativeInt
 
 from skill_evaluator.errors import RunError
-from skill_evaluator.files import FrozenModel
+from skill_evaluator.files import FrozenModel, storing
 from skill_evaluator.identifiers import Label, RunId, Timestamp
-from skill_evaluator.runner.batch_journal import BatchJournal
+from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal
 from skill_evaluator.runner.journal import MANIFEST, Manifest, create_run
 from skill_evaluator.runner.schedule import schedule_calls
 
@@ -60,6 +60,8 @@ def restore_run(folder: Path, manifest: Manifest, pending: PendingRun) -> None:
         return
     calls = schedule_calls(tuple(manifest.cases), manifest.replicates)
     journal = BatchJournal(folder)
+    with storing(folder):
+        (folder / BATCHES).unlink(missing_ok=True)  # of a process that was ended here
     for number, batch in enumerate(pending.batches, 1):
         held = [place for first, last in batch.places for place in range(first, min(last, len(calls)) + 1)]
         if not held or max(held) >= len(calls):

@@ -77,6 +77,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.scoring.imported",
     "skill_evaluator.scoring.workers",
     "skill_evaluator.comparing.declarations",
+    "skill_evaluator.reports.site.audit",
     "skill_evaluator.verdicts.adaptive",
     "skill_evaluator.verdicts.held_out",
     "skill_evaluator.verdicts.looked",

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from skill_evaluator.audit.findings.results import AuditResult, read_audit
 from skill_evaluator.errors import AuditError
-from skill_evaluator.reports.site.audit import audit_page, audit_rows
 from skill_evaluator.reports.site.writing import SiteFolder
 from skill_evaluator.verdicts.rewording import AUDIT_RESULT
 
@@ -12,7 +11,13 @@ from skill_evaluator.verdicts.rewording import AUDIT_RESULT
 def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, str | None]]:
     """Write the page of each audit that was reported on; return the newest that can be read, and its models' grades."""
     results: dict[str, AuditResult] = {}
-    for path in sorted(folder.glob(f"*/{AUDIT_RESULT}"), reverse=True):
+    paths = sorted(folder.glob(f"*/{AUDIT_RESULT}"), reverse=True)
+    if not paths:
+        site.write_data("audits", {"audits": []})
+        return None, {}
+    from skill_evaluator.reports.site.audit import audit_page, audit_rows  # imports scipy
+
+    for path in paths:
         name = path.parent.name
         try:
             results[name] = read_audit(path)

@@ -35,13 +35,7 @@ def write_judges(
 
     `free_text`: what judges say of fields in records, which are read elsewhere.
     """
-    from skill_evaluator.judges.calibration.alerts import read_calibration  # imports numpy
-
-    named = None
-    try:
-        named = read_calibration(config, settings)
-    except JudgeError as problem:
-        site.note("calibration of the settings", problem)
+    named = _calibration(site, config, settings)
     if named is not None:
         page = {"file": settings.policy.judge.calibration, "blocks": list(calibration_blocks(named))}
         site.write_data(f"judgings/{_NAMED}", page)
@@ -60,6 +54,19 @@ def write_judges(
             "queues": _queues(site, config, rows),
         },
     )
+
+
+def _calibration(site: SiteFolder, config: Path, settings: Settings) -> JudgeCalibration | None:
+    """Return the calibration that the settings name, if they name one that can be read."""
+    if settings.policy.judge.calibration is None:
+        return None
+    from skill_evaluator.judges.calibration.alerts import read_calibration  # imports numpy
+
+    try:
+        return read_calibration(config, settings)
+    except JudgeError as problem:
+        site.note("calibration of the settings", problem)
+        return None
 
 
 class _JudgingPages:
@@ -143,8 +150,6 @@ class _JudgingPages:
 
 def _queues(site: SiteFolder, config: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the state of the review queue: of all items, and of those that are from judgings of each component."""
-    from skill_evaluator.judges.review.agreement import review_status  # imports numpy
-
     queue = queue_in(config)
     try:
         items = queue.items()
@@ -154,6 +159,8 @@ def _queues(site: SiteFolder, config: Path, rows: Sequence[Mapping[str, Any]]) -
         return {}
     if not items:
         return {}
+    from skill_evaluator.judges.review.agreement import review_status  # imports numpy
+
     queues = {"": queue_row(review_status(items, labels))}
     components: dict[str, set[str]] = {}
     for row in rows:

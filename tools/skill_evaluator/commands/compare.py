@@ -28,7 +28,7 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Policy, Settings, load_settings
 from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import choose, choose_candidate, runs_of_models, runs_of_versions
+from skill_evaluator.records.selection import choose, choose_candidate, runs_of_models
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.recorded import models_pair, pair_of, usual_baseline
@@ -166,14 +166,12 @@ def _pair_of_models(archive: Archive, options: CompareOptions, names: tuple[str,
     """Return the runs of two models of the highest version that both have, or of the one named."""
     if options.baseline is not None or names[0] == names[1]:
         raise LeaderboardError("--models names two models of one version, which --candidate may name; no --baseline")
-    versions = runs_of_versions(runs_of_models(archive.entries, names, component.leaderboard_path))
-    first, second = (versions.get(name, {}) for name in names)
-    both = [version for version in first if version in second and options.candidate in (None, version)]
-    if not both:
+    runs = runs_of_models(archive.entries, names, component.leaderboard_path)
+    pair = models_pair(runs, names, archive, options.candidate)
+    if pair is None:
         of = "" if options.candidate is None else f" of {options.candidate}"
         raise LeaderboardError(f"{' and '.join(names)} have no complete run{of} of one version of '{component.name}'")
-    first_run, second_run = (runs[both[-1]][-1] for runs in (first, second))
-    return models_pair(archive.record(first_run), archive.record(second_run), archive)
+    return pair
 
 
 def _read_file(named: str | None) -> list[Record]:

@@ -7,6 +7,8 @@ from skill_evaluator.errors import AuditError
 from skill_evaluator.reports.site.writing import SiteFolder
 from skill_evaluator.verdicts.rewording import AUDIT_RESULT
 
+_LONGEST = 5_000  # characters of a sentence: the verdict on a cohort names many figures
+
 
 def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, str | None]]:
     """Write the page of each audit that was reported on; return the newest that can be read, and its models' grades."""
@@ -24,7 +26,7 @@ def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, 
         except AuditError as problem:
             site.note(f"audit {name}", problem)
         else:
-            site.write_data(f"audits/{name}", audit_page(name, results[name]))
+            site.write_data(f"audits/{name}", audit_page(name, results[name]), _LONGEST)
     site.write_data("audits", {"audits": [audit_rows(name, result) for name, result in results.items()]})
     newest = next(iter(results), None)
     return newest, {model.model: model.grade for model in results[newest].models} if newest is not None else {}

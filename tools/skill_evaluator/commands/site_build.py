@@ -12,6 +12,7 @@ from skill_evaluator.commands.judge_options import JUDGEMENTS
 from skill_evaluator.commands.options import AUDITS, COMPONENTS, CONFIG, Audits, Components, Config, Fixtures
 from skill_evaluator.commands.site_audits import write_audits
 from skill_evaluator.commands.site_cases import write_cases
+from skill_evaluator.commands.site_compare import write_comparisons
 from skill_evaluator.commands.site_judges import Judgements, write_judges
 from skill_evaluator.errors import (
     EXIT_INCOMPLETE,
@@ -144,6 +145,7 @@ def _write_component(
     site.write_data(f"components/{name}", component_page(name, component.version, standing, runs))
     documents = settings.site.publishes_documents(name)
     write_cases(site, component, archive, runs, standing.newest, options.fixtures, documents=documents)
+    write_comparisons(site, component, archive, standing, settings, options.config, options.fixtures)
     return standing, overview_rows(name, standing, grades)
 
 

@@ -27,6 +27,11 @@ def changes_section(model: ChangedAnswers) -> Section:
     return Section(name=f"changed answers of {model.model_id}", blocks=[prose(_head(model)), _sheet(model)])
 
 
+def changes_part(model: ChangedAnswers) -> tuple[str, Sheet]:
+    """Return what became of a model's answers in a sentence, and the table of those that changed."""
+    return _head(model), _sheet(model)
+
+
 def _head(model: ChangedAnswers) -> str:
     if model.absent is not None:
         return f"{model.model_id}: which answers changed since {model.baseline} cannot be shown: {model.absent}"

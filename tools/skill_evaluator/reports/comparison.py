@@ -44,14 +44,15 @@ def print_comparison(result: ComparisonResult, form: Format, site: Site = NO_SIT
 
 
 def _text(result: ComparisonResult) -> Iterator[Sheet | Text]:
-    yield _headline(result.verdict, f"{result.skill}: {result.verdict} {_scope(result)}{_lost(*result.models)}")
-    for model in _worst_first(result):
+    yield _headline(result.verdict, verdict_words(result))
+    for model in worst_first(result):
         versions = " → ".join(_versions(model))
         yield Text()
         words = f"{MARKS[model.verdict]} {model.model_id}: {model.verdict} · {versions}{_lost(model)}"
         yield _headline(model.verdict, words)
-        yield Text(visible(_other_verdicts(model, result.gate)))
-        yield from (Text(visible(f"  {reason}")) for reason in (*model.reasons, *_notes(model)))
+        verdicts, *reasons = model_words(model, result.gate)
+        yield Text(visible(verdicts))
+        yield from (Text(visible(f"  {reason}")) for reason in reasons)
         for piece in all_sheets(model, narrow=True):
             if isinstance(piece, Sheet):
                 yield Text()
@@ -76,7 +77,7 @@ def comparison_sections(result: ComparisonResult, site: Site = NO_SITE) -> list[
             heading=f"## {skill}: {result.verdict} {_scope(result)}{_lost_linked(result.skill, site, *result.models)}",
             blocks=[bullets([code_span(line) for line in _left_out(result)])],
         ),
-        *(model_section(result, model, site) for model in _worst_first(result)),
+        *(model_section(result, model, site) for model in worst_first(result)),
     ]
 
 
@@ -106,11 +107,27 @@ def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO
     )
 
 
+def verdict_words(result: ComparisonResult) -> str:
+    """Return the verdict on a component in a line, with what lost more than a good mean may hide."""
+    return f"{result.skill}: {result.verdict} {_scope(result)}{_lost(*result.models)}"
+
+
+def model_words(model: ModelVerdict, gate: str) -> list[str]:
+    """Return what a page says of one model above its figures: the other verdicts, then the reasons."""
+    return [_other_verdicts(model, gate), *model.reasons, *_notes(model)]
+
+
+def reading_words(result: ComparisonResult) -> list[str]:
+    """Return how to read the figures of a comparison."""
+    return [*_LEGEND, _family(result)]
+
+
 def _family(result: ComparisonResult) -> str:
     return f"q: p adjusted over {result.family}; α {result.alpha:g}"
 
 
-def _worst_first(result: ComparisonResult) -> list[ModelVerdict]:
+def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
+    """Sort the models of a comparison, the worst verdict first."""
     return sorted(result.models, key=lambda model: (WORST_FIRST.index(model.verdict), model.model_id))
 
 

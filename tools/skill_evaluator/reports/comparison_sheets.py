@@ -9,7 +9,7 @@ from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.verdicts.results import MeasureResult, ModelVerdict, Scope
 
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
-_MOST_CASES, _MOST_FIELDS, _MOST_FIELDS_OF_A_CASE = 10, 10, 4
+_MOST_ROWS, _MOST_FIELDS_OF_A_CASE = 10, 4
 _STANDINGS = {
     "stable_right": "right",
     "stable_wrong": "wrong",
@@ -20,18 +20,20 @@ _STANDINGS = {
 _NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "q", "detects", "n"})
 
 
-def all_sheets(model: ModelVerdict, *, narrow: bool) -> Iterator[Sheet | str]:
+def all_sheets(
+    model: ModelVerdict, *, narrow: bool, skill: str = "", site: Site = NO_SITE, most: int = _MOST_ROWS
+) -> Iterator[Sheet | str]:
     """Yield every table that has a row, and a line on the rows that were cut off."""
     if model.metrics:
         yield measure_sheet(model, narrow=narrow)
     if model.noise:
         yield noise_sheet(model)
-    yield from changed_sheets(model, narrow=narrow)
+    yield from changed_sheets(model, narrow=narrow, skill=skill, site=site, most=most)
     yield run_sheet(model)
 
 
 def changed_sheets(
-    model: ModelVerdict, *, narrow: bool, skill: str = "", site: Site = NO_SITE
+    model: ModelVerdict, *, narrow: bool, skill: str = "", site: Site = NO_SITE, most: int = _MOST_ROWS
 ) -> Iterator[Sheet | str]:
     """Yield the tables of the fields that moved or weigh, and of the cases that broke or were fixed."""
     fields = sorted(  # the ones beyond chance first, then by weight and by difference
@@ -45,12 +47,12 @@ def changed_sheets(
     )
     if fields:
         page = partial(site.page, skill, model=model.model_id)
-        yield _field_sheet(fields[:_MOST_FIELDS], narrow, page)
-        yield from _more(len(fields) - _MOST_FIELDS, " fields")
+        yield _field_sheet(fields[:most], narrow, page)
+        yield from _more(len(fields) - most, " fields")
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
             rows = []
-            for change in changes[:_MOST_CASES]:
+            for change in changes[:most]:
                 counts = [f"{path} {count}" for path, count in change.fields.items()]
                 cell = Cell(first_of(counts, _MOST_FIELDS_OF_A_CASE), code=True) if counts else Cell("–")
                 case = Cell(change.case_id, code=True, link=site.page(skill, case=change.case_id, model=model.model_id))
@@ -58,7 +60,7 @@ def changed_sheets(
             first = f"{title}: {len(changes)}"
             columns = (first, "before → after", "right answers by field, before → after")
             yield Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({first}))
-            yield from _more(len(changes) - _MOST_CASES)
+            yield from _more(len(changes) - most)
 
 
 def first_of(names: Sequence[str], most: int) -> str:

@@ -24,6 +24,7 @@ from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.history_results import History, Steps
 from skill_evaluator.verdicts.ranking_results import ModelRanking
 from skill_evaluator.verdicts.recorded import AUDITS
+from skill_evaluator.verdicts.results import Comparisons
 from skill_evaluator.verdicts.rewording import AUDIT_RESULT
 from skill_evaluator.verdicts.rules import Waiver
 
@@ -52,6 +53,14 @@ class KeptVerdicts:
     def ranking(self, entries: Iterable[RecordedRun], draw: Callable[[], ModelRanking]) -> ModelRanking:
         """Return the ranking of the models of some runs; draw it, and keep it, where it is not there."""
         return self._of_runs({"of": "ranking"}, entries, ModelRanking, draw)
+
+    def comparisons(self, entries: Iterable[RecordedRun], draw: Callable[[], Comparisons]) -> Comparisons:
+        """Return what is compared of a component without being asked; draw it, and keep it, where it is not there."""
+        return self._of_runs({"of": "comparisons"}, entries, Comparisons, draw)
+
+    def digest_of(self, entries: Iterable[RecordedRun]) -> str:
+        """Return the digest of all that the verdicts on some runs follow from."""
+        return digest(canonical_json([self._rules, [repr(entry) for entry in entries], dict(self._records)]))
 
     def _of_runs(
         self, kind: Mapping[str, str], entries: Iterable[RecordedRun], model: type[KeptT], draw: Callable[[], KeptT]

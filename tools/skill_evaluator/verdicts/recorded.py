@@ -3,7 +3,7 @@
 Its own module because it imports numpy only when there is a baseline: most runs of a new component have none.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -21,6 +21,7 @@ from skill_evaluator.records.selection import (
     passed_over,
     runs_alike,
     runs_below,
+    runs_of_versions,
     same_series,
     versions_patched_to,
 )
@@ -94,8 +95,19 @@ def ranking_of(
     return rank_models(component.name, pairs, rules, prompts=prompts, verdicts=judged, left_out=left_out or {})
 
 
-def models_pair(first: Record, second: Record, archive: Archive) -> Pair:
-    """Return the runs of two models to compare, each with all runs of its version."""
+def models_pair(
+    entries: Iterable[RecordedRun], names: tuple[str, str], archive: Archive, version: str | None = None
+) -> Pair | None:
+    """Return the runs of two models of the highest version that both have, or of the one named, each with all its runs.
+
+    None where they have no complete run of one version.
+    """
+    versions = runs_of_versions(entries)
+    runs_of_first, runs_of_second = (versions.get(name, {}) for name in names)
+    both = [each for each in runs_of_first if each in runs_of_second and version in (None, each)]
+    if not both:
+        return None
+    first, second = (archive.record(runs[both[-1]][-1]) for runs in (runs_of_first, runs_of_second))
     return Pair(
         baseline=first,
         candidate=second,

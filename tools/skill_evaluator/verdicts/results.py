@@ -232,3 +232,14 @@ class ComparisonResult(FrozenModel):
     def on_run(self, run_id: str | None) -> ModelVerdict | None:
         """Return the verdict on a run, if it is among the candidates."""
         return next((model for model in self.models if model.candidate.run_id == run_id), None)
+
+
+class Comparisons(FrozenModel):
+    """What is compared of a component without being asked: its newest versions, and pairs of its models.
+
+    `versions` has each beside the version it is judged against, the newest first; `models` each pair on the newest
+    version that both have.
+    """
+
+    versions: dict[str, ComparisonResult]
+    models: list[ComparisonResult]

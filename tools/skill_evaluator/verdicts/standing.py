@@ -5,32 +5,38 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Settings
-from skill_evaluator.records.archive import Archive, RecordedRun
+from skill_evaluator.records.archive import Archive, RecordedRun, precedence
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import choose, newest_of_versions, next_lower, runs_of_versions
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.history_results import History
 from skill_evaluator.verdicts.kept import KeptVerdicts, kept_verdicts
 from skill_evaluator.verdicts.ranking_results import ModelRanking
-from skill_evaluator.verdicts.recorded import pair_of, ranking_of, verdict_on
+from skill_evaluator.verdicts.recorded import models_pair, pair_of, ranking_of, usual_baseline, verdict_on
+from skill_evaluator.verdicts.results import ComparisonResult, Comparisons
 from skill_evaluator.verdicts.rules import load_waivers, rules_for
+
+_NEWEST = 5  # versions that are compared without being asked
+_MOST_MODELS = 8  # whose pairs are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentStanding:
     """A component with at least one complete run: the newest record of each model, its history and its ranking.
 
-    The age of a model in the ranking is that of the day on which it was drawn.
+    `kept` holds more that was drawn of it. The age of a model in the ranking is that of the day on which it was drawn.
     """
 
     newest: Mapping[str, Record]
     history: History
     ranking: ModelRanking
+    kept: KeptVerdicts
 
 
 def standing_of(component: Component, archive: Archive, settings: Settings, config: Path) -> ComponentStanding | None:
@@ -46,7 +52,7 @@ def standing_of(component: Component, archive: Archive, settings: Settings, conf
         archive.entries, lambda: ranked_models(archive.entries, None, component, archive, settings, config)
     )
     records = {model_id: archive.record(runs[-1]) for model_id, runs in sorted(newest.items())}
-    return ComponentStanding(newest=records, history=history, ranking=ranking)
+    return ComponentStanding(newest=records, history=history, ranking=ranking, kept=kept)
 
 
 def kept_of(component: Component, archive: Archive, settings: Settings, config: Path) -> KeptVerdicts:
@@ -97,3 +103,27 @@ def ranked_models(
     records = [archive.record(choice.candidate) for choice in chosen.choices]
     verdict = verdict_on(records, component, archive, settings, config)
     return ranking_of(records, component, archive, settings, config, verdict, chosen.left_out)
+
+
+def compared(component: Component, archive: Archive, settings: Settings, config: Path) -> Comparisons:
+    """Compare the newest versions as `compare --candidate` does, and pairs of models as `compare --models` does."""
+    from skill_evaluator.verdicts.comparison import compare_records
+
+    entries, policy = archive.entries, settings.policy
+
+    def result(pairs: Sequence[Pair], left_out: Mapping[str, str] | None = None) -> ComparisonResult:
+        rules = rules_for(settings, config, pairs[0].candidate)
+        return compare_records(component.name, pairs, rules, left_out=left_out or {})
+
+    by_model = runs_of_versions(entries)
+    every = sorted({version for versions in by_model.values() for version in versions}, key=precedence, reverse=True)
+    versions = {}
+    for version in every[:_NEWEST]:
+        chosen = choose(entries, version, None, usual=lambda run: usual_baseline(run, archive, policy))
+        pairs = [
+            replace(pair_of(archive.record(one.candidate), one.baseline, archive, policy), absent=one.absent)
+            for one in chosen.choices
+        ]
+        versions[version] = result(pairs, chosen.left_out)
+    beside = (models_pair(entries, names, archive) for names in combinations(sorted(by_model)[:_MOST_MODELS], 2))
+    return Comparisons(versions=versions, models=[result([pair]) for pair in beside if pair is not None])

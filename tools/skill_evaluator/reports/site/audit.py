@@ -23,9 +23,8 @@ from skill_evaluator.audit.report.sheets import (
 from skill_evaluator.audit.report.verdict import verdict_words
 from skill_evaluator.audit.report.wording import about_words, cohort_words, neutrality_words, threshold_words
 from skill_evaluator.display.sheets import Sheet
+from skill_evaluator.reports.site.parts import Part, table_part
 from skill_evaluator.text import counted
-
-Part = dict[str, Any]
 
 
 def audit_page(name: str, result: AuditResult) -> dict[str, Any]:
@@ -67,7 +66,7 @@ def _models(result: AuditResult) -> Iterator[Part]:
     if len(result.used) > 1:
         maps += [_chart("map", benchmark_map(result, one), benchmark_sheet(result), one.name) for one in result.used]
     yield {"choice": "Map of", "charts": maps}
-    yield _table("Models, the best grade first", model_sheet(result))
+    yield table_part("Models, the best grade first", model_sheet(result))
 
 
 def _grades(result: AuditResult) -> Iterator[Part]:
@@ -77,7 +76,7 @@ def _grades(result: AuditResult) -> Iterator[Part]:
     if any(model.grade_probability for model in result.models):
         yield {"charts": [_chart("odds", odds_chart(result), probability_sheet(result))]}
     yield {"words": "Grades once each scenario's difficulty, its mean over the models, is taken out:"}
-    yield _table("Grades without the scenarios' difficulty", adjusted_sheet(result))
+    yield table_part("Grades without the scenarios' difficulty", adjusted_sheet(result))
 
 
 def _scenarios(result: AuditResult) -> Iterator[Part]:
@@ -95,45 +94,33 @@ def _benchmarks(result: AuditResult) -> Iterator[Part]:
         "words": "A grade on one benchmark is among these models on that benchmark alone. "
         "(noise): nothing is left of the fluctuation without its noise, so that the grade says nothing."
     }
-    yield _table("Benchmarks as they were used", used_sheet(result))
-    yield _table(
+    yield table_part("Benchmarks as they were used", used_sheet(result))
+    yield table_part(
         "Grade, fluctuation and ability on each benchmark",
         benchmark_grade_sheet(result, [used.name for used in result.used]),
     )
-    yield _table("Every model on each benchmark alone", benchmark_sheet(result), fold=True)
+    yield table_part("Every model on each benchmark alone", benchmark_sheet(result), fold=True)
     if any(model.answers for model in result.models):
-        yield _table("What became of the answers", answer_sheet(result), fold=True)
+        yield table_part("What became of the answers", answer_sheet(result), fold=True)
 
 
 def _fluctuation(result: AuditResult) -> Iterator[Part]:
     from skill_evaluator.audit.report.pictures import box_chart
 
     yield {"charts": [_chart("boxes", box_chart(result), score_sheet(result, result.scenarios))]}
-    yield _table("Fluctuation as measured, and without the noise of single answers", noise_sheet(result))
-    yield _table("Fluctuations that one scenario carries", carried_sheet(result))
+    yield table_part("Fluctuation as measured, and without the noise of single answers", noise_sheet(result))
+    yield table_part("Fluctuations that one scenario carries", carried_sheet(result))
     if result.premise is not None:
-        yield _table("Over other scenarios like these", beyond_sheet(result), fold=True)
-    yield _table("What carries the fluctuation: scenarios", carrier_sheet("scenario", result.carriers), fold=True)
-    yield _table("What carries the fluctuation: questions", carrier_sheet("question", result.cases), fold=True)
-    yield _table("What it takes to tell two models apart", separation_sheet(result), fold=True)
-
-
-def _table(caption: str, sheet: Sheet, *, fold: bool = False) -> Part:
-    """Return a table as a page draws it; nothing for one without rows."""
-    if not sheet.rows:
-        return {}
-    return {
-        "caption": caption,
-        "columns": [{"title": name, "number": name in sheet.numbers} for name in sheet.columns],
-        "rows": [[cell.text for cell in row] for row in sheet.rows],
-        "fold": fold,
-    }
+        yield table_part("Over other scenarios like these", beyond_sheet(result), fold=True)
+    yield table_part("What carries the fluctuation: scenarios", carrier_sheet("scenario", result.carriers), fold=True)
+    yield table_part("What carries the fluctuation: questions", carrier_sheet("question", result.cases), fold=True)
+    yield table_part("What it takes to tell two models apart", separation_sheet(result), fold=True)
 
 
 def _chart(kind: str, chart: Any, figures: Sheet, label: str = "") -> Part:
     from skill_evaluator.display.chart_style import page_spec
 
-    return {"kind": kind, "label": label, **page_spec(chart), "figures": _table("The figures", figures)}
+    return {"kind": kind, "label": label, **page_spec(chart), "figures": table_part("The figures", figures)}
 
 
 def audit_rows(name: str, result: AuditResult) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import altair as alt
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8f6fd1", "#8c8c8c")  # Okabe and Ito's
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
-_VERDICT_SHAPES = {
+VERDICT_SHAPES = {
     "regressed": "triangle-down",
     "improved": "triangle-up",
     "unchanged": "circle",
@@ -58,7 +58,7 @@ def _trend() -> Any:
     spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=1.5, opacity=0.45, aria=False)
     shape = alt.Shape(
         "verdict:N",
-        scale=alt.Scale(domain=list(_VERDICT_SHAPES), range=list(_VERDICT_SHAPES.values())),
+        scale=alt.Scale(domain=list(VERDICT_SHAPES), range=list(VERDICT_SHAPES.values())),
         legend=legend_on_top("verdict"),
     )
     marks = complete.mark_point(filled=True, size=90, opacity=1)

@@ -35,6 +35,7 @@ PAGES: Mapping[str, PageKind] = {
     "audit.html": PageKind(title="Audit", script="audit.js", linked=True, charts=True),
     "component.html": PageKind(title="Component", script="component.js", charts=True),
     "case.html": PageKind(title="Case", script="case.js"),
+    "compare.html": PageKind(title="Compare", script="compare.js", charts=True),
     "judges.html": PageKind(title="Judges", script="judges.js", linked=True, charts=True),
     "verdict.html": PageKind(title="Verdict", script="verdict.js"),
 }
@@ -46,6 +47,7 @@ def write_pages(site: SiteFolder) -> None:
         import jinja2
 
         from skill_evaluator.reports.site.charts import chart_specs
+        from skill_evaluator.reports.site.charts_compare import compare_charts
         from skill_evaluator.reports.site.charts_judges import judge_charts
         from skill_evaluator.reports.site.drawing import write_library
     except ImportError as problem:
@@ -63,4 +65,4 @@ def write_pages(site: SiteFolder) -> None:
     for asset in (*_SHARED, *(page.script for page in PAGES.values())):
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
     write_library(site)
-    site.write_data("charts", {**chart_specs(), **judge_charts()})
+    site.write_data("charts", {**chart_specs(), **compare_charts(), **judge_charts()})

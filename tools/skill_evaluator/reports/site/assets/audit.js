@@ -1,30 +1,7 @@
 // A stability audit: what was found, then the map, the grades, the scenarios and what the fluctuation is made of.
 "use strict";
 (function () {
-  const { el, load, state, table, page, chart } = window.site;
-
-  function sheet(part) {
-    const columns = part.columns.map((column, place) => ({ ...column, cell: (row) => el("bdi", {}, row[place]) }));
-    return table(part.caption, columns, part.rows);
-  }
-
-  const drawn = (one) => chart(one.kind, { title: one.title, note: one.note, spec: one.spec, table: one.figures.columns ? sheet(one.figures) : null });
-
-  /** Return charts; of several one is shown, and a choice above them says which. */
-  function charts(part) {
-    if (part.charts.length === 1) return drawn(part.charts[0]);
-    const place = el("div", {}, drawn(part.charts[0]));
-    const choose = (event) => place.replaceChildren(drawn(part.charts[Number(event.target.value)]));
-    return [el("div", { class: "filters" }, el("div", {}, el("label", { for: "map-of" }, part.choice), el("select", { id: "map-of", onchange: choose }, part.charts.map((one, at) => el("option", { value: at }, one.label))))), place];
-  }
-
-  function shown(part) {
-    if (part.words) return el("p", { class: "soft" }, part.words);
-    if (part.lines) return el("ul", { class: "remarks" }, part.lines.map((line) => el("li", {}, line)));
-    if (part.charts) return charts(part);
-    if (part.fold) return el("details", {}, el("summary", {}, part.caption), sheet(part));
-    return [el("h3", { class: "over" }, part.caption), sheet(part)];
-  }
+  const { el, load, state, page, shown } = window.site;
 
   const regime = (one) => el("article", { class: "card" }, el("h3", {}, one.title), one.note ? el("p", { class: "soft" }, one.note) : null,
     one.ranked.length ? el("ol", {}, one.ranked.map((item) => el("li", {}, el("strong", {}, el("bdi", {}, item.model)), `: ${item.reason}`))) : null);

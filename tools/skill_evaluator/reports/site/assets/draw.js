@@ -1,7 +1,7 @@
 // Charts: a specification of the build with the rows of the page, drawn in the colours that the reader prefers.
 "use strict";
 (function () {
-  const { el, load, script } = window.site;
+  const { el, load, script, table } = window.site;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
   function colours() {
@@ -48,7 +48,7 @@
     const draw = async () => {
       try {
         const [specs] = await Promise.all([own ? null : load("charts"), script("assets/vega.js")]);
-        const spec = own ? { ...filled(own, named()), description: title } : { ...filled(specs[kind], words), datasets: { rows, ...more }, description: title };
+        const spec = own ? { ...filled(own, named()), description: title } : { ...filled(specs[kind], { ...named(), ...words }), datasets: { rows, ...more }, description: title };
         await window.vegaEmbed(place, spec, { ast: true, actions: false, defaultStyle: false, renderer: "svg", tooltip: showTip, logLevel: 1, config: own ? { ...colours(), autosize: "pad" } : colours() });
         for (const empty of place.querySelectorAll('[role="graphics-symbol"]:empty')) empty.setAttribute("aria-hidden", "true");
         place.setAttribute("data-drawn", "true");
@@ -67,5 +67,32 @@
       el("details", { class: "figures" }, el("summary", {}, "The figures as a table"), table));
   }
 
-  window.site.chart = chart;
+  /** Return a cell of a report's table, which may be a link. */
+  const cell = (value) => (typeof value === "object" ? el("a", { href: value.link }, el("bdi", {}, value.text)) : el("bdi", {}, value));
+
+  function sheet(part) {
+    const columns = part.columns.map((column, place) => ({ ...column, cell: (row) => cell(row[place]) }));
+    return table(part.caption, columns, part.rows);
+  }
+
+  const drawn = (one) => chart(one.kind, { title: one.title, note: one.note, spec: one.spec, table: one.figures.columns ? sheet(one.figures) : null });
+
+  /** Return charts; of several one is shown, and a choice above them says which. */
+  function charts(part) {
+    if (part.charts.length === 1) return drawn(part.charts[0]);
+    const place = el("div", {}, drawn(part.charts[0]));
+    const choose = (event) => place.replaceChildren(drawn(part.charts[Number(event.target.value)]));
+    return [el("div", { class: "filters" }, el("div", {}, el("label", { for: "map-of" }, part.choice), el("select", { id: "map-of", onchange: choose }, part.charts.map((one, at) => el("option", { value: at }, one.label))))), place];
+  }
+
+  /** Return a part of a page: words, lines, charts or a table. */
+  function shown(part) {
+    if (part.words) return el("p", { class: "soft" }, part.words);
+    if (part.lines) return el("ul", { class: "remarks" }, part.lines.map((line) => el("li", {}, line)));
+    if (part.charts) return charts(part);
+    if (part.fold) return el("details", {}, el("summary", {}, part.caption), sheet(part));
+    return [el("h3", { class: "over" }, part.caption), sheet(part)];
+  }
+
+  Object.assign(window.site, { chart, sheet, shown });
 })();

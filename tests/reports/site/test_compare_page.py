@@ -1,0 +1,122 @@
+"""The page that compares: its figures are those of `compare`, both values stand where they may."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.library import SKILL, Library
+from tests.support.records import a_run, keep
+from tests.support.review_page import chromium
+from tests.support.sites import contents, site_data, watched
+
+pytest.importorskip("vl_convert")
+RIGHT = {f"case-{at}": [1.0, 1.0] for at in range(12)}
+WORSE = {name: [0.0, 0.25] for name in RIGHT}
+OTHER = "n"
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    library = Library(tmp_path)
+    keep(
+        library,
+        *(a_run(f"1.{minor}.0", minor + 1, RIGHT) for minor in range(6)),
+        a_run("1.6.0", 8, WORSE),
+        a_run("1.6.0", 9, RIGHT, model_id=OTHER),
+        a_run("1.5.0", 7, RIGHT, model_id=OTHER),
+    )
+    return library
+
+
+@pytest.fixture
+def small_vega(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
+
+
+def built(library: Library) -> Path:
+    ended = library.call("site", "build", "--out", "site")
+    assert ended.code == 0, ended.err
+    return library.root / "site"
+
+
+@pytest.mark.usefixtures("small_vega")
+def test_versions_and_models_are_compared_as_the_command_does(library: Library) -> None:
+    site = built(library)
+    versions = site_data(site, f"compare/{SKILL}/versions")
+    assert list(versions) == ["1.6.0", "1.5.0", "1.4.0", "1.3.0", "1.2.0"]
+    for version, shown in versions.items():
+        command = library.call("compare", SKILL, "--candidate", version, "--format", "json").json
+        assert shown["verdict"] == command["verdict"]
+        by_model = {model["model_id"]: model for model in command["models"]}
+        for model in shown["models"]:
+            judged = by_model[model["model"]]
+            assert (model["verdict"], model["words"][1:][: len(judged["reasons"])]) == (
+                judged["verdict"],
+                judged["reasons"],
+            )
+            for row in model["forest"]["rows"]:
+                measure = next(one for one in judged["metrics"] + judged["fields"] if one["metric"] == row["name"])
+                assert (row["difference"], [row["low"], row["high"]]) == (measure["difference"], measure["ci95"])
+    assert versions["1.6.0"]["verdict"] == "regressed"
+    (pair,) = site_data(site, f"compare/{SKILL}/models")
+    names = [pair["first"], pair["second"]]
+    assert names == ["m", OTHER]
+    command = library.call("compare", SKILL, "--models", *names, "--format", "json").json
+    assert (pair["verdict"], pair["models"][0]["verdict"]) == (command["verdict"], command["models"][0]["verdict"])
+
+
+@pytest.mark.usefixtures("small_vega")
+def test_what_is_compared_is_drawn_once_and_follows_a_new_record(library: Library) -> None:
+    site = built(library)
+    before = contents(site)
+    built(library)
+    assert contents(site) == before
+    keep(library, a_run("1.7.0", 10, WORSE))
+    built(library)
+    assert next(iter(site_data(site, f"compare/{SKILL}/versions"))) == "1.7.0"
+
+
+@pytest.mark.usefixtures("small_vega")
+def test_both_answers_stand_only_where_documents_are_published(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    assert library.skill_evaluator("demo", "demo").code == 0
+    library.root = tmp_path / "demo"
+    site = built(library)
+    assert not (site / "data" / "answers").exists()
+    library.write(".evaluator/settings.yaml", "site:\n  components:\n    receipts:\n      documents: true\n")
+    built(library)
+    models = site_data(site, "compare/receipts/versions")["1.2.0"]["models"]
+    changed = site_data(site, models[0]["answers"])
+    assert "the commonest answer changed in" in changed["words"]
+    assert [column["title"] for column in changed["columns"]] == ["case", "score", "path", "before", "after"]
+    library.write(".evaluator/settings.yaml", "seed: 1\n")
+    built(library)
+    assert not list((site / "data" / "answers").rglob("*.js"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_chooses_by_its_address_and_back(browser: Any, library: Library, scheme: str) -> None:
+    site = built(library)
+    with watched(browser, f"file://{site}/", color_scheme=scheme, viewport={"width": 390, "height": 800}) as watch:
+        page = watch.open_drawn(f"compare.html#component={SKILL}")
+        assert page.locator(".badge.regressed").count() >= 1
+        assert page.locator("td:has-text('1.000 → ')").count() >= 1
+        page.get_by_label("Version").select_option("1.1.0")
+        page.get_by_text(f"skill-evaluator compare {SKILL} --candidate 1.1.0").wait_for()
+        page.get_by_label("Compare", exact=True).select_option("models")
+        page.get_by_role("heading", name="Two models compared").wait_for()
+        assert "first=" in page.url
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        case = watch.open(f"compare.html#component={SKILL}").locator("a[href*='case.html']").first
+        if case.count():
+            assert "case=case-" in (case.get_attribute("href") or "")
+        assert (watch.errors, watch.left) == ([], [])

@@ -16,7 +16,14 @@ from tests.support.review_page import chromium
 from tests.support.sites import watched
 
 pytestmark = pytest.mark.browser
-PAGES = ("index.html", "changes.html", "component.html#component=receipts", "verdict.html#component=receipts")
+PAGES = (
+    "index.html",
+    "changes.html",
+    "component.html#component=receipts",
+    "verdict.html#component=receipts",
+    "compare.html#component=receipts",
+    "compare.html#component=receipts&first=example-large&second=example-small",
+)
 HOSTILE = "<img src=x onerror='window.ran=1'><script>window.ran=2</script>**bold** \u202egnp.exe \x1b[31m"
 
 

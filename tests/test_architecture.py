@@ -116,6 +116,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.display.chart_style",
     "jinja2",
     "skill_evaluator.reports.site.charts",
+    "skill_evaluator.reports.site.charts_compare",
     "skill_evaluator.reports.site.charts_judges",
     "skill_evaluator.reports.site.drawing",
 }

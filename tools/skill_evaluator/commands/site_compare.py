@@ -47,7 +47,7 @@ def write_comparisons(
     if all(kept) and not documents:  # else the answers that changed are to be found, too
         return
     comparisons = standing.kept.comparisons(archive.entries, lambda: compared(component, archive, settings, config))
-    shown = _Answers(site, component, archive, fixtures) if documents else None
+    shown = _BothAnswers(site, component, archive, fixtures) if documents else None
 
     def answers(model: ModelVerdict) -> str | None:
         return None if shown is None else shown.of(model)
@@ -56,7 +56,7 @@ def write_comparisons(
         site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, value, _LONGEST)}")
 
 
-class _Answers:
+class _BothAnswers:
     """The answers of two runs side by side; a file for each two, made when it is asked for."""
 
     def __init__(self, site: SiteFolder, component: Component, archive: Archive, fixtures: Path | None) -> None:

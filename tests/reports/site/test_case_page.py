@@ -83,6 +83,7 @@ def test_a_cell_of_the_field_map_leads_to_the_cases_in_which_the_field_differs(b
 def test_what_is_chosen_is_in_the_address(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open(CASE)
+        page.get_by_label("Model", exact=True).focus()
         page.get_by_label("Model", exact=True).select_option("all models")
         page.wait_for_function("document.querySelectorAll('.run').length === 4")
         assert page.evaluate("document.activeElement.id") == "model"  # so that a keyboard goes on from there

@@ -12,6 +12,7 @@ from pydantic_core import to_jsonable_python
 from skill_evaluator.commands.batching import mode_of
 from skill_evaluator.commands.options import (
     CONFIG,
+    JUDGEMENTS,
     Batch,
     Concurrency,
     Config,
@@ -26,7 +27,6 @@ from skill_evaluator.providers import Configuration
 from skill_evaluator.runner.batch import BatchMode
 from skill_evaluator.runner.journal import Transport
 
-JUDGEMENTS = Path("judgements")
 ASKED_AGAIN = ("replicates", "seed", "max_cost", "max_calls", "concurrency", "review", "review_sample", "out", "config")
 CascadeJudges = Annotated[
     str | None,

@@ -9,8 +9,8 @@ import typer
 
 from skill_evaluator.checking.rubrics import lint_rubrics
 from skill_evaluator.commands.judge_asking import Asking, ask_judges, judges_of, print_dry_run
-from skill_evaluator.commands.judge_options import JUDGEMENTS, JudgeAskingOptions
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Config, Form, MaxCost
+from skill_evaluator.commands.judge_options import JudgeAskingOptions
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, JUDGEMENTS, Config, Form, MaxCost
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import storing
 from skill_evaluator.judges.asking.reading import text_of

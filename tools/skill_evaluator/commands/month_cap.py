@@ -6,8 +6,7 @@ Its own module because every command that asks a model needs it.
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from skill_evaluator.commands.judge_options import JUDGEMENTS
-from skill_evaluator.commands.options import AUDITS
+from skill_evaluator.commands.options import AUDITS, JUDGEMENTS
 from skill_evaluator.library.config import Model, Settings, load_models
 from skill_evaluator.providers import Kinds, kinds_of
 from skill_evaluator.repository import Repository

@@ -19,6 +19,7 @@ from skill_evaluator.text import nearest
 COMPONENTS = Path("components")
 CONFIG = Path(".evaluator")
 AUDITS = Path("audits")
+JUDGEMENTS = Path("judgements")
 _EXITS = {EXIT_OK: "done", EXIT_BUG: "a bug (a traceback)", EXIT_USER_ERROR: "wrong input (one line says what)"}
 _LAST = ("components", "fixtures", "config", "platform", "format")  # in the help of every command
 

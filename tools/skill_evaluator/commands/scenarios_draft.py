@@ -11,8 +11,8 @@ from skill_evaluator.audit.findings.family import judge_family
 from skill_evaluator.audit.report.family import print_family
 from skill_evaluator.checking.scenarios import check_family, read_family
 from skill_evaluator.commands.judge_asking import Asking, ask_judges, judges_of, print_dry_run
-from skill_evaluator.commands.judge_options import JUDGEMENTS, JudgeAskingOptions
-from skill_evaluator.commands.options import CONFIG, Config, Form, MaxCost
+from skill_evaluator.commands.judge_options import JudgeAskingOptions
+from skill_evaluator.commands.options import CONFIG, JUDGEMENTS, Config, Form, MaxCost
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError
 from skill_evaluator.files import storing
 from skill_evaluator.identifiers import is_component_name

@@ -8,8 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from skill_evaluator.commands.judge_options import JUDGEMENTS
-from skill_evaluator.commands.options import AUDITS, COMPONENTS, CONFIG, Audits, Components, Config, Fixtures
+from skill_evaluator.commands.options import (
+    AUDITS,
+    COMPONENTS,
+    CONFIG,
+    JUDGEMENTS,
+    Audits,
+    Components,
+    Config,
+    Fixtures,
+)
 from skill_evaluator.commands.site_audits import write_audits
 from skill_evaluator.commands.site_cases import write_cases
 from skill_evaluator.commands.site_compare import write_comparisons

@@ -9,8 +9,16 @@ from typing import Annotated
 
 import typer
 
-from skill_evaluator.commands.judge_options import JUDGEMENTS
-from skill_evaluator.commands.options import AUDITS, COMPONENTS, CONFIG, Audits, Components, Config, Fixtures
+from skill_evaluator.commands.options import (
+    AUDITS,
+    COMPONENTS,
+    CONFIG,
+    JUDGEMENTS,
+    Audits,
+    Components,
+    Config,
+    Fixtures,
+)
 from skill_evaluator.commands.site_build import SiteBuildOptions, build
 from skill_evaluator.commands.site_judges import Judgements
 from skill_evaluator.errors import EXIT_OK, ConfigError

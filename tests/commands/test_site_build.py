@@ -107,6 +107,8 @@ def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(bui
         "data/overview.js",
         "data/changes.js",
         f"data/components/{SKILL}.js",
+        f"data/compare/{SKILL}/versions.js",
+        f"data/compare/{SKILL}/models.js",
         f"data/cases/{SKILL}.js",
         *(f"data/cases/{SKILL}/{case_id}.js" for case_id in CASES),
     }
@@ -117,7 +119,7 @@ def test_what_is_no_longer_there_goes_from_the_site_and_nothing_else_does(built:
     (site / "CNAME").write_text("skills.example.org")
     built.component.rename(built.root / "gone")
     built.write("components/other/prompt.md", "---\nname: other\nversion: 0.1.0\n---\nDo it.\n")
-    assert f"{2 + len(CASES)} removed" in built.call("site", "build", "--out", "site").out
+    assert f"{4 + len(CASES)} removed" in built.call("site", "build", "--out", "site").out
     assert not (site / "data" / "components" / f"{SKILL}.js").exists()
     assert not [*(site / "data" / "cases").rglob("*.js")]
     assert (site / "CNAME").exists()

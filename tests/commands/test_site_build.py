@@ -109,7 +109,6 @@ def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(bui
         f"data/components/{SKILL}.js",
         f"data/compare/{SKILL}/versions.js",
         f"data/compare/{SKILL}/models.js",
-        f"data/cases/{SKILL}.js",
         *(f"data/cases/{SKILL}/{case_id}.js" for case_id in CASES),
     }
 

@@ -29,9 +29,9 @@ def with_audits(library: Library, **audits: Any) -> Any:
 
 def table_of(page: Any, caption: str) -> list[dict[str, str]]:
     """The rows of a table by its caption, each by the heads of its columns."""
-    parts = [part for section in page["sections"] for part in section["parts"]]
+    parts = [part for section in page["sections"] for part in section["blocks"]]
     found = next(part for part in parts if part.get("caption") == caption)
-    return [dict(zip([column["title"] for column in found["columns"]], row, strict=True)) for row in found["rows"]]
+    return [dict(zip(found["columns"], [cell[0] for cell in row], strict=True)) for row in found["rows"]]
 
 
 @pytest.fixture
@@ -52,10 +52,10 @@ def test_every_figure_of_a_model_is_that_of_the_result(library: Library) -> None
     noise = {
         row["model"]: row for row in table_of(page, "Fluctuation as measured, and without the noise of single answers")
     }
-    parts = [part for section in page["sections"] for part in section["parts"]]
-    charts = {chart["kind"]: chart for part in parts for chart in part.get("charts", [])}
-    heat = {row[0]: row[1:] for row in charts["heat"]["figures"]["rows"]}
-    odds = {row[0]: row[1:] for row in charts["odds"]["figures"]["rows"]}
+    parts = [part for section in page["sections"] for part in section["blocks"]]
+    charts = {part["chart"]: part["charts"][0] for part in parts if part["kind"] == "drawn"}
+    heat = {row[0][0]: [cell[0] for cell in row[1:]] for row in charts["heat"]["sheet"]["rows"]}
+    odds = {row[0][0]: [cell[0] for cell in row[1:]] for row in charts["odds"]["sheet"]["rows"]}
     assert models.keys() == noise.keys() == heat.keys() == {model.model for model in result.models}
     for model in result.models:
         row = models[model.model]

@@ -88,9 +88,9 @@ def test_both_answers_stand_only_where_documents_are_published(tmp_path: Path) -
     library.write(".evaluator/settings.yaml", "site:\n  components:\n    receipts:\n      documents: true\n")
     built(library)
     models = site_data(site, "compare/receipts/versions")["1.2.0"]["models"]
-    changed = site_data(site, models[0]["answers"])
-    assert "the commonest answer changed in" in changed["words"]
-    assert [column["title"] for column in changed["columns"]] == ["case", "score", "path", "before", "after"]
+    words, changed = site_data(site, models[0]["answers"])["blocks"]
+    assert "the commonest answer changed in" in words["words"]
+    assert changed["columns"] == ["case", "score", "path", "before", "after"]
     library.write(".evaluator/settings.yaml", "seed: 1\n")
     built(library)
     assert not list((site / "data" / "answers").rglob("*.js"))

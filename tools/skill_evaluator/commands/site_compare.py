@@ -14,8 +14,8 @@ from skill_evaluator.library.config import Settings
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.changed_answers import changes_part
+from skill_evaluator.reports.site.blocks import sheet_block, word_block
 from skill_evaluator.reports.site.compare import model_parts, version_parts
-from skill_evaluator.reports.site.parts import table_part
 from skill_evaluator.reports.site.writing import SiteFolder, data_script
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.changed_answers import ChangedAnswers, answer_changes
@@ -82,7 +82,7 @@ class _BothAnswers:
         try:
             cases = self._cases()
         except SkillEvaluatorError as problem:
-            self._site.write_data(key, {"words": f"The cases cannot be read: {problem}"}, _LONGEST)
+            self._site.write_data(key, {"blocks": [word_block(f"The cases cannot be read: {problem}")]}, _LONGEST)
             return
         known = [program_digest(_SHOWN_BY), [[stat.st_size, stat.st_mtime_ns] for stat in stats]]
         of_cases = [[case.id, case.digest] for case in cases]
@@ -91,7 +91,8 @@ class _BothAnswers:
             return
         before, after = (self._record(run_id) for run_id in runs)
         words, sheet = changes_part(_changed(self._component, cases, before, after, folders))
-        value = {"words": words, **table_part("Answers that changed", sheet)}
+        table = [sheet_block("Answers that changed", sheet)] if sheet.rows else []
+        value = {"blocks": [word_block(words), *table]}
         self._site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, value, _LONGEST)}")
 
     def _record(self, run_id: str) -> Record:

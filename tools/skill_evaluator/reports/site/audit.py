@@ -23,7 +23,7 @@ from skill_evaluator.audit.report.sheets import (
 from skill_evaluator.audit.report.verdict import verdict_words
 from skill_evaluator.audit.report.wording import about_words, cohort_words, neutrality_words, threshold_words
 from skill_evaluator.display.sheets import Sheet
-from skill_evaluator.reports.site.parts import Part, table_part
+from skill_evaluator.reports.site.blocks import Block, drawn_block, sentence_block, sheet_block, word_block
 from skill_evaluator.text import counted
 
 
@@ -43,8 +43,8 @@ def audit_page(name: str, result: AuditResult) -> dict[str, Any]:
         "warnings": result.warnings,
         "regimes": [regime.model_dump(mode="json") for regime in result.regimes.values()],
         "sections": [
-            {"title": title, "parts": [part for part in parts if part]}
-            for title, parts in (
+            {"title": title, "blocks": [block for block in blocks if block]}
+            for title, blocks in (
                 ("Ability and fluctuation", [*_models(result)]),
                 ("Grades", [*_grades(result)]),
                 ("Scenarios", [*_scenarios(result)]),
@@ -55,72 +55,71 @@ def audit_page(name: str, result: AuditResult) -> dict[str, Any]:
     }
 
 
-def _models(result: AuditResult) -> Iterator[Part]:
+def _models(result: AuditResult) -> Iterator[Block]:
     from skill_evaluator.audit.report.map import benchmark_map, overall_map
 
-    yield {
-        "words": "Ability: per cent right, the mean over the scenarios. Fluctuation: its spread over them, in points. "
+    yield word_block(
+        "Ability: per cent right, the mean over the scenarios. Fluctuation: its spread over them, in points. "
         f"In brackets 95 % intervals; those of the fluctuation are over {about_words(result)}."
-    }
-    maps = [_chart("map", overall_map(result), model_sheet(result), "all benchmarks")]
+    )
+    maps = {"all benchmarks": (overall_map(result), model_sheet(result))}
     if len(result.used) > 1:
-        maps += [_chart("map", benchmark_map(result, one), benchmark_sheet(result), one.name) for one in result.used]
-    yield {"choice": "Map of", "charts": maps}
-    yield table_part("Models, the best grade first", model_sheet(result))
+        maps |= {one.name: (benchmark_map(result, one), benchmark_sheet(result)) for one in result.used}
+    yield drawn_block("map", maps, "Map of")
+    yield _table("Models, the best grade first", model_sheet(result))
 
 
-def _grades(result: AuditResult) -> Iterator[Part]:
+def _grades(result: AuditResult) -> Iterator[Block]:
     from skill_evaluator.audit.report.pictures import odds_chart
 
-    yield {"lines": [threshold_words(result), cohort_words(result), *([result.premise] if result.premise else [])]}
+    yield sentence_block([threshold_words(result), cohort_words(result), *([result.premise] if result.premise else [])])
     if any(model.grade_probability for model in result.models):
-        yield {"charts": [_chart("odds", odds_chart(result), probability_sheet(result))]}
-    yield {"words": "Grades once each scenario's difficulty, its mean over the models, is taken out:"}
-    yield table_part("Grades without the scenarios' difficulty", adjusted_sheet(result))
+        yield drawn_block("odds", {"": (odds_chart(result), probability_sheet(result))})
+    yield word_block("Grades once each scenario's difficulty, its mean over the models, is taken out:")
+    yield _table("Grades without the scenarios' difficulty", adjusted_sheet(result))
 
 
-def _scenarios(result: AuditResult) -> Iterator[Part]:
+def _scenarios(result: AuditResult) -> Iterator[Block]:
     from skill_evaluator.audit.report.pictures import heat_map, neutrality_chart
 
     scores = score_sheet(result, result.scenarios)
-    yield {"charts": [_chart("heat", heat_map(result), scores)]}
-    yield {"words": f"Are the scenarios alike? {neutrality_words(result.neutrality)}."}
+    yield drawn_block("heat", {"": (heat_map(result), scores)})
+    yield word_block(f"Are the scenarios alike? {neutrality_words(result.neutrality)}.")
     if result.neutrality.means:
-        yield {"charts": [_chart("neutrality", neutrality_chart(result), shift_sheet(result))]}
+        yield drawn_block("neutrality", {"": (neutrality_chart(result), shift_sheet(result))})
 
 
-def _benchmarks(result: AuditResult) -> Iterator[Part]:
-    yield {
-        "words": "A grade on one benchmark is among these models on that benchmark alone. "
+def _benchmarks(result: AuditResult) -> Iterator[Block]:
+    yield word_block(
+        "A grade on one benchmark is among these models on that benchmark alone. "
         "(noise): nothing is left of the fluctuation without its noise, so that the grade says nothing."
-    }
-    yield table_part("Benchmarks as they were used", used_sheet(result))
-    yield table_part(
+    )
+    yield _table("Benchmarks as they were used", used_sheet(result))
+    yield _table(
         "Grade, fluctuation and ability on each benchmark",
         benchmark_grade_sheet(result, [used.name for used in result.used]),
     )
-    yield table_part("Every model on each benchmark alone", benchmark_sheet(result), fold=True)
+    yield _table("Every model on each benchmark alone", benchmark_sheet(result), fold=True)
     if any(model.answers for model in result.models):
-        yield table_part("What became of the answers", answer_sheet(result), fold=True)
+        yield _table("What became of the answers", answer_sheet(result), fold=True)
 
 
-def _fluctuation(result: AuditResult) -> Iterator[Part]:
+def _fluctuation(result: AuditResult) -> Iterator[Block]:
     from skill_evaluator.audit.report.pictures import box_chart
 
-    yield {"charts": [_chart("boxes", box_chart(result), score_sheet(result, result.scenarios))]}
-    yield table_part("Fluctuation as measured, and without the noise of single answers", noise_sheet(result))
-    yield table_part("Fluctuations that one scenario carries", carried_sheet(result))
+    yield drawn_block("boxes", {"": (box_chart(result), score_sheet(result, result.scenarios))})
+    yield _table("Fluctuation as measured, and without the noise of single answers", noise_sheet(result))
+    yield _table("Fluctuations that one scenario carries", carried_sheet(result))
     if result.premise is not None:
-        yield table_part("Over other scenarios like these", beyond_sheet(result), fold=True)
-    yield table_part("What carries the fluctuation: scenarios", carrier_sheet("scenario", result.carriers), fold=True)
-    yield table_part("What carries the fluctuation: questions", carrier_sheet("question", result.cases), fold=True)
-    yield table_part("What it takes to tell two models apart", separation_sheet(result), fold=True)
+        yield _table("Over other scenarios like these", beyond_sheet(result), fold=True)
+    yield _table("What carries the fluctuation: scenarios", carrier_sheet("scenario", result.carriers), fold=True)
+    yield _table("What carries the fluctuation: questions", carrier_sheet("question", result.cases), fold=True)
+    yield _table("What it takes to tell two models apart", separation_sheet(result), fold=True)
 
 
-def _chart(kind: str, chart: Any, figures: Sheet, label: str = "") -> Part:
-    from skill_evaluator.display.chart_style import page_spec
-
-    return {"kind": kind, "label": label, **page_spec(chart), "figures": table_part("The figures", figures)}
+def _table(caption: str, sheet: Sheet, *, fold: bool = False) -> Block:
+    """Return a table; nothing for one without rows."""
+    return sheet_block(caption, sheet, folded=fold) if sheet.rows else {}
 
 
 def audit_rows(name: str, result: AuditResult) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from skill_evaluator.text import counted
 
 MOST_ROWS = 200  # of a table: the file of results has all
 _MOST_LINES = 60
-_MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}
+_MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}  # also where they are bold
 Block = dict[str, Any]
 
 
 def sheet_block(caption: str, sheet: Sheet, *, note: str = "", folded: bool = False) -> Block:
-    """Return a table; a cell with a style is a badge of that mood."""
+    """Return a table; a cell with a style is a badge of that mood, and one with a link leads there."""
     left = len(sheet.rows) - MOST_ROWS
     return {
         "kind": "sheet",
@@ -25,8 +25,13 @@ def sheet_block(caption: str, sheet: Sheet, *, note: str = "", folded: bool = Fa
         "folded": folded,
         "columns": list(sheet.columns),
         "numbers": [name in sheet.numbers for name in sheet.columns],
-        "rows": [[[cell.text, _MOODS.get(cell.style)] for cell in row] for row in sheet.rows[:MOST_ROWS]],
+        "rows": [[_shown(cell) for cell in row] for row in sheet.rows[:MOST_ROWS]],
     }
+
+
+def _shown(cell: Cell) -> list[str | None]:
+    shown = [cell.text, _MOODS.get(cell.style.removeprefix("bold "))]
+    return [*shown, cell.link] if cell.link else shown
 
 
 def sentence_block(lines: Iterable[str], title: str = "") -> Block:
@@ -35,6 +40,22 @@ def sentence_block(lines: Iterable[str], title: str = "") -> Block:
     left = len(every) - _MOST_LINES
     more = [f"{counted(left, 'more sentence')} in bias_analysis_report.md"] if left > 0 else []
     return {"kind": "sentences", "title": title, "lines": every[:_MOST_LINES] + more}
+
+
+def word_block(words: str) -> Block:
+    """Return a sentence that stands between tables and charts."""
+    return {"kind": "words", "words": words}
+
+
+def drawn_block(name: str, charts: Mapping[str, tuple[Any, Sheet]], choice: str = "") -> Block:
+    """Return charts of a report, each with its table, by their labels; of several one is chosen."""
+    from skill_evaluator.display.chart_style import page_spec
+
+    drawn = [
+        {"label": label, **page_spec(chart), "sheet": sheet_block("The figures", sheet)}
+        for label, (chart, sheet) in charts.items()
+    ]
+    return {"kind": "drawn", "chart": name, "choice": choice, "charts": drawn}
 
 
 def point(label: str, series: str, figure: FigureResult) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.reports.comparison import model_words, reading_words, verdict_words, worst_first
 from skill_evaluator.reports.comparison_sheets import all_sheets
-from skill_evaluator.reports.site.parts import Part, table_part
+from skill_evaluator.reports.site.blocks import MOST_ROWS, Block, sheet_block, word_block
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
 
 _HERE = Site(".")  # the site itself: a case leads to its page
-_MOST_ROWS, _MOST_DRAWN = 200, 40
+_MOST_DRAWN = 40
 _CAPTIONS = {"metric": "Metrics", "field": "Fields", "noise from": "What moves the primary metric by chance"}
 _FOLDED = frozenset({"noise from", "the run", "the runs"})
 Answers = Callable[[ModelVerdict], str | None]  # under which key the answers that changed are, if they may be shown
@@ -50,7 +50,7 @@ def _result(result: ComparisonResult, answers: Answers) -> dict[str, Any]:
                 "after": model.candidate.title,
                 "words": model_words(model, result.gate),
                 "forest": _forest(model),
-                "parts": list(_tables(result.skill, model)),
+                "blocks": list(_tables(result.skill, model)),
                 "answers": answers(model),
             }
             for model in worst_first(result)
@@ -82,10 +82,10 @@ def _row(one: MeasureResult) -> dict[str, Any]:
     }
 
 
-def _tables(skill: str, model: ModelVerdict) -> Iterator[Part]:
-    for piece in all_sheets(model, narrow=False, skill=skill, site=_HERE, most=_MOST_ROWS):
+def _tables(skill: str, model: ModelVerdict) -> Iterator[Block]:
+    for piece in all_sheets(model, narrow=False, skill=skill, site=_HERE, most=MOST_ROWS):
         if isinstance(piece, Sheet):
             head = piece.columns[0]
-            yield table_part(_CAPTIONS.get(head, f"{head[:1].upper()}{head[1:]}"), piece, fold=head in _FOLDED)
+            yield sheet_block(_CAPTIONS.get(head, f"{head[:1].upper()}{head[1:]}"), piece, folded=head in _FOLDED)
         else:
-            yield {"words": piece}
+            yield word_block(piece)

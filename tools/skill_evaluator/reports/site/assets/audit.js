@@ -1,7 +1,7 @@
 // A stability audit: what was found, then the map, the grades, the scenarios and what the fluctuation is made of.
 "use strict";
 (function () {
-  const { el, load, state, page, shown } = window.site;
+  const { el, load, state, page, drawn } = window.site;
 
   const regime = (one) => el("article", { class: "card" }, el("h3", {}, one.title), one.note ? el("p", { class: "soft" }, one.note) : null,
     one.ranked.length ? el("ol", {}, one.ranked.map((item) => el("li", {}, el("strong", {}, el("bdi", {}, item.model)), `: ${item.reason}`))) : null);
@@ -22,7 +22,7 @@
       el("dl", { class: "facts" }, audit.facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
       audit.warnings.length ? el("ul", { class: "notice" }, audit.warnings.map((warning) => el("li", {}, warning))) : null,
       audit.regimes.length ? el("section", {}, el("h2", {}, "Which model to take"), el("div", { class: "pair" }, audit.regimes.map(regime))) : null,
-      audit.sections.map((section) => el("section", {}, el("h2", {}, section.title), section.parts.map(shown))),
+      audit.sections.map((section) => el("section", {}, el("h2", {}, section.title), drawn(section.blocks))),
     ];
   });
 })();

@@ -1,7 +1,7 @@
 // Two versions, or two models: the verdict, what moved and how surely, the cases that flipped, the answers that changed.
 "use strict";
 (function () {
-  const { el, load, state, link, badge, share, table, page, chart, sheet, shown } = window.site;
+  const { el, load, state, link, badge, share, table, page, chart, drawn } = window.site;
   const signed = (value) => `${value > 0 ? "+" : value < 0 ? "−" : "±"}${Math.abs(value).toFixed(3)}`;
 
   /** Return where the answers of two runs differ, loaded when it is opened. */
@@ -10,7 +10,7 @@
     const place = el("div", { "aria-live": "polite" }, "…");
     const fill = async () => {
       const changed = await load(model.answers);
-      place.replaceChildren(el("p", { class: "soft" }, changed.words), changed.columns ? sheet(changed) : "");
+      place.replaceChildren(...drawn(changed.blocks).flat());
     };
     return el("details", { class: "answers-changed", ontoggle: (event) => { if (event.target.open && place.textContent === "…") fill(); } }, el("summary", {}, "Answers that changed, with both values"), place);
   }
@@ -29,7 +29,7 @@
       el("h2", { class: "line" }, el("bdi", {}, name), " ", badge(model.verdict)),
       el("p", { class: "soft" }, model.before === null ? model.after : `${model.before} → ${model.after} · ${verdicts}`),
       reasons.length ? el("ul", { class: "remarks" }, reasons.map((reason) => el("li", {}, reason))) : null,
-      forest(model), model.parts.map(shown), answers(model));
+      forest(model), drawn(model.blocks), answers(model));
   }
 
   const result = (one, name) => [

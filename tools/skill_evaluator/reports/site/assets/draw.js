@@ -1,7 +1,7 @@
 // Charts: a specification of the build with the rows of the page, drawn in the colours that the reader prefers.
 "use strict";
 (function () {
-  const { el, load, script, table } = window.site;
+  const { el, load, script, table, MARKS } = window.site;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
   function colours() {
@@ -48,7 +48,7 @@
     const draw = async () => {
       try {
         const [specs] = await Promise.all([own ? null : load("charts"), script("assets/vega.js")]);
-        const spec = own ? { ...filled(own, named()), description: title } : { ...filled(specs[kind], { ...named(), ...words }), datasets: { rows, ...more }, description: title };
+        const spec = own ? { ...filled(own, named()), description: title } : { ...filled(specs[kind], { ...named(), ...words }), datasets: { ...specs[kind].datasets, rows, ...more }, description: title };
         await window.vegaEmbed(place, spec, { ast: true, actions: false, defaultStyle: false, renderer: "svg", tooltip: showTip, logLevel: 1, config: own ? { ...colours(), autosize: "pad" } : colours() });
         for (const empty of place.querySelectorAll('[role="graphics-symbol"]:empty')) empty.setAttribute("aria-hidden", "true");
         place.setAttribute("data-drawn", "true");
@@ -67,32 +67,59 @@
       el("details", { class: "figures" }, el("summary", {}, "The figures as a table"), table));
   }
 
-  /** Return a cell of a report's table, which may be a link. */
-  const cell = (value) => (typeof value === "object" ? el("a", { href: value.link }, el("bdi", {}, value.text)) : el("bdi", {}, value));
+  const PARTS = [["wrong", "worse"], ["flaky", "uncertain"], ["unknown", "same"], ["right", "better"]];
+  const name = (text) => el("bdi", {}, text);
 
-  function sheet(part) {
-    const columns = part.columns.map((column, place) => ({ ...column, cell: (row) => cell(row[place]) }));
-    return table(part.caption, columns, part.rows);
+  /** Return a text as a badge, where it is of a verdict's mood. */
+  function mood(text, look) {
+    if (!look) return name(text);
+    return el("span", { class: `badge ${look}` }, el("span", { "aria-hidden": "true" }, MARKS[look]), ` ${text}`);
   }
 
-  const drawn = (one) => chart(one.kind, { title: one.title, note: one.note, spec: one.spec, table: one.figures.columns ? sheet(one.figures) : null });
-
-  /** Return charts; of several one is shown, and a choice above them says which. */
-  function charts(part) {
-    if (part.charts.length === 1) return drawn(part.charts[0]);
-    const place = el("div", {}, drawn(part.charts[0]));
-    const choose = (event) => place.replaceChildren(drawn(part.charts[Number(event.target.value)]));
-    return [el("div", { class: "filters" }, el("div", {}, el("label", { for: "map-of" }, part.choice), el("select", { id: "map-of", onchange: choose }, part.charts.map((one, at) => el("option", { value: at }, one.label))))), place];
+  function sheet(block) {
+    const columns = block.columns.map((title, place) => ({ title, number: block.numbers[place], cell: (row) => {
+      const [text, look, href] = row[place];
+      return href ? el("a", { href }, name(text)) : block.heat && look ? el("span", { class: text === "0" ? "none" : look }, text) : look ? mood(text, look) : name(text);
+    } }));
+    return table(block.caption, columns, block.rows, block.heat ? { class: "heat" } : {});
   }
 
-  /** Return a part of a page: words, lines, charts or a table. */
-  function shown(part) {
-    if (part.words) return el("p", { class: "soft" }, part.words);
-    if (part.lines) return el("ul", { class: "remarks" }, part.lines.map((line) => el("li", {}, line)));
-    if (part.charts) return charts(part);
-    if (part.fold) return el("details", {}, el("summary", {}, part.caption), sheet(part));
-    return [el("h3", { class: "over" }, part.caption), sheet(part)];
-  }
+  const figure = (block, one) => chart(block.chart, { title: one.title, note: one.note, spec: one.spec, table: sheet(one.sheet) });
 
-  Object.assign(window.site, { chart, sheet, shown });
+  // A block of a page by its kind: what a report's part is drawn as.
+  const DRAWN = {
+    words: (block) => el("p", { class: "soft" }, block.words),
+    drawn(block) {
+      const [first, ...others] = block.charts;
+      const place = el("div", {}, figure(block, first));
+      if (!others.length) return place;
+      const choose = (event) => place.replaceChildren(figure(block, block.charts[Number(event.target.value)]));
+      return [el("div", { class: "filters" }, el("div", {}, el("label", { for: `${block.chart}-of` }, block.choice), el("select", { id: `${block.chart}-of`, onchange: choose }, block.charts.map((one, at) => el("option", { value: at }, one.label))))), place];
+    },
+    sheet(block) {
+      const note = block.note ? el("p", { class: "soft" }, block.note) : null;
+      if (block.folded) return el("details", {}, el("summary", {}, name(block.caption)), note, sheet(block));
+      return [el("h3", { class: "above" }, name(block.caption)), note, sheet(block)];
+    },
+    sentences: (block) => (block.lines.length ? [block.title ? el("h3", { class: "above" }, name(block.title)) : null, el("ul", { class: "remarks" }, block.lines.map((line) => el("li", {}, name(line))))] : null),
+    chart: (block) => chart(block.chart, { title: block.title, note: block.note, rows: block.rows, more: block.more, words: block.words, table: sheet(block.sheet) }),
+    parts(block) {
+      const bar = ({ parts }) => {
+        const line = el("div", { class: "shares", "aria-hidden": "true" });
+        PARTS.forEach(([look], place) => {
+          if (!parts[place]) return;
+          const part = el("span", { class: look });
+          part.style.flexGrow = parts[place];
+          line.append(part);
+        });
+        return [line, el("span", { class: "counts" }, PARTS.map(([, word], place) => `${parts[place]} ${word}`).join(" · "))];
+      };
+      return [el("h3", { class: "above" }, name(block.caption)),
+        el("div", { class: "key" }, PARTS.map(([look, word]) => el("span", {}, el("i", { class: look }), word))),
+        table(block.caption, [{ title: "dimension", cell: (row) => name(row.label) }, { title: "pairs by verdict", cell: bar }], block.rows, { class: "parts" })];
+    },
+  };
+  const drawn = (blocks) => blocks.map((block) => DRAWN[block.kind](block));
+
+  Object.assign(window.site, { chart, mood, sheet, drawn });
 })();

@@ -1,51 +1,9 @@
 // Judges: what each judging came to, rates beside their control, what a judge is worth, and how far the review queue is.
 "use strict";
 (function () {
-  const { el, load, state, link, dash, share, age, span, table, page, chart } = window.site;
-  const MODES = { regression: "regressions", score: "scores", pairwise: "comparisons", calibrate: "calibration" };
-  const MARKS = { improved: "▲", regressed: "▼", inconclusive: "?" };
-  const PARTS = [["wrong", "worse"], ["flaky", "uncertain"], ["unknown", "same"], ["right", "better"]];
+  const { el, load, state, link, dash, share, age, span, table, page, mood, sheet, drawn } = window.site;
   const name = (text) => el("bdi", {}, text);
-
-  function mood(text, look) {
-    if (!(look in MARKS)) return name(text);
-    return el("span", { class: `badge ${look}` }, el("span", { "aria-hidden": "true" }, MARKS[look]), ` ${text}`);
-  }
-
-  function sheet(block) {
-    const columns = block.columns.map((title, place) => ({ title, number: block.numbers[place], cell: (row) => {
-      const [text, look] = row[place];
-      return block.heat && look ? el("span", { class: text === "0" ? "none" : look }, text) : look ? mood(text, look) : name(text);
-    } }));
-    return table(block.caption, columns, block.rows, block.heat ? { class: "heat" } : {});
-  }
-
-  const DRAWN = {
-    sheet(block) {
-      const note = block.note ? el("p", { class: "soft" }, block.note) : null;
-      if (block.folded) return el("details", {}, el("summary", {}, name(block.caption)), note, sheet(block));
-      return [el("h3", { class: "above" }, name(block.caption)), note, sheet(block)];
-    },
-    sentences: (block) => (block.lines.length ? [block.title ? el("h3", { class: "above" }, name(block.title)) : null, el("ul", { class: "remarks" }, block.lines.map((line) => el("li", {}, name(line))))] : null),
-    chart: (block) => chart(block.chart, { title: block.title, note: block.note, rows: block.rows, more: block.more, words: block.words, table: sheet(block.sheet) }),
-    parts(block) {
-      const bar = ({ parts }) => {
-        const line = el("div", { class: "shares", "aria-hidden": "true" });
-        PARTS.forEach(([look], place) => {
-          if (!parts[place]) return;
-          const part = el("span", { class: look });
-          part.style.flexGrow = parts[place];
-          line.append(part);
-        });
-        return [line, el("span", { class: "counts" }, PARTS.map(([, word], place) => `${parts[place]} ${word}`).join(" · "))];
-      };
-      return [el("h3", { class: "above" }, name(block.caption)),
-        el("div", { class: "key" }, PARTS.map(([look, word]) => el("span", {}, el("i", { class: look }), word))),
-        table(block.caption, [{ title: "dimension", cell: (row) => name(row.label) }, { title: "pairs by verdict", cell: bar }], block.rows, { class: "parts" })];
-    },
-  };
-  const drawn = (blocks) => blocks.map((block) => DRAWN[block.kind](block));
-
+  const MODES = { regression: "regressions", score: "scores", pairwise: "comparisons", calibrate: "calibration" };
   function facts(rows) {
     return el("dl", { class: "facts" }, rows.map(([key, value]) => el("div", {}, el("dt", {}, key), el("dd", {}, value))));
   }

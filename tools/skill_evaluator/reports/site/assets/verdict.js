@@ -31,6 +31,7 @@
       el("p", { class: "lede" }, `The verdict on each model, by ${shown.metric}, tolerating a drop of ${shown.ranking.tolerance} at α ${shown.ranking.alpha}.`),
       el("button", { type: "button", class: "print", onclick: () => window.print() }, "Print, or save as PDF"),
       points.map((point) => finding(point, shown.metric)),
+      el("p", {}, link("compare", { component, version: judged }, "Field by field, beside the version before")),
       latest && shown.ranking.advice.length ? [el("h2", {}, "Which model to ship"), el("ul", { class: "advice" }, shown.ranking.advice.map((advice, place) => el("li", {}, el("strong", {}, place ? "Or, for less: " : "To ship: "), el("bdi", {}, advice.model_id), ` (${advice.reason})`)))] : null,
       el("h2", {}, "The figures"), table("Figures of this version", columns, points),
       latest && shown.remarks.length ? el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, words))) : null,

@@ -211,6 +211,13 @@ def _of_array(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     }
 
 
+def _of_items(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    fields = known.newest(_text(row, "Model"))["per_field"]
+    leaves = [field for path, field in fields.items() if path.rpartition("[]")[0] == _text(row, "Array")]
+    counts = {name: [sum(leaf[name] for leaf in leaves)] for name in ("right", "wrong", "missing", "extra")}
+    return {**counts, "n": [sum(count for (count,) in counts.values())]}
+
+
 def _of_failures(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     return {"Calls": [known.newest(_text(row, "Model"))["failures"][_text(row, "Reason")]]}
 
@@ -319,6 +326,7 @@ _TABLES: Mapping[str, Callable[[Recorded, Row], Mapping[str, Sequence[Figure]]]]
     "Fields beside models": _of_map,
     "Leaves of each field": _of_field,
     "Lengths of arrays": _of_array,
+    "Values in arrays": _of_items,
     "Figures of this version": _of_run,
     "Cases beside models": _of_cases,
     "Scores of this case": _of_case,

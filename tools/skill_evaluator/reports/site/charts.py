@@ -28,6 +28,7 @@ def chart_specs() -> dict[str, Any]:
         "cost": _bars("usd", "USD per 1,000 cases", ".4~f"),
         "latency": _latency(),
         "failures": _failures(),
+        "items": _items(),
     }
     return {name: chart.to_dict(validate=False) for name, chart in charts.items()}
 
@@ -132,6 +133,24 @@ def _failures() -> Any:
             x=alt.X("count:Q", title="calls that were not scored", axis=alt.Axis(format="d", tickMinStep=1)),
             y=_by_model(),
             color=alt.Color("kind:N", scale=colours, legend=legend_on_top("reason")),
+            tooltip=alt.Tooltip("words:N"),
+            description="words:N",
+        )
+        .properties(width="container", height=alt.Step(ROW_HEIGHT))
+    )
+
+
+def _items() -> Any:
+    """Draw what became of the values in arrays, a bar an array and model, as counts from the left."""
+    colours = alt.Scale(domain=["right", "wrong", "missing", "extra"], range=[COLOURS[i] for i in (0, 1, 5, 3)])
+    return (
+        named_rows()
+        .mark_bar(height=16)
+        .encode(
+            x=alt.X("count:Q", title="values in items, over all answers", axis=alt.Axis(format="d", tickMinStep=1)),
+            y=alt.Y("label:N", sort=["@labels"], title=None, axis=alt.Axis(labelLimit=170)),
+            color=alt.Color("outcome:N", scale=colours, legend=legend_on_top("outcome")),
+            order=alt.Order("place:Q"),
             tooltip=alt.Tooltip("words:N"),
             description="words:N",
         )

@@ -1,11 +1,13 @@
 """A component's page: its ranking, its trend, and where its models are right, wrong or flaky."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from skill_evaluator.display import number, probability
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
+from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.comparison import since_anchor
 from skill_evaluator.reports.site.overview import AGREEMENT, run_figures, verdict_of
 from skill_evaluator.reports.site.writing import fitting
@@ -15,7 +17,14 @@ from skill_evaluator.verdicts.standing import ComponentStanding
 
 _MOST_CATEGORIES = 12  # of a confusion matrix; the record has all
 # Characters of the page's data, so that a page stays below 2 MB whatever a record holds.
-_MOST = {"trend": 400_000, "fields": 300_000, "arrays": 50_000, "confusions": 150_000, "failures": 30_000}
+_MOST = {
+    "trend": 400_000,
+    "fields": 300_000,
+    "arrays": 50_000,
+    "items": 60_000,
+    "confusions": 150_000,
+    "failures": 30_000,
+}
 
 
 def component_page(name: str, version: str, standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, Any]:
@@ -26,6 +35,7 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
         "trend": sorted(points, key=lambda point: point["timestamp"], reverse=True),
         "fields": _fields(standing),
         "arrays": _arrays(standing),
+        "items": _items(standing),
         "confusions": _confusions(standing),
         "failures": _failures(standing),
     }
@@ -50,6 +60,7 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
         ],
         **{name: kept for name, (kept, _) in parts.items()},
         "trend": [point for point in points if point["run"] in newest],
+        "itemsTitle": _items_title(parts["items"][0]),
         "fields": [row for rows_of_field in parts["fields"][0] for row in rows_of_field],
         "left": {name: left for name, (_, left) in parts.items()},
         "trendTitle": _trend_title(history),
@@ -191,6 +202,23 @@ def _arrays(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     for model_id, record in standing.newest.items():
         for path, array in record.per_array.items():
             yield {"array": path, "model": model_id, **array.model_dump(mode="json")}
+
+
+def _items(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+    """Yield what became of the values in the items of each array, one a model."""
+    by_model = {model_id: values_of_arrays(record.per_field) for model_id, record in standing.newest.items()}
+    for path in dict.fromkeys(path for arrays in by_model.values() for path in arrays):
+        for model_id, arrays in by_model.items():
+            if path in arrays and arrays[path].n:
+                yield {"array": path or "(the whole answer)", "model": model_id, **asdict(arrays[path])}
+
+
+def _items_title(rows: Sequence[dict[str, Any]]) -> str:
+    """Return which array lost most, as the title of its chart."""
+    worst = max(rows, key=lambda row: row["missing"], default=None)
+    if worst is None or not worst["missing"]:
+        return "No value of an array's items is missing"
+    return f"{worst['model']} loses most in {worst['array']}: {worst['missing']} of {worst['n']} values are missing"
 
 
 def _failures(standing: ComponentStanding) -> Iterator[dict[str, Any]]:

@@ -88,10 +88,21 @@
       el("details", {}, el("summary", {}, "What was wrong, missing or extra in each field"), table("Leaves of each field", losses, shown.fields)));
   }
 
+  /** Draw what became of the values in the items of each array, and name the figures below. */
+  function items(shown) {
+    if (!shown.items.length) return null;
+    const outcomes = ["right", "wrong", "missing", "extra"];
+    const label = (row) => `${row.array} · ${row.model}`;
+    const rows = shown.items.flatMap((row) => outcomes.map((outcome, place) => ({ label: label(row), outcome, place, count: row[outcome], words: `${label(row)}: ${row[outcome]} of ${row.n} ${outcome}` })));
+    const columns = [{ title: "Array", cell: (row) => el("bdi", {}, row.array) }, model, ...["n", ...outcomes].map((name) => ({ title: name, number: true, cell: (row) => String(row[name]) }))];
+    return chart("items", { title: shown.itemsTitle, note: "Values in the items of an array, after each item was aligned with that of the truth it fits best: missing are those the answer has not, extra those that only the answer has.", rows: rows.filter((row) => row.count), words: { labels: shown.items.map(label) }, table: table("Values in arrays", columns, shown.items) });
+  }
+
   function arrays(shown) {
-    if (!shown.arrays.length) return null;
-    return section("Arrays", "Whether the length of an array is the same in every answer to a case. What its items lost (missing) or made up (extra) is in the field map's figures.",
-      table("Lengths of arrays", [{ title: "Array", cell: (row) => el("bdi", {}, row.array) }, model, { title: "steady length", number: true, cell: (row) => share(row.stability) }, { title: "cases that varied", number: true, cell: (row) => `${row.varied} of ${row.n_cases}` }, { title: "widest difference", number: true, cell: (row) => String(row.widest) }], shown.arrays), more(shown.left.arrays, "arrays are"));
+    if (!shown.arrays.length && !shown.items.length) return null;
+    return section("Arrays", "What the items of an array lost or made up, and whether its length is the same in every answer to a case.",
+      items(shown), more(shown.left.items, "arrays are"),
+      shown.arrays.length === 0 ? null : table("Lengths of arrays", [{ title: "Array", cell: (row) => el("bdi", {}, row.array) }, model, { title: "steady length", number: true, cell: (row) => share(row.stability) }, { title: "cases that varied", number: true, cell: (row) => `${row.varied} of ${row.n_cases}` }, { title: "widest difference", number: true, cell: (row) => String(row.widest) }], shown.arrays), more(shown.left.arrays, "arrays are"));
   }
 
   function confusions(shown) {

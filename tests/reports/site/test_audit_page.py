@@ -1,5 +1,6 @@
 """The page of an audit: its figures are those of report.json, in words, tables and charts; and it opens everywhere."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,38 @@ def test_every_figure_of_a_model_is_that_of_the_result(library: Library) -> None
         assert odds[model.model] == [f"{value:.2f}" for value in (model.grade_probability or {}).values()]
     regimes = [(regime["title"], [one["model"] for one in regime["ranked"]]) for regime in page["regimes"]]
     assert regimes == [(one.title, [item.model for item in one.ranked]) for one in result.regimes.values()]
+
+
+def numbers_in(value: Any) -> Iterator[float]:
+    if isinstance(value, dict | list):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from numbers_in(member)
+    elif isinstance(value, int | float):
+        yield abs(value)
+
+
+@pytest.mark.usefixtures("small_vega")
+def test_no_table_holds_a_number_that_is_not_in_the_result(library: Library) -> None:
+    result = an_audit()
+    known = {
+        f"{scale * value:,.{places}f}"
+        for value in numbers_in(result.model_dump(mode="json"))
+        for places in range(5)
+        for scale in (1, 100)
+    }
+    page = with_audits(library)
+    blocks = [block for section in page["sections"] for block in section["blocks"]]
+    sheets = [block for block in blocks if block["kind"] == "sheet"]
+    sheets += [chart["sheet"] for block in blocks if block["kind"] == "drawn" for chart in block["charts"]]
+    shown = [
+        (sheet["caption"], number)
+        for sheet in sheets
+        for row in sheet["rows"]
+        for cell in row[1:]
+        for number in re.findall(r"\d[\d,]*(?:\.\d+)?", cell[0].removeprefix("question-"))
+    ]
+    assert len(shown) > 200
+    assert [(caption, number) for caption, number in shown if number not in known | {"10,000", "0.01", "0.99"}] == []
 
 
 @pytest.mark.usefixtures("small_vega")

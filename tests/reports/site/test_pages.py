@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.audit_results import an_audit
 from tests.support.library import SCRIPT, Library
 from tests.support.npm import npm_file
 from tests.support.records import a_run, keep
@@ -21,6 +22,8 @@ PAGES = (
     "changes.html",
     "component.html#component=receipts",
     "verdict.html#component=receipts",
+    "audit.html",
+    "judges.html",
     "compare.html#component=receipts",
     "compare.html#component=receipts&first=example-large&second=example-small",
 )
@@ -41,6 +44,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     library.root = folder
     assert library.skill_evaluator("demo", "demo").code == 0
     library.root = folder / "demo"
+    library.write("audits/2026/report.json", an_audit().model_dump_json())
     library.write("components/fresh/prompt.md", "---\nname: fresh\nversion: 0.1.0\n---\nDo it.\n")
     assert library.call("site", "build", "--out", "site").code == 0
     return library.root

@@ -3,7 +3,7 @@
 A finished result in, Markdown out; nothing in it that came from outside is taken for mark-up.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from skill_evaluator.audit.findings.results import AuditResult, Quadrant
@@ -29,6 +29,7 @@ from skill_evaluator.audit.report.verdict import verdict_words
 from skill_evaluator.audit.report.wording import (
     about_words,
     cohort_words,
+    method_words,
     neutrality_words,
     points,
     threshold_words,
@@ -191,24 +192,8 @@ def _choices(result: AuditResult) -> Iterator[Block]:
 
 
 def _method(result: AuditResult) -> Iterator[Block]:
-    replicates = "not known" if result.replicates is None else f"{result.replicates:,}"
-    resampled = {"both": "other scenarios and cases", "cases": "other cases, but no other scenarios,"}
-    drawn = resampled.get(result.resampled, "other scenarios")
-    facts = [
-        f"models: {_list(result.cohort)}",
-        f"scenarios: {_list(result.scenarios)}",
-        f"answers to a question (replicates): {replicates}",
-        f"left out of what was measured: {'nothing' if result.treatment is None else prose(result.treatment)}",
-        f"intervals: as if {drawn} had been drawn",
-    ]
-    if any(model.grade_probability for model in result.models):
-        facts.append(f"odds of the grades: from {result.draws:,} draws of the models' true fluctuations")
     yield "### How it was computed"
-    yield "\n".join(f"- {fact}" for fact in facts)
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(code_span(name) for name in names)
+    yield "\n".join(f"- {fact}" for fact in method_words(result, code_span, prose))
 
 
 def _scores(result: AuditResult) -> Fold:

@@ -156,3 +156,22 @@ def neutrality_words(neutrality: Neutrality, quoted: Callable[[str], str] = visi
     }
     figures = "".join(f", {name} {value}" for name, value in tests.items() if value is not None)
     return f"{quoted(neutrality.verdict)}; range of their means {points(neutrality.range)} points{figures}"
+
+
+def method_words(
+    result: AuditResult, named: Callable[[str], str] = visible, quoted: Callable[[str], str] = visible
+) -> list[str]:
+    """Say what was asked, what was left out of it, and what the intervals and odds rest on."""
+    replicates = "not known" if result.replicates is None else f"{result.replicates:,}"
+    resampled = {"both": "other scenarios and cases", "cases": "other cases, but no other scenarios,"}
+    drawn = resampled.get(result.resampled, "other scenarios")
+    facts = [
+        f"models: {', '.join(map(named, result.cohort))}",
+        f"scenarios: {', '.join(map(named, result.scenarios))}",
+        f"answers to a question (replicates): {replicates}",
+        f"left out of what was measured: {'nothing' if result.treatment is None else quoted(result.treatment)}",
+        f"intervals: as if {drawn} had been drawn",
+    ]
+    if any(model.grade_probability for model in result.models):
+        facts.append(f"odds of the grades: from {result.draws:,} draws of the models' true fluctuations")
+    return facts

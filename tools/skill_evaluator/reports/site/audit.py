@@ -21,7 +21,13 @@ from skill_evaluator.audit.report.sheets import (
     used_sheet,
 )
 from skill_evaluator.audit.report.verdict import verdict_words
-from skill_evaluator.audit.report.wording import about_words, cohort_words, neutrality_words, threshold_words
+from skill_evaluator.audit.report.wording import (
+    about_words,
+    cohort_words,
+    method_words,
+    neutrality_words,
+    threshold_words,
+)
 from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.reports.site.blocks import Block, drawn_block, sentence_block, sheet_block, word_block
 from skill_evaluator.text import counted
@@ -50,6 +56,7 @@ def audit_page(name: str, result: AuditResult) -> dict[str, Any]:
                 ("Scenarios", [*_scenarios(result)]),
                 ("Benchmarks", [*_benchmarks(result)]),
                 ("What the fluctuation is made of", [*_fluctuation(result)]),
+                ("How it was computed", [sentence_block(method_words(result))]),
             )
         ],
     }

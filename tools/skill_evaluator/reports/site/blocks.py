@@ -38,7 +38,7 @@ def sentence_block(lines: Iterable[str], title: str = "") -> Block:
     """Return sentences as a list."""
     every = list(lines)
     left = len(every) - _MOST_LINES
-    more = [f"{counted(left, 'more sentence')} in bias_analysis_report.md"] if left > 0 else []
+    more = [f"{counted(left, 'more sentence')} in the report"] if left > 0 else []
     return {"kind": "sentences", "title": title, "lines": every[:_MOST_LINES] + more}
 
 

@@ -1,5 +1,6 @@
 """The site in Chromium: from the file system and over HTTP, by keyboard and on a phone; nothing foreign runs."""
 
+import base64
 import signal
 import subprocess
 import sys
@@ -158,6 +159,43 @@ def test_a_phone_needs_no_scrolling_to_the_side(browser: Any, root: Path, name: 
     with watched(browser, f"file://{root}/site/", viewport={"width": 360, "height": 740}) as watch:
         page = watch.open_drawn(name)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+LOOK_AT = """async (data) => {
+  const picture = new Image();
+  picture.src = data;
+  await picture.decode();
+  const { width, height } = picture;
+  const canvas = Object.assign(document.createElement("canvas"), { width, height });
+  const context = canvas.getContext("2d");
+  context.drawImage(picture, 0, 0);
+  const pixels = new Uint32Array(context.getImageData(0, 0, width, height).data.buffer);
+  const ground = pixels[width * 10 + 10]; // the first and last rows may touch a line of what is around
+  let drawn = 0, atEdge = 0;
+  pixels.forEach((pixel, place) => {
+    const row = Math.floor(place / width);
+    if (pixel === ground || row < 4 || row >= height - 4) return;
+    drawn += 1;
+    atEdge += place % width < 4 || place % width >= width - 4;
+  });
+  return { ground: ground & 255, drawn: drawn / pixels.length, atEdge };
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_screenshot_shows_a_page_on_its_ground_and_nothing_cut_at_an_edge(
+    browser: Any, root: Path, scheme: str, width: int
+) -> None:
+    view = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+    with watched(browser, f"file://{root}/site/", **view) as watch, watched(browser, "about:blank") as other:
+        for name in PAGES:
+            picture = watch.open_drawn(name).locator("main").screenshot()
+            seen = other.page.evaluate(LOOK_AT, f"data:image/png;base64,{base64.b64encode(picture).decode()}")
+            assert (seen["ground"] > 230) == (scheme == "light"), name
+            assert (seen["ground"] < 40) == (scheme == "dark"), name
+            assert seen["drawn"] > 0.01, name
+            assert seen["atEdge"] == 0, name
 
 
 def test_hostile_names_are_text(browser: Any, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def _codes_of(command: str) -> set[str]:
         "audit report",
         "scenarios draft",
         "scenarios check",
+        "site build",
         "judge score",
         "judge pairwise",
         "judge rubric",

@@ -34,7 +34,7 @@ IN_A_ROW_WHERE_IT_SAYS_SOMETHING = {
 }
 IN_A_RECORD_ALONE = {
     *("seed", "adaptive", "per_field", "per_array", "pass_hat_k", "contract", "reasons", "retries", "settings"),
-    *("schema_version", "draft", "faults"),
+    *("schema_version", "draft", "faults", "calls"),
 }
 SUMMARY = {"mean", "strict_mean", "stdev", "stdev_cases", "n", "n_cases", "ci95"}
 CASE = {"case_id", "accuracy", "reproducibility", "failures"}

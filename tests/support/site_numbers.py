@@ -150,6 +150,18 @@ def _run(record: Row) -> dict[str, Sequence[Figure]]:
         "USD per 1,000": [usd],
         "Median s": [record["latency_s"]["p50"]],
         "95 % s": [record["latency_s"]["p95"]],
+        **_spreads(record),
+    }
+
+
+def _spreads(record: Row) -> dict[str, Sequence[Figure]]:
+    """Return how single calls are spread, in seconds and in USD for 1,000 of them."""
+    calls = record.get("calls") or {}
+    return {
+        f"{name[1:]} % {unit}": [scale * value]
+        for key, unit, scale in (("latency_s", "s", 1), ("cost_usd", "USD", 1000))
+        for name, value in (calls.get(key) or {}).items()
+        if name != "p50"
     }
 
 

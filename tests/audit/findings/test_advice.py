@@ -11,9 +11,11 @@ from skill_evaluator.audit.findings.advice import carried_words, regimes_of, ste
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.findings.dominance import dominated_last, dominates
 from skill_evaluator.audit.findings.results import Adjusted, AuditResult, Carried, Medians, ModelAudit, Worst
-from skill_evaluator.audit.report.page import audit_page, headline, print_audit
+from skill_evaluator.audit.report.page import audit_page, print_audit
+from skill_evaluator.audit.report.verdict import verdict_words
 from skill_evaluator.audit.statistics.grades import QUARTERS, grades_of, quadrants_of
 from skill_evaluator.audit.statistics.significance import carried_of
+from skill_evaluator.display.safe_text import code_span
 
 from tests.audit.cubes import cube_of, drawn
 from tests.support.audit_results import an_audit
@@ -86,6 +88,10 @@ def test_no_advice_puts_a_model_above_one_that_is_no_worse_in_anything(models) -
             assert cheaper or not no_better(above, below)
             if regime != "cost-sensitive":
                 assert not dominates(below, above)
+
+
+def headline(result: AuditResult) -> str:
+    return "**{}**: {}".format(*verdict_words(result, code_span))
 
 
 @given(cohorts())

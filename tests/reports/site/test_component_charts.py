@@ -1,4 +1,4 @@
-"""What the component page draws of arrays, in Chromium: a bar each, and a title that says what was lost."""
+"""What the component page draws in Chromium: what arrays lost, and how time and cost of single calls are spread."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,3 +43,27 @@ def test_values_that_arrays_lost_are_drawn_and_named_in_the_title(browser: Any, 
         assert shown == of_m | {"rows · n: 8 of 8 right"}
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         assert (watch.errors, watch.left) == ([], [])
+
+
+def test_the_spread_of_single_calls_is_drawn_where_the_record_says_it(browser: Any, tmp_path: Path) -> None:
+    library, cases = Library(tmp_path), {"alpha": [1.0, 0.5], "beta": [0.5, 0.5]}
+    seconds = {"p5": 1.25, "p25": 1.5, "p50": 2.0, "p75": 3.0, "p95": 7.75}
+    dollars = {name: value / 1000 for name, value in seconds.items()}
+    took = {"latency_s": {"p50": 2.0, "p95": 7.75}, "cost_usd": 0.009}
+    keep(library, a_run("1.0.0", 1, cases, **took, calls={"latency_s": seconds, "cost_usd": dollars}))
+    keep(library, a_run("1.0.0", 2, cases, **took, model_id="n"))  # of a record that was written before
+    assert library.call("site", "build", "--out", "site").code == 0
+    with watched(browser, f"file://{tmp_path}/site/") as watch:
+        page = watch.open_drawn("component.html#component=notice-extraction")
+        for kind, unit in (("latency", "s"), ("cost", "USD")):
+            figure = page.locator("figure", has=page.locator(f"[data-chart={kind}]"))
+            figure.locator("summary").click()
+            lines = [line.split("\t") for line in figure.locator("table").inner_text().strip().split("\n")]
+            known = next(line for line in lines if line[0] == "m")
+            assert known[-4:] == ["1.25", "1.50", "3.00", "7.75"], unit
+            boxes = figure.locator(".mark-rect path").evaluate_all(
+                "(paths) => paths.map((path) => path.getBBox().width)"
+            )
+            assert len(boxes) == 1
+            assert boxes[0] > 0
+        assert watch.errors == []

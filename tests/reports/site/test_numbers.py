@@ -80,10 +80,16 @@ def with_figures(record: dict[str, Any], dice: random.Random) -> dict[str, Any]:
         **record,
         "cost_usd": dice.uniform(0.01, 20.0),
         "latency_s": {"p50": dice.uniform(0.1, 9.0), "p95": dice.uniform(9.0, 20.0)},
+        "calls": {"latency_s": spread(dice), "cost_usd": spread(dice)},
         "per_array": {"items": length},
         "per_field": fields,
         "failures": {"timeout": dice.randrange(1, 9), "unparseable": 1},
     }
+
+
+def spread(dice: random.Random) -> dict[str, float]:
+    """Return how single calls are spread: the middle is drawn by the run's own figures."""
+    return {name: dice.uniform(0.01, 9.0) for name in ("p5", "p25", "p50", "p75", "p95")}
 
 
 def shown(browser: Any, site: Path, sources: Recorded) -> Iterator[Shown]:

@@ -29,6 +29,7 @@ from skill_evaluator.records.judged import JudgedFields
 from skill_evaluator.records.summaries import (
     LATER,
     ArraySummary,
+    CallSpreads,
     ContractSummary,
     Drift,
     FailedCalls,
@@ -223,7 +224,8 @@ class Record(FrozenModel):
     is what a judge says of free text, if one was asked; no metric and no verdict has anything of it. `faults` says
     where and why calls were not scored, the most frequent reason first. `not_applicable` has the cases that the model
     was not asked, and why: they are in no count and no score. `transport` says whether each call was made by itself, or
-    many in a batch, of which no latency is known. `drift` is what asking a recorded version again showed.
+    many in a batch, of which no latency is known. `calls` says how time and cost of single calls are spread. `drift` is
+    what asking a recorded version again showed.
     """
 
     run_id: RunId
@@ -268,6 +270,7 @@ class Record(FrozenModel):
     scorer_version: NonNegativeInt = 1
     schema_version: NonNegativeInt = RECORD_VERSION
     draft: bool = False
+    calls: CallSpreads | None = LATER
     drift: Drift | None = LATER
     judged: JudgedFields | None = LATER
     transport: Literal["direct", "batch"] = Field(default="direct", exclude_if=lambda transport: transport == "direct")

@@ -1,6 +1,6 @@
 """What a run's answers add up to: per metric, field, array and rule of the schema, as records and rows hold it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import CaseId, RunId, Share
+from skill_evaluator.stats import quantile
 
 LATER: Any = Field(default=None, exclude_if=lambda value: value is None)  # a key that older digests are without
 
@@ -174,6 +175,35 @@ class Latency(FrozenModel):
 
     p50: NonNegativeFloat | None
     p95: NonNegativeFloat | None
+
+
+class Quantiles(FrozenModel):
+    """How the calls of a run are spread: the values that 5, 25, 50, 75 and 95 % of them do not exceed."""
+
+    p5: NonNegativeFloat
+    p25: NonNegativeFloat
+    p50: NonNegativeFloat
+    p75: NonNegativeFloat
+    p95: NonNegativeFloat
+
+    @classmethod
+    def of(cls, values: Sequence[float | None], digits: int) -> "Quantiles | None":
+        """Return the quantiles of some calls; None of none, and where one of them is not known.
+
+        >>> Quantiles.of([1.0, 2.0, 3.0], 3)
+        Quantiles(p5=1.1, p25=1.5, p50=2.0, p75=2.5, p95=2.9)
+        """
+        known = [value for value in values if value is not None]
+        if not known or len(known) < len(values):
+            return None
+        return cls(**{f"p{share}": round(quantile(known, share / 100) or 0.0, digits) for share in (5, 25, 50, 75, 95)})
+
+
+class CallSpreads(FrozenModel):
+    """What single calls took: seconds from sending the last attempt to its answer, and USD; None: not known."""
+
+    latency_s: Quantiles | None
+    cost_usd: Quantiles | None
 
 
 class Drift(FrozenModel):

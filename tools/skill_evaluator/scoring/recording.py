@@ -19,7 +19,7 @@ from skill_evaluator.records.record import (
     ModelSettings,
     Record,
 )
-from skill_evaluator.records.summaries import Latency, Tokens
+from skill_evaluator.records.summaries import CallSpreads, Latency, Quantiles, Tokens
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import hit_rate, price_of, usage_cost
@@ -68,6 +68,7 @@ class Recorder:
         failures = scorecard.failures
         component = self.component
         price, latencies = price_of(model, self.kinds[model.provider]), scorecard.latencies_s
+        costs = [usage_cost(price, usage) for usage in scorecard.usages]
         return Record(
             run_id=manifest.run_id,
             timestamp=manifest.created,
@@ -107,8 +108,9 @@ class Recorder:
             faults=list(scorecard.faults),
             not_applicable=manifest.not_applicable,
             tokens=_tokens(scorecard.usages),
-            cost_usd=rounded(total_or_none(usage_cost(price, usage) for usage in scorecard.usages)),
+            cost_usd=rounded(total_or_none(costs)),
             latency_s=Latency(p50=rounded(quantile(latencies, 0.5), 3), p95=rounded(quantile(latencies, 0.95), 3)),
+            calls=CallSpreads(latency_s=Quantiles.of(latencies, 3), cost_usd=Quantiles.of(costs, 9)),
             settings=self._model_settings(model),
             digests={
                 **manifest.digests,

@@ -5,7 +5,7 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -36,7 +36,7 @@ class ComponentStanding:
     newest: Mapping[str, Record]
     history: History
     ranking: ModelRanking
-    kept: KeptVerdicts
+    kept: KeptVerdicts = field(compare=False)
 
 
 def standing_of(component: Component, archive: Archive, settings: Settings, config: Path) -> ComponentStanding | None:

@@ -25,8 +25,8 @@ def chart_specs() -> dict[str, Any]:
     charts = {
         "trend": _trend(),
         "balance": _balance(),
-        "cost": _bars("usd", "USD per 1,000 cases", ".4~f"),
-        "latency": _latency(),
+        "cost": _strips("USD per 1,000 answers", ".4~f"),
+        "latency": _strips("seconds", ".4~f"),
         "failures": _failures(),
         "items": _items(),
     }
@@ -97,29 +97,18 @@ def _by_model() -> alt.Y:
     return alt.Y("model:N", sort=["@models"], title=None, axis=alt.Axis(labelLimit=150))
 
 
-def _bars(value: str, title: str, form: str) -> Any:
-    return (
-        named_rows()
-        .mark_bar(height=14, cornerRadiusEnd=3)
-        .encode(
-            x=alt.X(f"{value}:Q", title=title, axis=alt.Axis(format=form, tickCount=4)),
-            y=_by_model(),
-            color=_model_colour(None),
-            tooltip=alt.Tooltip("words:N"),
-            description="words:N",
-        )
-        .properties(width="container", height=alt.Step(ROW_HEIGHT))
-    )
-
-
-def _latency() -> Any:
-    """Draw the time to an answer: a point at the median, a line to the 95th percentile."""
+def _strips(title: str, form: str) -> Any:
+    """Draw how calls are spread: a mark, a bar over the middle half, a line from the 5th to the 95th %."""
     base = named_rows().encode(y=_by_model(), color=_model_colour(None))
-    x = alt.X("p50:Q", title="seconds", axis=alt.Axis(tickCount=5))
+    axis = alt.Axis(format=form, tickCount=5)
+    half = base.transform_filter("datum.p25 !== null").mark_bar(height=14, opacity=0.35, aria=False)
     return alt.layer(
-        base.mark_rule(strokeWidth=4, opacity=0.4, aria=False).encode(x=x, x2="p95:Q"),
+        base.transform_filter("datum.p95 !== null")
+        .mark_rule(strokeWidth=2, opacity=0.6, aria=False)
+        .encode(x=alt.X("p5:Q", title=title, axis=axis), x2="p95:Q"),
+        half.encode(x=alt.X("p25:Q", title=title), x2="p75:Q"),
         base.mark_point(filled=True, size=110, opacity=1).encode(
-            x=x, tooltip=alt.Tooltip("words:N"), description="words:N"
+            x=alt.X("value:Q", title=title), tooltip=alt.Tooltip("words:N"), description="words:N"
         ),
     ).properties(width="container", height=alt.Step(ROW_HEIGHT))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from skill_evaluator.display import number, probability
 from skill_evaluator.records.archive import precedence
-from skill_evaluator.records.record import Row
+from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.comparison import since_anchor
 from skill_evaluator.reports.site.overview import AGREEMENT, run_figures, verdict_of
@@ -55,6 +55,7 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
                 "version": record.skill_version,
                 **run_figures(record),
                 **verdict_of(model_id, standing),
+                **_spreads(record),
             }
             for model_id, record in standing.newest.items()
         ],
@@ -141,6 +142,15 @@ def _trend_title(history: History) -> str:
     newest = [(model.model_id, model.points[-1]) for model in history.models]
     steps = [f"{name} {point.version} {point.step.verdict}" for name, point in newest if point.step is not None]
     return listed(steps, 3) if steps else "One version so far: nothing to compare it with"
+
+
+def _spreads(record: Record) -> dict[str, Any]:
+    """Return how the calls of a run are spread, in seconds and in USD for 1,000 answers, where the record says it."""
+    calls = record.calls
+    latency = calls.latency_s.model_dump() if calls and calls.latency_s else None
+    cost = calls.cost_usd.model_dump() if calls and calls.cost_usd else None
+    thousand = cost and {name: 1000 * usd for name, usd in cost.items()}
+    return {"seconds": latency, "dollars": thousand}
 
 
 def _titles(standing: ComponentStanding) -> dict[str, str]:

@@ -55,15 +55,17 @@
   function balance(shown) {
     const rows = shown.newest.filter((row) => row.accuracy !== null && row.reproducibility !== null)
       .map((row) => ({ ...row, value: row.accuracy, words: `${row.model} ${row.version}: accuracy ${number(row.accuracy)}, reproducibility ${number(row.reproducibility)}` }));
-    const costs = shown.newest.filter((row) => row.usd !== null).map((row) => ({ ...row, words: `${row.model}: USD ${row.usd} per 1,000 cases` }));
-    const times = shown.newest.filter((row) => row.p50 !== null).map((row) => ({ ...row, words: `${row.model}: median ${row.p50} s, 95 % within ${row.p95} s` }));
+    const none = { p5: null, p25: null, p75: null, p95: null };
+    const costs = shown.newest.filter((row) => row.usd !== null).map((row) => ({ model: row.model, ...none, ...row.dollars, value: row.usd, words: `${row.model}: USD ${dollars(row.usd)} per 1,000 answers` }));
+    const times = shown.newest.filter((row) => row.p50 !== null).map((row) => ({ model: row.model, ...none, p5: row.p50, p95: row.p95, ...row.seconds, value: row.p50, words: `${row.model}: median ${row.p50} s, 95 % within ${row.p95} s` }));
+    const spread = (key, unit, show) => ["p5", "p25", "p75", "p95"].map((name) => ({ title: `${name.slice(1)} % ${unit}`, number: true, cell: (row) => (row[key] ? show(row[key][name]) : name === "p95" && key === "seconds" ? show(row.p95) : dash()) }));
     const words = { models: shown.models, metric: `strict mean of ${shown.metric}`, agreement: shown.agreement };
     const figures = (...columns) => table("The figures", [model, { title: "Version", cell: (row) => row.version }, ...columns], shown.newest);
     return [
       section("Right, repeatable, quick and cheap", "The newest complete run of each model.", el("div", { class: "pair" },
         rows.length ? chart("balance", { title: shown.titles.balance, note: "Accuracy (up) against reproducibility (right): a mark a model, with the 95 % interval of its accuracy.", rows, words, table: figures({ title: shown.metric, number: true, cell: (row) => share(row.accuracy) }, { title: "95 % interval", number: true, cell: interval }, { title: shown.agreement, number: true, cell: (row) => share(row.reproducibility) }) }) : null,
-        times.length ? chart("latency", { title: shown.titles.latency, note: "Seconds from sending a call to its answer: the median, and a line to the 95th percentile.", rows: times, words, table: figures({ title: "Median s", number: true, cell: (row) => seconds(row.p50) }, { title: "95 % s", number: true, cell: (row) => seconds(row.p95) }) }) : null,
-        costs.some((row) => row.usd > 0) ? chart("cost", { title: shown.titles.cost, note: "What 1,000 answers cost, one to a case.", rows: costs, words, table: figures({ title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd) }) }) : null,
+        times.length ? chart("latency", { title: shown.titles.latency, note: "Seconds from sending a call to its answer. Mark: the median; bar: the middle half of the calls; line: from the 5th to the 95th percentile.", rows: times, words, table: figures({ title: "Median s", number: true, cell: (row) => seconds(row.p50) }, ...spread("seconds", "s", seconds)) }) : null,
+        costs.some((row) => row.value > 0) ? chart("cost", { title: shown.titles.cost, note: "What 1,000 answers cost. Mark: the mean; bar: the middle half of the answers; line: from the 5th to the 95th percentile.", rows: costs, words, table: figures({ title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd) }, ...spread("dollars", "USD", dollars)) }) : null,
         shown.failures.length ? chart("failures", { title: shown.titles.failures, note: "Calls by what became of them instead of a score.", rows: shown.failures, words: { ...words, kinds: [...new Set(shown.failures.map((row) => row.kind))] }, table: table("Failures", [model, { title: "Reason", cell: (row) => row.kind }, { title: "Calls", number: true, cell: (row) => String(row.count) }], shown.failures) }) : el("p", { class: "notice" }, "Every call of these runs was scored."))),
     ];
   }

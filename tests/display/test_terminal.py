@@ -4,7 +4,9 @@ After a change that is meant, write the expected screens anew with `python -m te
 """
 
 import io
+import json
 import re
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -33,6 +35,13 @@ COMMANDS = (
     ("explain", RUN, "--field", "date"),
     ("accept", "receipts", "--list"),
     ("evaluate", "receipts", "--dry-run"),
+    ("compare", "receipts", "--models", "example-large", "example-small"),
+    ("cases", "audit", "receipts"),
+    ("mutate", "receipts", "--model", "example-small", "--dry-run"),
+    ("review", "add", "pairs.jsonl"),
+    ("review", "status"),
+    ("site", "build", "--out", "pages"),
+    ("doctor",),
 )
 TOPS = (  # of these the first lines
     ("audit", "report", "--cube", str(ROOT / "tests/data/creditaudit_table2.csv"), "--questions", "100"),
@@ -40,7 +49,7 @@ TOPS = (  # of these the first lines
 )
 _COLOUR = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3|4|9|10)\d(?:;[\d;]*)?m")
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
-_MEASURED = re.compile(r"latency|p95 [\d.]+ s|median s|today|days? ago|95 % s")
+_MEASURED = re.compile(r"latency|p95 [\d.]+ s|median s|today|days? ago|95 % s|not looked at")
 _RUNS = re.compile(r"^the runs .*?(?=\n\n)", re.MULTILINE | re.DOTALL)  # a column is as wide as what was measured
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 
@@ -48,6 +57,8 @@ _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 def screen(demo: Library, width: int | None) -> str:
     """Return what the commands print on a terminal so wide, or into a pipe, without what differs every time."""
     shown = []
+    for written in ("pages", ".evaluator/reviews"):  # by an earlier call
+        shutil.rmtree(demo.root / written, ignore_errors=True)
     for command in (*COMMANDS, *TOPS):
         lines = _STYLE.sub("", demo.call(*command, columns=width).out).splitlines()
         if command in TOPS:
@@ -63,6 +74,8 @@ def demonstration(folder: Path) -> Library:
     library = Library(folder)
     library.call("demo", "demo")
     library.root /= "demo"
+    pairs = ({"id": f"letter-{at}", "output_1": f"Dear customer {at}", "output_2": "Hi!"} for at in range(3))
+    library.write("pairs.jsonl", "".join(json.dumps(pair) + "\n" for pair in pairs))
     repository = GitRepository(library.root)
     repository.commit()
     return library

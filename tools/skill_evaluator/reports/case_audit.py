@@ -70,8 +70,13 @@ def _sheet(audit: "CaseAudit") -> Sheet:
         for case in sorted(audit.cases, key=_key)
     ]
     columns = ("case", "standing", "with the rest", "q", "n", "lowest", "highest")
+    extremes = ("lowest", "highest")
     return Sheet(
-        columns=columns, rows=rows, numbers=frozenset({"with the rest", "q", "n"}), below=("lowest", "highest")
+        columns=columns,
+        rows=rows,
+        numbers=frozenset({"with the rest", "q", "n"}),
+        whole=frozenset(extremes),
+        below=extremes,
     )
 
 

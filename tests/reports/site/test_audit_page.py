@@ -139,7 +139,8 @@ def test_the_page_is_drawn_chosen_from_and_read_by_everyone(browser: Any, root: 
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert page.locator("main img, main script").count() == 0
         page.get_by_label("Audit", exact=True).select_option(NEW)
-        page.wait_for_function(f"document.title.startsWith('{NEW}')")
+        page.locator(".crumbs").filter(has_text=NEW).wait_for()
+        assert page.title().startswith(NEW)
         page = watch.open_drawn(f"audit.html#audit={NEW}")
         assert page.locator(".chart svg").count() == 5
         page.get_by_label("Map of").select_option(label="law")

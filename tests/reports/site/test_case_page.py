@@ -85,10 +85,12 @@ def test_what_is_chosen_is_in_the_address(browser: Any, root: Path) -> None:
         page = watch.open(CASE)
         page.get_by_label("Model", exact=True).focus()
         page.get_by_label("Model", exact=True).select_option("all models")
-        page.wait_for_function("document.querySelectorAll('.run').length === 4")
+        page.locator(".run").nth(3).wait_for()
+        assert page.locator(".run").count() == 4
         assert page.evaluate("document.activeElement.id") == "model"  # so that a keyboard goes on from there
         page.get_by_label("Version", exact=True).select_option("1.1.0")
-        page.wait_for_function("document.querySelectorAll('.run').length === 2")
+        page.locator(".run").nth(2).wait_for(state="detached")
+        assert page.locator(".run").count() == 2
         page = watch.open(page.url.removeprefix(watch.root))
         assert page.locator(".run h3").all_inner_texts()[0].startswith("example-large 1.1.0")
         page.get_by_role("link", name="next case").click()

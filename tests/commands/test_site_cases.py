@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from skill_evaluator.errors import StorageError
+from skill_evaluator.errors import RunError, StorageError
 from skill_evaluator.reports.site.server import SiteServer
 
 from tests.support.chat_server import notice
@@ -260,3 +260,36 @@ def test_ten_megabytes_of_document_and_answer_make_no_large_file(library: Librar
     assert head["document"]["length"] == len(long)
     assert [output["texts"][0]["cut"] for output in runs_of(site, "alpha")[0]["outputs"]] == [True, True]
     assert max(len(content) for name, content in contents(site).items() if name.startswith("data/")) < 1_000_000
+
+
+def test_a_record_that_is_another_now_changes_the_pages_of_its_cases(measured: Library) -> None:
+    site = published(measured)
+    path = measured.component / "evals" / "records" / f"{runs_of(site, 'alpha')[0]['run']}.json"
+    record = read(path)
+    record["per_case"][0]["replicates"]["field_level_f1"] = [0.25, 0.25]
+    path.write_text(json.dumps(record))
+    published(measured)
+    shown = contents(site)
+    assert measured.call("site", "build", "--out", "anew").code == 0
+    assert shown == contents(measured.root / "anew")
+
+
+@pytest.mark.parametrize("text", ["\u00a0" * 5_000 + "x" * 3_000, "x" * 10_001])
+def test_an_answer_that_is_cut_says_so(library: Library, text: str) -> None:
+    library.record_answers({(case_id, index): text for case_id in CASES for index in range(2)})
+    library.evaluate_here()
+    (answer,) = runs_of(published(library), "alpha")[0]["outputs"][0]["texts"]
+    assert (answer["cut"], answer["length"]) == (True, len(text))
+
+
+def test_answers_of_two_runs_that_cannot_be_read_cost_nothing_else(
+    measured: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(folder: Path) -> Any:
+        raise RunError(f"{folder}/replicates.jsonl cannot be read: Permission denied")
+
+    monkeypatch.setattr("skill_evaluator.commands.site_compare.outcomes", refused)  # to root no file is unreadable
+    site = published(measured)
+    (changed,) = (site / "data" / "answers" / SKILL).rglob("*.js")
+    assert "The answers cannot be read" in changed.read_text()
+    assert site_data(site, f"components/{SKILL}")["newest"]

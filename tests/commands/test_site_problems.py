@@ -11,6 +11,7 @@ import pytest
 from skill_evaluator.records.leaderboard import add_record
 from skill_evaluator.reports.site.writing import MARKER
 
+from tests.support.audit_results import an_audit
 from tests.support.library import SKILL, Ended, Library
 from tests.support.records import a_run, keep, keep_in
 from tests.support.sites import contents, site_data
@@ -160,3 +161,26 @@ def test_records_that_come_while_a_site_is_built_break_nothing_and_the_next_buil
     assert library.call("site", "build", "--out", "anew").code == 0
     assert contents(library.root / "site") == contents(library.root / "anew")
     assert len(site_data(library.root / "site", f"components/{SKILL}")["versions"]) == 12
+
+
+def test_a_run_whose_version_is_none_stands_in_nobody_s_way(library: Library) -> None:
+    keep(library, a_run("draft", 3, CASES, complete=False), a_run("1.0", 4, CASES, complete=False))
+    assert built(library).code == 0
+    assert site_data(library.root / "site", f"components/{SKILL}")["versions"] == ["1.0.0", "1.1.0"]
+
+
+@pytest.mark.parametrize("name", ["a\nb", "x\u200by", "y" * 230, "a b"])
+def test_an_audit_whose_folder_cannot_name_a_page_is_listed(library: Library, name: str) -> None:
+    library.write(f"audits/{name}/report.json", an_audit().model_dump_json())
+    library.write("audits/2026/report.json", an_audit().model_dump_json())
+    ended = built(library)
+    assert (ended.code, "rename its folder" in ended.err) == (4, True)
+    assert [audit["name"] for audit in site_data(library.root / "site", "audits")["audits"]] == ["2026"]
+
+
+def test_what_a_killed_build_was_writing_goes_with_the_next(library: Library) -> None:
+    built(library)
+    half = library.write(f"site/data/cases/{SKILL}/.alpha.js.a8x_kq2z", "a document")
+    mine = library.write("site/.well-known/app.js", "my own")
+    assert built(library).code == 0
+    assert (half.exists(), mine.exists()) == (False, True)

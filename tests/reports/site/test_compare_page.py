@@ -26,6 +26,7 @@ def library(tmp_path: Path) -> Library:
         a_run("1.6.0", 8, WORSE),
         a_run("1.6.0", 9, RIGHT, model_id=OTHER),
         a_run("1.5.0", 7, RIGHT, model_id=OTHER),
+        a_run("1.9.0", 20, RIGHT, complete=False),
     )
     return library
 
@@ -108,8 +109,11 @@ def test_the_page_chooses_by_its_address_and_back(browser: Any, library: Library
     site = built(library)
     with watched(browser, f"file://{site}/", color_scheme=scheme, viewport={"width": 390, "height": 800}) as watch:
         page = watch.open_drawn(f"compare.html#component={SKILL}")
+        assert page.locator("h1").inner_text() == f"{SKILL} 1.6.0"  # the highest with a complete run
         assert page.locator(".badge.regressed").count() >= 1
         assert page.locator("td:has-text('1.000 → ')").count() >= 1
+        page.get_by_label("Version").select_option("1.9.0")
+        page.get_by_text("No complete run of this version").wait_for()
         page.get_by_label("Version").select_option("1.1.0")
         page.get_by_text(f"skill-evaluator compare {SKILL} --candidate 1.1.0").wait_for()
         page.get_by_label("Compare", exact=True).select_option("models")
@@ -119,4 +123,19 @@ def test_the_page_chooses_by_its_address_and_back(browser: Any, library: Library
         case = watch.open(f"compare.html#component={SKILL}").locator("a[href*='case.html']").first
         if case.count():
             assert "case=case-" in (case.get_attribute("href") or "")
+        assert watch.open(f"verdict.html#component={SKILL}").locator("h1").inner_text() == f"{SKILL} 1.6.0"
         assert (watch.errors, watch.left) == ([], [])
+
+
+@pytest.mark.usefixtures("small_vega")
+def test_the_field_of_a_component_that_has_but_one_is_named(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    right, wrong = ({"": dict.fromkeys(RIGHT, (at, 2))} for at in (2, 0))
+    keep(library, a_run("1.0.0", 1, RIGHT, fields=right), a_run("1.1.0", 2, WORSE, fields=wrong))
+    (model,) = site_data(built(library), f"compare/{SKILL}/versions")["1.1.0"]["models"]
+    assert "(the whole answer)" in {row["name"] for row in model["forest"]["rows"]}
+    fields = next(
+        block for block in model["blocks"] if block.get("title") == "Fields" or block.get("caption") == "Fields"
+    )
+    assert "(the whole answer)" in str(fields)
+    assert all(row["name"] for row in model["forest"]["rows"])

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from skill_evaluator.reports.site.case import case_key, cases_index
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
@@ -50,6 +52,7 @@ def hostile(library: Library) -> Library:
     many = {"per_field": ahead, "per_array": arrays, "failures": {LONG: 3, "timeout": 1}}
     keep(library, a_run("1.1.0", 3, WORST, fields=wrongs, model_id=MODEL, **many))
     keep(library, a_run("1.1.0", 4, WORST, model_id="n", per_field=fields))
+    library.settings(site={"components": {SKILL: {"documents": True}}})  # else only the schema's names are shown
     library.write("components/odd/prompt.md", f"---\nname: odd\nversion: '{'9' * 100_000}'\n---\nDo it.\n")
     assert library.call("site", "build", "--out", "site").code == 4  # a version that is none
     return library
@@ -65,6 +68,25 @@ def test_no_page_grows_with_what_a_record_holds(built: Library) -> None:
     assert sizes[f"{SKILL}.js"] < 700_000
     assert sizes["overview.js"] < 10_000
     assert sizes["changes.js"] < 20_000
+
+
+def test_a_list_of_cases_without_room_for_every_field_says_so_and_counts_them_all(built: Library) -> None:
+    page = site_data(built.root / "site", f"components/{SKILL}")
+    index = site_data(built.root / "site", f"cases/{SKILL}")
+    names = list(dict.fromkeys(row["field"] for row in page["fields"]))
+    assert set(index["fields"]) <= {*names, *(f"field-{at}" for at in range(2_000))}  # cut as there
+    assert len(index["fields"]) + index["fieldsLeft"] == 2_002
+
+
+def test_a_case_beyond_the_room_of_the_list_is_found_by_its_whole_name() -> None:
+    names = [f"INV-{at:04d}" for at in range(60)]
+    newest = {model: a_run("1.0.0", 1, {name: [1.0] for name in names}, model_id=model) for model in ("m", "n")}
+    with patch("skill_evaluator.reports.site.case._INDEX", 2_000):
+        index = cases_index(SKILL, newest)
+    assert 0 < index["left"] == len(index["keys"]) < 60
+    assert {**index["keys"], **{row["id"]: row["key"] for row in index["cases"]}} == {
+        name: case_key(SKILL, name) for name in names
+    }
 
 
 def test_what_is_cut_says_how_long_it_is_and_two_that_begin_alike_stay_two(built: Library) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import semver
 import typer
 
 from skill_evaluator.commands.options import (
@@ -42,6 +43,7 @@ from skill_evaluator.reports.site.component import component_page
 from skill_evaluator.reports.site.judges import free_text_rows
 from skill_evaluator.reports.site.overview import bare_row, overview_rows
 from skill_evaluator.reports.site.pages import write_pages
+from skill_evaluator.reports.site.public import PublicNames
 from skill_evaluator.reports.site.writing import SiteFolder, fitting
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import counted, nearest
@@ -149,16 +151,23 @@ def _write_component(
         except (FixtureError, NotEvaluatedError):
             why = "no fixtures"
         return None, [bare_row(name, component.version, why)]
+    names = None if settings.site.publishes_documents(name) else PublicNames(component)
+    remarks = [] if names is None else names.remarks(standing)
+    standing = standing if names is None else names.standing(standing)
     runs = _rows(component, archive)
-    site.write_data(f"components/{name}", component_page(name, component.version, standing, runs))
-    documents = settings.site.publishes_documents(name)
-    write_cases(site, component, archive, runs, standing.newest, options.fixtures, documents=documents)
-    write_comparisons(site, component, archive, standing, settings, options.config, options.fixtures)
+    page = component_page(name, component.version, standing, runs)
+    site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
+    write_cases(site, component, archive, runs, standing.kept.records, standing.newest, options.fixtures, names)
+    write_comparisons(site, component, archive, standing, settings, options.config, options.fixtures, names)
     return standing, overview_rows(name, standing, grades)
 
 
 def _rows(component: Component, archive: Archive) -> list[Row]:
-    """Return the rows of the leaderboard, and those of runs that are recorded at another commit alone."""
-    rows = load_leaderboard(component.leaderboard_path, component.name).runs
+    """Return the rows of the leaderboard, and those of runs that are recorded at another commit alone.
+
+    Without those whose version is none: what a draft was called has no place among versions.
+    """
+    board = load_leaderboard(component.leaderboard_path, component.name).runs
+    rows = [row for row in board if semver.Version.is_valid(row.skill_version)]
     here = {row.run_id for row in rows}
     return [*rows, *(archive.record(entry).row() for entry in archive.entries if entry.run_id not in here)]

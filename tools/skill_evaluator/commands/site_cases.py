@@ -9,8 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from skill_evaluator.checking.answers import has_other_answers
-from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
-from skill_evaluator.files import read_bytes
+from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.archive import Archive, RecordedRun
@@ -24,6 +23,7 @@ from skill_evaluator.reports.site.case import (
     with_answers,
     without_last_output,
 )
+from skill_evaluator.reports.site.public import PublicNames
 from skill_evaluator.reports.site.writing import SiteFolder, data_script
 from skill_evaluator.runner.journal import ANSWERS, Manifest, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -44,21 +44,29 @@ def write_cases(
     component: Component,
     archive: Archive,
     rows: Sequence[Row],
+    digests: Mapping[str, str],
     newest: Mapping[str, Record],
     fixtures: Path | None,
-    *,
-    documents: bool,
+    names: PublicNames | None,
 ) -> None:
-    """Write the list of a component's cases and a file for each; `documents` says whether its texts may be in them."""
-    site.write_data(f"cases/{component.name}", cases_index(component.name, newest), _LONGEST_ID)
+    """Write the list of a component's cases and a file for each.
+
+    `digests` are those of its records by run id. With `names` its texts are private, and only these may be in the
+    files; `newest` holds no others.
+    """
+    index = cases_index(component.name, newest)
+    keys = index.pop("keys")
+    site.write_data(f"cases/{component.name}", index, _LONGEST_ID)
+    if keys:
+        site.write_data(f"case-keys/{component.name}", keys, _LONGEST_ID)
     by_run = {row.run_id: row for row in rows}
     runs = [
-        _Run(entry, by_run[entry.run_id], archive, component)
+        _Run(entry, by_run[entry.run_id], archive, component, digests.get(entry.run_id, ""), names)
         for versions in newest_of_versions(archive.entries).values()
         for entry in reversed(versions[-_VERSIONS:])
         if entry.run_id in by_run
     ]
-    cases, why = _texts(component, fixtures) if documents else ({}, _private(component.name))
+    cases, why = _texts(component, fixtures) if names is None else ({}, _private(component.name))
     for case_id in dict.fromkeys(case_id for run in runs for case_id in run.case_ids):
         mine = [run for run in runs if case_id in run.case_ids]
         case = cases.get(case_id)
@@ -113,10 +121,20 @@ def _write_case(
 class _Run:
     """A run that is shown case by case; its record and its answers are read when something of them is needed."""
 
-    def __init__(self, entry: RecordedRun, row: Row, archive: Archive, component: Component) -> None:
+    def __init__(
+        self,
+        entry: RecordedRun,
+        row: Row,
+        archive: Archive,
+        component: Component,
+        digest: str,
+        names: PublicNames | None,
+    ) -> None:
+        """`digest` is that of its record as it is now."""
         self.entry = entry
         self.case_ids = frozenset(case.case_id for case in row.per_case)
-        self._row = row
+        self._digest = digest
+        self._names = names
         self._archive = archive
         self._component = component
         self._folder = component.results_dir / entry.run_id
@@ -127,17 +145,14 @@ class _Run:
         stat = path.stat() if with_answers and path.is_file() else None
         return {
             "run": self.entry.run_id,
-            "record": self._row.digest or digest(read_bytes(self._record_path, LeaderboardError)),
+            "record": self._digest,
             "answers": None if stat is None else [stat.st_size, stat.st_mtime_ns],
         }
 
-    @property
-    def _record_path(self) -> Path:
-        return self._component.records_dir / f"{self.entry.run_id}.json"
-
     @cached_property
     def _record(self) -> Record:
-        return self._archive.record(self.entry)
+        record = self._archive.record(self.entry)
+        return record if self._names is None else self._names.record(record)
 
     @cached_property
     def _answers(self) -> tuple[Manifest, Mapping[Call, Replicate]]:

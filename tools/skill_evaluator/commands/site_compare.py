@@ -3,11 +3,11 @@
 Where documents may be shown, also the answers that are others than they were, of runs whose answers are at hand.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from skill_evaluator.errors import SkillEvaluatorError
+from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Settings
@@ -16,6 +16,7 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.reports.changed_answers import changes_part
 from skill_evaluator.reports.site.blocks import sheet_block, word_block
 from skill_evaluator.reports.site.compare import model_parts, version_parts
+from skill_evaluator.reports.site.public import PublicNames
 from skill_evaluator.reports.site.writing import SiteFolder, data_script
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.changed_answers import ChangedAnswers, answer_changes
@@ -37,17 +38,25 @@ def write_comparisons(
     settings: Settings,
     config: Path,
     fixtures: Path | None,
+    names: PublicNames | None,
 ) -> None:
-    """Write what is compared of a component; draw nothing where the site has it already."""
-    documents = settings.site.publishes_documents(component.name)
+    """Write what is compared of a component; draw nothing where the site has it already.
+
+    With `names` its texts are private, and only these are in it.
+    """
+    documents = names is None
+    schema = component.digests.get("schema")
     keys = [f"compare/{component.name}/versions", f"compare/{component.name}/models"]
-    known = digest(canonical_json([program_digest(_SHOWN_BY), standing.kept.digest_of(archive.entries), documents]))
+    known = digest(
+        canonical_json([program_digest(_SHOWN_BY), standing.kept.digest_of(archive.entries), documents, schema])
+    )
     first_line = f"/* {known} */"
     kept = [site.keeps(f"data/{key}.js", first_line) for key in keys]
     if all(kept) and not documents:  # else the answers that changed are to be found, too
         return
     comparisons = standing.kept.comparisons(archive.entries, lambda: compared(component, archive, settings, config))
-    shown = _BothAnswers(site, component, archive, fixtures) if documents else None
+    comparisons = comparisons if names is None else names.comparisons(comparisons)
+    shown = _BothAnswers(site, component, archive, standing.kept.records, fixtures) if documents else None
 
     def answers(model: ModelVerdict) -> str | None:
         return None if shown is None else shown.of(model)
@@ -59,11 +68,20 @@ def write_comparisons(
 class _BothAnswers:
     """The answers of two runs side by side; a file for each two, made when it is asked for."""
 
-    def __init__(self, site: SiteFolder, component: Component, archive: Archive, fixtures: Path | None) -> None:
+    def __init__(
+        self,
+        site: SiteFolder,
+        component: Component,
+        archive: Archive,
+        digests: Mapping[str, str],
+        fixtures: Path | None,
+    ) -> None:
+        """`digests` are those of the records by run id."""
         self._site = site
         self._component = component
         self._archive = archive
         self._cases = cache(lambda: load_cases(component, fixtures))
+        self._digests = digests
 
     def of(self, model: ModelVerdict) -> str | None:
         """Return the key of the answers that changed; None where those of one of the two runs are not here."""
@@ -85,12 +103,17 @@ class _BothAnswers:
             self._site.write_data(key, {"blocks": [word_block(f"The cases cannot be read: {problem}")]}, _LONGEST)
             return
         known = [program_digest(_SHOWN_BY), [[stat.st_size, stat.st_mtime_ns] for stat in stats]]
+        records = [self._digests.get(run_id) for run_id in runs]
         of_cases = [[case.id, case.digest] for case in cases]
-        first_line = f"/* {digest(canonical_json([*known, of_cases, self._component.digests]))} */"
+        first_line = f"/* {digest(canonical_json([*known, records, of_cases, self._component.digests]))} */"
         if self._site.keeps(f"data/{key}.js", first_line):
             return
         before, after = (self._record(run_id) for run_id in runs)
-        words, sheet = changes_part(_changed(self._component, cases, before, after, folders))
+        try:
+            words, sheet = changes_part(_changed(self._component, cases, before, after, folders))
+        except RunError as problem:
+            self._site.write_data(key, {"blocks": [word_block(f"The answers cannot be read: {problem}")]}, _LONGEST)
+            return
         table = [sheet_block("Answers that changed", sheet)] if sheet.rows else []
         value = {"blocks": [word_block(words), *table]}
         self._site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, value, _LONGEST)}")

@@ -1,5 +1,7 @@
 """How anything is shown: text from outside made safe, tables, chart style, and here the wording of numbers."""
 
+WHOLE = "(the whole answer)"  # what a table calls the field without a path
+
 
 def number(value: float | None) -> str:
     """Write a share or score to three places, and what was not measured as a dash.

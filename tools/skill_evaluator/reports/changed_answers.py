@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from skill_evaluator.display import number
+from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.pages import Section
 from skill_evaluator.display.safe_text import name_text, prose, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Sheet, show
@@ -50,7 +50,7 @@ def _rows(change: AnswerChange) -> Iterator[list[Cell]]:
     score = Cell(f"{number(change.score_before)} → {number(change.score_after)}")
     for value in change.values[:_MOST_VALUES]:
         before, after = value_pair(value.before, value.after)
-        path = Cell(name_text(value.path), code=True) if value.path else Cell("(the whole answer)")
+        path = Cell(name_text(value.path), code=True) if value.path else Cell(WHOLE)
         yield [case, score, path, value_cell(before), value_cell(after)]
         case = score = Cell("")
     left = len(change.values) - _MOST_VALUES
@@ -59,7 +59,7 @@ def _rows(change: AnswerChange) -> Iterator[list[Cell]]:
     if not change.values:
         before, after = value_pair(change.before.value, change.after.value)
         shown = [_failed(side) or value_cell(text) for side, text in ((change.before, before), (change.after, after))]
-        yield [case, score, Cell("(the whole answer)"), *shown]
+        yield [case, score, Cell(WHOLE), *shown]
 
 
 def _failed(answer: CommonAnswer) -> Cell | None:

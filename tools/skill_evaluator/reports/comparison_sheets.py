@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from skill_evaluator.display import arrow, number, probability, signed
+from skill_evaluator.display import WHOLE, arrow, number, probability, signed
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.verdicts.results import MeasureResult, ModelVerdict, Scope
@@ -53,7 +53,7 @@ def changed_sheets(
         if changes:
             rows = []
             for change in changes[:most]:
-                counts = [f"{path} {count}" for path, count in change.fields.items()]
+                counts = [f"{path or WHOLE} {count}" for path, count in change.fields.items()]
                 cell = Cell(first_of(counts, _MOST_FIELDS_OF_A_CASE), code=True) if counts else Cell("–")
                 case = Cell(change.case_id, code=True, link=site.page(skill, case=change.case_id, model=model.model_id))
                 rows.append([case, Cell(arrow(change.before, change.after)), cell])
@@ -135,7 +135,8 @@ def _field_sheet(fields: Sequence[MeasureResult], narrow: bool, page: Callable[.
         before, after = field.profile_before or {}, field.profile_after or {}
         counts = {name: (before.get(standing, 0), after.get(standing, 0)) for standing, name in _STANDINGS.items()}
         changed = ", ".join(f"{name} {then} → {now}" for name, (then, now) in counts.items() if then != now)
-        name = Cell(field.metric + mark, code=True, link=page(field=field.metric))
+        path = field.metric or WHOLE
+        name = Cell(path + mark, code=True, link=page(field=path))
         cells = [name, *(Cell(values[column]) for column in figures)]
         rows.append([*cells, _verdict_cell(field.verdict, field), Cell(changed or "as before")])
     columns = ("field", *figures, "verdict", "cases in which it is")

@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
-from skill_evaluator.display import number
+from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import abridged, code_block, code_span, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.parsing import FoundBy
@@ -19,7 +19,6 @@ from skill_evaluator.text import letters_of
 
 _LINES = 15
 _CHARACTERS = 1200
-WHOLE = "(the whole answer)"
 FOUND_AS: Mapping[FoundBy | None, str] = {
     "fenced": "JSON in a code fence",
     "embedded": "JSON amid other text",

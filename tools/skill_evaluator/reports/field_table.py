@@ -7,6 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from skill_evaluator.comparing.declarations import compared_as
+from skill_evaluator.display import WHOLE
 from skill_evaluator.display.safe_text import code_span, name_text, shortened, value_pair, value_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.reports.explanation import ranges, value_cell
@@ -21,7 +22,7 @@ _LONGEST = 200
 
 def print_field(view: FieldView, manifest: Manifest, form: Format, *, full: bool = False) -> None:
     """Print one field over all answers; `full` shortens no value (JSON never does)."""
-    title = f"{name_text(view.path) or '(the whole answer)'}, compared as {compared_as(view.rule)}"
+    title = f"{name_text(view.path) or WHOLE}, compared as {compared_as(view.rule)}"
     standings = ", ".join(f"{count} {_words(name)}" for name, count in _profile(view).items())
     facts = [
         f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",

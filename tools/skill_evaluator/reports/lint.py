@@ -8,6 +8,7 @@ from rich.text import Text
 
 from skill_evaluator.checking.lint import Linted, PlanLine
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
+from skill_evaluator.display import WHOLE
 from skill_evaluator.display.safe_text import code_span, name_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.text import counted
@@ -68,7 +69,7 @@ def _sheet(lines: Sequence[PlanLine]) -> Sheet:
         else:
             counts = Cell("yes") if line.counted else Cell("no", "yellow")
             how = (Cell(compared_as(line.rule), code=True), Cell(f"{line.rule.weight:g}"), counts)
-        path = Cell(name_text(line.path), code=True) if line.path else Cell("(the whole answer)")
+        path = Cell(name_text(line.path), code=True) if line.path else Cell(WHOLE)
         rows.append((path, *how, Cell(line.why, code=True)))
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset({"weight"}), whole=frozenset({"path"}))
 

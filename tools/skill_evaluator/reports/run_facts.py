@@ -5,7 +5,7 @@ A finished record comes in. `quote` is how a text from outside is written: as it
 
 from collections.abc import Callable, Iterator
 
-from skill_evaluator.display import cost_words, number
+from skill_evaluator.display import WHOLE, cost_words, number
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.safe_text import name_text, prose
 from skill_evaluator.display.sheets import Cell, Sheet
@@ -82,7 +82,7 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
         unit = " cosine" if field.embedding is not None else " F1" if field.token_f1 is not None else ""
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
         name = Cell(
-            name_text(path) or "(the whole answer)",
+            name_text(path) or WHOLE,
             code=True,
             link=site.page(record.skill, model=record.model_id, field=path),
         )
@@ -100,9 +100,7 @@ def judged_sheets(record: Record) -> Iterator[Sheet]:
     rows = []
     for path, field in record.judged.fields.items():
         left_out = ", ".join(f"{count} {prose(reason)}" for reason, count in field.left_out.items())
-        rows.append(
-            (name_text(path) or "(the whole answer)", field.rubric, number(field.mean), field.ci95, field.n, left_out)
-        )
+        rows.append((name_text(path) or WHOLE, field.rubric, number(field.mean), field.ci95, field.n, left_out))
         for name, one in field.criteria.items():
             unscored = ", ".join(f"{count} {prose(reason)}" for reason, count in one.unscored.items())
             rows.append((f"  {name}", "", f"{number(one.mean)} of {one.highest}", one.ci95, one.n, unscored))

@@ -41,7 +41,7 @@ class KeptVerdicts:
     def __init__(self, folder: Path, records: Mapping[str, str], rules: Mapping[str, Any]) -> None:
         """Read the file in a folder; `records` are digests of their files by run id, `rules` all else of a verdict."""
         self._path = folder / _FILE
-        self._records = records
+        self.records = records
         self._rules = digest(canonical_json({**rules, "program": program_digest(_DRAWN_BY, _CALCULATED_BY)}))
         self._there = _read(self._path)
         self._drawn: dict[str, Any] = {}
@@ -60,12 +60,12 @@ class KeptVerdicts:
 
     def digest_of(self, entries: Iterable[RecordedRun]) -> str:
         """Return the digest of all that the verdicts on some runs follow from."""
-        return digest(canonical_json([self._rules, [repr(entry) for entry in entries], dict(self._records)]))
+        return digest(canonical_json([self._rules, sorted(map(repr, entries)), dict(self.records)]))
 
     def _of_runs(
         self, kind: Mapping[str, str], entries: Iterable[RecordedRun], model: type[KeptT], draw: Callable[[], KeptT]
     ) -> KeptT:
-        chosen = {**kind, "entries": [repr(entry) for entry in entries], "records": dict(self._records)}
+        chosen = {**kind, "entries": sorted(map(repr, entries)), "records": dict(self.records)}
         value = self._value(chosen, model, draw)
         self._write()
         return value
@@ -76,7 +76,7 @@ class KeptVerdicts:
 
     def _inputs_of(self, pair: Pair) -> dict[str, Any]:
         def files(records: Iterable[Record | None]) -> list[str | None]:
-            return [None if record is None else self._records.get(record.run_id) for record in records]
+            return [None if record is None else self.records.get(record.run_id) for record in records]
 
         return {
             "two": files((pair.baseline, pair.candidate, pair.anchor)),

@@ -96,7 +96,7 @@ def per_field(rows: Iterable[ComparedLeaf]) -> FieldScores:
         of_path[row.outcome] = of_path.get(row.outcome, 0) + 1
         how = row.rule.compare
         if how == "category":
-            confusions.append(Confusion(row.path, _label(row.truth), _label(row.output)))
+            confusions.append(Confusion(row.path, label(row.truth), label(row.output)))
         elif how == "text":
             texts.append(_overlap(row))
     counts = {path: FieldCounts(**of_path) for path, of_path in counted.items()}
@@ -132,10 +132,10 @@ def _overlap(row: ComparedLeaf) -> TextOverlap:
     return TextOverlap(row.path, token_f1(left, right), rouge_l(left, right), alike)
 
 
-def _label(value: object) -> str:
+def label(value: object) -> str:
     """Name a value, equal ones alike: text as it is compared; anything else, and text that looks like it, as JSON.
 
-    >>> [_label(value) for value in (" for  sale", None, "null", 5.0, "5")]
+    >>> [label(value) for value in (" for  sale", None, "null", 5.0, "5")]
     ['for sale', 'null', '"null"', '5', '"5"']
     """
     if not isinstance(value, str):

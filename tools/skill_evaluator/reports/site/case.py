@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.comparing.declarations import aligned_by
-from skill_evaluator.display import number
+from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.judges.review.differences import differences
 from skill_evaluator.library.cases import Case
 from skill_evaluator.records.record import CaseRecord, FieldCount, Record
-from skill_evaluator.reports.explanation import FOUND_AS, WHOLE, how_compared, ranges
+from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.reports.faults import remedy
-from skill_evaluator.reports.site.writing import fitting
+from skill_evaluator.reports.site.writing import cut_name, fitting
 from skill_evaluator.scoring.case_view import CaseView, DistinctOutput
 from skill_evaluator.scoring.explanation import ArrayMatch, Leaf
 from skill_evaluator.text import counted, digest, listed
@@ -33,7 +33,8 @@ _ITEMS = 50  # of an array
 _ERRORS = 20
 _TEXTS = 2  # that say the same
 _REPLICATES = 50
-_FIELDS = 300
+_FIELDS = 300  # of a run
+_FIELD_NAMES = 100_000  # characters, in the list of cases
 _CODES = {"stable_right": "r", "stable_wrong": "w", "flaky": "f", "stable": "s", "unscored": "u"}
 _ABSENT = "-"  # of a field that a case does not have
 _INDEX = 1_000_000  # characters of the list of cases
@@ -56,26 +57,32 @@ def case_key(component: str, case_id: str) -> str:
 def cases_index(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
     """Return the cases beside the models: the score of each, and how its fields stand, a letter a field.
 
-    Of more cases than a page has room for the others are counted; each has its own file all the same.
+    Of more cases than a page has room for the others are in `keys` alone, which is loaded if one of them is sought. Of
+    more fields than it has room for, each case has how many stand how.
     """
-    fields = list(dict.fromkeys(path for record in newest.values() for path in record.per_field))[:_FIELDS]
+    every = list(dict.fromkeys(path for record in newest.values() for path in record.per_field))
+    names, fields_left = fitting((cut_name(path or WHOLE) for path in every), _FIELD_NAMES)
+    fields = every[: len(names)]
     rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
         for kept in record.per_case:
             score = kept.accuracy.get(record.primary_metric)
             letters = "".join(_CODES[kept.profile[path]] if path in kept.profile else _ABSENT for path in fields)
-            rows.setdefault(kept.case_id, {})[model_id] = [None if score is None else score.strict_mean, letters]
+            counts = [_standing(kept)] if fields_left else []
+            rows.setdefault(kept.case_id, {})[model_id] = [score and score.strict_mean, letters, *counts]
+    keys = {case_id: case_key(component, case_id) for case_id in sorted(rows)}
     cases, left = fitting(
-        ({"id": case_id, "key": case_key(component, case_id), "models": rows[case_id]} for case_id in sorted(rows)),
-        _INDEX,
+        ({"id": case_id, "key": key, "models": rows[case_id]} for case_id, key in keys.items()), _INDEX
     )
     return {
         "component": component,
         "metric": ", ".join(sorted({record.primary_metric for record in newest.values()})),
         "models": list(newest),
-        "fields": [path or WHOLE for path in fields],
+        "fields": names,
+        "fieldsLeft": fields_left,
         "cases": cases,
         "left": left,
+        "keys": dict(list(keys.items())[len(cases) :]),
     }
 
 
@@ -125,6 +132,7 @@ def run_part(record: Record, kept: CaseRecord, why: str | None, remarks: Sequenc
             for path, standing in list(kept.profile.items())[:_FIELDS]
             for counts in [kept.fields.get(path, _NONE)]
         ],
+        "fieldsLeft": max(0, len(kept.profile) - _FIELDS),
         "words": _words(kept),
         "why": why,
         "remarks": list(remarks),
@@ -256,5 +264,5 @@ def _plain(value: Any) -> str:
 
 def _cut(text: str, most: int) -> dict[str, Any]:
     """Return the beginning of a text, and how long it is in all."""
-    shown = text[:most]
-    return {"text": visible(shown, keep="\n\t")[: 2 * most], "length": len(text), "cut": len(shown) < len(text)}
+    shown = visible(text[:most], keep="\n\t")
+    return {"text": shown[: 2 * most], "length": len(text), "cut": len(text) > most or len(shown) > 2 * most}

@@ -103,7 +103,7 @@ def _strips(title: str, form: str) -> Any:
     axis = alt.Axis(format=form, tickCount=5)
     half = base.transform_filter("datum.p25 !== null").mark_bar(height=14, opacity=0.35, aria=False)
     return alt.layer(
-        base.transform_filter("datum.p95 !== null")
+        base.transform_filter("datum.p5 !== null")
         .mark_rule(strokeWidth=2, opacity=0.6, aria=False)
         .encode(x=alt.X("p5:Q", title=title, axis=axis), x2="p95:Q"),
         half.encode(x=alt.X("p25:Q", title=title), x2="p75:Q"),

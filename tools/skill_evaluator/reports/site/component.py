@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from skill_evaluator.display import number, probability
+from skill_evaluator.display import WHOLE, number, probability
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
@@ -191,7 +191,7 @@ def _fields(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
     for path in dict.fromkeys(path for record in standing.newest.values() for path in record.per_field):
         yield [
             {
-                "field": path or "(the whole answer)",
+                "field": path or WHOLE,
                 "model": model_id,
                 "compare": field.compare,
                 "accuracy": field.accuracy,
@@ -220,7 +220,7 @@ def _items(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     for path in dict.fromkeys(path for arrays in by_model.values() for path in arrays):
         for model_id, arrays in by_model.items():
             if path in arrays and arrays[path].n:
-                yield {"array": path or "(the whole answer)", "model": model_id, **asdict(arrays[path])}
+                yield {"array": path or WHOLE, "model": model_id, **asdict(arrays[path])}
 
 
 def _items_title(rows: Sequence[dict[str, Any]]) -> str:
@@ -249,7 +249,7 @@ def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
             outputs = dict.fromkeys([*truths, *(output for row in field.confusion.values() for output in row)])
             shown = truths[:_MOST_CATEGORIES], list(outputs)[:_MOST_CATEGORIES]
             yield {
-                "field": path or "(the whole answer)",
+                "field": path or WHOLE,
                 "model": model_id,
                 "truths": shown[0],
                 "outputs": shown[1],

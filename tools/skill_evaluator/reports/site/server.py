@@ -61,6 +61,12 @@ class SiteServer(ThreadingHTTPServer):
                 self._later[name]()
                 del self._later[name]
 
+    def server_close(self) -> None:
+        """Listen no more; make nothing more, and wait for what is being made: the folder may go now."""
+        super().server_close()
+        with self._making:
+            self._later.clear()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that went away; anything else is a bug, with its traceback on stderr."""
         if not isinstance(sys.exception(), ConnectionError):

@@ -108,10 +108,20 @@ class SiteFolder:
                 with storing(path):
                     path.unlink()
                 self.removed += 1
+        self._remove_halves()
         text = "\n".join(sorted(self._names)) + "\n"
         marker = self._folder / MARKER
         if not marker.exists() or read_text(marker, StorageError) != text:
             replace_text(marker, text)
+
+    def _remove_halves(self) -> None:
+        """Remove what a build that was killed was writing: it may hold documents that are private now."""
+        names = {Path(name).name for name in self._before | self._names}
+        for path in self._folder.rglob(".*.js.*"):
+            if path.name[1:].rpartition(".")[0] in names:
+                with storing(path):
+                    path.unlink()
+                self.removed += 1
 
 
 def fitting(rows: Iterable[Any], most: int) -> tuple[list[Any], int]:
@@ -140,12 +150,14 @@ def data_script(key: str, value: Any, longest: int | None = None) -> str:
 def _shown(value: Any, longest: int | None) -> Any:
     """Return a value with every character visible that would not print: what a page shows is what is there."""
     if isinstance(value, str):
-        return visible(_cut(value, longest) if longest is not None and len(value) > longest else value, keep="\n\t")
+        return visible(cut_name(value, longest) if longest is not None else value, keep="\n\t")
     if isinstance(value, dict):
         return {_shown(key, longest): _shown(member, longest) for key, member in value.items()}
     return [_shown(member, longest) for member in value] if isinstance(value, list | tuple) else value
 
 
-def _cut(text: str, longest: int) -> str:
-    """Return the beginning of a text and how long it is; its digest tells it from others that begin so."""
+def cut_name(text: str, longest: int = LONGEST) -> str:
+    """Return a text; of a long one the beginning, its length, and a digest that tells it from others that begin so."""
+    if len(text) <= longest:
+        return text
     return f"{text[:longest]}… ({len(text):,} characters, {digest(text).partition(':')[2][:8]})"

@@ -83,7 +83,8 @@
 
   function standings(run) {
     const words = { stable_right: "right in every answer", stable_wrong: "wrong in every answer", flaky: "now right, now wrong", stable: "alike, without a truth", unscored: "not scored" };
-    return table("Fields of this case", [{ title: "Field", cell: (row) => el("bdi", {}, row.field) }, { title: "It is", cell: (row) => words[row.standing] }, { title: "right", number: true, cell: (row) => `${row.right} of ${row.n}` }], run.fields);
+    return [table("Fields of this case", [{ title: "Field", cell: (row) => el("bdi", {}, row.field) }, { title: "It is", cell: (row) => words[row.standing] }, { title: "right", number: true, cell: (row) => `${row.right} of ${row.n}` }], run.fields),
+      run.fieldsLeft ? el("p", { class: "soft" }, `${run.fieldsLeft} more fields are left out here.`) : null];
   }
 
   function answers(run, field) {
@@ -134,8 +135,10 @@
     if (!(await load("overview")).rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
     const index = await load(`cases/${component}`);
     const place = index.cases.findIndex((row) => row.id === now.case);
-    const key = place < 0 ? `cases/${component}/${now.case}` : index.cases[place].key;
-    const shown = await (place < 0 && !index.left ? Promise.reject() : load(key)).catch(() => { throw new Error(`The newest runs of '${component}' have no case '${now.case}'.`); });
+    const keys = place < 0 && index.left ? await load(`case-keys/${component}`) : {};
+    const key = place < 0 ? Object.hasOwn(keys, now.case) && keys[now.case] : index.cases[place].key;
+    if (!key) throw new Error(`The newest runs of '${component}' have no case '${now.case}'.`);
+    const shown = await load(key);
     const runs = await Promise.all(shown.runs.map((run) => load(`${key}/${run}`)));
     const models = new Set(runs.map((run) => run.model));
     const worst = runs.find((run) => run.fields.some((row) => ["stable_wrong", "flaky"].includes(row.standing)));

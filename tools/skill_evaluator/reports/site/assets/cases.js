@@ -18,22 +18,24 @@
     const place = index.fields.indexOf(now.field);
     const models = index.models.includes(now.model) ? [now.model] : index.models;
     const differs = (row) => models.some((name) => row.models[name] && OFF.includes(row.models[name][1][place]));
-    const kept = now.field ? index.cases.filter((row) => place >= 0 && differs(row)) : index.cases;
+    const kept = now.field && (place >= 0 || !index.fieldsLeft) ? index.cases.filter((row) => place >= 0 && differs(row)) : index.cases;
     const value = (row) => (row.models[order.sort] ? row.models[order.sort][0] ?? 2 : 2); // not measured comes last
     const sorted = order.sort ? [...kept].sort((a, b) => (order.down ? value(b) - value(a) : value(a) - value(b))) : kept;
     const rows = all ? sorted : sorted.slice(0, MOST);
     const to = (row, model, ...words) => link("case", { component: index.component, case: row.id, model, field: now.field }, ...words);
     const cell = (row, model) => {
       const of = row.models[model];
-      return of ? [to(row, model, share(of[0])), shares(counts(of[1]))] : dash();
+      return of ? [to(row, model, share(of[0])), shares(of[2] || counts(of[1]))] : dash();
     };
     const columns = [{ title: "Case", cell: (row) => to(row, now.model, el("bdi", {}, row.id)) }, ...index.models.map((name) => ({ title: name, sort: name, cell: (row) => cell(row, name) }))];
     const onsort = (sort) => again(all, { sort, down: order.sort === sort && !order.down }).querySelector("th[aria-sort] button").focus();
     const box = el("section", { id: "cases", tabindex: "-1" },
       el("h2", {}, "Cases"),
       el("p", { class: "soft" }, `Each model's newest version: ${index.metric}, and how many fields of the case stand right, wrong or flaky. A figure leads to the answers.`),
-      now.field ? el("p", { class: "line" }, el("span", {}, `${kept.length} of ${index.cases.length} cases in which `, el("bdi", {}, now.field), " is wrong or flaky", now.model ? [" with ", el("bdi", {}, now.model)] : null),
+      now.field && place < 0 && index.fieldsLeft ? el("p", { class: "notice" }, "This list has no room for how the cases stand in ", el("bdi", {}, now.field), "; the page of each case says it.")
+      : now.field ? el("p", { class: "line" }, el("span", {}, `${kept.length} of ${index.cases.length} cases in which `, el("bdi", {}, now.field), " is wrong or flaky", now.model ? [" with ", el("bdi", {}, now.model)] : null),
         " ", el("button", { type: "button", class: "print", onclick: () => { state.write({ ...now, field: "", model: "" }); again(false); } }, "Show all cases")) : null,
+      index.fieldsLeft ? el("p", { class: "soft" }, `By field there is room here for ${index.fields.length} of ${index.fields.length + index.fieldsLeft} fields.`) : null,
       rows.length ? table("Cases beside models", columns, rows, { class: "fields", ...order, onsort }) : el("p", { class: "notice" }, "No such case."),
       rows.length < kept.length ? el("button", { type: "button", class: "print", onclick: () => again(true, order) }, `Show all ${kept.length} cases`) : null,
       index.left ? el("p", { class: "soft" }, `${index.left} more cases have no room here; case.html#component=${index.component}&case=ID shows each.`) : null);

@@ -9,7 +9,7 @@
     if (!model.answers) return null;
     const place = el("div", { "aria-live": "polite" }, "…");
     const fill = async () => {
-      const changed = await load(model.answers);
+      const changed = await load(model.answers).catch((problem) => ({ blocks: [{ kind: "words", words: `The answers cannot be shown: ${problem.message}` }] }));
       place.replaceChildren(...drawn(changed.blocks).flat());
     };
     return el("details", { class: "answers-changed", ontoggle: (event) => { if (event.target.open && place.textContent === "…") fill(); } }, el("summary", {}, "Answers that changed, with both values"), place);
@@ -44,8 +44,9 @@
     const points = trend.filter((point) => point.complete && point.version === version);
     const columns = [{ title: "Model", cell: (row) => el("bdi", {}, row.model) }, { title: "Verdict", cell: (row) => badge(row.verdict === "first" ? null : row.verdict) },
       { title: "Accuracy", number: true, cell: (row) => share(row.value) }, { title: "Difference", number: true, cell: (row) => (row.difference === null ? "–" : signed(row.difference)) }];
+    if (!points.length) return el("p", { class: "notice" }, "No complete run of this version: there is nothing to compare.");
     return [el("p", { class: "notice" }, "Only the newest versions are compared here in full. Field by field: ", el("code", {}, `skill-evaluator compare ${component} --candidate ${version}`)),
-      points.length ? table("What history says of this version", columns, points) : null];
+      table("What history says of this version", columns, points)];
   }
 
   page(async () => {
@@ -57,7 +58,7 @@
     const newest = [...whole.versions].reverse();
     const models = whole.models;
     const between = now.first && now.second;
-    const version = now.version || newest[0];
+    const version = now.version || newest.find((name) => versions[name]) || newest[0];
     const change = (values) => { location.hash = state.text({ component, ...values }); };
     const pick = (id, label, chosen, options, onchange) => el("div", {}, el("label", { for: id }, label), el("select", { id, onchange: (event) => onchange(event.target.value) }, options.map(([value, words]) => el("option", { value, selected: value === chosen }, words))));
     const [first, second] = between ? [now.first, now.second] : [models[0], models[1]];

@@ -57,7 +57,7 @@
       .map((row) => ({ ...row, value: row.accuracy, words: `${row.model} ${row.version}: accuracy ${number(row.accuracy)}, reproducibility ${number(row.reproducibility)}` }));
     const none = { p5: null, p25: null, p75: null, p95: null };
     const costs = shown.newest.filter((row) => row.usd !== null).map((row) => ({ model: row.model, ...none, ...row.dollars, value: row.usd, words: `${row.model}: USD ${dollars(row.usd)} per 1,000 answers` }));
-    const times = shown.newest.filter((row) => row.p50 !== null).map((row) => ({ model: row.model, ...none, p5: row.p50, p95: row.p95, ...row.seconds, value: row.p50, words: `${row.model}: median ${row.p50} s, 95 % within ${row.p95} s` }));
+    const times = shown.newest.filter((row) => row.p50 !== null).map((row) => ({ model: row.model, ...none, ...row.seconds, value: row.p50, words: `${row.model}: median ${row.p50} s, 95 % within ${row.p95} s` }));
     const spread = (key, unit, show) => ["p5", "p25", "p75", "p95"].map((name) => ({ title: `${name.slice(1)} % ${unit}`, number: true, cell: (row) => (row[key] ? show(row[key][name]) : name === "p95" && key === "seconds" ? show(row.p95) : dash()) }));
     const words = { models: shown.models, metric: `strict mean of ${shown.metric}`, agreement: shown.agreement };
     const figures = (...columns) => table("The figures", [model, { title: "Version", cell: (row) => row.version }, ...columns], shown.newest);

@@ -17,9 +17,11 @@
     if (!component) throw new Error("The address names no component; choose one on the overview.");
     if (!(await load("overview")).rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
     const shown = await load(`components/${component}`);
-    const judged = version || shown.versions[shown.versions.length - 1];
+    const complete = shown.versions.filter((name) => shown.trend.some((point) => point.complete && point.version === name));
+    const newest = complete[complete.length - 1] || shown.versions[shown.versions.length - 1];
+    const judged = version || newest;
     const points = shown.trend.filter((point) => point.complete && point.version === judged);
-    const latest = judged === shown.versions[shown.versions.length - 1];
+    const latest = judged === newest;
     document.title = `${shown.name} ${judged}: verdict`;
     if (!points.length) return [el("h1", {}, `${shown.name} ${judged}`), el("p", { class: "notice" }, "No complete run of this version.")];
     const columns = [{ title: "Model", cell: (row) => el("bdi", {}, row.model) }, { title: shown.metric, number: true, cell: (row) => share(row.value) },

@@ -1,0 +1,144 @@
+"""What a site may name of a component whose documents are private: what its schema names, not what an answer made up.
+
+Where a schema allows any key, a path is text of a truth or an answer; where it allows any text, so is the label of a
+category.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from skill_evaluator.comparing.schema_paths import schema_places
+from skill_evaluator.library.components import Component
+from skill_evaluator.metrics.diagnosis.per_field import label
+from skill_evaluator.records.record import CaseRecord, Record
+from skill_evaluator.records.summaries import FieldSummary
+from skill_evaluator.text import counted
+from skill_evaluator.verdicts.history_results import ModelHistory, Point
+from skill_evaluator.verdicts.results import CaseChange, ComparisonResult, Comparisons, ModelVerdict
+from skill_evaluator.verdicts.standing import ComponentStanding
+
+OTHERS = "(not in the schema)"
+_FIELD = "a field that the schema does not name"
+_LOST = re.compile(r"\d+ fields? lost more than ")  # the one reason that names fields which nobody declared
+_LOST_FIELD = re.compile(r"(?P<path>.+?)(?P<figures> -?\d+\.\d{3} → -?\d+\.\d{3}(?:, | and \d+ more$|$))")
+
+
+ValueT = TypeVar("ValueT")
+
+
+class PublicNames:
+    """The paths and labels of a component that its files declare; what else a record names is left out or folded."""
+
+    def __init__(self, component: Component) -> None:
+        places = {} if component.schema is None else schema_places(component.schema)
+        plan = component.plan
+        self._paths = {"", *places, *plan.leaves, *plan.arrays, *plan.declared}
+        self._labels = {
+            path: {
+                label(value)
+                for node in place.nodes
+                for value in node.get("enum", [node["const"]] if "const" in node else [])
+            }
+            for path, place in places.items()
+        }
+        self._choices = component.schema is None  # of a question, which every answer is one of
+
+    def standing(self, standing: ComponentStanding) -> ComponentStanding:
+        """Return what is known of the component without names that are values."""
+        history = standing.history
+        models = [self._model_history(model) for model in history.models]
+        return replace(
+            standing,
+            newest={model_id: self.record(record) for model_id, record in standing.newest.items()},
+            history=history.model_copy(update={"models": models}),
+        )
+
+    def remarks(self, standing: ComponentStanding) -> list[str]:
+        """Say how many fields of the newest records are left out."""
+        every = {path for record in standing.newest.values() for path in record.per_field}
+        hidden = len(every - self._paths)
+        if not hidden:
+            return []
+        return [
+            f"Not shown: {counted(hidden, 'field')} that the schema does not name. The name may be text of an answer."
+        ]
+
+    def record(self, record: Record) -> Record:
+        """Return a record without fields that the schema does not name, and with the labels it names."""
+        return record.model_copy(
+            update={
+                "per_field": {path: self._summary(path, field) for path, field in self._of(record.per_field).items()},
+                "per_array": self._of(record.per_array),
+                "per_case": [self._case(case) for case in record.per_case],
+            }
+        )
+
+    def comparisons(self, comparisons: Comparisons) -> Comparisons:
+        """Return comparisons without names that are values."""
+        versions = {version: self._result(result) for version, result in comparisons.versions.items()}
+        return comparisons.model_copy(
+            update={"versions": versions, "models": [self._result(result) for result in comparisons.models]}
+        )
+
+    def _of(self, by_path: Mapping[str, ValueT]) -> dict[str, ValueT]:
+        return {path: value for path, value in by_path.items() if path in self._paths}
+
+    def _case(self, case: CaseRecord) -> CaseRecord:
+        return case.model_copy(update={"profile": self._of(case.profile), "fields": self._of(case.fields)})
+
+    def _summary(self, path: str, field: FieldSummary) -> FieldSummary:
+        """Return a field with its confusion folded; without one where no truth is a label of the schema."""
+        if field.confusion is None or self._choices:
+            return field
+        named = self._labels.get(path, set()) | {label(None)}
+        folded: dict[str, dict[str, int]] = {}
+        for truth, outputs in field.confusion.items():
+            row = folded.setdefault(truth if truth in named else OTHERS, {})
+            for output, count in outputs.items():
+                column = output if output in named else OTHERS
+                row[column] = row.get(column, 0) + count
+        is_declared = bool(folded.keys() & self._labels.get(path, set()))
+        return field.model_copy(update={"confusion": folded if is_declared else None})
+
+    def _model_history(self, model: ModelHistory) -> ModelHistory:
+        return model.model_copy(update={"points": [self._point(point) for point in model.points]})
+
+    def _point(self, point: Point) -> Point:
+        if point.step is None:
+            return point
+        return point.model_copy(
+            update={"step": point.step.model_copy(update={"reasons": self._said(point.step.reasons)})}
+        )
+
+    def _result(self, result: ComparisonResult) -> ComparisonResult:
+        return result.model_copy(update={"models": [self._verdict(model) for model in result.models]})
+
+    def _verdict(self, model: ModelVerdict) -> ModelVerdict:
+        cases = {
+            name: [self._change(change) for change in changes]
+            for name, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed))
+        }
+        return model.model_copy(
+            update={
+                "fields": [field for field in model.fields if field.metric in self._paths],
+                "lost_fields": [path for path in model.lost_fields if path in self._paths],
+                "cases": model.cases.model_copy(update=cases),
+                "reasons": self._said(model.reasons),
+            }
+        )
+
+    def _change(self, change: CaseChange) -> CaseChange:
+        return change.model_copy(update={"fields": self._of(change.fields)})
+
+    def _said(self, reasons: list[str]) -> list[str]:
+        return [self._reason(reason) if _LOST.match(reason) else reason for reason in reasons]
+
+    def _reason(self, reason: str) -> str:
+        head, colon, fields = reason.partition(": ")
+
+        def named(found: re.Match[str]) -> str:
+            return (found["path"] if found["path"] in self._paths else _FIELD) + found["figures"]
+
+        return head + colon + _LOST_FIELD.sub(named, fields)

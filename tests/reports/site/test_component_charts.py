@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.library import Library
+from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
 from tests.support.review_page import chromium
 from tests.support.sites import watched
@@ -27,6 +27,9 @@ def counts(right: int, wrong: int, missing: int, extra: int) -> dict[str, Any]:
 
 def test_values_that_arrays_lost_are_drawn_and_named_in_the_title(browser: Any, tmp_path: Path) -> None:
     library, cases = Library(tmp_path), {"alpha": [1.0, 0.5], "beta": [0.5, 0.5]}
+    row = {"type": "object", "properties": {"name": {"type": "string"}, "price": {"type": "number"}}}
+    rows = {"rows": {"type": "array", "items": row}, "date": {"type": "string"}}
+    library.write(f"components/{SKILL}/schema.json", {"type": "object", "properties": rows})
     lossy = {"rows[].name": counts(5, 1, 2, 0), "rows[].price": counts(3, 0, 5, 1), "date": counts(8, 0, 0, 0)}
     keep(library, a_run("1.0.0", 1, cases, per_field=lossy))
     keep(library, a_run("1.0.0", 2, cases, model_id="n", per_field={"rows[].name": counts(8, 0, 0, 0)}))

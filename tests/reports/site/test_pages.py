@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.audit_results import an_audit
-from tests.support.library import SCRIPT, Library
+from tests.support.library import SCRIPT, SKILL, Library
 from tests.support.npm import npm_file
 from tests.support.records import a_run, keep
 from tests.support.review_page import chromium
@@ -200,6 +200,7 @@ def test_a_screenshot_shows_a_page_on_its_ground_and_nothing_cut_at_an_edge(
 
 def test_hostile_names_are_text(browser: Any, tmp_path: Path) -> None:
     library = Library(tmp_path)
+    library.settings(site={"components": {SKILL: {"documents": True}}})  # else no name is shown that is in no schema
     fields = {HOSTILE: {"alpha": (1, 2)}}
     summary = {"compare": "category", "accuracy": 0.5, "n": 2, "right": 1, "wrong": 1, "missing": 0, "extra": 0}
     whole = {**summary, "stability": 0.5, "confusion": {HOSTILE: {HOSTILE: 1, "__proto__": 1}}}

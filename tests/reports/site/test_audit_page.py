@@ -12,7 +12,6 @@ from tests.support.library import Library
 from tests.support.npm import npm_file
 from tests.support.odd_texts import HOSTILE
 from tests.support.records import a_run, keep
-from tests.support.review_page import chromium
 from tests.support.sites import site_data, watched
 
 pytest.importorskip("vl_convert")
@@ -112,12 +111,6 @@ def test_the_newest_audit_is_first_and_a_broken_one_costs_only_itself(library: L
     assert [audit["name"] for audit in site_data(library.root / "site", "audits")["audits"]] == [OLD]
     overview = site_data(library.root / "site", "overview")
     assert (overview["audit"], overview["rows"][0]["grade"]) == (OLD, an_audit().models[0].grade)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The page of a case in Chromium: from the overview to a differing leaf, and nothing foreign runs or breaks it."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 
 from tests.support.library import SKILL, Library
 from tests.support.npm import npm_file
-from tests.support.review_page import chromium
 from tests.support.sites import watched
 
 pytestmark = pytest.mark.browser
@@ -17,12 +15,6 @@ CASE = "case.html#component=receipts&case=service-charge"
 HOSTILE = (
     "<img src=x onerror='window.ran=1'><script>window.ran=2</script>**bold** [x](javascript:ran=3) \u202egnp \x1b[31m"
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """The page that compares: its figures are those of `compare`, both values stand where they may."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.review_page import chromium
 from tests.support.sites import contents, site_data, watched
 
 pytest.importorskip("vl_convert")
@@ -95,12 +93,6 @@ def test_both_answers_stand_only_where_documents_are_published(tmp_path: Path) -
     library.write(".evaluator/settings.yaml", "seed: 1\n")
     built(library)
     assert not list((site / "data" / "answers").rglob("*.js"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.mark.browser

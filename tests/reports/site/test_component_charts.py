@@ -1,6 +1,5 @@
 """What the component page draws in Chromium: what arrays lost, and how time and cost of single calls are spread."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +7,9 @@ import pytest
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.review_page import chromium
 from tests.support.sites import watched
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 def counts(right: int, wrong: int, missing: int, extra: int) -> dict[str, Any]:

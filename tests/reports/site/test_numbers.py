@@ -15,7 +15,6 @@ from skill_evaluator.reports.site.pages import PAGES
 from skill_evaluator.reports.site.writing import data_script
 
 from tests.support.library import Library, read
-from tests.support.review_page import chromium
 from tests.support.site_numbers import Recorded, Shown, numbers_of
 from tests.support.sites import watched
 
@@ -32,12 +31,6 @@ PLACES = (
     f"case.html#component={SKILL}&case=refund",
 )
 ELSEWHERE = {"audit.html", "compare.html", "judges.html"}  # pages whose own tests hold their numbers
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from tests.support.audit_results import an_audit
 from tests.support.library import SCRIPT, SKILL, Library
 from tests.support.npm import npm_file
 from tests.support.records import a_run, keep
-from tests.support.review_page import chromium
 from tests.support.sites import watched
 
 pytestmark = pytest.mark.browser
@@ -29,12 +28,6 @@ PAGES = (
     "compare.html#component=receipts&first=example-large&second=example-small",
 )
 HOSTILE = "<img src=x onerror='window.ran=1'><script>window.ran=2</script>**bold** \u202egnp.exe \x1b[31m"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

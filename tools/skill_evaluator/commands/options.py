@@ -101,6 +101,7 @@ Legs = Annotated[
     ),
 ]
 Audits = Annotated[Path, typer.Option("--audits", metavar="DIR", help="Where audits are kept.")]
+Judgements = Annotated[Path, typer.Option("--judgements", metavar="DIR", help="Where judgings are kept.")]
 
 
 def command_of(

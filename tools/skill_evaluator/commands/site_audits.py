@@ -3,15 +3,11 @@
 from pathlib import Path
 
 from skill_evaluator.audit.findings.results import AuditResult, read_audit
-from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import AuditError
-from skill_evaluator.identifiers import is_file_name
-from skill_evaluator.reports.site.writing import SiteFolder
+from skill_evaluator.reports.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.verdicts.rewording import AUDIT_RESULT
 
 _LONGEST = 5_000  # characters of a sentence: the verdict on a cohort names many figures
-_LONGEST_NAME = 200  # bytes
-_NO_NAME = f"rename its folder; a page can be called by letters, digits, '@._+-' alone, {_LONGEST_NAME} bytes at most"
 
 
 def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, str | None]]:
@@ -25,10 +21,8 @@ def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, 
 
     for path in paths:
         name = path.parent.name
-        if not is_file_name(name) or len(name.encode()) > _LONGEST_NAME:
-            site.note(f"audit {abridged(visible(name))}", AuditError(_NO_NAME))
-            continue
         try:
+            refuse_page_name(name, AuditError)
             results[name] = read_audit(path)
         except AuditError as problem:
             site.note(f"audit {name}", problem)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import semver
 import typer
 
 from skill_evaluator.commands.options import (
@@ -18,11 +17,12 @@ from skill_evaluator.commands.options import (
     Components,
     Config,
     Fixtures,
+    Judgements,
 )
 from skill_evaluator.commands.site_audits import write_audits
 from skill_evaluator.commands.site_cases import write_cases
 from skill_evaluator.commands.site_compare import write_comparisons
-from skill_evaluator.commands.site_judges import Judgements, write_judges
+from skill_evaluator.commands.site_judges import write_judges
 from skill_evaluator.errors import (
     EXIT_INCOMPLETE,
     EXIT_OK,
@@ -163,11 +163,8 @@ def _write_component(
 
 
 def _rows(component: Component, archive: Archive) -> list[Row]:
-    """Return the rows of the leaderboard, and those of runs that are recorded at another commit alone.
-
-    Without those whose version is none: what a draft was called has no place among versions.
-    """
-    board = load_leaderboard(component.leaderboard_path, component.name).runs
-    rows = [row for row in board if semver.Version.is_valid(row.skill_version)]
+    """Return the rows of an archive's runs: those of the leaderboard, then of runs recorded at another commit alone."""
+    known = {entry.run_id for entry in archive.entries}  # none whose version is no version
+    rows = [row for row in load_leaderboard(component.leaderboard_path, component.name).runs if row.run_id in known]
     here = {row.run_id for row in rows}
     return [*rows, *(archive.record(entry).row() for entry in archive.entries if entry.run_id not in here)]

@@ -4,14 +4,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from skill_evaluator import __version__
 from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.judges.asking.judging import read_judging
 from skill_evaluator.judges.asking.papers import RESULTS
 from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
@@ -20,10 +17,9 @@ from skill_evaluator.judges.regression.results import RegressionResults
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.site.calibration import calibration_blocks, calibration_words
 from skill_evaluator.reports.site.judges import judging_blocks, judging_row, queue_row
-from skill_evaluator.reports.site.writing import SiteFolder, data_script
+from skill_evaluator.reports.site.writing import SiteFolder, data_script, refuse_page_name
 from skill_evaluator.text import canonical_json, digest
 
-Judgements = Annotated[Path, typer.Option("--judgements", metavar="DIR", help="Where judgings are kept.")]
 _MOST = 100  # judgings, the newest ones
 _NAMED = "of settings"  # the page of the calibration that they name: no judging has a space in its name
 
@@ -83,8 +79,7 @@ class _JudgingPages:
         digests = {}
         for folder in self._folders:
             with self._listing(folder.name):
-                if not is_file_name(folder.name):
-                    raise JudgeError(f"{folder}: rename it; a page can be called by letters, digits, '@._+-' alone")
+                refuse_page_name(folder.name, JudgeError)
                 digests[folder] = judging_digest(folder)
         calibrations = [folder for folder in digests if self._is_calibration(folder)]
         by = [__version__, [digests[folder] for folder in calibrations], self._named and self._named.model_dump_json()]

@@ -18,9 +18,9 @@ from skill_evaluator.commands.options import (
     Components,
     Config,
     Fixtures,
+    Judgements,
 )
 from skill_evaluator.commands.site_build import SiteBuildOptions, build
-from skill_evaluator.commands.site_judges import Judgements
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.reports.site.server import HOST, SiteServer
 

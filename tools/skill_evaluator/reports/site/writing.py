@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.display.safe_text import abridged, visible
-from skill_evaluator.errors import StorageError
+from skill_evaluator.errors import SkillEvaluatorError, StorageError
 from skill_evaluator.files import read_text, replace_text, storing
+from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.text import digest
 
 MARKER = ".skill-evaluator-site"
 LONGEST = 300  # characters of a name or a sentence; the records have the whole
+_LONGEST_FILE = 200  # bytes of a file's name
 _MOST_SAID = 1_000  # characters of a problem on stderr
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
@@ -48,7 +50,7 @@ class SiteFolder:
     def note(self, name: str, problem: Exception) -> None:
         """Keep and print why a part of the library is not on the pages."""
         self.problems[name] = str(problem)
-        print(f"{name}: {abridged(visible(str(problem)), _MOST_SAID)}", file=sys.stderr)
+        print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MOST_SAID)}", file=sys.stderr)
 
     def write(self, name: str, text: str) -> None:
         """Write a file, unless it is there with these very bytes."""
@@ -122,6 +124,13 @@ class SiteFolder:
                 with storing(path):
                     path.unlink()
                 self.removed += 1
+
+
+def refuse_page_name(name: str, error: type[SkillEvaluatorError]) -> None:
+    """Raise `error` for the name of a folder that cannot be that of a page."""
+    if not is_file_name(name) or len(name.encode()) > _LONGEST_FILE:
+        alone = f"letters, digits, '@._+-' alone, {_LONGEST_FILE} bytes at most"
+        raise error(f"rename its folder; a page can be called by {alone}")
 
 
 def fitting(rows: Iterable[Any], most: int) -> tuple[list[Any], int]:

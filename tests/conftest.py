@@ -1,24 +1,79 @@
-"""The option `--live`, without which the tests that call a vendor's real API are skipped; Hypothesis's two profiles."""
+"""What holds for every test: its layer, Hypothesis's profiles, and an environment that is no machine's own.
+
+The folders in UNIT start no process and no server; their tests run first. A mark in SLOW keeps a test out of the quick
+run. `--live` also calls the vendors' real APIs; `--no-skips` counts a skipped test as failed.
+"""
 
 import os
+import re
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
+HERE = Path(__file__).parent
+UNIT = ("comparing", "judges", "metrics", "parsing", "records", "reports", "verdicts")
+SLOW = {"local_model", "act", "browser", "node", "faults", "pages", "simulation", "unchanged"}
+
+# What somebody's shell has set must not change what a test says: a key, a proxy, a language, a width, a time zone.
+_OF_A_MACHINE = re.compile(r"(?i:.*_(KEY|TOKEN|BASE_URL|PROXY))|(GIT|GITHUB|LC)_.*|.*COLOR|COLUMNS|LINES|LANG|TZ")
+_NOBODYS = {"LANG": "C.UTF-8", "TZ": "UTC", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+
 # No deadline: a busy machine is not a defect. CI tries the same examples every time, so that a change is blamed only
-# for what it broke; everywhere else they are random, and new ones are tried with every run.
-hypothesis.settings.register_profile("random", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "random")
+# for what it broke; everywhere else they are random. A weekly job tries more of them.
+_SAME = os.environ.get("CI") == "true"
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=25, derandomize=_SAME, print_blob=_SAME)
+hypothesis.settings.register_profile("weekly", deadline=None, max_examples=150, print_blob=True)
+hypothesis.settings.load_profile("quick")
+
+_running: list[str] = []  # the unit test that runs now
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--live", action="store_true", help="also call the vendors' real APIs (needs their keys)")
+    parser.addoption("--no-skips", action="store_true", help="count a skipped test as failed: every tool is installed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--live"):
+        for name in filter(_OF_A_MACHINE.fullmatch, list(os.environ)):
+            del os.environ[name]
+        os.environ.update(_NOBODYS)
+        time.tzset()
+    sys.addaudithook(_refuse_in_unit_tests)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--live"):
-        return
     for item in items:
-        if item.get_closest_marker("live"):
+        marks = {mark.name for mark in item.iter_markers()}
+        if marks & SLOW:
+            item.add_marker(pytest.mark.slow)
+        elif item.path.relative_to(HERE).parts[0] in UNIT and "process" not in marks:
+            item.add_marker(pytest.mark.unit)
+        if "live" in marks and not config.getoption("--live"):
             item.add_marker(pytest.mark.skip(reason="calls a vendor's real API; say --live"))
+    items.sort(key=lambda item: item.get_closest_marker("unit") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    _running[:] = [item.nodeid] if item.get_closest_marker("unit") else []
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and item.config.getoption("--no-skips"):
+        report.outcome, report.longrepr = "failed", f"skipped, though every tool is installed: {report.longrepr}"
+    return report
+
+
+def _refuse_in_unit_tests(event: str, _: tuple[Any, ...]) -> None:
+    """Hold the layers apart: what needs a process or a server stands in another folder, or has the mark `process`."""
+    if _running and event in ("subprocess.Popen", "os.fork", "os.posix_spawn", "socket.bind"):
+        raise AssertionError(f"{_running[0]} is a unit test and calls {event}; mark it `process`")

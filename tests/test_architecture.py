@@ -3,9 +3,8 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 PACKAGE = Path(__file__).parents[1] / "tools" / "skill_evaluator"
 
@@ -122,16 +121,14 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
 }
 
 
-def read_modules() -> dict[str, ast.Module]:
-    modules = {}
+@cache
+def modules() -> dict[str, ast.Module]:
+    trees = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
         if name not in ("__init__", "__main__"):
-            modules[name] = ast.parse(path.read_text())
-    return modules
-
-
-MODULES = read_modules()
+            trees[name] = ast.parse(path.read_text())
+    return trees
 
 
 def room(module: str) -> str:
@@ -146,7 +143,7 @@ def imported_modules(tree: ast.Module) -> set[str]:
             base = (node.module or "").removeprefix("skill_evaluator").lstrip(".")
             for alias in node.names:
                 deeper = f"{base}.{alias.name}".lstrip(".")
-                imported.add(deeper if deeper in MODULES else base)
+                imported.add(deeper if deeper in modules() else base)
     return imported - {""}
 
 
@@ -169,20 +166,22 @@ def imports_library(tree: ast.Module, library: str) -> bool:
 
 
 def test_the_table_is_short_and_names_every_room() -> None:
-    rooms = {room(module) for module in MODULES}
+    rooms = {room(module) for module in modules()}
     assert len(TABLE) <= 25, "the table has more than 25 rows; put the new room inside an old one"
     missing = rooms - set(TABLE)
     assert not missing, f"{sorted(missing)} stand at the package's root; move them into a room, or add a row to TABLE"
     assert set(TABLE) == rooms, f"{sorted(set(TABLE) - rooms)} have a row in TABLE and no file; delete the row"
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_imports_only_from_rooms_above_its_own(module: str) -> None:
-    for imported in imported_modules(MODULES[module]):
-        assert TABLE.index(room(imported)) <= TABLE.index(room(module)), (
-            f"{module} imports {imported}, but {room(imported)} stands below {room(module)} in the table: "
-            f"move what it needs up into {room(module)} or higher, or pass it in as an argument"
-        )
+def test_a_module_imports_only_from_rooms_above_its_own() -> None:
+    offenders = [
+        f"{module} imports {imported}, but {room(imported)} stands below {room(module)} in the table: "
+        f"move what it needs up into {room(module)} or higher, or pass it in as an argument"
+        for module, tree in modules().items()
+        for imported in imported_modules(tree)
+        if TABLE.index(room(imported)) > TABLE.index(room(module))
+    ]
+    assert not offenders, "\n".join(offenders)
 
 
 def test_the_root_of_the_package_is_short() -> None:
@@ -192,16 +191,16 @@ def test_the_root_of_the_package_is_short() -> None:
 
 def test_a_class_name_means_one_thing() -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for module, tree in MODULES.items():
+    for module, tree in modules().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(module)
-    twice = {name: modules for name, modules in places.items() if len(modules) > 1}
+    twice = {name: where for name, where in places.items() if len(where) > 1}
     assert not twice, f"give each of these classes a name of its own: {twice}"
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:
-    imports = {module: imported_modules(tree) - {module} for module, tree in MODULES.items()}
+    imports = {module: imported_modules(tree) - {module} for module, tree in modules().items()}
     state: dict[str, str] = defaultdict(str)
 
     def visit(module: str, path: tuple[str, ...]) -> None:
@@ -216,22 +215,25 @@ def test_no_module_imports_itself_in_a_circle() -> None:
         visit(module, ())
 
 
-@pytest.mark.parametrize(("library", "importer"), ONLY_IMPORTER.items())
-def test_a_library_of_one_module_is_imported_nowhere_else(library: str, importer: str) -> None:
-    importers = [name for name, tree in MODULES.items() if imports_library(tree, library)]
-    assert importers == [importer], f"{library} is imported by {importers}; use {importer} instead"
+def test_a_library_of_one_module_is_imported_nowhere_else() -> None:
+    for library, importer in ONLY_IMPORTER.items():
+        importers = [name for name, tree in modules().items() if imports_library(tree, library)]
+        assert importers == [importer], f"{library} is imported by {importers}; use {importer} instead"
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_an_import_inside_a_function_is_a_heavy_or_optional_library(module: str) -> None:
-    for name in late_imports(MODULES[module]):
-        assert {name, name.split(".")[0]} & IMPORTED_LATE, (
-            f"{module} imports {name} inside a function: import it at the top, or add it to IMPORTED_LATE if it is slow"
-        )
+def test_an_import_inside_a_function_is_a_heavy_or_optional_library() -> None:
+    offenders = [
+        f"{module} imports {name} inside a function: import it at the top, or add it to IMPORTED_LATE if it is slow"
+        for module, tree in modules().items()
+        for name in late_imports(tree)
+        if not {name, name.split(".")[0]} & IMPORTED_LATE
+    ]
+    assert not offenders, "\n".join(offenders)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_says_what_it_is_and_stays_readable(module: str) -> None:
-    assert ast.get_docstring(MODULES[module]), f"{module} has no docstring; say what goes in and what comes out"
-    lines = MODULES[module].body[-1].end_lineno or 0
-    assert lines <= 320, f"{module} has {lines} lines; split it where it says a second thing"
+def test_a_module_says_what_it_is_and_stays_readable() -> None:
+    silent = [module for module, tree in modules().items() if not ast.get_docstring(tree)]
+    assert not silent, f"{silent} have no docstring; say what goes in and what comes out"
+    lines = {module: tree.body[-1].end_lineno or 0 for module, tree in modules().items()}
+    long = {module: count for module, count in lines.items() if count > 320}
+    assert not long, f"{long}: more than 320 lines; split each where it says a second thing"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.cases import load_cases
@@ -20,6 +20,7 @@ from skill_evaluator.verdicts.rules import load_waivers
 
 from tests.support.components import NAME, write_component
 from tests.support.hostile_files import spoilt
+from tests.support.json_values import thorough
 
 _FRONT = f"---\nname: {NAME}\nversion: 1.0.0\noutput: choice\nteam: {{a: [1, 2], b: &x 3, c: *x}}\n---\nRead.\n"
 _SCHEMA = '{"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"enum": [1, "x"]}}}'
@@ -85,7 +86,7 @@ def _read_or_refused(read: Callable[[Path], object], root: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@thorough
 @given(data=st.data())
 def test_a_file_is_read_or_refused_in_one_line(
     path: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -98,7 +99,7 @@ def test_a_file_is_read_or_refused_in_one_line(
         read_version(root / "components" / NAME, "components")
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@thorough
 @given(lines=st.lists(spoilt(_QUESTION), max_size=3))
 def test_questions_are_read_or_refused_in_one_line(
     lines: list[bytes], tmp_path_factory: pytest.TempPathFactory

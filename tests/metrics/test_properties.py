@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from skill_evaluator.comparing.comparison import ComparedLeaf, compare
 from skill_evaluator.comparing.field_plan import FieldPlan
@@ -52,7 +52,6 @@ broken_orders = st.builds(
 values = json_values | orders | broken_orders
 pairs = st.tuples(values, values) | st.tuples(orders, orders)
 seeds = st.integers(0, 2**32)
-few = settings(quick, max_examples=30)  # under each of five plans
 under_every_plan = pytest.mark.parametrize("align", PLANS)
 
 
@@ -94,7 +93,7 @@ def leaves(value: Any, plan: FieldPlan, path: str = "", at: tuple[str | int, ...
 
 
 @under_every_plan
-@few
+@quick
 @given(pair=pairs)
 @example(pair=({"cafe\u0301": 1}, {"caf\u00e9": 1}))
 @example(pair=({"cafe\u0301": {"e\u0301": [2]}}, {"cafe\u0301": 1, "caf\u00e9": 2}))
@@ -112,7 +111,7 @@ def test_every_leaf_of_both_sides_stands_in_exactly_one_row_with_its_place(align
 
 
 @under_every_plan
-@few
+@quick
 @given(value=values)
 def test_a_value_beside_itself_has_right_rows_only_and_every_score_is_1(align: str, value: Any) -> None:
     rows = compare(value, copy.deepcopy(value), PLANS[align])
@@ -124,7 +123,7 @@ def test_a_value_beside_itself_has_right_rows_only_and_every_score_is_1(align: s
 
 
 @under_every_plan
-@few
+@quick
 @given(pair=pairs)
 def test_a_score_is_undefined_or_between_0_and_1(align: str, pair: tuple[Any, Any]) -> None:
     found = {name: score(name, align, *pair) for name in METRICS}
@@ -132,7 +131,7 @@ def test_a_score_is_undefined_or_between_0_and_1(align: str, pair: tuple[Any, An
 
 
 @under_every_plan
-@few
+@quick
 @given(pair=pairs)
 def test_f1_is_what_the_rows_say(align: str, pair: tuple[Any, Any]) -> None:
     rows = [row for row in compare(*pair, PLANS[align]) if row.rule.counts]
@@ -143,7 +142,7 @@ def test_f1_is_what_the_rows_say(align: str, pair: tuple[Any, Any]) -> None:
 
 
 @under_every_plan
-@few
+@quick
 @given(pair=pairs)
 @example(pair=({"\u00e9": 1}, {"e\u0301": 1}))
 def test_equal_values_have_every_score_1(align: str, pair: tuple[Any, Any]) -> None:
@@ -155,7 +154,7 @@ def test_equal_values_have_every_score_1(align: str, pair: tuple[Any, Any]) -> N
 
 
 @under_every_plan
-@few
+@quick
 @given(pair=pairs)
 def test_truth_and_answer_may_change_places(align: str, pair: tuple[Any, Any]) -> None:
     there, back = ({name: score(name, align, *way) for name in OF_ACCURACY} for way in (pair, pair[::-1]))
@@ -163,7 +162,7 @@ def test_truth_and_answer_may_change_places(align: str, pair: tuple[Any, Any]) -
 
 
 @pytest.mark.parametrize("align", ["ordered", "set"])
-@few
+@quick
 @given(pair=st.tuples(orders, orders))
 def test_what_is_missing_on_one_side_is_extra_from_the_other(align: str, pair: tuple[Any, Any]) -> None:
     """Not under `best` and repeated keys, where assignments of the same weight may differ in what they leave over."""
@@ -175,7 +174,7 @@ def test_what_is_missing_on_one_side_is_extra_from_the_other(align: str, pair: t
 
 
 @under_every_plan
-@few
+@quick
 @given(pair=pairs, seed=seeds)
 def test_order_of_keys_changes_no_row(align: str, pair: tuple[Any, Any], seed: int) -> None:
     truth, output = pair
@@ -192,7 +191,7 @@ def test_order_of_unordered_items_changes_no_row(align: str, pair: tuple[Any, An
 
 
 @under_every_plan
-@few
+@quick
 @given(pair=pairs, seed=seeds)
 def test_agreement_is_that_of_the_values_not_of_how_they_are_written(
     align: str, pair: tuple[Any, Any], seed: int
@@ -210,7 +209,7 @@ def test_agreement_is_that_of_the_values_not_of_how_they_are_written(
 
 
 @under_every_plan
-@few
+@quick
 @given(pair=pairs)
 def test_two_answers_agree_as_much_as_one_is_right_by_the_other(align: str, pair: tuple[Any, Any]) -> None:
     found = REPRODUCIBILITY["pairwise_field_f1"].score(answers(*pair, plan=PLANS[align]))
@@ -238,7 +237,7 @@ def repairs(row: ComparedLeaf, output: Any) -> Any:
 
 
 @under_every_plan
-@few
+@quick
 @given(pair=pairs)
 def test_putting_any_mistake_right_never_lowers_f1(align: str, pair: tuple[Any, Any]) -> None:
     """Whatever the assignment, it is still there after the repair, and has one leaf more that is right."""
@@ -268,7 +267,7 @@ def spoilt(value: Any, plan: FieldPlan) -> list[Any]:
 
 
 @under_every_plan
-@few
+@quick
 @given(pair=pairs)
 def test_what_stands_in_no_truth_never_raises_a_score(align: str, pair: tuple[Any, Any]) -> None:
     """«In no truth»: a leaf wrong where it stands may be right in another item, and then rightly raises the score."""
@@ -281,7 +280,7 @@ def test_what_stands_in_no_truth_never_raises_a_score(align: str, pair: tuple[An
 
 
 @under_every_plan
-@few
+@quick
 @given(pair=pairs)
 def test_comparing_changes_neither_truth_nor_answer(align: str, pair: tuple[Any, Any]) -> None:
     before = repr(pair)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from skill_evaluator.library.config import Model, Price
 from skill_evaluator.providers import PROVIDERS
@@ -124,7 +124,6 @@ said = st.none() | st.integers(-5, 3_000) | st.sampled_from([True, 1.5, "7", 10*
     prices, st.integers(0, 2_000), st.integers(0, 500), st.fixed_dictionaries(dict.fromkeys(PARTS, said)), st.booleans()
 )
 @example(Price(input=3, output=15, cache_write=3.75), 2_000, 500, dict.fromkeys(PARTS[:2], 2_000), False)
-@settings(max_examples=300)
 def test_what_is_set_aside_covers_whatever_a_server_says_of_its_cache(
     price: Price, given_tokens: int, written: int, parts: dict[str, Any], batch: bool
 ) -> None:

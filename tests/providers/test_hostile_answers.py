@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.config import Model, SafetyLimits, Settings
 from skill_evaluator.providers import PROVIDERS
@@ -160,7 +160,6 @@ def test_any_json_is_an_answer_or_a_failure_of_its_own(vendor: str) -> None:
         patch.setattr(f"skill_evaluator.providers.{dialect.provider}.VENDOR_URL", server.url + dialect.base_path)
         with provider_of(entry(vendor, server.url)) as (runner, provider):
 
-            @settings(max_examples=60, deadline=None)
             @given(st.dictionaries(st.sampled_from(names), json_values) | json_values, st.booleans())
             def check(value: Any, inside: bool) -> None:
                 whole = dialect.answer(Answer())[0]
@@ -177,7 +176,6 @@ def test_any_bytes_are_an_answer_or_a_failure_of_their_own(vendor: str) -> None:
         patch.setattr(f"skill_evaluator.providers.{dialect.provider}.VENDOR_URL", server.url + dialect.base_path)
         with provider_of(entry(vendor, server.url)) as (runner, provider):
 
-            @settings(max_examples=60, deadline=None)
             @given(
                 st.binary(max_size=200) | st.text(max_size=50).map(str.encode),
                 st.sampled_from(["", "gzip", "deflate", "gzip, deflate", "gzip" + ", gzip" * 9, "br", "odd"]),

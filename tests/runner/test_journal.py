@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from skill_evaluator.errors import RunError
 from skill_evaluator.providers.base import Completion, Failure, Usage
@@ -70,7 +70,6 @@ failures = st.builds(
 
 
 @given(completion=completions, failure=failures, attempts=st.integers(1, 9))
-@settings(max_examples=40)
 def test_what_is_written_is_read_back(
     completion: Completion, failure: Failure, attempts: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -12,8 +12,8 @@ from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics.base import CaseAnswers, Comparison
 from skill_evaluator.text import canonical_json
 
-thorough = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
-quick = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(suppress_health_check=[HealthCheck.too_slow])  # as many examples as the profile says
+quick = settings(thorough, max_examples=max(10, thorough.max_examples // 3))
 
 # Text as JSON may carry it: lone surrogates, combining marks and control characters included.
 _TEXT = st.text(st.characters(exclude_categories=()), max_size=6)

@@ -133,19 +133,8 @@ class Library:
             return ended(process)
 
     def call(self, *arguments: str, env: Mapping[str, str] | None = None, columns: int | None = None) -> Ended:
-        """Do as `skill-evaluator ...` does, in this process; its stdout may be a terminal so many columns wide."""
-        code = 0
-        environment = _environment(env) | ({"COLUMNS": str(columns), "TERM": "xterm"} if columns else {})
-        with chdir(self.root), patch.dict(os.environ, environment, clear=True), _captured() as (out, err):
-            out.isatty = lambda: columns is not None  # type: ignore[method-assign]
-            try:
-                main([*arguments])
-            except SystemExit as left:
-                code = left.code if isinstance(left.code, int) else int(left.code is not None)
-            finally:
-                gc.enable()  # a process that ends need not
-                gc.unfreeze()
-        return Ended(code=code, out=_read(out), err=_read(err))
+        """Do as `skill-evaluator ...` does, in this process and this folder."""
+        return call(self.root, *arguments, env=env, columns=columns)
 
     def evaluate_here(self, *arguments: str, env: Mapping[str, str] | None = None) -> Ended:
         """Evaluate the component in this process."""
@@ -202,6 +191,22 @@ code = subprocess.run(sys.argv[2:], check=False).returncode
 pathlib.Path(sys.argv[1]).write_text(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024))
 sys.exit(code)
 """
+
+
+def call(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, columns: int | None = None) -> Ended:
+    """Do as `skill-evaluator ...` does, in this process; its stdout may be a terminal so many columns wide."""
+    code = 0
+    environment = _environment(env) | ({"COLUMNS": str(columns), "TERM": "xterm"} if columns else {})
+    with chdir(folder), patch.dict(os.environ, environment, clear=True), _captured() as (out, err):
+        out.isatty = lambda: columns is not None  # type: ignore[method-assign]
+        try:
+            main([*arguments])
+        except SystemExit as left:
+            code = left.code if isinstance(left.code, int) else int(left.code is not None)
+        finally:
+            gc.enable()  # a process that ends need not
+            gc.unfreeze()
+    return Ended(code=code, out=_read(out), err=_read(err))
 
 
 def start(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""A library with a bare origin, and what the jobs of CI do with it: plan, evaluate, collect, publish, as processes."""
+"""A library with a bare origin, and what the jobs of CI do with it: plan, evaluate, collect, publish."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ from skill_evaluator.ci.plan import Entry, Plan, read_plan
 
 from tests.support.chat_server import notice
 from tests.support.git import IDENTITY, bare_copy, file_at, git
-from tests.support.library import CASES, REPLAY, SCRIPT, SKILL, Ended, Library, ended, read, start
+from tests.support.library import CASES, REPLAY, SKILL, Ended, Library, call, read
 
 BOARD = f"components/{SKILL}/leaderboard.json"
 OTHER = {"id": "vendor/other", "provider": "replay", "params": {"file": "others.jsonl"}}
@@ -59,9 +59,7 @@ class Pipeline:
 
     def run(self, *arguments: str, folder: Path | None = None, **env: str) -> Ended:
         """`skill-evaluator ...` in the checkout, or in another folder."""
-        env = {**IDENTITY, "PYTHONPATH": str(SCRIPT.parent), **env}
-        with start(folder or self.checkout, "-m", "skill_evaluator", *arguments, env=env) as process:
-            return ended(process)
+        return call(folder or self.checkout, *arguments, env={**IDENTITY, **env})
 
     def plan(self, *arguments: str) -> Plan:
         done = self.run("plan", *arguments, "--out", str(self.plan_file))

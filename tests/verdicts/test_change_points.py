@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import ruptures
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from skill_evaluator.verdicts import change_points
@@ -110,7 +110,6 @@ def test_versions_that_take_after_the_one_before_are_no_change_beyond_these_case
     assert alarms["generalises"] <= 9  # 3 expected at 5 %
 
 
-@settings(max_examples=50)
 @given(arrays.arrays(float, st.integers(3, 12), elements=st.floats(0, 1).map(lambda score: round(score, 3))))
 def test_the_best_split_is_where_ruptures_has_it(means: Any) -> None:
     """Binary segmentation of squared errors has its first split where CUSUM is largest; equal ones may be swapped."""

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.audit.cube.cube import cube_of_scores
 from skill_evaluator.audit.findings.advice import carried_words, regimes_of, steadiest_first
@@ -77,7 +77,6 @@ def no_better(model: ModelAudit, other: ModelAudit) -> bool:
 
 
 @given(cohorts())
-@settings(max_examples=300)
 def test_no_advice_puts_a_model_above_one_that_is_no_worse_in_anything(models) -> None:
     by_name = {model.model: model for model in models}
     regimes = regimes_of(models)

@@ -52,7 +52,6 @@ broken_orders = st.builds(
 values = json_values | orders | broken_orders
 pairs = st.tuples(values, values) | st.tuples(orders, orders)
 seeds = st.integers(0, 2**32)
-under_every_plan = pytest.mark.parametrize("align", PLANS)
 
 
 def score(name: str, align: str, truth: Any, output: Any) -> float | None:
@@ -92,128 +91,107 @@ def leaves(value: Any, plan: FieldPlan, path: str = "", at: tuple[str | int, ...
     return Counter([(path, at, canonical_json(value))])
 
 
-@under_every_plan
-@quick
+@thorough
 @given(pair=pairs)
 @example(pair=({"cafe\u0301": 1}, {"caf\u00e9": 1}))
 @example(pair=({"cafe\u0301": {"e\u0301": [2]}}, {"cafe\u0301": 1, "caf\u00e9": 2}))
-def test_every_leaf_of_both_sides_stands_in_exactly_one_row_with_its_place(align: str, pair: tuple[Any, Any]) -> None:
+def test_every_leaf_of_both_sides_stands_in_exactly_one_row_with_its_place(pair: tuple[Any, Any]) -> None:
     truth, output = pair
-    rows = compare(truth, output, PLANS[align])
-    of_truth = Counter((row.path, row.truth_at, canonical_json(row.truth)) for row in rows if row.outcome != "extra")
-    of_output = Counter(
-        (row.path, row.output_at, canonical_json(row.output)) for row in rows if row.outcome != "missing"
-    )
-    assert of_truth == leaves(truth, PLANS[align])
-    assert of_output == leaves(output, PLANS[align])
-    assert all((row.truth is None, row.truth_at is None) == (row.outcome == "extra",) * 2 for row in rows)
-    assert all((row.output is None, row.output_at is None) == (row.outcome == "missing",) * 2 for row in rows)
+    for align, plan in PLANS.items():
+        rows = compare(truth, output, plan)
+        of_truth = Counter(
+            (row.path, row.truth_at, canonical_json(row.truth)) for row in rows if row.outcome != "extra"
+        )
+        of_output = Counter(
+            (row.path, row.output_at, canonical_json(row.output)) for row in rows if row.outcome != "missing"
+        )
+        assert of_truth == leaves(truth, plan), align
+        assert of_output == leaves(output, plan), align
+        assert all((row.truth is None, row.truth_at is None) == (row.outcome == "extra",) * 2 for row in rows), align
+        assert all((row.output is None, row.output_at is None) == (row.outcome == "missing",) * 2 for row in rows), (
+            align
+        )
 
 
-@under_every_plan
-@quick
+@thorough
 @given(value=values)
-def test_a_value_beside_itself_has_right_rows_only_and_every_score_is_1(align: str, value: Any) -> None:
-    rows = compare(value, copy.deepcopy(value), PLANS[align])
-    assert all(row.outcome == "right" and row.truth_at == row.output_at for row in rows)
-    assert {score(name, align, value, copy.deepcopy(value)) for name in METRICS if METRICS[name].needs_truth} <= {
-        1,
-        None,
-    }
+def test_a_value_beside_itself_has_right_rows_only_and_every_score_is_1(value: Any) -> None:
+    for align, plan in PLANS.items():
+        rows = compare(value, copy.deepcopy(value), plan)
+        assert all(row.outcome == "right" and row.truth_at == row.output_at for row in rows), align
+        found = {score(name, align, value, copy.deepcopy(value)) for name in METRICS if METRICS[name].needs_truth}
+        assert found <= {1, None}, align
 
 
-@under_every_plan
-@quick
-@given(pair=pairs)
-def test_a_score_is_undefined_or_between_0_and_1(align: str, pair: tuple[Any, Any]) -> None:
-    found = {name: score(name, align, *pair) for name in METRICS}
-    assert all(value is None or 0 <= value <= 1 for value in found.values()), found
-
-
-@under_every_plan
-@quick
-@given(pair=pairs)
-def test_f1_is_what_the_rows_say(align: str, pair: tuple[Any, Any]) -> None:
-    rows = [row for row in compare(*pair, PLANS[align]) if row.rule.counts]
-    right = sum(row.rule.weight for row in rows if row.outcome == "right")
-    one_sided = sum(row.rule.weight for row in rows if row.outcome in ("missing", "extra"))
-    both = 2 * sum(row.rule.weight for row in rows if row.outcome in ("right", "wrong"))
-    assert f1(align, *pair) == pytest.approx(2 * right / (one_sided + both) if rows else 1)
-
-
-@under_every_plan
-@quick
+@thorough
 @given(pair=pairs)
 @example(pair=({"\u00e9": 1}, {"e\u0301": 1}))
-def test_equal_values_have_every_score_1(align: str, pair: tuple[Any, Any]) -> None:
+def test_scores_keep_their_range_mirror_and_fit_each_other(pair: tuple[Any, Any]) -> None:
     truth, output = pair
-    for one, other in ((truth, output), (truth, json.loads(canonical_json(truth)))):
-        if score("exact_match", align, one, other) == 1:
-            assert f1(align, one, other) == 1
-            assert score("jaccard", align, one, other) in (1, None)
+    before = repr(pair)
+    for align, plan in PLANS.items():
+        there, back = ({name: score(name, align, *way) for name in METRICS} for way in (pair, pair[::-1]))
+        assert all(value is None or 0 <= value <= 1 for value in there.values()), (align, there)
+        mirrored = pytest.approx({name: back[name] for name in OF_ACCURACY})
+        assert {name: there[name] for name in OF_ACCURACY} == mirrored, align
+        for one, other in ((truth, output), (truth, json.loads(canonical_json(truth)))):
+            if score("exact_match", align, one, other) == 1:
+                assert f1(align, one, other) == 1, align
+                assert score("jaccard", align, one, other) in (1, None), align
+        agreement = REPRODUCIBILITY["pairwise_field_f1"].score(answers(*pair, plan=plan))
+        assert agreement == pytest.approx(there["field_level_f1"]), align
+        compare(*pair, plan)
+    assert repr(pair) == before, "comparing changes neither truth nor answer"
 
 
-@under_every_plan
-@quick
+@thorough
 @given(pair=pairs)
-def test_truth_and_answer_may_change_places(align: str, pair: tuple[Any, Any]) -> None:
-    there, back = ({name: score(name, align, *way) for name in OF_ACCURACY} for way in (pair, pair[::-1]))
-    assert there == pytest.approx(back)
+def test_f1_is_what_the_rows_say(pair: tuple[Any, Any]) -> None:
+    for align, plan in PLANS.items():
+        rows = [row for row in compare(*pair, plan) if row.rule.counts]
+        right = sum(row.rule.weight for row in rows if row.outcome == "right")
+        one_sided = sum(row.rule.weight for row in rows if row.outcome in ("missing", "extra"))
+        both = 2 * sum(row.rule.weight for row in rows if row.outcome in ("right", "wrong"))
+        assert f1(align, *pair) == pytest.approx(2 * right / (one_sided + both) if rows else 1), align
 
 
-@pytest.mark.parametrize("align", ["ordered", "set"])
-@quick
+@thorough
 @given(pair=st.tuples(orders, orders))
-def test_what_is_missing_on_one_side_is_extra_from_the_other(align: str, pair: tuple[Any, Any]) -> None:
+def test_what_is_missing_on_one_side_is_extra_from_the_other(pair: tuple[Any, Any]) -> None:
     """Not under `best` and repeated keys, where assignments of the same weight may differ in what they leave over."""
     mirrored = {"missing": "extra", "extra": "missing"}
-    there, back = (
-        Counter((row.path, row.outcome) for row in compare(*way, PLANS[align])) for way in (pair, pair[::-1])
-    )
-    assert there == Counter({(path, mirrored.get(verdict, verdict)): n for (path, verdict), n in back.items()})
+    for align in ("ordered", "set"):
+        there, back = (
+            Counter((row.path, row.outcome) for row in compare(*way, PLANS[align])) for way in (pair, pair[::-1])
+        )
+        assert there == Counter({(path, mirrored.get(verdict, verdict)): n for (path, verdict), n in back.items()})
 
 
-@under_every_plan
-@quick
-@given(pair=pairs, seed=seeds)
-def test_order_of_keys_changes_no_row(align: str, pair: tuple[Any, Any], seed: int) -> None:
-    truth, output = pair
-    moved = (with_keys_reordered(truth, seed), with_keys_reordered(output, seed + 1))
-    assert rows_of(align, *moved) == rows_of(align, truth, output)
-
-
-@under_every_plan
 @thorough
-@given(pair=st.tuples(orders, orders), seed=seeds)
-def test_order_of_unordered_items_changes_no_row(align: str, pair: tuple[Any, Any], seed: int) -> None:
-    moved = [reordered(value, PLANS[align], seed + at, below_items=True) for at, value in enumerate(pair)]
-    assert rows_of(align, *moved) == rows_of(align, *pair)
-
-
-@under_every_plan
-@quick
-@given(pair=pairs, seed=seeds)
-def test_agreement_is_that_of_the_values_not_of_how_they_are_written(
-    align: str, pair: tuple[Any, Any], seed: int
+@given(pair=pairs, in_order=st.tuples(orders, orders), seed=seeds)
+def test_the_order_of_keys_and_of_unordered_items_changes_no_row(
+    pair: tuple[Any, Any], in_order: tuple[Any, Any], seed: int
 ) -> None:
-    def agreement(*outputs: Any) -> dict[str, float | None]:
-        given_answers = answers(*outputs, plan=PLANS[align])
-        return {
-            name: metric.score(given_answers) for name, metric in REPRODUCIBILITY.items() if not metric.reads_raw_text
-        }
+    for align, plan in PLANS.items():
+        moved = [with_keys_reordered(value, seed + at) for at, value in enumerate(pair)]
+        assert rows_of(align, *moved) == rows_of(align, *pair), align
+        moved = [reordered(value, plan, seed + at, below_items=True) for at, value in enumerate(in_order)]
+        assert rows_of(align, *moved) == rows_of(align, *in_order), align
+
+
+@thorough
+@given(pair=pairs, seed=seeds)
+def test_agreement_is_that_of_the_values_not_of_how_they_are_written(pair: tuple[Any, Any], seed: int) -> None:
+    def agreement(plan: FieldPlan, *outputs: Any) -> dict[str, float | None]:
+        of_case = answers(*outputs, plan=plan)
+        return {name: metric.score(of_case) for name, metric in REPRODUCIBILITY.items() if not metric.reads_raw_text}
 
     one, other = pair
     before = repr(pair)
-    assert agreement(one, other) == pytest.approx(agreement(with_keys_reordered(other, seed), one))
+    for align, plan in PLANS.items():
+        moved = agreement(plan, with_keys_reordered(other, seed), one)
+        assert agreement(plan, one, other) == pytest.approx(moved), align
     assert repr(pair) == before
-
-
-@under_every_plan
-@quick
-@given(pair=pairs)
-def test_two_answers_agree_as_much_as_one_is_right_by_the_other(align: str, pair: tuple[Any, Any]) -> None:
-    found = REPRODUCIBILITY["pairwise_field_f1"].score(answers(*pair, plan=PLANS[align]))
-    assert found == pytest.approx(f1(align, *pair))
 
 
 def put(value: Any, at: tuple[str | int, ...], new: Any) -> Any:
@@ -236,16 +214,16 @@ def repairs(row: ComparedLeaf, output: Any) -> Any:
     return put(output, row.truth_at or (), row.truth) if there else output
 
 
-@under_every_plan
-@quick
+@thorough
 @given(pair=pairs)
-def test_putting_any_mistake_right_never_lowers_f1(align: str, pair: tuple[Any, Any]) -> None:
+def test_putting_any_mistake_right_never_lowers_f1(pair: tuple[Any, Any]) -> None:
     """Whatever the assignment, it is still there after the repair, and has one leaf more that is right."""
     truth, output = pair
-    before = f1(align, truth, output)
-    for row in compare(truth, output, PLANS[align]):
-        if row.outcome != "right":
-            assert f1(align, truth, repairs(row, output)) >= before - 1e-9
+    for align, plan in PLANS.items():
+        before = f1(align, truth, output)
+        for row in compare(truth, output, plan):
+            if row.outcome != "right":
+                assert f1(align, truth, repairs(row, output)) >= before - 1e-9, align
 
 
 def spoilt(value: Any, plan: FieldPlan) -> list[Any]:
@@ -266,25 +244,14 @@ def spoilt(value: Any, plan: FieldPlan) -> list[Any]:
     return found
 
 
-@under_every_plan
 @quick
 @given(pair=pairs)
-def test_what_stands_in_no_truth_never_raises_a_score(align: str, pair: tuple[Any, Any]) -> None:
+def test_what_stands_in_no_truth_never_raises_a_score(pair: tuple[Any, Any]) -> None:
     """«In no truth»: a leaf wrong where it stands may be right in another item, and then rightly raises the score."""
     truth, output = pair
-    before = {name: score(name, align, truth, output) for name in OF_ACCURACY}
-    for worse in spoilt(output, PLANS[align]):
-        for name in OF_ACCURACY:
-            known, after = before[name], score(name, align, truth, worse)
-            assert known is None or after is None or after <= known + 1e-9, (name, worse)
-
-
-@under_every_plan
-@quick
-@given(pair=pairs)
-def test_comparing_changes_neither_truth_nor_answer(align: str, pair: tuple[Any, Any]) -> None:
-    before = repr(pair)
-    compare(*pair, PLANS[align])
-    for name in METRICS:
-        score(name, align, *pair)
-    assert repr(pair) == before
+    for align, plan in PLANS.items():
+        before = {name: score(name, align, truth, output) for name in OF_ACCURACY}
+        for worse in spoilt(output, plan):
+            for name, known in before.items():
+                after = score(name, align, truth, worse)
+                assert known is None or after is None or after <= known + 1e-9, (align, name, worse)

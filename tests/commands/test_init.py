@@ -1,7 +1,6 @@
 """`init`: what it lays out works as it is, and what was there stays as it was."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,29 +17,15 @@ from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.library.scaffolding import EXAMPLE
 from skill_evaluator.providers import PROVIDERS, key_variables, read_configuration
 
-from tests.support.library import ROOT, SCRIPT, Ended, read
+from tests.support.git import IDENTITY, git
+from tests.support.library import ROOT, SCRIPT, Ended, call, ended, read, start
 
 SCAFFOLD = ROOT / "tools" / "skill_evaluator" / "scaffold"
 NAMES = ("audit.yml", "batches.yml", "check.yml", "drift.yml", "evaluate.yml", "leg.yml", "site.yml")
-ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
-
-
-def run(root: Path, *arguments: str) -> Ended:
-    env = {**os.environ, "PYTHONPATH": str(SCRIPT.parent), **ALONE}
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=root, env=env, capture_output=True, text=True, timeout=60, check=False
-    )
-    return Ended(code=done.returncode, out=done.stdout, err=done.stderr)
 
 
 def skill_evaluator(root: Path, *arguments: str) -> Ended:
-    return run(root, "-m", "skill_evaluator", *arguments)
-
-
-def git(root: Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
-    env = {**os.environ, **ALONE}
-    subprocess.run(["git", *identity, *arguments], cwd=root, env=env, check=True, capture_output=True)
+    return call(root, *arguments, env=IDENTITY)
 
 
 def tree(root: Path) -> dict[str, bytes | None]:
@@ -48,13 +33,21 @@ def tree(root: Path) -> dict[str, bytes | None]:
     return {str(path.relative_to(root)): path.read_bytes() if path.is_file() else None for path in paths}
 
 
+def fresh(root: Path) -> Path:
+    """Make a repository on main, without a commit."""
+    root.mkdir()
+    git(root, "init", "-qb", "main")
+    return root
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A fresh repository on main, without a commit."""
-    folder = tmp_path / "library"
-    folder.mkdir()
-    git(folder, "init", "-qb", "main")
-    return folder
+    return fresh(tmp_path / "library")
+
+
+def write_models(root: Path, *models: object) -> None:
+    (root / ".evaluator").mkdir(exist_ok=True)
+    (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": models}))
 
 
 def test_every_file_that_people_write_names_its_schema_for_their_editor_and_keeps_to_it(root: Path) -> None:
@@ -77,7 +70,9 @@ def test_what_is_laid_out_lints_plans_and_evaluates(root: Path) -> None:
     assert linted.code == 0, linted.out
     (found,) = linted.json["components"]
     assert (found["component"], found["labelled"], found["hints"]) == (EXAMPLE, 3, [])
-    dry = run(root, "tools/evaluate_skill.py", EXAMPLE, "--dry-run", "--format", "json")
+    env = {"PYTHONPATH": str(SCRIPT.parent)}
+    with start(root, "tools/evaluate_skill.py", EXAMPLE, "--dry-run", "--format", "json", env=env) as process:
+        dry = ended(process)
     assert dry.code == 0, dry.err
     assert [model["cost_upper_usd"] for model in dry.json["models"]] == [0.0]
     git(root, "add", "-A")
@@ -95,33 +90,33 @@ def test_what_is_laid_out_lints_plans_and_evaluates(root: Path) -> None:
     ]
     (root / "answers.jsonl").write_text("\n".join(answers))
     model = {"id": "recorded", "provider": "replay", "params": {"file": "answers.jsonl"}}
-    (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": [model]}))
-    made = run(root, "tools/evaluate_skill.py", EXAMPLE, "--replicates", "2")
+    write_models(root, model)
+    made = skill_evaluator(root, "evaluate", EXAMPLE, "--replicates", "2")
     assert made.code == 0, made.err
     (row,) = read(root / "components" / EXAMPLE / "leaderboard.json")["runs"]
     assert (row["scored"], row["accuracy"]["exact_match"]["strict_mean"]) == (6, 1.0)
     assert skill_evaluator(root, "lint", "--base", "HEAD").code == 0
-    status = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=root, capture_output=True, text=True)
-    assert "results" not in status.stdout
-    assert "plan.json" not in status.stdout
+    status = git(root, "status", "--porcelain", "-uall")
+    assert "results" not in status
+    assert "plan.json" not in status
 
 
-@pytest.mark.parametrize(
-    ("models", "options"),
-    [
-        (None, "--model smollm2-135m-instruct -n 2"),
-        ([{"id": "vendors", "provider": "openai"}, {"id": "ours", "provider": "local"}], "--model ours -n 2"),
-        ([{"id": "vendors", "provider": "openai"}], "--dry-run"),
-        ([], "--dry-run"),
-    ],
-)
-def test_what_comes_next_names_no_model_that_models_yaml_lacks(root: Path, models: object, options: str) -> None:
-    if models is not None:
-        (root / ".evaluator").mkdir()
-        (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": models}))
-    done = skill_evaluator(root, "init")
-    assert (done.code, done.err) == (0, "")
-    assert f"2. Try it: skill-evaluator lint && skill-evaluator evaluate {EXAMPLE} {options}\n" in done.out
+def test_what_comes_next_names_no_model_that_models_yaml_lacks(tmp_path: Path) -> None:
+    vendors = {"id": "vendors", "provider": "openai"}
+    for index, (models, options) in enumerate(
+        (
+            (None, "--model smollm2-135m-instruct -n 2"),
+            ([vendors, {"id": "ours", "provider": "local"}], "--model ours -n 2"),
+            ([vendors], "--dry-run"),
+            ([], "--dry-run"),
+        )
+    ):
+        root = fresh(tmp_path / str(index))
+        if models is not None:
+            write_models(root, *models)
+        done = skill_evaluator(root, "init")
+        assert (done.code, done.err) == (0, "")
+        assert f"2. Try it: skill-evaluator lint && skill-evaluator evaluate {EXAMPLE} {options}\n" in done.out
 
 
 def test_examples_of_the_help_name_no_model_of_one_repository() -> None:
@@ -131,13 +126,13 @@ def test_examples_of_the_help_name_no_model_of_one_repository() -> None:
         assert [name for name in named if not re.fullmatch("<(model|id)>", name)] == [], command
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_workflows_are_this_projects_own(name: str) -> None:
-    own, laid_out = ROOT / ".github" / "workflows" / name, SCAFFOLD / "workflows" / name
-    command = f"cp {own.relative_to(ROOT)} {laid_out.relative_to(ROOT)}"
-    assert laid_out.read_bytes() == own.read_bytes(), f"they differ; {command}"
+def test_the_workflows_are_this_projects_own() -> None:
     ours = secrets_of(read_configuration(ROOT / ".evaluator"))
-    assert own.read_text() == with_legs(own.read_text(), ours), "stale; skill-evaluator init --workflows"
+    for name in NAMES:
+        own, laid_out = ROOT / ".github" / "workflows" / name, SCAFFOLD / "workflows" / name
+        command = f"cp {own.relative_to(ROOT)} {laid_out.relative_to(ROOT)}"
+        assert laid_out.read_bytes() == own.read_bytes(), f"they differ; {command}"
+        assert own.read_text() == with_legs(own.read_text(), ours), f"{name}: stale; skill-evaluator init --workflows"
 
 
 def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
@@ -182,7 +177,7 @@ def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root
         {"id": "gpt-5-pro", "provider": "openai", "auth": "oidc"},
         {"id": "mine", "provider": "openai", "base_url": "http://127.0.0.1/v1", "api_key_env": "MINE_API_KEY"},
     ]
-    (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": models}))
+    write_models(root, *models)
     stale = [
         f".github/workflows/{name} has not the jobs that the keys of models.yaml ask for: "
         "skill-evaluator init --workflows"
@@ -231,7 +226,7 @@ def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root
     (root / ".evaluator" / "models.yaml").write_bytes(laid_out[".evaluator/models.yaml"] or b"")
     skill_evaluator(root, "init", "--workflows")
     assert tree(root) == laid_out
-    (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": models}))
+    write_models(root, *models)
     shutil.rmtree(root / ".github")
     skill_evaluator(root, "init")
     assert skill_evaluator(root, "lint", "--strict").err == ""
@@ -259,7 +254,7 @@ def test_what_is_laid_out_and_made_for_keys_pleases_the_linters_of_workflows(roo
 def test_two_keys_of_one_environment_are_refused(root: Path) -> None:
     skill_evaluator(root, "init")
     models = [{"id": name, "provider": "openai", "api_key_env": name} for name in ("MINE", "MINE_API_KEY")]
-    (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": models}))
+    write_models(root, *models)
     done = skill_evaluator(root, "init", "--workflows")
     assert (done.code, done.err) == (
         2,
@@ -304,60 +299,35 @@ def test_what_is_there_is_kept_and_said_so(root: Path) -> None:
     assert tree(root) == before
 
 
-@pytest.mark.parametrize("ending", ["\n", "", "\r\n"])
-def test_gitignore_keeps_its_lines(ending: str, root: Path) -> None:
-    mine = f"/plan.json{ending or chr(10)}build/{ending}".encode()
-    (root / ".gitignore").write_bytes(mine)
-    assert skill_evaluator(root, "init").code == 0
-    content = (root / ".gitignore").read_bytes()
-    assert content.startswith(mine)
-    assert content.decode().split().count("/plan.json") == 1
-    assert {"build/", "components/*/evals/results/", "/collected/"} <= set(content.decode().splitlines())
+def test_gitignore_keeps_its_lines(root: Path) -> None:
+    for ending in ("\n", "", "\r\n"):
+        mine = f"/plan.json{ending or chr(10)}build/{ending}".encode()
+        (root / ".gitignore").write_bytes(mine)
+        assert skill_evaluator(root, "init").code == 0
+        content = (root / ".gitignore").read_bytes()
+        assert content.startswith(mine)
+        assert content.decode().split().count("/plan.json") == 1
+        assert {"build/", "components/*/evals/results/", "/collected/"} <= set(content.decode().splitlines())
 
 
-def a_file_where_a_folder_is_to_be(root: Path) -> list[str]:
-    (root / ".github").write_text("x")
-    return []
-
-
-def a_folder_where_a_file_is_to_be(root: Path) -> list[str]:
-    (root / ".evaluator" / "models.yaml").mkdir(parents=True)
-    return []
-
-
-def below_the_root(root: Path) -> list[str]:
-    (root / "sub").mkdir()
-    return ["sub"]
-
-
-def into_a_file(root: Path) -> list[str]:
-    (root / "file").write_text("x")
-    return ["file"]
-
-
-def a_bad_name(root: Path) -> list[str]:
-    return ["--name", "../elsewhere"]
-
-
-@pytest.mark.parametrize(
-    ("prepare", "said"),
-    [
-        (a_file_where_a_folder_is_to_be, ".github is a file, where a folder is to be; move it away"),
-        (a_folder_where_a_file_is_to_be, "models.yaml is a folder, where a file is to be; move it away"),
-        (below_the_root, "sub is inside of the repository"),
-        (into_a_file, "file is not a folder"),
-        (a_bad_name, "--name '../elsewhere' cannot be a component's"),
-    ],
-)
-def test_a_refusal_is_one_line_and_leaves_nothing_behind(prepare: object, said: str, root: Path) -> None:
-    assert callable(prepare)
-    arguments = prepare(root)
-    before = tree(root)
-    done = skill_evaluator(root, "init", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert said in done.err
-    assert done.err.count("\n") == 1
-    assert tree(root) == before
+def test_a_refusal_is_one_line_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    for index, (file, folder, arguments, words) in enumerate(
+        (
+            (".github", None, (), ".github is a file, where a folder is to be; move it away"),
+            (None, ".evaluator/models.yaml", (), "models.yaml is a folder, where a file is to be; move it away"),
+            (None, "sub", ("sub",), "sub is inside of the repository"),
+            ("file", None, ("file",), "file is not a folder"),
+            (None, None, ("--name", "../elsewhere"), "--name '../elsewhere' cannot be a component's"),
+        )
+    ):
+        root = fresh(tmp_path / str(index))
+        if file:
+            (root / file).write_text("x")
+        if folder:
+            (root / folder).mkdir(parents=True)
+        before = tree(root)
+        assert skill_evaluator(root, "init", *arguments).refuses(words), words
+        assert tree(root) == before, words
 
 
 def test_outside_of_git_it_makes_the_folder(tmp_path: Path) -> None:

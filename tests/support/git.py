@@ -12,6 +12,13 @@ IDENTITY = {
     "GIT_COMMITTER_EMAIL": "a@example.com",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_SYSTEM": "/dev/null",
+    # A new repository has no sample hooks, and no command begins to tidy up: a test copies and reads small folders.
+    "GIT_TEMPLATE_DIR": "",
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "gc.auto",
+    "GIT_CONFIG_VALUE_0": "0",
+    "GIT_CONFIG_KEY_1": "maintenance.auto",
+    "GIT_CONFIG_VALUE_1": "false",
 }
 
 
@@ -48,6 +55,7 @@ class GitRepository:
 def bare_copy(repository: Path, folder: Path) -> str:
     """A bare clone that stands for the remote; returns its address, and is `origin` of the repository from now on."""
     git(repository, "clone", "-q", "--bare", str(repository), str(folder))
+    (folder / "hooks").mkdir()
     address = folder.as_uri()
     git(repository, "remote", "add", "origin", address)
     git(repository, "fetch", "-q", "origin")

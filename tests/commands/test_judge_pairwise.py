@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.asked_judges import ITEMS, JUDGE, QUOTE, RUBRIC, JudgingLibrary, answer, compared, method
-from tests.support.chat_server import Asked, Reply, chat_server
-from tests.support.library import SCRIPT, ended, wait_until
+from tests.support.library import SCRIPT, ended
 from tests.support.vendor_server import Answer, Refusal, vendor_server
-from tests.support.vendors import KEY, VENDORS, entry
+from tests.support.vendors import VENDORS
 
 PAIRWISE = method("pairwise_comparison", "ties_allowed", "length_normalization", "ignore_position")
 PAIR = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
@@ -30,9 +29,7 @@ def record(library: JudgingLibrary, words: dict[str, str]) -> None:
 
 def test_a_judge_that_always_takes_the_first_wins_nothing_for_anybody(library: JudgingLibrary) -> None:
     record(library, {f"i{n}/{order}": "first" for n in range(6) for order in (1, 2)})
-    done = library.judge("pairwise", "--judge", JUDGE, "--format", "json")
-    assert done.code == 0, done.err
-    totals, overall = done.json["judges"][0]["criteria"]
+    totals, overall = library.outcome("pairwise", "--judge", JUDGE)["judges"][0]["criteria"]
     assert totals["counts"] == overall["counts"] == {"tie": 6}
     assert (totals["disagreed"], totals["wins"]["value"], totals["confidence"]["value"]) == (6, 0.5, 0.5)
     assert (totals["flips"]["value"], totals["picks_first"]["value"], totals["lean"]["value"]) == (1.0, 1.0, 1.0)
@@ -82,8 +79,7 @@ def test_wins_at_equal_length_take_out_what_length_does(library: JudgingLibrary)
             for order in (1, 2)
         },
     )
-    done = library.judge("pairwise", "--judge", JUDGE, "--format", "json")
-    totals, _ = done.json["judges"][0]["criteria"]
+    totals, _ = library.outcome("pairwise", "--judge", JUDGE)["judges"][0]["criteria"]
     assert totals["wins"]["value"] == pytest.approx(12 / 22, abs=1e-5)
     assert abs(totals["equal_length"]["value"] - 0.5) < abs(totals["wins"]["value"] - 0.5)
     assert totals["length"]["ci95"][0] > 0
@@ -101,9 +97,7 @@ def test_the_best_of_several_is_ranked_with_its_win_matrix(library: JudgingLibra
             words[f"s{n}/{left}-{right}/1"] = "first" if upset else "second"
             words[f"s{n}/{left}-{right}/2"] = "second" if upset else "first"
     record(library, words)
-    done = library.judge("pairwise", "--judge", JUDGE, "--format", "json")
-    assert done.code == 0, done.err
-    ranking = done.json["judges"][0]["rankings"][0]
+    ranking = library.outcome("pairwise", "--judge", JUDGE)["judges"][0]["rankings"][0]
     assert ranking["names"] == ["best", "good", "plain"]
     assert ranking["wins"] == [[0, 4, 4], [0, 0, 3], [0, 1, 0]]
     values = [strength["value"] for strength in ranking["strengths"]]
@@ -126,8 +120,7 @@ def test_replicates_tell_the_judges_noise_from_what_the_order_does(library: Judg
             for replicate in range(2)
         }
     )
-    done = library.judge("pairwise", "--judge", JUDGE, "-n", "2", "--format", "json")
-    totals, _ = done.json["judges"][0]["criteria"]
+    totals, _ = library.outcome("pairwise", "--judge", JUDGE, "-n", "2")["judges"][0]["criteria"]
     assert totals["noise"]["value"] == pytest.approx(2 / 6, abs=1e-5)
     assert totals["noise"]["n"] == 6
     assert totals["flips_beyond_noise"]["value"] == pytest.approx(totals["flips"]["value"] - 2 / 6, abs=1e-5)
@@ -147,18 +140,16 @@ def test_its_verdicts_are_what_calibrate_reads(library: JudgingLibrary) -> None:
     assert library.judge("pairwise", "--judge", JUDGE).code == 0
     verdicts = str((library.judging() / "verdicts.jsonl").relative_to(library.root))
     done = library.call("judge", "calibrate", "--items", ITEMS, "--verdicts", verdicts, "--format", "json")
-    assert done.code == 0, done.err
     (judge,) = done.json["judges"]
     assert (judge["judge"], judge["strata"]["all"]["accuracy"]) == (JUDGE, [1.0, 1.0])
 
 
 def test_a_dry_run_counts_both_orders_of_all_pairs(library: JudgingLibrary) -> None:
     library.items({"id": "pair", **PAIR}, {"id": "six", "outputs": {name: f"{name}." for name in "abcdef"}})
-    whole = library.judge("pairwise", "--judge", JUDGE, "--dry-run", "--format", "json")
-    part = library.judge("pairwise", "--judge", JUDGE, "--dry-run", "--opponents", "2", "--format", "json")
-    assert whole.json["total"]["calls"] == 2 * (1 + 15)
-    assert part.json["total"]["calls"] == 2 * (1 + 6)
-    assert whole.json["notes"] == ["every pair is asked in both orders"]
+    whole = library.outcome("pairwise", "--judge", JUDGE, "--dry-run")
+    part = library.outcome("pairwise", "--judge", JUDGE, "--dry-run", "--opponents", "2")
+    assert (whole["total"]["calls"], part["total"]["calls"]) == (2 * (1 + 15), 2 * (1 + 6))
+    assert whole["notes"] == ["every pair is asked in both orders"]
     assert not library.judgements.exists()
 
 
@@ -195,9 +186,7 @@ def test_wrong_input_is_one_line_before_any_call(
 ) -> None:
     library.rubric(rubric)
     library.items({"id": "a", **items})
-    done = library.judge("pairwise", "--judge", JUDGE, *arguments)
-    assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert complaint in done.err
+    assert library.judge("pairwise", "--judge", JUDGE, *arguments).refuses(complaint)
     assert not library.judgements.exists()
 
 
@@ -207,38 +196,12 @@ def test_each_vendor_is_asked_in_both_orders_with_the_texts_as_data(vendor: str,
     library.items({"id": "a", **PAIR, "output_2": hostile})
     with vendor_server() as server:
         server.enqueue(Answer(text=answer(totals=compared("first"))), Refusal())
-        fields = entry(vendor, server.url).model_dump(mode="json", exclude_defaults=True)
-        fields |= {"api_key_env": "COMPATIBLE_KEY"}
-        fields.setdefault("base_url", f"{server.url}/v1")
-        library.models(fields)
-        words = ("--judge", "model-1", "--concurrency", "1", "--format", "json")
-        done = library.judge("pairwise", *words, env={"COMPATIBLE_KEY": KEY})
-    assert done.code == 0, done.err
-    first, second = done.json["judges"][0]["matches"][0]["judgements"][0]["orders"]
+        env = library.asks(vendor, server.url)
+        (judge,) = library.outcome("pairwise", "--judge", "model-1", "--concurrency", "1", env=env)["judges"]
+    first, second = judge["matches"][0]["judgements"][0]["orders"]
     assert (first["winner"], second["unscored"]) == (1, "refused")
     shown = [json.dumps(received.body) for received in server.received]
     assert len(shown) == 2
     assert all("</judged_second_output>" not in body.replace("‹", "<!") for body in shown)
     ahead = [body.index("Choose me") < body.index("<judged_second_output") for body in shown]
     assert ahead == [False, True]
-
-
-def test_a_killed_comparison_resumes_and_asks_no_answered_question_again(library: JudgingLibrary) -> None:
-    def better(asked: Asked) -> str:
-        user = asked.body["messages"][-1]["content"]
-        return answer(totals=compared("first" if user.index(QUOTE) < user.index("no sum") else "second"))
-
-    with chat_server() as server:
-        library.served_by(server.url)
-        server.reply = lambda asked: Reply(text=better(asked), delay_s=60 if server.requests > 6 else 0.02)
-        words = ("-m", "skill_evaluator", "judge", "pairwise", RUBRIC, "--items", ITEMS, "--judge", "served")
-        with library.command(*words, env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
-            wait_until(lambda: len(library.asked()) >= 4)
-            process.kill()
-            ended(process)
-        assert len(library.asked()) < 12
-        server.reply = lambda asked: Reply(text=better(asked))
-        resumed = library.judge("pairwise", "--judge", "served", "--resume", "--format", "json")
-    assert resumed.code == 0, resumed.err
-    assert resumed.json["judges"][0]["criteria"][0]["counts"] == {"1": 6}
-    assert len(library.asked()) == len({line["case_id"] for line in library.asked()}) == 12

@@ -12,9 +12,8 @@ import pytest
 from tests.support.asked_judges import JudgingLibrary
 from tests.support.judged import LIBRARY, Short, answer
 from tests.support.library import ROOT, read
-from tests.support.vendor_dialects import DIALECTS
 from tests.support.vendor_server import Answer, vendor_server
-from tests.support.vendors import KEY, VENDORS, entry
+from tests.support.vendors import VENDORS
 
 SAME: Mapping[str, Short | str] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 FINE = json.dumps(answer(SAME))
@@ -99,7 +98,7 @@ def library(tmp_path: Path) -> JudgingLibrary:
         "candidate_output": LIBRARY.candidate,
     }
     lines = ({"id": NAMES[name], **usual, **row.pair} for name, row in ROWS.items())
-    library.write("pairs.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    library.lines("pairs.jsonl", *lines)
     return library
 
 
@@ -138,7 +137,7 @@ def test_of_recorded_answers_code_decides(library: JudgingLibrary) -> None:
         for name, row in ROWS.items()
         for order in (1, 2)
     )
-    library.write("answers.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    library.lines("answers.jsonl", *lines)
     whole = judged(library, "recorded")
     assert dict(as_the_table_says(whole)) == ROWS
     schema = read(ROOT / ".evaluator" / "schemas" / "judge-regression.json")
@@ -147,19 +146,18 @@ def test_of_recorded_answers_code_decides(library: JudgingLibrary) -> None:
     (judge,) = whole["judges"]
     assert judge["unscored"] == {reason: 2 * unscored.count(reason) for reason in dict.fromkeys(unscored)}
     assert judge["undecided"] == len(unscored)
+    pair = next(pair for pair in judge["pairs"] if pair["id"] == NAMES["a quote that is in no text"])
+    assert (pair["dimensions"][1]["verdict"], pair["dimensions"][1]["supported"]) == ("candidate_worse", False)
+    evidence = pair["answers"][0]["findings"][1]["baseline"]
+    assert (evidence["kind"], evidence["not_found"]) == ("observation", ["It closes on Sundays"])
+    assert judge["dimensions"][1]["unsupported"] == 2
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_of_a_vendors_answers_code_decides_the_same(vendor: str, library: JudgingLibrary) -> None:
-    env = {"COMPATIBLE_KEY": KEY, **dict.fromkeys(("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"), KEY)}
     with vendor_server() as server:
         server.enqueue(*(Answer(text=row.text, stop=row.stop) for row in ROWS.values() for _ in range(2)))
-        compatible = {} if vendor.startswith("openai-compatible") else {"api_key_env": "COMPATIBLE_KEY"}
-        fields = entry(vendor, server.url, **compatible).model_dump(mode="json", exclude_defaults=True)
-        if vendor.removesuffix("-sdk") == "openai":
-            fields["base_url"] = server.url + DIALECTS[vendor].base_path
-        library.models(fields)
-        whole = judged(library, "model-1", env)
+        whole = judged(library, "model-1", library.asks(vendor, server.url))
     assert dict(as_the_table_says(whole)) == ROWS
     assert len(server.received) == 2 * len(ROWS)
     sent = json.dumps(server.received[0].body)

@@ -9,6 +9,7 @@ from skill_evaluator.library.rubrics import Rubric
 
 from tests.support.library import REPLAY, Ended, Library, journal, read
 from tests.support.rubrics import some_criterion
+from tests.support.vendors import KEY, entry
 
 JUDGE = "recorded"
 RUBRIC = "rubric.yaml"
@@ -55,6 +56,9 @@ class JudgingLibrary(Library):
         super().__init__(root)
         self.rubric()
         self.models(REPLAY)
+
+    def stand_in(self, root: Path) -> None:
+        super().stand_in(root)
         self.judgements = root / "judgements"
 
     def rubric(self, *criteria: Mapping[str, Any]) -> None:
@@ -63,11 +67,27 @@ class JudgingLibrary(Library):
 
     def items(self, *items: Mapping[str, Any]) -> None:
         """Write the items."""
-        self.write(ITEMS, "".join(json.dumps(item) + "\n" for item in items))
+        self.lines(ITEMS, *items)
 
     def judge(self, command: str, *arguments: str, **options: Any) -> Ended:
         """Do as `skill-evaluator judge COMMAND rubric.yaml --items items.jsonl` does."""
         return self.call("judge", command, RUBRIC, "--items", ITEMS, *arguments, **options)
+
+    def outcome(self, command: str, *arguments: str, **options: Any) -> Any:
+        """Do the same, which must end well; return its results."""
+        done = self.judge(command, *arguments, "--format", "json", **options)
+        assert done.code == 0, done.err
+        return done.json
+
+    def answered_by(self, *judges: str) -> None:
+        """Have replayed judges, each of which answers from a file of its own name."""
+        self.models(*({**REPLAY, "id": judge, "params": {"file": f"{judge}.jsonl"}} for judge in judges))
+
+    def asks(self, vendor: str, url: str) -> Mapping[str, str]:
+        """Have `model-1` of a vendor as the judge; return the environment with its key."""
+        fields = entry(vendor, url).model_dump(mode="json", exclude_defaults=True)
+        self.models({"base_url": f"{url}/v1", **fields, "api_key_env": "COMPATIBLE_KEY"})
+        return {"COMPATIBLE_KEY": KEY}
 
     def judging(self) -> Path:
         """The folder of the one judging there is."""

@@ -27,12 +27,15 @@ class AuditLibrary(Library):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self.audits = root / "audits"
         self.component_of(SECOND, QUESTIONS[SECOND])
         self.write(f"fixtures/{SECOND}/cases/zeta/document.md", "zeta has no ground truth.\n")
         for name in SCENARIOS:
             front = f"---\nname: {name}\nintent: {name}\n---\n"
             self.write(f".evaluator/scenarios/{name}.md", f"{front}Be {name}.\n\n{{{{ prompt }}}}\n")
+
+    def stand_in(self, root: Path) -> None:
+        super().stand_in(root)
+        self.audits = root / "audits"
 
     @property
     def places(self) -> Places:

@@ -4,12 +4,14 @@ The documents of `tests.support.library` begin with their case id, which is how 
 """
 
 import json
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 
 from tests.support.http_server import JoiningServer, serving
@@ -112,6 +114,24 @@ def chat_server(port: int = 0) -> Iterator[ChatServer]:
     with serving(http, server.stopping.set) as address:
         server.url = f"{address}/v1"
         yield server
+
+
+@contextmanager
+def killed_at(server: ChatServer, request: int, folder: Path) -> Iterator[None]:
+    """Leave a folder as it is while that request is asked: as a kill leaves it, whatever is done in it afterwards."""
+    reply, kept, lock = server.reply, folder.with_name(f"{folder.name}-as-killed"), threading.Lock()
+
+    def noting(asked: Asked) -> Reply:
+        with lock:
+            if server.requests >= request and not kept.exists():
+                shutil.copytree(folder, kept)
+        return reply(asked)
+
+    server.reply = noting
+    yield
+    server.reply = reply
+    shutil.rmtree(folder)
+    kept.rename(folder)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -7,14 +7,17 @@ import gc
 import io
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from unittest.mock import patch
 
 from skill_evaluator.cli import main
@@ -59,15 +62,22 @@ class Ended:
         """Stdout as the one JSON value it must be."""
         return json.loads(self.out)
 
+    def refuses(self, words: str) -> bool:
+        """Whether it ended as a user's mistake does: with code 2 and one line, of stderr, that holds these words."""
+        return (self.code, self.out, self.err.count("\n")) == (2, "", 1) and words in self.err
+
+    def to_go_on(self) -> list[str]:
+        """The arguments of the command by which what stopped goes on, without its ceiling."""
+        words = shlex.split(self.err.partition("to go on where this stopped: skill-evaluator ")[2].splitlines()[0])
+        limits = [at for at, word in enumerate(words) if word in ("--max-calls", "--max-cost")]
+        return [word for at, word in enumerate(words) if not {at, at - 1} & set(limits)]
+
 
 class Library:
     """Three cases, one component, one replayed model; whatever a test needs otherwise it writes over them."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-        self.component = root / "components" / SKILL
-        self.leaderboard = self.component / "leaderboard.json"
-        self.results = self.component / "evals" / "results"
+        self.stand_in(root)
         self.write(f"components/{SKILL}/prompt.md", _PROMPT)
         self.write(f"components/{SKILL}/schema.json", SCHEMA)
         for case_id in CASES:
@@ -76,6 +86,20 @@ class Library:
         self.models(REPLAY)
         self.record_answers({(case_id, index): notice(case_id) for case_id in CASES for index in range(2)})
 
+    def stand_in(self, root: Path) -> None:
+        """Have its folders in that one."""
+        self.root = root
+        self.component = root / "components" / SKILL
+        self.leaderboard = self.component / "leaderboard.json"
+        self.results = self.component / "evals" / "results"
+
+    def copy(self, root: Path) -> Self:
+        """The same in another folder, to go on from here."""
+        shutil.copytree(self.root, root, dirs_exist_ok=True)
+        copied = copy(self)
+        copied.stand_in(root)
+        return copied
+
     def write(self, path: str, content: Any) -> Path:
         """Write a file: bytes and text as they are, anything else as JSON (which YAML reads, too)."""
         file = self.root / path
@@ -83,6 +107,10 @@ class Library:
         raw = content if isinstance(content, bytes) else content.encode() if isinstance(content, str) else None
         file.write_bytes(json.dumps(content).encode() if raw is None else raw)
         return file
+
+    def lines(self, path: str, *values: Any) -> Path:
+        """Write a file of JSON Lines."""
+        return self.write(path, "".join(json.dumps(value) + "\n" for value in values))
 
     def case(self, case_id: str, truth: Any = None) -> None:
         """Add a case (its document begins with its id), or give one another truth."""
@@ -104,8 +132,8 @@ class Library:
 
     def record_answers(self, texts: Mapping[tuple[str, int], str], path: str = ANSWERS) -> None:
         """Write the file that the replayed model answers from."""
-        lines = [{"case_id": case_id, "replicate": index, "text": text} for (case_id, index), text in texts.items()]
-        self.write(path, "".join(json.dumps(line) + "\n" for line in lines))
+        calls = ({"case_id": case_id, "replicate": index, "text": text} for (case_id, index), text in texts.items())
+        self.lines(path, *calls)
 
     def evaluate(self, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> Ended:
         """Run `evaluate_skill.py notice-extraction ...` to its end."""

@@ -1,0 +1,85 @@
+"""A judging that was killed or stopped goes on, whatever is judged: no answered question is asked again."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, answer, compared, method, written
+from tests.support.chat_server import Asked, ChatServer, Reply, killed_at
+from tests.support.judged import LIBRARY
+from tests.support.judged import answer as regression
+
+SAME = json.dumps(regression(dict.fromkeys(("factuality", "completeness", "format_adherence"), "same")))
+PAIRWISE = method("pairwise_comparison")
+ITEM = {"input": "Add 5 and 7.", "output": QUOTE}
+PAIR = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
+CHANGE = {"prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
+JUDGE = ("--items", ITEMS, "--judge", "served")
+Prepared = tuple[tuple[str, ...], int, Callable[[Asked], str]]
+
+
+def scores(library: JudgingLibrary) -> Prepared:
+    library.items(*({"id": f"i{n}", **ITEM} for n in range(8)))
+    return ("score", RUBRIC, *JUDGE, "-n", "2"), 16, lambda _: answer(totals=written(3))
+
+
+def pairs(library: JudgingLibrary) -> Prepared:
+    def better(asked: Asked) -> str:
+        user = asked.body["messages"][-1]["content"]
+        return answer(totals=compared("first" if user.index(QUOTE) < user.index("no sum") else "second"))
+
+    library.rubric({"method": PAIRWISE})
+    library.items(*({"id": f"i{n}", **PAIR} for n in range(6)))
+    return ("pairwise", RUBRIC, *JUDGE), 12, better
+
+
+def regressions(library: JudgingLibrary) -> Prepared:
+    library.items(*({"id": f"p{n}", **CHANGE} for n in range(6)))
+    return ("regression", *JUDGE), 12, lambda _: SAME
+
+
+def calibration(library: JudgingLibrary) -> Prepared:
+    library.rubric({"method": PAIRWISE})
+    text = "- It opened in {}.\n- It is {} metres long.\n- It is dry."
+    halls = ({**PAIR, "output_1": text.format(1950 + n, 30 + n), "human": 1} for n in range(12))
+    library.items(*({"id": f"hall-{n}", **hall} for n, hall in enumerate(halls)))
+    return ("calibrate", *JUDGE, "--rubric", RUBRIC, "--broken", "6"), 60, lambda _: SAME
+
+
+@pytest.mark.parametrize("prepare", [scores, pairs, regressions, calibration])
+def test_a_killed_judging_resumes_and_asks_no_answered_question_again(
+    prepare: Callable[[JudgingLibrary], Prepared], tmp_path: Path, server: ChatServer
+) -> None:
+    library = JudgingLibrary(tmp_path)
+    words, calls, reply = prepare(library)
+    library.served_by(server.url)
+    server.reply = lambda asked: Reply(text=reply(asked))
+    with killed_at(server, 8, library.judgements):
+        library.call("judge", *words)
+    before = library.asked()
+    assert 4 <= len(before) < 8
+    server.forget()
+    stopped = library.call("judge", *words, "--resume", "--max-calls", "1")
+    assert (stopped.code, server.requests) == (4, 1)
+    done = library.call(*stopped.to_go_on(), "--format", "json")
+    assert done.code == 0, done.err
+    (judge,) = done.json["judges"]
+    assert (judge.get("record") or judge["judge"])["answered"] == calls
+    assert server.requests == calls - len(before)
+    asked = library.asked()
+    assert asked[: len(before)] == before
+    assert len(asked) == len({(line["case_id"], line["replicate"]) for line in asked}) == calls
+    if prepare is pairs:
+        assert judge["criteria"][0]["counts"] == {"1": 6}
+
+
+def test_a_judging_whose_items_changed_does_not_go_on(tmp_path: Path) -> None:
+    library = JudgingLibrary(tmp_path)
+    library.items({"id": "i0", **ITEM})
+    library.record_answers({("i0/direct", 0): answer(totals=written(3))})
+    assert library.judge("score", "--judge", "recorded").code == 0
+    library.items({"id": "i0", **ITEM, "output": QUOTE + " Or 13."})
+    changed = library.judge("score", "--judge", "recorded", "--resume")
+    assert (changed.code, "changed since it began: item 'i0'" in changed.err) == (2, True)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.chat_server import ChatServer, chat_server
 from tests.support.library import Library
+from tests.support.pipeline import Pipeline
 from tests.support.pushed import PushedLibrary
 
 
@@ -36,3 +37,14 @@ def pushed(tmp_path: Path) -> PushedLibrary:
         library.recorded(name, "1.0.0")
     library.commit()
     return library
+
+
+@pytest.fixture(scope="session")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
+    """Every job of a first push has run; a test works in a copy."""
+    pipeline = Pipeline.new(tmp_path_factory.mktemp("evaluated"))
+    plan = pipeline.plan("--base", "0" * 40)
+    assert [entry.shard for entry in plan.entries] == ["1/2", "2/2"] * 2
+    for entry in plan.entries:
+        assert pipeline.evaluate(entry, plan.invocation).code == 0
+    return pipeline

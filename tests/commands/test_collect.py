@@ -19,17 +19,6 @@ RECORDED, OTHER = "recorded", "vendor/other"
 SHARDS = (f"{SKILL}@{RECORDED}@1of2", f"{SKILL}@{RECORDED}@2of2")
 
 
-@pytest.fixture(scope="module")
-def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
-    """Every job of a first push has run."""
-    pipeline = Pipeline.new(tmp_path_factory.mktemp("evaluated"))
-    plan = pipeline.plan("--base", "0" * 40)
-    assert [entry.shard for entry in plan.entries] == ["1/2", "2/2"] * 2
-    for entry in plan.entries:
-        assert pipeline.evaluate(entry, plan.invocation).code == 0
-    return pipeline
-
-
 @pytest.fixture
 def pipeline(evaluated: Pipeline, tmp_path: Path) -> Pipeline:
     return evaluated.copy(tmp_path / "pipeline")
@@ -50,13 +39,8 @@ def test_every_planned_call_is_accounted_for(pipeline: Pipeline) -> None:
     done = pipeline.collect("--format", "json")
     assert done.json["runs"] == list(pipeline.outcome().values())
     for model, run in pipeline.outcome().items():
-        assert (run["status"], run["planned"], run["scored"], run["failed"], run["reason"]) == (
-            "complete",
-            6,
-            6,
-            {},
-            "",
-        )
+        figures = (run["status"], run["planned"], run["scored"], run["failed"], run["reason"])
+        assert figures == ("complete", 6, 6, {}, "")
         assert run["run_id"] in pipeline.records()
         assert pipeline.records()[run["run_id"]]["model_id"] == model
 
@@ -143,20 +127,20 @@ def test_a_job_that_goes_on_where_it_was_stopped_completes_the_run(pipeline: Pip
     assert pipeline.outcome()[RECORDED]["status"] == "complete"
 
 
-@pytest.mark.parametrize("path", ["document.md", "prompt.md"])
-def test_collected_at_another_commit_no_run_is_taken_and_each_says_why(pipeline: Pipeline, path: str) -> None:
-    if path == "prompt.md":
-        changed, name = pipeline.checkout / "components" / SKILL / path, "prompt"
-    else:
-        changed, name = pipeline.checkout / "fixtures" / SKILL / "cases" / CASES[0] / path, f"case '{CASES[0]}'"
-    changed.write_text(changed.read_text() + "Another line.\n")
-    assert pipeline.collect().code == 4
-    for run in pipeline.outcome().values():
-        assert run["status"] == "missing"
-        assert run["reason"] == (
-            f"not collected: {name} of '{SKILL}' is not as it was planned; check out the plan's commit"
-        )
-    assert pipeline.publish().out == "no record to publish\n"
+def test_collected_at_another_commit_no_run_is_taken_and_each_says_why(pipeline: Pipeline) -> None:
+    document = f"fixtures/{SKILL}/cases/{CASES[0]}/document.md"
+    for path, name in ((document, f"case '{CASES[0]}'"), (f"components/{SKILL}/prompt.md", "prompt")):
+        changed = pipeline.checkout / path
+        before = changed.read_text()
+        changed.write_text(before + "Another line.\n")
+        assert pipeline.collect().code == 4
+        changed.write_text(before)
+        for run in pipeline.outcome().values():
+            assert run["status"] == "missing"
+            assert run["reason"] == (
+                f"not collected: {name} of '{SKILL}' is not as it was planned; check out the plan's commit"
+            )
+        assert pipeline.publish().out == "no record to publish\n"
 
 
 def test_a_model_that_is_gone_is_its_own_loss(pipeline: Pipeline) -> None:
@@ -207,28 +191,27 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("done", HOSTILE)
-def test_a_hostile_artifact_is_its_own_loss_and_all_others_land(pipeline: Pipeline, done: str) -> None:
-    (folder,) = (pipeline.artifacts / SHARDS[0]).iterdir()
-    HOSTILE[done](folder)
-    collected = pipeline.collect()
-    assert (collected.code in (0, 4), collected.err) == (True, "")
-    assert pipeline.outcome()[OTHER]["status"] == "complete"
-    for record in pipeline.records().values():
-        assert (record["skill"], record["skill_version"], record["provider"]) == (SKILL, "1.0.0", "replay")
-        assert (record["scenario"], record["timestamp"][:4] < "9999") == (None, True)
-    assert pipeline.outcome()[RECORDED]["reason"].isprintable()
-    published = pipeline.publish()
-    assert (published.code, published.err) == (0, "")
-    assert OTHER in {row["model_id"] for row in pipeline.rows()}
-
-
-def test_the_reason_names_the_folder_the_field_and_both_values(pipeline: Pipeline) -> None:
-    (folder,) = (pipeline.artifacts / SHARDS[0]).iterdir()
-    _manifest(folder, skill_version="99.0.0")
-    pipeline.collect()
-    reason = pipeline.outcome()[RECORDED]["reason"]
-    assert f"{SHARDS[0]}/{folder.name} is left out: skill_version is 99.0.0, the plan says 1.0.0" in reason
+def test_a_hostile_artifact_is_its_own_loss_and_all_others_land(evaluated: Pipeline, pipeline: Pipeline) -> None:
+    tip = pipeline.tip()
+    for name, spoil in HOSTILE.items():
+        shutil.rmtree(pipeline.artifacts)
+        shutil.copytree(evaluated.artifacts, pipeline.artifacts)
+        git(pipeline.origin, "update-ref", "refs/heads/main", tip)
+        (folder,) = (pipeline.artifacts / SHARDS[0]).iterdir()
+        spoil(folder)
+        collected = pipeline.collect()
+        assert (collected.code in (0, 4), collected.err) == (True, ""), name
+        assert pipeline.outcome()[OTHER]["status"] == "complete", name
+        for record in pipeline.records().values():
+            assert (record["skill"], record["skill_version"], record["provider"]) == (SKILL, "1.0.0", "replay"), name
+            assert (record["scenario"], record["timestamp"][:4] < "9999") == (None, True), name
+        reason = pipeline.outcome()[RECORDED]["reason"]
+        assert reason.isprintable(), name
+        if name == "version":
+            assert f"{SHARDS[0]}/{folder.name} is left out: skill_version is 99.0.0, the plan says 1.0.0" in reason
+        published = pipeline.publish()
+        assert (published.code, published.err) == (0, ""), name
+        assert OTHER in {row["model_id"] for row in pipeline.rows()}, name
 
 
 def test_a_new_version_is_compared_with_the_recorded_one(pipeline: Pipeline) -> None:
@@ -242,10 +225,8 @@ def test_a_new_version_is_compared_with_the_recorded_one(pipeline: Pipeline) -> 
     git(pipeline.checkout, "push", "-q", "--force", "origin", "main:next")
     plan = pipeline.plan(SKILL, "--model", OTHER)
     for entry in plan.entries:
-        shutil.rmtree(pipeline.root / "jobs" / entry.id)
-        git(
-            pipeline.root, "clone", "-q", "-b", "next", pipeline.origin.as_uri(), str(pipeline.root / "jobs" / entry.id)
-        )
+        clone = pipeline.root / "jobs" / entry.id
+        git(pipeline.root, "clone", "-q", "-b", "next", str(pipeline.origin), str(clone))
         assert pipeline.evaluate(entry, plan.invocation).code == 0
     shutil.rmtree(pipeline.collected)
     assert pipeline.collect("--format", "json").json["verdicts"] == []
@@ -266,11 +247,11 @@ def test_a_job_s_summary_says_what_became_of_the_plan(pipeline: Pipeline, tmp_pa
     assert f"INCOMPLETE; nothing arrived of {SHARDS[1]}" in text
 
 
-@pytest.mark.parametrize("arguments", [("none", "--plan=plan.json"), (".", "--plan=none.json")])
-def test_without_plan_or_folder_it_is_said(pipeline: Pipeline, arguments: tuple[str, str]) -> None:
+def test_without_plan_or_folder_it_is_said(pipeline: Pipeline) -> None:
     shutil.copy(pipeline.plan_file, pipeline.checkout)
-    done = pipeline.run("collect", *arguments)
-    assert (done.code, done.err.count("\n")) == (2, 1)
+    for arguments in (("none", "--plan=plan.json"), (".", "--plan=none.json")):
+        done = pipeline.run("collect", *arguments)
+        assert (done.code, done.err.count("\n")) == (2, 1), arguments
 
 
 @pytest.fixture(scope="module")
@@ -287,7 +268,7 @@ def beside(evaluated: Pipeline, tmp_path_factory: pytest.TempPathFactory) -> Pip
     settings.write_text(json.dumps({**read(settings), **changed}))
     pipeline.commit()
     git(pipeline.checkout, "push", "-q", "origin", "main")
-    for folder in (pipeline.artifacts, pipeline.collected, pipeline.root / "jobs"):
+    for folder in (pipeline.artifacts, pipeline.collected):
         shutil.rmtree(folder)
     pipeline.artifacts.mkdir()
     plan = pipeline.plan("--base", git(pipeline.checkout, "rev-parse", "HEAD~1"), "--model", RECORDED)

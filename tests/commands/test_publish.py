@@ -22,12 +22,9 @@ DATA = "skill-evaluator-records"
 
 
 @pytest.fixture(scope="module")
-def collected(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
+def collected(evaluated: Pipeline, tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
     """Every job of a first push has run and is collected."""
-    pipeline = Pipeline.new(tmp_path_factory.mktemp("collected"))
-    plan = pipeline.plan("--base", "0" * 40)
-    for entry in plan.entries:
-        assert pipeline.evaluate(entry, plan.invocation).code == 0
+    pipeline = evaluated.copy(tmp_path_factory.mktemp("collected") / "pipeline")
     assert pipeline.collect().code == 0
     return pipeline
 
@@ -156,7 +153,6 @@ def test_a_branch_for_review_waits_while_main_moves_on(pipeline: Pipeline) -> No
     plan = pipeline.plan("--base", base, "--recorded", "origin/review")
     assert {one.reason for one in plan.chosen} == {"MINOR 1.0.0 → 1.1.0"}
     shutil.rmtree(pipeline.artifacts)
-    shutil.rmtree(pipeline.root / "jobs")
     for entry in plan.entries:
         assert pipeline.evaluate(entry, plan.invocation).code == 0
     assert pipeline.collect().code == 0
@@ -177,23 +173,15 @@ def test_a_protected_branch_is_said_to_be_one(pipeline: Pipeline) -> None:
     assert "cannot push to main of origin: hook declined; see docs/github.md" in done.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_a_place_that_is_not_there_is_said(pipeline: Pipeline) -> None:
+    for arguments, words in (
         (("--to", "trunk", "--mode", "pull-request"), "origin has no branch 'trunk'"),
         (("--to", "v1.0"), "origin has no branch 'v1.0'; name the one that is evaluated with --to (a tag is none)"),
         (("--remote", "upstream"), "git fetch failed"),
-    ],
-)
-def test_a_place_that_is_not_there_is_said(pipeline: Pipeline, arguments: tuple[str, ...], words: str) -> None:
-    done = pipeline.publish(*arguments)
-    assert (done.code, words in done.err) == (2, True)
-
-
-def test_without_what_collect_wrote_it_is_said(pipeline: Pipeline) -> None:
-    done = pipeline.run("publish", "none")
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("error: none is not a folder")
+    ):
+        done = pipeline.publish(*arguments)
+        assert (done.code, words in done.err) == (2, True), arguments
+    assert pipeline.run("publish", "none").refuses("error: none is not a folder")
 
 
 def test_a_component_s_own_evaluation_and_a_published_one_are_rows_alike(pipeline: Pipeline) -> None:
@@ -253,34 +241,37 @@ HOSTILE: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize(("where", "key", "value"), HOSTILE)
-def test_a_hostile_record_is_one_line_of_error_and_the_others_land(
-    pipeline: Pipeline, where: str, key: str, value: Any
-) -> None:
-    run = pipeline.outcome()["recorded"]
-    if where == "outcome":
-        path = pipeline.collected / "outcome.json"
-        outcome = json.loads(path.read_text())
-        next(one for one in outcome["runs"] if one["model_id"] == "recorded")[key] = value
-        path.write_text(json.dumps(outcome))
-    else:
-        path = pipeline.collected / "records" / SKILL / f"{run['run_id']}.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+def test_a_hostile_record_is_one_line_of_error_and_the_others_land(collected: Pipeline, pipeline: Pipeline) -> None:
     before = pipeline.tip()
-    done = pipeline.publish()
-    assert (done.code, done.err.count("\n"), "Traceback" in done.err) == (2, 1, False)
-    assert [row["model_id"] for row in pipeline.rows()] == ["vendor/other"]
-    changed = git(pipeline.origin, "diff", "--name-only", before, "main").splitlines()
-    assert all(name.startswith(f"components/{SKILL}/") for name in changed)
-    assert len(changed) == 2
-    assert git(pipeline.origin, "log", "-1", "--format=%(trailers)", "main") == ""
-    assert "Somebody" not in git(pipeline.origin, "log", "-1", "--format=%B", "main")
-    assert pipeline.publish().code == 2  # what is missing is still said when the others are there
+    run_id = pipeline.outcome()["recorded"]["run_id"]
+    for row in HOSTILE:
+        where, key, value = row
+        shutil.rmtree(pipeline.collected)
+        shutil.copytree(collected.collected, pipeline.collected)
+        git(pipeline.origin, "update-ref", "refs/heads/main", before)
+        if where == "outcome":
+            path = pipeline.collected / "outcome.json"
+            outcome = read(path)
+            next(one for one in outcome["runs"] if one["model_id"] == "recorded")[key] = value
+            path.write_text(json.dumps(outcome))
+        else:
+            path = pipeline.collected / "records" / SKILL / f"{run_id}.json"
+            path.write_text(json.dumps({**read(path), key: value}))
+        done = pipeline.publish()
+        assert (done.code, done.err.count("\n"), "Traceback" in done.err) == (2, 1, False), row
+        assert [one["model_id"] for one in pipeline.rows()] == ["vendor/other"], row
+        changed = git(pipeline.origin, "diff", "--name-only", before, "main").splitlines()
+        assert all(name.startswith(f"components/{SKILL}/") for name in changed), row
+        assert len(changed) == 2, row
+        message = git(pipeline.origin, "log", "-1", "--format=%(trailers)%B", "main")
+        assert message.startswith("Record 1 evaluation"), row  # and no trailer before it
+        assert "Somebody" not in message, row
+        assert pipeline.publish().code == 2, row  # what is missing is still said when the others are there
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_a_name_that_git_would_take_for_something_else_is_refused(pipeline: Pipeline) -> None:
+    refs = git(pipeline.origin, "for-each-ref")
+    for arguments in (
         ("--to=-x",),
         ("--to=main\nmain",),
         ("--to=a..b",),
@@ -290,14 +281,7 @@ def test_a_hostile_record_is_one_line_of_error_and_the_others_land(
         ("--mode=branch", "--branch=a b"),
         ("--remote=--upload-pack=touch pwned;",),
         ("--remote=",),
-    ],
-)
-def test_a_name_that_git_would_take_for_something_else_is_refused(
-    pipeline: Pipeline, arguments: tuple[str, ...]
-) -> None:
-    refs = git(pipeline.origin, "for-each-ref")
-    done = pipeline.publish(*arguments)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert "cannot be the name of a " in done.err
-    assert git(pipeline.origin, "for-each-ref") == refs
-    assert not list(pipeline.root.rglob("pwned*"))
+    ):
+        assert pipeline.publish(*arguments).refuses("cannot be the name of a "), arguments
+        assert git(pipeline.origin, "for-each-ref") == refs, arguments
+        assert not list(pipeline.root.rglob("pwned*")), arguments

@@ -41,13 +41,14 @@ class Pipeline:
         library.write(".gitignore", "components/*/evals/results/\n")
         git(made.checkout, "init", "-q", "-b", "main")
         made.commit()
+        git(made.checkout, "repack", "-adq")
         bare_copy(made.checkout, made.origin)
         made.artifacts.mkdir()
         return made
 
     def copy(self, root: Path) -> "Pipeline":
-        """The same in another folder, to go on from here."""
-        shutil.copytree(self.root, root)
+        """The same in another folder, to go on from here; its jobs clone anew."""
+        shutil.copytree(self.root, root, ignore=shutil.ignore_patterns("jobs"))
         copied = Pipeline(root)
         git(copied.checkout, "remote", "set-url", "origin", copied.origin.as_uri())
         return copied
@@ -70,7 +71,7 @@ class Pipeline:
         """One job of the matrix, with the arguments that the workflow gives it."""
         clone = self.root / "jobs" / entry.id
         if not clone.exists():
-            git(self.root, "clone", "-q", self.origin.as_uri(), str(clone))
+            git(self.root, "clone", "-q", str(self.origin), str(clone))
         shard = [f"--shard={entry.shard}"] if entry.shard else []
         beside = ["--with-baseline", f"--baseline-commit={entry.baseline.commit}"] if entry.baseline else []
         return self.run(

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,6 @@ KEY = "lab-secret-0123456789abcdefghijklmnopqrstuvwxyz"
 SHORTEST_GIVEAWAY = 10  # characters in a row
 OTHER = "sk-of-another-vendor-0123456789"
 ENVIRONMENT = {"LAB_KEY": KEY, "OPENAI_API_KEY": OTHER}
-
-
 SPELLINGS: dict[str, Callable[[str], str]] = {
     "capitals": str.upper,
     "base64": lambda key: base64.b64encode(key.encode()).decode(),
@@ -27,21 +26,26 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
 }
 
 
-def _giveaways(library: Library, ended: Ended) -> list[tuple[str, str]]:
+def _places(library: Library, ended: Ended) -> dict[str, bytes]:
+    """What every file and both streams hold."""
+    files = {name: raw for name, raw in library.tree().items() if raw is not None}
+    return files | {"stdout": ended.out.encode(), "stderr": ended.err.encode()}
+
+
+def _giveaways(library: Library, ended: Ended, *keys: str) -> list[tuple[str, bytes]]:
     """(place, piece) wherever a piece of a key can be read."""
-    places = {name: raw for name, raw in library.tree().items() if raw is not None}
-    places |= {"stdout": ended.out.encode(), "stderr": ended.err.encode()}
     pieces = {
-        key[start : start + SHORTEST_GIVEAWAY]
-        for key in (KEY, OTHER)
+        key[start : start + SHORTEST_GIVEAWAY].encode()
+        for key in keys or (KEY, OTHER)
         for start in range(len(key) - SHORTEST_GIVEAWAY + 1)
     }
-    return [(name, piece) for name, raw in places.items() for piece in pieces if piece.encode() in raw]
+    return [(name, piece) for name, raw in _places(library, ended).items() for piece in pieces if piece in raw]
 
 
 def _evaluate(library: Library, server: ChatServer, *arguments: str) -> Ended:
     library.served_by(server.url, api_key_env="LAB_KEY")
-    ended = library.evaluate(*arguments, env=ENVIRONMENT)
+    server.forget()
+    ended = library.evaluate_here(*arguments, env=ENVIRONMENT)
     assert server.requests
     return ended
 
@@ -51,22 +55,25 @@ def _journal(library: Library) -> str:
 
 
 def test_the_key_is_sent(library: Library, server: ChatServer) -> None:
+    """By a process with the key in its environment."""
     received = []
     server.reply = lambda asked: received.append(asked.key) or Reply(text=notice(asked.case_id))
-    ended = _evaluate(library, server)
+    library.served_by(server.url, api_key_env="LAB_KEY")
+    ended = library.evaluate(env=ENVIRONMENT)
     assert set(received) == {KEY}
     assert not _giveaways(library, ended)
 
 
-@pytest.mark.parametrize("status", [400, 401, 422, 429, 500])
-def test_an_error_that_repeats_the_key_is_kept_without_it(status: int, library: Library, server: ChatServer) -> None:
-    server.reply = lambda asked: Reply(
-        status=status, text=f"bad key: {asked.key}", headers={"x-request-id": asked.key, "retry-after": "0"}
-    )
-    ended = _evaluate(library, server)
-    assert ended.code == 4
-    assert "bad key: [redacted]" in _journal(library)
-    assert not _giveaways(library, ended)
+def test_an_error_that_repeats_the_key_is_kept_without_it(tmp_path: Path, server: ChatServer) -> None:
+    for status in (400, 401, 422, 429, 500):
+        library = Library(tmp_path / str(status))
+        server.reply = lambda asked, status=status: Reply(
+            status=status, text=f"bad key: {asked.key}", headers={"x-request-id": asked.key, "retry-after": "0"}
+        )
+        ended = _evaluate(library, server)
+        assert ended.code == 4, status
+        assert "bad key: [redacted]" in _journal(library), status
+        assert not _giveaways(library, ended), status
 
 
 def test_a_message_cut_within_the_key_leaves_no_part_of_it(library: Library, server: ChatServer) -> None:
@@ -76,45 +83,45 @@ def test_a_message_cut_within_the_key_leaves_no_part_of_it(library: Library, ser
     assert not _giveaways(library, ended)
 
 
-@pytest.mark.parametrize("form", ["text", "json", "markdown"])
-def test_an_answer_that_repeats_the_key_is_kept_without_it(form: str, library: Library, server: ChatServer) -> None:
+def test_an_answer_that_repeats_the_key_is_kept_without_it(tmp_path: Path, server: ChatServer) -> None:
     def echo(asked: Asked) -> Reply:
         text = f"I was called with {asked.key}" if asked.case_id == "beta" else notice(asked.key)
         return Reply(text=text, headers={"x-request-id": asked.key}, served_model=f"model-for-{asked.key}")
 
     server.reply = echo
-    ended = _evaluate(library, server, "--format", form)
-    assert ended.code == 0
-    assert "I was called with [redacted]" in _journal(library)
-    record = read(library.run_folder() / "record.json")
-    assert record["served_model"] == "model-for-[redacted]"
-    assert not _giveaways(library, ended)
+    for form in ("text", "json", "markdown"):
+        library = Library(tmp_path / form)
+        ended = _evaluate(library, server, "--format", form)
+        assert ended.code == 0, form
+        assert "I was called with [redacted]" in _journal(library), form
+        record = read(library.run_folder() / "record.json")
+        assert record["served_model"] == "model-for-[redacted]", form
+        assert not _giveaways(library, ended), form
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_a_key_repeated_in_another_spelling_is_kept_without_it(
-    spelling: str, library: Library, server: ChatServer
-) -> None:
-    def echo(asked: Asked) -> Reply:
-        said = f"<{SPELLINGS[spelling](asked.key)}>"
-        return Reply(text=said, status=400 if asked.case_id == "beta" else 200, served_model=said)
+def test_a_key_repeated_in_another_spelling_is_kept_without_it(tmp_path: Path, server: ChatServer) -> None:
+    for spelling, spell in SPELLINGS.items():
+        library = Library(tmp_path / spelling)
 
-    server.reply = echo
-    ended = _evaluate(library, server, "--format", "markdown")
-    spelled = SPELLINGS[spelling](KEY)
-    for place, raw in {**library.tree(), "stdout": ended.out.encode(), "stderr": ended.err.encode()}.items():
-        assert spelled[4:-4].encode() not in (raw or b""), place
-    assert "redacted" in _journal(library)
-    assert not _giveaways(library, ended)
+        def echo(asked: Asked, spell: Callable[[str], str] = spell) -> Reply:
+            text = f"<{spell(asked.key)}>"
+            return Reply(text=text, status=400 if asked.case_id == "beta" else 200, served_model=text)
+
+        server.reply = echo
+        ended = _evaluate(library, server, "--format", "markdown")
+        for place, raw in _places(library, ended).items():
+            assert spell(KEY)[4:-4].encode() not in raw, (spelling, place)
+        assert "redacted" in _journal(library), spelling
+        assert not _giveaways(library, ended), spelling
 
 
 def test_the_password_of_an_address_is_kept_nowhere(library: Library, server: ChatServer) -> None:
     library.served_by(server.url.replace("//", "//someone:lab-password@"))
     server.reply = lambda asked: Reply(text=f"you are {asked.key}", served_model="of lab-password")
-    ended = library.evaluate()
+    ended = library.evaluate_here()
     assert server.requests
-    places = {**library.tree(), "stdout": ended.out.encode(), "stderr": ended.err.encode()}
-    assert [name for name, raw in places.items() if b"lab-password" in (raw or b"")] == [".evaluator/models.yaml"]
+    places = _places(library, ended)
+    assert [name for name, raw in places.items() if b"lab-password" in raw] == [".evaluator/models.yaml"]
     assert read(library.run_folder() / "record.json")["settings"]["base_url"] == server.url
 
 
@@ -127,7 +134,7 @@ def test_the_key_of_a_vendor_that_is_not_asked_is_struck_out_too(library: Librar
 
 def test_a_key_no_header_can_carry_is_refused_without_being_shown(library: Library, server: ChatServer) -> None:
     library.served_by(server.url, api_key_env="LAB_KEY")
-    refused = library.evaluate(env={"LAB_KEY": KEY + "\n" + OTHER})
+    refused = library.evaluate_here(env={"LAB_KEY": KEY + "\n" + OTHER})
     assert refused.code == 2
     assert refused.err.startswith("error: LAB_KEY holds a line break")
     assert not _giveaways(library, refused)
@@ -155,12 +162,8 @@ def test_no_token_of_a_job_without_keys_reaches_a_file_or_a_screen(refused: bool
         if refused:
             server.refusal = (401, lambda body: {"error": "invalid_grant", "error_description": body["assertion"]})
         library.models({"id": "m", "provider": "anthropic", "auth": "oidc", "base_url": server.url})
-        ended = library.evaluate(env={**server.variables(), "NO_PROXY": "127.0.0.1"})
+        ended = library.evaluate_here(env=server.variables())
     assert ended.code == (4 if refused else 0)
     assert "[redacted]" in _journal(library)
     assert len(server.tokens) > 1 or refused
-    places = {name: raw for name, raw in library.tree().items() if raw is not None}
-    places |= {"stdout": ended.out.encode(), "stderr": ended.err.encode()}
-    for token in (*server.tokens, REQUEST_TOKEN):
-        pieces = [token[start : start + SHORTEST_GIVEAWAY].encode() for start in range(len(token) - SHORTEST_GIVEAWAY)]
-        assert not [name for name, raw in places.items() for piece in pieces if piece in raw]
+    assert not _giveaways(library, ended, *server.tokens, REQUEST_TOKEN)

@@ -27,11 +27,6 @@ TRUTHS = {folder: json.loads((folder / "ground_truth.json").read_text()) for fol
 POOLS = {name: pool_of(truth for folder, truth in TRUTHS.items() if folder.parts[-3] == name) for name in COMPONENTS}
 
 
-def seeds(component: str) -> range:
-    """72 for each of the 14 award notices, so 1,008; a few for the rest, which have fewer fields."""
-    return range(72 if component == AWARD else 12)
-
-
 def reported(truth: Any, output: Any, plan: FieldPlan) -> list[Planted]:
     return [
         Planted(path=row.path, kind=row.outcome, truth_at=row.truth_at, output_at=row.output_at)
@@ -67,8 +62,17 @@ def expected_f1(truth: Any, planted: Sequence[Planted], plan: FieldPlan) -> floa
 @pytest.mark.parametrize("folder", CASES, ids=lambda folder: folder.name)
 def test_every_planted_error_is_reported_at_its_place_and_none_is_invented(folder: Path) -> None:
     component = folder.parts[-3]
-    for seed in seeds(component):
+    for seed in range(12):
         assert_the_planted_are_reported(TRUTHS[folder], COMPONENTS[component].plan, POOLS[component], seed)
+
+
+@pytest.mark.simulation
+def test_the_planted_errors_of_a_thousand_award_notices_are_reported() -> None:
+    notices = [folder for folder in CASES if folder.parts[-3] == AWARD]
+    assert len(notices) * 72 >= 1000
+    for folder in notices:
+        for seed in range(12, 84):
+            assert_the_planted_are_reported(TRUTHS[folder], COMPONENTS[AWARD].plan, POOLS[AWARD], seed)
 
 
 ORDER = {
@@ -99,16 +103,15 @@ def test_planted_errors_are_reported_under_every_alignment(align: str) -> None:
         "lines[].qty": FieldRule(weight=0.5),
     }
     plan = plan_fields(ORDER_SCHEMA, declared, "datasets.json")
-    for seed in range(150):
+    for seed in range(60):
         assert_the_planted_are_reported(ORDER, plan, pool_of([ORDER]), seed)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_seed_says_everything_about_a_mutation(seed: int) -> None:
+def test_a_seed_says_everything_about_a_mutation() -> None:
     for folder, truth in TRUTHS.items():
         component = folder.parts[-3]
         before = json.dumps(truth)
-        one, other = (mutate(truth, COMPONENTS[component].plan, POOLS[component], seed) for _ in range(2))
+        one, other = (mutate(truth, COMPONENTS[component].plan, POOLS[component], 1) for _ in range(2))
         assert json.dumps(one[0]) == json.dumps(other[0])
         assert one[1] == other[1]
         assert json.dumps(truth) == before
@@ -126,7 +129,6 @@ def test_there_are_errors_of_every_kind_in_every_part_and_answers_without_any() 
             leaves += sum(1 for _ in leaves_of(truth))
             faultless += not planted
     arrays = ("personnel[]", "budget[]", "conditions[]", "reporting[]")
-    assert len(notices) * len(seeds(AWARD)) >= 1000
     assert 0.03 < changed_leaves / leaves < 0.05  # of the 5 %, some stood in items that were dropped
     assert all(found[part, kind] for part in (*arrays, "identifiers") for kind in ("wrong", "missing", "extra"))
     assert faultless

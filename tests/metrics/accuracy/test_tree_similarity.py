@@ -78,19 +78,16 @@ def test_no_field_rule_changes_the_trees() -> None:
 
 @thorough
 @given(truth=json_values, output=json_values)
-def test_similarity_is_symmetric_and_between_0_and_1(truth: Any, output: Any) -> None:
-    found = similarity(truth, output)
+def test_similarity_is_symmetric_1_only_of_equal_values_and_what_apted_finds(truth: Any, output: Any) -> None:
+    compared = comparison(truth, output)
+    found = tree_similarity(compared)
     assert found is not None
     assert 0.0 <= found <= 1.0
     assert found == similarity(output, truth)
     assert found == similarity(with_keys_reordered(truth, 1), with_keys_reordered(output, 2))
-
-
-@thorough
-@given(truth=json_values, output=json_values)
-def test_only_equal_values_have_similarity_1(truth: Any, output: Any) -> None:
-    one = comparison(truth, output)
-    assert (tree_similarity(one) == 1.0) is (one.truth_key == one.output_key)
+    assert (found == 1.0) is (compared.truth_key == compared.output_key)
+    nodes = len(postorder([truth])) + len(postorder([output]))
+    assert similarity([truth], [output]) == pytest.approx(1 - by_apted(nested([truth]), nested([output])) / nodes)
 
 
 @quick
@@ -173,10 +170,9 @@ def mutated(dice: random.Random, node: Nested, labels: int, rate: float) -> Nest
     return (label, below) if dice.random() >= rate else (dice.randrange(labels), [(label, below)])
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_the_distance_of_random_trees_is_what_two_others_find(seed: int) -> None:
-    dice = random.Random(seed)
-    for _ in range(500):
+def test_the_distance_of_random_trees_is_what_two_others_find() -> None:
+    dice = random.Random(1)
+    for _ in range(800):
         labels, deep = dice.choice([1, 2, 3, 6]), dice.choice([0.0, 0.3, 0.6, 0.9])
         one = random_tree(dice, dice.randint(1, 10), labels, deep)
         other = random_tree(dice, dice.randint(1, 10), labels, deep)
@@ -185,21 +181,12 @@ def test_the_distance_of_random_trees_is_what_two_others_find(seed: int) -> None
         assert ours(one, other) == by_zss(one, other) == by_apted(one, other), (one, other)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_the_distance_of_larger_random_trees_is_what_apted_finds(seed: int) -> None:
-    dice = random.Random(seed)
-    for _ in range(3):
-        one = random_tree(dice, dice.randint(40, 70), 4, dice.random())
-        for other in (random_tree(dice, dice.randint(40, 70), 4, dice.random()), mutated(dice, one, 4, 0.05)):
+def test_the_distance_of_larger_random_trees_is_what_apted_finds() -> None:
+    dice = random.Random(1)
+    for _ in range(8):
+        one = random_tree(dice, dice.randint(30, 50), 4, dice.random())
+        for other in (random_tree(dice, dice.randint(30, 50), 4, dice.random()), mutated(dice, one, 4, 0.05)):
             assert ours(one, other) == ours(other, one) == by_apted(one, other), (one, other)
-
-
-@thorough
-@given(truth=json_values, output=json_values)
-def test_the_similarity_of_any_json_is_what_apted_finds(truth: Any, output: Any) -> None:
-    left, right = nested([truth]), nested([output])
-    nodes = len(postorder([truth])) + len(postorder([output]))
-    assert similarity([truth], [output]) == pytest.approx(1 - by_apted(left, right) / nodes)
 
 
 def chain(depth: int, end: Any, *, in_arrays: bool = False) -> Any:
@@ -233,7 +220,7 @@ def test_one_wrong_leaf_among_100_000_is_found() -> None:
 
 
 def test_trees_too_large_and_too_different_have_no_similarity() -> None:
-    assert similarity(list(range(100_000)), list(range(100_000, 0, -1))) is None
+    assert similarity(list(range(10_000)), list(range(10_000, 0, -1))) is None
 
 
 @pytest.mark.parametrize(("most", "given_up"), [(0, True), (50, True), (500, True), (5000, False)])

@@ -61,13 +61,15 @@ DECLARED = {
 }
 
 
-@pytest.mark.parametrize("declared", DECLARED)
-@pytest.mark.parametrize("align", ALIGNMENTS)
+PLANS = {(align, name): order_plan(align, **rules) for align in ALIGNMENTS for name, rules in DECLARED.items()}
+
+
 @thorough
 @given(outputs=st.lists(orders, min_size=2, max_size=4))
-def test_it_is_the_double_loop_over_compare(align: str, declared: str, outputs: list[Any]) -> None:
-    plan = order_plan(align, **DECLARED[declared])
-    assert pairwise_field_f1(answers(*outputs, plan=plan)) == pytest.approx(double_loop(outputs, plan), abs=1e-9)
+def test_it_is_the_double_loop_over_compare(outputs: list[Any]) -> None:
+    for rules, plan in PLANS.items():
+        found = pairwise_field_f1(answers(*outputs, plan=plan))
+        assert found == pytest.approx(double_loop(outputs, plan), abs=1e-9), rules
 
 
 @thorough
@@ -80,17 +82,16 @@ def test_without_a_schema_too(outputs: list[Any]) -> None:
 ANOTHER_WAY = {"more": [{}]}
 
 
-@pytest.mark.parametrize("declared", DECLARED)
-@pytest.mark.parametrize("align", ["key", "ordered", "set"])
 @quick
 @given(one=orders, other=orders)
-def test_sets_of_leaves_and_whole_comparisons_agree(align: str, declared: str, one: Any, other: Any) -> None:
-    plan = order_plan(align, **DECLARED[declared])
-    with pytest.raises(PartnerDependentError):
-        leaves_of(ANOTHER_WAY, plan)
-    by_leaves = pairwise_field_f1(answers(one, other, plan=plan))
-    by_whole = pairwise_field_f1(answers({**one, **ANOTHER_WAY}, {**other, **ANOTHER_WAY}, plan=plan))
-    assert by_leaves == pytest.approx(by_whole, abs=1e-9)
+def test_sets_of_leaves_and_whole_comparisons_agree(one: Any, other: Any) -> None:
+    for rules, plan in PLANS.items():
+        if "best" not in rules:
+            with pytest.raises(PartnerDependentError):
+                leaves_of(ANOTHER_WAY, plan)
+            by_leaves = pairwise_field_f1(answers(one, other, plan=plan))
+            by_whole = pairwise_field_f1(answers({**one, **ANOTHER_WAY}, {**other, **ANOTHER_WAY}, plan=plan))
+            assert by_leaves == pytest.approx(by_whole, abs=1e-9), rules
 
 
 @pytest.mark.parametrize(
@@ -175,10 +176,10 @@ FEW_KEYS = {"a": FieldRule(align="key", key=("k",)), "a[].b": FieldRule(align="k
 
 
 @pytest.mark.parametrize("leaves", [{}, {"a[].p": FieldRule(weight=0.3), "a[].q": FieldRule(compare="ignore")}])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_of_many_answers_items_of_one_key_are_paired_as_in_the_double_loop(leaves: Any, seed: int) -> None:
     dice = random.Random(seed)
     plan = FieldPlan(leaves=leaves, arrays=FEW_KEYS)
-    outputs = [items_of_few_keys(dice) for _ in range(60)]
+    outputs = [items_of_few_keys(dice) for _ in range(25)]
     outputs += dice.choices(outputs, k=4)
     assert pairwise_field_f1(answers(*outputs, plan=plan)) == pytest.approx(double_loop(outputs, plan), abs=1e-12)

@@ -1,10 +1,7 @@
 """`lint --base`, in real repositories: dishonest versions and rewritten records are refused, honest work is not."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,22 +12,11 @@ from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import read_record
 from skill_evaluator.text import canonical_json, digest
 
-from tests.support.library import SCRIPT, SKILL, Library, read
+from tests.support.git import IDENTITY, git
+from tests.support.library import SKILL, Library, call, read
 
 FOLDER = f"components/{SKILL}"
 BOARD = f"{FOLDER}/leaderboard.json"
-IDENTITY = {
-    f"GIT_{role}_{part}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for part, value in (("NAME", "A"), ("EMAIL", "a@example.com"))
-}
-
-
-def git(root: Path, *arguments: str) -> str:
-    alone = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
-    env = {**os.environ, **IDENTITY, **alone}
-    done = subprocess.run(["git", *arguments], cwd=root, env=env, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 def commit(root: Path) -> str:
@@ -46,7 +32,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     library.write(".gitignore", "components/*/evals/results/\n")
     git(library.root, "init", "-qb", "main")
     for seed in ("1", "2"):
-        assert library.evaluate("--seed", seed).code == 0
+        assert library.evaluate_here("--seed", seed, env=IDENTITY).code == 0
     commit(library.root)
     return library.root
 
@@ -60,10 +46,9 @@ def root(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return copy
 
 
-def evaluate(root: Path, seed: str) -> None:
+def evaluate(root: Path, *options: str) -> None:
     """Add a run to the leaderboard, as the command does."""
-    command = [sys.executable, str(SCRIPT), SKILL, "--seed", seed]
-    subprocess.run(command, cwd=root, check=True, capture_output=True, timeout=60)
+    assert call(root, "evaluate", SKILL, *options).code == 0
 
 
 def board() -> Any:
@@ -219,7 +204,7 @@ def test_rows_and_records_from_before_they_had_digests_are_accepted(
     write_board(value)
     commit(root)
     assert linted(capsys) == (0, [], "")
-    evaluate(root, "3")
+    evaluate(root, "--seed=3")
     assert linted(capsys) == (0, [], "")
     assert ["digest" in row for row in board()["runs"]] == [True, False, False]
 
@@ -239,8 +224,7 @@ def test_a_row_that_a_later_evaluator_added_for_an_older_record_is_accepted(
 
 
 def test_a_draft_needs_no_row_and_may_be_removed_again(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [sys.executable, str(SCRIPT), SKILL, "--draft"]
-    subprocess.run(command, cwd=root, check=True, capture_output=True, timeout=60)
+    evaluate(root, "--draft")
     (draft,) = (path for path in record_files() if read(path)["draft"])
     commit(root)
     assert linted(capsys) == (0, [], "")
@@ -250,7 +234,7 @@ def test_a_draft_needs_no_row_and_may_be_removed_again(root: Path, capsys: pytes
 
 def test_rows_that_came_with_their_records_are_accepted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = git(root, "rev-parse", "HEAD")
-    evaluate(root, "3")
+    evaluate(root, "--seed=3")
     assert len(board()["runs"]) == 3
     assert linted(capsys, base) == (0, [], "")
     commit(root)
@@ -268,10 +252,10 @@ def test_a_merge_that_keeps_the_rows_of_both_sides_is_accepted_and_one_that_lose
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     git(root, "checkout", "-qb", "other")
-    evaluate(root, "3")
+    evaluate(root, "--seed=3")
     theirs = commit(root)
     git(root, "checkout", "-q", "main")
-    evaluate(root, "4")
+    evaluate(root, "--seed=4")
     ours = commit(root)
     git(root, "merge", "-q", "-s", "ours", "--no-commit", "other")
     git(root, "checkout", "other", "--", f"{FOLDER}/evals/records")
@@ -396,6 +380,5 @@ def test_a_row_is_named_by_its_line(root: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_outside_of_a_repository_a_base_is_an_error_of_one_line(library: Library) -> None:
-    ended = library.skill_evaluator("lint", "--base", "main")
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: components is not in a git repository; run this in a clone\n"
+    refused = library.call("lint", "--base", "main")
+    assert refused.refuses("error: components is not in a git repository; run this in a clone\n")

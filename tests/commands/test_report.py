@@ -1,7 +1,5 @@
 """What became of a plan, told where people are: the page, the job's summary, the pull request."""
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +10,7 @@ from skill_evaluator.files import json_text
 from tests.ci.test_plan import PLAN
 from tests.support.components import case, component, record, write_collected
 from tests.support.github_api import NAME, TOKEN, GitHubApi, github_api
-from tests.support.library import SCRIPT, Ended, Library
+from tests.support.library import Ended, call
 
 COMMIT = "c0ffee"
 RIGHT = '{"shop": "A", "total": 9}'
@@ -36,36 +34,20 @@ def folder(tmp_path: Path) -> Path:
 
 def report(folder: Path, *arguments: str, api: GitHubApi | None = None) -> Ended:
     of_github = {"GITHUB_STEP_SUMMARY": str(folder / "summary"), "GITHUB_REPOSITORY": NAME, "GITHUB_TOKEN": TOKEN}
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "skill_evaluator", "report", *arguments],
-        cwd=folder,
-        env={
-            **inherited,
-            **(of_github if api else {}),
-            "GITHUB_API_URL": api.address if api else "",
-            "NO_PROXY": "127.0.0.1",
-            "PYTHONPATH": str(SCRIPT.parent),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return Ended(code=done.returncode, out=done.stdout, err=done.stderr)
+    address = {"GITHUB_API_URL": api.address if api else ""}
+    return call(folder, "report", *arguments, env={**(of_github if api else {}), **address})
 
 
 def test_without_the_library_of_github_one_line_says_what_to_install_before_anything_is_told(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "github", None)
-    library = Library(folder)
-    env = {"GITHUB_STEP_SUMMARY": str(folder / "summary"), "GITHUB_REPOSITORY": NAME, "GITHUB_TOKEN": TOKEN}
     for asked in (("--commit", COMMIT), ("--open", "records")):
-        done = library.call("report", "collected", "--platform", "github", *asked, env=env)
+        done = report(folder, "collected", "--platform", "github", *asked, api=api)
         assert (done.code, done.out) == (2, "")
         assert done.err == "error: GitHub's API needs a library that is not installed: pip install PyGithub\n"
     assert not (folder / "summary").exists()
-    assert library.call("report", "collected", "--platform", "github", env=env).code == 0  # asks no API
+    assert report(folder, "collected", "--platform", "github", api=api).code == 0  # asks no API
 
 
 def test_the_page_goes_to_stdout_the_summary_and_one_comment(folder: Path, api: GitHubApi) -> None:
@@ -85,14 +67,11 @@ def test_a_commit_without_a_pull_request_is_no_error(folder: Path, api: GitHubAp
     assert (done.code, done.err) == (0, "comment: no merged pull request has this commit\n")
 
 
-@pytest.mark.parametrize(
-    ("branch", "said"), [("review", f"https://github.com/{NAME}/pull/1"), ("merged", "nothing to review")]
-)
-def test_records_that_wait_for_review_have_a_pull_request(folder: Path, api: GitHubApi, branch: str, said: str) -> None:
-    done = report(folder, "--platform", "github", "--open", branch, "--to", "main", "--commit", COMMIT, api=api)
-    assert done.code == 0
-    assert said in done.err
-    assert len(api.comments[7]) == 1
+def test_records_that_wait_for_review_have_a_pull_request(folder: Path, api: GitHubApi) -> None:
+    for branch, words in (("merged", "nothing to review"), ("review", f"https://github.com/{NAME}/pull/1")):
+        done = report(folder, "--platform", "github", "--open", branch, "--to", "main", "--commit", COMMIT, api=api)
+        assert (done.code, words in done.err) == (0, True), branch
+        assert len(api.comments[7]) == 1, branch
 
 
 def test_when_nothing_could_be_collected_the_plan_says_what_is_missing(folder: Path, api: GitHubApi) -> None:
@@ -112,17 +91,13 @@ def test_a_refusal_fails_the_job_after_the_page_is_out(folder: Path, api: GitHub
     assert (folder / "summary").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_what_cannot_be_meant_is_refused(folder: Path) -> None:
+    for arguments, words in (
         (("--commit", COMMIT), "--commit and --open need --platform github"),
         (("none",), "outcome.json does not exist"),
         (("none", "--plan", "none.json"), "none.json does not exist"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(folder: Path, arguments: tuple[str, ...], words: str) -> None:
-    done = report(folder, *arguments)
-    assert (done.code, done.out, words in done.err) == (2, "", True)
+    ):
+        assert report(folder, *arguments).refuses(words), arguments
 
 
 def test_without_a_platform_it_is_a_page_or_a_table(folder: Path) -> None:

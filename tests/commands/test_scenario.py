@@ -23,7 +23,7 @@ def test_the_model_is_sent_the_template_and_the_record_names_it(polite: Library,
         return varied(one)
 
     server.reply = listening
-    assert polite.evaluate("--scenario", "polite").code == 0
+    assert polite.evaluate_here("--scenario", "polite").code == 0
     assert set(asked) == {"Please.\n\nExtract title and year."}
     (row,) = polite.rows()
     assert row["scenario"] == "polite"
@@ -32,24 +32,24 @@ def test_the_model_is_sent_the_template_and_the_record_names_it(polite: Library,
 
 
 def test_a_run_under_a_scenario_goes_on_under_it_alone(polite: Library, server: ChatServer) -> None:
-    stopped = polite.evaluate("--scenario", "polite", "--max-calls", "2")
+    stopped = polite.evaluate_here("--scenario", "polite", "--max-calls", "2")
     assert stopped.code == 4
     assert "--scenario polite" in stopped.err
-    refused = polite.evaluate("--resume")
+    refused = polite.evaluate_here("--resume")
     assert (refused.code, "it was begun with --scenario polite" in refused.err) == (2, True)
-    assert polite.evaluate("--scenario", "polite", "--resume").code == 0
+    assert polite.evaluate_here("--scenario", "polite", "--resume").code == 0
     assert (server.requests, server.repeated) == (6, [])
 
 
 def test_a_saved_run_is_scored_again_under_its_scenario(polite: Library) -> None:
-    polite.evaluate("--scenario", "polite")
-    again = polite.skill_evaluator("score", str(polite.run_folder()))
+    polite.evaluate_here("--scenario", "polite")
+    again = polite.call("score", str(polite.run_folder()))
     assert (again.code, again.err) == (0, "")
     assert read(polite.run_folder() / "record.json")["scenario"] == "polite"
 
 
 def test_an_unknown_scenario_is_an_error_before_any_call(polite: Library, server: ChatServer) -> None:
-    ended = polite.evaluate("--scenario", "polit")
+    ended = polite.evaluate_here("--scenario", "polit")
     assert (ended.code, server.requests) == (2, 0)
     assert "unknown scenario 'polit'" in ended.err
     assert not Path(polite.results).exists()

@@ -62,18 +62,15 @@ def test_what_runs_stands_with_jobs_calls_and_cost() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("made", "words"),
-    [
+def test_the_first_line_says_it_all() -> None:
+    for made, words in (
         (plan(), "Nothing to evaluate."),
         (plan(untouched=1), "Nothing to evaluate; 1 component untouched."),
         (plan(entry("a", "m", cost=None)), "1 job, 600 calls, unknown cost at most."),
         (plan(entry("a", "m", cap=0.25), entry("a", "n", cap=0.1)), "$1.00 at most, capped at $0.35."),
         (plan(entry("a", "m"), dry_run=True), "$0.50 at most, as a dry run (no call is made)."),
-    ],
-)
-def test_the_first_line_says_it_all(made: Plan, words: str) -> None:
-    assert read_page(plan_page(made).markdown()).words[1].endswith(words)
+    ):
+        assert read_page(plan_page(made).markdown()).words[1].endswith(words)
 
 
 def test_what_does_not_run_stands_with_its_reason_and_what_is_wrong_with_its_place() -> None:
@@ -85,22 +82,22 @@ def test_what_does_not_run_stands_with_its_reason_and_what_is_wrong_with_its_pla
     assert "why" in page.code
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_nothing_from_outside_leaves_its_place(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    made = plan(
-        entry("a", "m"),
-        skipped=[Skipped(skill=text, models=[text], reason=text)],
-        faults=[Fault(file=text, line=1, message=text)],
-        reason=text,
-    )
-    page = read_page(plan_page(made).markdown())
-    assert page.mark_up == ["h2", "h3", "h3"]
-    assert [[len(row) for row in table] for table in page.tables] == [[6, 6], [3, 3], [2, 2]]
-    assert all(character.isprintable() for code in page.code for character in code)
-    print_plan(made, "text")
-    printed = capsys.readouterr().out
-    assert all(character.isprintable() or character == "\n" for character in printed)
-    assert printed.count("\n") == len(printed.splitlines()) == 5
+def test_nothing_from_outside_leaves_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    for text in HOSTILE:
+        made = plan(
+            entry("a", "m"),
+            skipped=[Skipped(skill=text, models=[text], reason=text)],
+            faults=[Fault(file=text, line=1, message=text)],
+            reason=text,
+        )
+        page = read_page(plan_page(made).markdown())
+        assert page.mark_up == ["h2", "h3", "h3"], text
+        assert [[len(row) for row in table] for table in page.tables] == [[6, 6], [3, 3], [2, 2]], text
+        assert all(character.isprintable() for code in page.code for character in code), text
+        print_plan(made, "text")
+        printed = capsys.readouterr().out
+        assert all(character.isprintable() or character == "\n" for character in printed), text
+        assert printed.count("\n") == len(printed.splitlines()) == 5, text
     print_plan(made.model_copy(update={"reason": ""}), "json")
     assert json.loads(capsys.readouterr().out)["faults"][0]["line"] == 1
 

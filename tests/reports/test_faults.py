@@ -2,34 +2,27 @@
 
 import re
 
-import pytest
 from skill_evaluator.providers.http import error_from_status
 from skill_evaluator.reports.faults import REMEDIES, remedy
 
 
-@pytest.mark.parametrize("reason", REMEDIES)
-def test_a_remedy_names_what_it_is_about(reason: str) -> None:
-    words = remedy(reason, "some-model", "some-run", "some-case") or ""
-    assert not re.search(r"\{(model|run|case)\}|\{\{", words)
+def test_a_remedy_names_what_it_is_about_and_every_status_has_one() -> None:
+    for reason in REMEDIES:
+        words = remedy(reason, "some-model", "some-run", "some-case") or ""
+        assert not re.search(r"\{(model|run|case)\}|\{\{", words), reason
+    for status in (400, 401, 403, 404, 408, 409, 413, 429, 500, 502, 503, 504, 529):
+        assert remedy(error_from_status(status, {}, "no").reason, "m", "r", "c"), status
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 413, 429, 500, 502, 503, 504, 529])
-def test_every_status_has_a_remedy(status: int) -> None:
-    assert remedy(error_from_status(status, {}, "no").reason, "m", "r", "c")
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
+def test_a_document_over_the_context_is_told_from_other_bad_requests_however_it_is_worded() -> None:
+    for message in (
         "This model's maximum context length is 8192 tokens. However, your messages resulted in 9647 tokens.",
         "prompt is too long: 208310 tokens > 200000 maximum",
         "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000",
         "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
         "request (9647 tokens) exceeds the available context size (8192 tokens), try increasing it",
         "9,647 tokens exceed the context of 8,192",
-    ],
-)
-def test_a_document_over_the_context_is_told_from_other_bad_requests_however_it_is_worded(message: str) -> None:
-    error = error_from_status(400, {}, message)
-    assert (error.reason, error.rejected, error.retryable) == ("context_exceeded", False, False)
-    assert error_from_status(429, {}, message).reason == "rate_limited"
+    ):
+        error = error_from_status(400, {}, message)
+        assert (error.reason, error.rejected, error.retryable) == ("context_exceeded", False, False), message
+        assert error_from_status(429, {}, message).reason == "rate_limited", message

@@ -1,12 +1,14 @@
 """The page of an audit: its figures are those of report.json, in words, tables and charts; and it opens everywhere."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.reports.site.conftest import undrawn
 from tests.support.audit_results import an_audit
 from tests.support.library import Library
 from tests.support.npm import npm_file
@@ -18,13 +20,13 @@ pytest.importorskip("vl_convert")
 OLD, NEW = "20260801T090000Z-a", "20261001T090000Z-b"
 
 
-def with_audits(library: Library, **audits: Any) -> Any:
-    """Build the site of a library with a run and with audits; return the newest one's data."""
+def with_audits(folder: Path, **audits: Any) -> Library:
+    """Return a library with a run and with audits."""
+    library = Library(folder)
     keep(library, a_run("1.0.0", 1, {"alpha": [1.0, 0.5], "beta": [0.75, 0.75]}, model_id="ash"))
     for name, result in {OLD: an_audit(), NEW: an_audit(), **audits}.items():
         library.write(f"audits/{name}/report.json", result.model_dump_json())
-    assert library.call("site", "build", "--out", "site").code == 0
-    return site_data(library.root / "site", f"audits/{NEW}")
+    return library
 
 
 def table_of(page: Any, caption: str) -> list[dict[str, str]]:
@@ -34,20 +36,22 @@ def table_of(page: Any, caption: str) -> list[dict[str, str]]:
     return [dict(zip(found["columns"], [cell[0] for cell in row], strict=True)) for row in found["rows"]]
 
 
-@pytest.fixture
-def library(tmp_path: Path) -> Library:
-    return Library(tmp_path)
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """One whose site is built."""
+    library = with_audits(tmp_path_factory.mktemp("audits"))
+    undrawn(library)
+    return library
 
 
-@pytest.fixture
-def small_vega(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
+@pytest.fixture(scope="module")
+def page(library: Library) -> Any:
+    """The data of the newest audit's page."""
+    return site_data(library.root / "site", f"audits/{NEW}")
 
 
-@pytest.mark.usefixtures("small_vega")
-def test_every_figure_of_a_model_is_that_of_the_result(library: Library) -> None:
+def test_every_figure_of_a_model_is_that_of_the_result(page: Any) -> None:
     result = an_audit()
-    page = with_audits(library)
     models = {row["model"]: row for row in table_of(page, "Models, the best grade first")}
     noise = {
         row["model"]: row for row in table_of(page, "Fluctuation as measured, and without the noise of single answers")
@@ -78,8 +82,7 @@ def numbers_in(value: Any) -> Iterator[float]:
         yield abs(value)
 
 
-@pytest.mark.usefixtures("small_vega")
-def test_no_table_holds_a_number_that_is_not_in_the_result(library: Library) -> None:
+def test_no_table_holds_a_number_that_is_not_in_the_result(page: Any) -> None:
     result = an_audit()
     known = {
         f"{scale * value:,.{places}f}"
@@ -87,7 +90,6 @@ def test_no_table_holds_a_number_that_is_not_in_the_result(library: Library) -> 
         for places in range(5)
         for scale in (1, 100)
     }
-    page = with_audits(library)
     blocks = [block for section in page["sections"] for block in section["blocks"]]
     sheets = [block for block in blocks if block["kind"] == "sheet"]
     sheets += [chart["sheet"] for block in blocks if block["kind"] == "drawn" for chart in block["charts"]]
@@ -102,22 +104,22 @@ def test_no_table_holds_a_number_that_is_not_in_the_result(library: Library) -> 
     assert [(caption, number) for caption, number in shown if number not in known | {"10,000", "0.01", "0.99"}] == []
 
 
-@pytest.mark.usefixtures("small_vega")
-def test_the_newest_audit_is_first_and_a_broken_one_costs_only_itself(library: Library) -> None:
-    with_audits(library)
-    library.write(f"audits/{NEW}/report.json", "{")
-    ended = library.call("site", "build", "--out", "site")
+def test_the_newest_audit_is_first_and_a_broken_one_costs_only_itself(library: Library, tmp_path: Path) -> None:
+    copied = Library(shutil.copytree(library.root, tmp_path / "copied"))
+    copied.write(f"audits/{NEW}/report.json", "{")
+    ended = copied.call("site", "build", "--out", "site")
     assert (ended.code, f"audits/{NEW}/report.json" in ended.err) == (4, True)
-    assert [audit["name"] for audit in site_data(library.root / "site", "audits")["audits"]] == [OLD]
-    overview = site_data(library.root / "site", "overview")
+    assert [audit["name"] for audit in site_data(copied.root / "site", "audits")["audits"]] == [OLD]
+    overview = site_data(copied.root / "site", "overview")
     assert (overview["audit"], overview["rows"][0]["grade"]) == (OLD, an_audit().models[0].grade)
 
 
-@pytest.fixture
-def root(library: Library) -> Path:
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = [text for text in HOSTILE if len(text) < 100 and text.encode("utf-8", "ignore").decode() == text]
     odd = an_audit(models=["ash", *names], scenarios=names[:3], benchmarks=("<b>&", "law"))
-    with_audits(library, **{"20261101T090000Z-odd": odd})
+    library = with_audits(tmp_path_factory.mktemp("odd"), **{"20261101T090000Z-odd": odd})
+    assert library.call("site", "build", "--out", "site").code == 0
     return library.root
 
 

@@ -21,7 +21,7 @@ HOSTILE = (
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library of `demo`, with a site of everything in `site` and one of what is public in `public`."""
     library = Library(tmp_path_factory.mktemp("library"))
-    assert library.skill_evaluator("demo", "demo").code == 0
+    assert library.call("demo", "demo").code == 0
     library.root /= "demo"
     assert library.call("site", "build", "--out", "public").code == 0
     library.settings(site={"components": {"receipts": {"documents": True}}})

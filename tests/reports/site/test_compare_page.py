@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.reports.site.conftest import undrawn
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
 from tests.support.sites import contents, site_data, watched
@@ -29,20 +30,9 @@ def library(tmp_path: Path) -> Library:
     return library
 
 
-@pytest.fixture
-def small_vega(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
-
-
-def built(library: Library) -> Path:
-    ended = library.call("site", "build", "--out", "site")
-    assert ended.code == 0, ended.err
-    return library.root / "site"
-
-
-@pytest.mark.usefixtures("small_vega")
 def test_versions_and_models_are_compared_as_the_command_does(library: Library) -> None:
-    site = built(library)
+    """What is compared is drawn once, and follows a new record."""
+    site = undrawn(library)
     versions = site_data(site, f"compare/{SKILL}/versions")
     assert list(versions) == ["1.6.0", "1.5.0", "1.4.0", "1.3.0", "1.2.0"]
     for version, shown in versions.items():
@@ -64,41 +54,37 @@ def test_versions_and_models_are_compared_as_the_command_does(library: Library) 
     assert names == ["m", OTHER]
     command = library.call("compare", SKILL, "--models", *names, "--format", "json").json
     assert (pair["verdict"], pair["models"][0]["verdict"]) == (command["verdict"], command["models"][0]["verdict"])
-
-
-@pytest.mark.usefixtures("small_vega")
-def test_what_is_compared_is_drawn_once_and_follows_a_new_record(library: Library) -> None:
-    site = built(library)
     before = contents(site)
-    built(library)
+    undrawn(library)
     assert contents(site) == before
     keep(library, a_run("1.7.0", 10, WORSE))
-    built(library)
+    undrawn(library)
     assert next(iter(site_data(site, f"compare/{SKILL}/versions"))) == "1.7.0"
 
 
-@pytest.mark.usefixtures("small_vega")
+@pytest.mark.process
 def test_both_answers_stand_only_where_documents_are_published(tmp_path: Path) -> None:
     library = Library(tmp_path)
-    assert library.skill_evaluator("demo", "demo").code == 0
+    assert library.call("demo", "demo").code == 0
     library.root = tmp_path / "demo"
-    site = built(library)
+    site = undrawn(library)
     assert not (site / "data" / "answers").exists()
     library.write(".evaluator/settings.yaml", "site:\n  components:\n    receipts:\n      documents: true\n")
-    built(library)
+    undrawn(library)
     models = site_data(site, "compare/receipts/versions")["1.2.0"]["models"]
     words, changed = site_data(site, models[0]["answers"])["blocks"]
     assert "the commonest answer changed in" in words["words"]
     assert changed["columns"] == ["case", "score", "path", "before", "after"]
     library.write(".evaluator/settings.yaml", "seed: 1\n")
-    built(library)
+    undrawn(library)
     assert not list((site / "data" / "answers").rglob("*.js"))
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_chooses_by_its_address_and_back(browser: Any, library: Library, scheme: str) -> None:
-    site = built(library)
+    assert library.call("site", "build", "--out", "site").code == 0
+    site = library.root / "site"
     with watched(browser, f"file://{site}/", color_scheme=scheme, viewport={"width": 390, "height": 800}) as watch:
         page = watch.open_drawn(f"compare.html#component={SKILL}")
         assert page.locator("h1").inner_text() == f"{SKILL} 1.6.0"  # the highest with a complete run
@@ -119,12 +105,11 @@ def test_the_page_chooses_by_its_address_and_back(browser: Any, library: Library
         assert (watch.errors, watch.left) == ([], [])
 
 
-@pytest.mark.usefixtures("small_vega")
 def test_the_field_of_a_component_that_has_but_one_is_named(tmp_path: Path) -> None:
     library = Library(tmp_path)
     right, wrong = ({"": dict.fromkeys(RIGHT, (at, 2))} for at in (2, 0))
     keep(library, a_run("1.0.0", 1, RIGHT, fields=right), a_run("1.1.0", 2, WORSE, fields=wrong))
-    (model,) = site_data(built(library), f"compare/{SKILL}/versions")["1.1.0"]["models"]
+    (model,) = site_data(undrawn(library), f"compare/{SKILL}/versions")["1.1.0"]["models"]
     assert "(the whole answer)" in {row["name"] for row in model["forest"]["rows"]}
     fields = next(
         block for block in model["blocks"] if block.get("title") == "Fields" or block.get("caption") == "Fields"

@@ -38,7 +38,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """The records of `demo` with costs, times, arrays and categories of their own, and runs that are out of order."""
     library = Library(tmp_path_factory.mktemp("numbers") / "unused")
     library.root = library.root.parent
-    assert library.skill_evaluator("demo", "demo").code == 0
+    assert library.call("demo", "demo").code == 0
     library.root /= "demo"
     folder, dice = library.root / "components" / SKILL, random.Random(7)
     records = [read(path) for path in sorted((folder / "evals" / "records").iterdir())]

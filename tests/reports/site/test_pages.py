@@ -36,7 +36,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("library")
     library = Library(folder / "unused")
     library.root = folder
-    assert library.skill_evaluator("demo", "demo").code == 0
+    assert library.call("demo", "demo").code == 0
     library.root = folder / "demo"
     library.write("audits/2026/report.json", an_audit().model_dump_json())
     library.write("components/fresh/prompt.md", "---\nname: fresh\nversion: 0.1.0\n---\nDo it.\n")

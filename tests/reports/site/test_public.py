@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests.reports.site.conftest import undrawn
 from tests.support.library import CASES, SKILL, Library
 from tests.support.sites import site_data
 
 pytest.importorskip("vl_convert")
+pytestmark = pytest.mark.process
 ASKED = ("-n", "4")
 TRUTH_KEY, ANSWER_KEY, MADE_UP = "Jane Doe, 12 Elm St", "ACME \u2192 0.500", "A sentence, copied from the letter"
 SCHEMA: dict[str, Any] = {
@@ -22,11 +24,10 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """Two versions: the second has none of the truth's own keys, keys of its own, and a category that is none."""
-    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
-    library = Library(tmp_path)
+    library = Library(tmp_path_factory.mktemp("measured"))
     library.write(f"components/{SKILL}/schema.json", SCHEMA)
     scored = {"id": SKILL, "fixtures": SKILL, "metrics": ["field_level_f1"], "primary_metric": "field_level_f1"}
     declared = {"datasets": [{**scored, "fields": {"topic": {"compare": "category"}}}]}
@@ -42,24 +43,18 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     return library
 
 
-def built(library: Library, name: str) -> tuple[Path, str]:
+def built(library: Library, documents: bool) -> tuple[Path, str]:
     """Build the site; return its folder and all that its data say."""
-    assert library.call("site", "build", "--out", name).code == 0
-    site = library.root / name
+    library.settings(site={"components": {SKILL: {"documents": documents}}})
+    site = undrawn(library)
     return site, "\n".join(path.read_text("utf-8") for path in sorted((site / "data").rglob("*.js")))
 
 
-@pytest.mark.parametrize("secret", [TRUTH_KEY, "Elm St", "ACME", MADE_UP, "copied from", "A topic"])
-def test_no_key_or_label_of_an_answer_is_on_a_site_without_documents(measured: Library, secret: str) -> None:
-    _, private = built(measured, "private")
-    assert secret not in private
-    measured.settings(site={"components": {SKILL: {"documents": True}}})
-    _, public = built(measured, "public")
-    assert secret in public
-
-
-def test_what_is_left_out_is_counted_and_labels_of_no_schema_are_one(measured: Library) -> None:
-    site, _ = built(measured, "private")
+def test_no_key_or_label_of_an_answer_is_on_a_site_without_documents(measured: Library) -> None:
+    """Nor on that of a build after one that showed documents."""
+    (_, private), (_, public), (site, again) = (built(measured, documents) for documents in (False, True, False))
+    for secret in (TRUTH_KEY, "Elm St", "ACME", MADE_UP, "copied from", "A topic"):
+        assert (secret in private, secret in public, secret in again) == (False, True, False), secret
     page = site_data(site, f"components/{SKILL}")
     assert {row["field"] for row in page["fields"]} == {"kind", "topic"}
     (confusion,) = page["confusions"]
@@ -69,12 +64,3 @@ def test_what_is_left_out_is_counted_and_labels_of_no_schema_are_one(measured: L
     compared = json.dumps(site_data(site, f"compare/{SKILL}/versions"))
     assert "lost more than" in compared
     assert "a field that the schema does not name" in compared
-
-
-def test_a_build_that_shows_documents_and_then_none_takes_the_names_back(measured: Library) -> None:
-    measured.settings(site={"components": {SKILL: {"documents": True}}})
-    assert MADE_UP in built(measured, "site")[1]
-    measured.settings()
-    _, private = built(measured, "site")
-    assert MADE_UP not in private
-    assert TRUTH_KEY not in private

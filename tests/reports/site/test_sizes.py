@@ -7,9 +7,9 @@ from unittest.mock import patch
 import pytest
 from skill_evaluator.reports.site.case import case_key, cases_index
 
+from tests.reports.site.conftest import undrawn
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.review_page import chromium
 from tests.support.sites import site_data, watched
 
 pytest.importorskip("vl_convert")
@@ -54,25 +54,32 @@ def hostile(library: Library) -> Library:
     keep(library, a_run("1.1.0", 4, WORST, model_id="n", per_field=fields))
     library.settings(site={"components": {SKILL: {"documents": True}}})  # else only the schema's names are shown
     library.write("components/odd/prompt.md", f"---\nname: odd\nversion: '{'9' * 100_000}'\n---\nDo it.\n")
-    assert library.call("site", "build", "--out", "site").code == 4  # a version that is none
     return library
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return hostile(Library(tmp_path_factory.mktemp("hostile")))
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of its site; one version is none."""
+    return undrawn(hostile(Library(tmp_path_factory.mktemp("hostile"))), code=4)
 
 
-def test_no_page_grows_with_what_a_record_holds(built: Library) -> None:
-    sizes = {path.name: path.stat().st_size for path in (built.root / "site" / "data").rglob("*.js")}
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    library = hostile(Library(tmp_path_factory.mktemp("drawn")))
+    assert library.call("site", "build", "--out", "site").code == 4
+    return library.root / "site"
+
+
+def test_no_page_grows_with_what_a_record_holds(built: Path) -> None:
+    sizes = {path.name: path.stat().st_size for path in (built / "data").rglob("*.js")}
     assert sizes[f"{SKILL}.js"] < 700_000
     assert sizes["overview.js"] < 10_000
     assert sizes["changes.js"] < 20_000
 
 
-def test_a_list_of_cases_without_room_for_every_field_says_so_and_counts_them_all(built: Library) -> None:
-    page = site_data(built.root / "site", f"components/{SKILL}")
-    index = site_data(built.root / "site", f"cases/{SKILL}")
+def test_a_list_of_cases_without_room_for_every_field_says_so_and_counts_them_all(built: Path) -> None:
+    page = site_data(built, f"components/{SKILL}")
+    index = site_data(built, f"cases/{SKILL}")
     names = list(dict.fromkeys(row["field"] for row in page["fields"]))
     assert set(index["fields"]) <= {*names, *(f"field-{at}" for at in range(2_000))}  # cut as there
     assert len(index["fields"]) + index["fieldsLeft"] == 2_002
@@ -89,8 +96,8 @@ def test_a_case_beyond_the_room_of_the_list_is_found_by_its_whole_name() -> None
     }
 
 
-def test_what_is_cut_says_how_long_it_is_and_two_that_begin_alike_stay_two(built: Library) -> None:
-    page = site_data(built.root / "site", f"components/{SKILL}")
+def test_what_is_cut_says_how_long_it_is_and_two_that_begin_alike_stay_two(built: Path) -> None:
+    page = site_data(built, f"components/{SKILL}")
     names = list(dict.fromkeys(row["field"] for row in page["fields"]))
     assert all("… (5,000,001 characters, " in name for name in names[:2])
     assert names[0] != names[1]
@@ -102,9 +109,8 @@ def test_what_is_cut_says_how_long_it_is_and_two_that_begin_alike_stay_two(built
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [360, 1280])
-def test_layout_holds_beside_names_of_any_length(built: Library, width: int) -> None:
-    place = f"file://{Path(built.root)}/site/"
-    with chromium() as browser, watched(browser, place, viewport={"width": width, "height": 800}) as watch:
+def test_layout_holds_beside_names_of_any_length(browser: Any, drawn: Path, width: int) -> None:
+    with watched(browser, f"file://{drawn}/", viewport={"width": width, "height": 800}) as watch:
         for page in PAGES:
             shown = watch.open_drawn(page)
             assert shown.evaluate("document.documentElement.scrollWidth") <= width

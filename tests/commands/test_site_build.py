@@ -12,14 +12,15 @@ from tests.support.library import SKILL, Library, read
 from tests.support.records import a_run, keep
 from tests.support.sites import contents, site_data
 
-pytest.importorskip("vl_convert")
+pytestmark = pytest.mark.usefixtures("without_charts")
 CASES = {"alpha": [1.0, 0.5], "beta": [0.75, 0.75], "gamma": [1.0, 1.0]}
 WORSE = {"alpha": [0.0, 0.0], "beta": [0.25, 0.0], "gamma": [0.0, 0.25]}
 
 
-@pytest.fixture
-def built(library: Library, library_of_vega: None) -> Library:
-    """Two versions of two models; the second version of one was not finished."""
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory, without_charts: None) -> Library:
+    """Two versions of two models; the second version of one was not finished. For a test that changes nothing."""
+    library = Library(tmp_path_factory.mktemp("shown"))
     summary = {"mean": 0.8, "strict_mean": 0.8125, "stdev": 0.1, "n": 6, "n_cases": 3, "ci95": (0.7, 0.9)}
     figures: dict[str, Any] = {
         "accuracy": {"field_level_f1": summary},
@@ -36,15 +37,15 @@ def built(library: Library, library_of_vega: None) -> Library:
     return library
 
 
-@pytest.fixture(autouse=True)
-def library_of_vega(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Making the library that draws takes seconds, and only a browser runs it."""
-    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
+@pytest.fixture
+def built(shown: Library, tmp_path: Path) -> Library:
+    """A copy of it."""
+    return shown.copy(tmp_path)
 
 
-def test_every_figure_of_the_overview_is_that_of_the_record(built: Library) -> None:
-    rows = site_data(built.root / "site", "overview")["rows"]
-    records = {record["run_id"]: record for record in built.records()}
+def test_every_figure_of_the_overview_is_that_of_the_record(shown: Library) -> None:
+    rows = site_data(shown.root / "site", "overview")["rows"]
+    records = {record["run_id"]: record for record in shown.records()}
     assert [(row["model"], row["version"]) for row in rows] == [("m", "1.1.0"), ("n", "1.0.0")]
     for row in rows:
         record = records[row["run"]]
@@ -56,11 +57,11 @@ def test_every_figure_of_the_overview_is_that_of_the_record(built: Library) -> N
         assert (row["timestamp"], row["coverage"]) == (record["timestamp"], record["coverage"])
 
 
-def test_verdicts_are_those_of_leaderboard_and_history(built: Library) -> None:
-    history = built.call("history", SKILL, "--format", "json").json
-    ranking = built.call("leaderboard", "--format", "json").json[0]
-    page = site_data(built.root / "site", f"components/{SKILL}")
-    rows = site_data(built.root / "site", "overview")["rows"]
+def test_verdicts_are_those_of_leaderboard_and_history(shown: Library) -> None:
+    history = shown.call("history", SKILL, "--format", "json").json
+    ranking = shown.call("leaderboard", "--format", "json").json[0]
+    page = site_data(shown.root / "site", f"components/{SKILL}")
+    rows = site_data(shown.root / "site", "overview")["rows"]
     assert rows[0]["verdict"] == ranking["models"][0]["verdict"] == "inconclusive"
     judged = {(point["model"], point["version"]): point["verdict"] for point in page["trend"] if point["complete"]}
     steps = {
@@ -75,8 +76,8 @@ def test_verdicts_are_those_of_leaderboard_and_history(built: Library) -> None:
     assert page["ranking"] == ranking
 
 
-def test_a_run_that_was_not_finished_is_shown_as_such(built: Library) -> None:
-    trend = site_data(built.root / "site", f"components/{SKILL}")["trend"]
+def test_a_run_that_was_not_finished_is_shown_as_such(shown: Library) -> None:
+    trend = site_data(shown.root / "site", f"components/{SKILL}")["trend"]
     assert [(point["model"], point["version"]) for point in trend if not point["complete"]] == [("n", "1.1.0")]
 
 
@@ -184,9 +185,9 @@ def test_without_a_component_it_says_where_to_look(library: Library) -> None:
     assert (ended.code, "name their folder with --components DIR" in ended.err) == (2, True)
 
 
-def test_what_changed_says_what_history_does_the_newest_first(built: Library) -> None:
-    history = built.call("history", SKILL, "--format", "json").json
-    rows = site_data(built.root / "site", "changes")["rows"]
+def test_what_changed_says_what_history_does_the_newest_first(shown: Library) -> None:
+    history = shown.call("history", SKILL, "--format", "json").json
+    rows = site_data(shown.root / "site", "changes")["rows"]
     assert [row["timestamp"] for row in rows] == sorted((row["timestamp"] for row in rows), reverse=True)
     steps = {
         (model["model_id"], point["version"]): point["step"] for model in history["models"] for point in model["points"]

@@ -1,9 +1,7 @@
 """What `site build` writes of each case: what explain says of the answers, only where that is allowed, and bounded."""
 
 import json
-import signal
-import subprocess
-import sys
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,31 +13,36 @@ from skill_evaluator.errors import RunError, StorageError
 from skill_evaluator.reports.site.server import SiteServer
 
 from tests.support.chat_server import notice
-from tests.support.library import CASES, SCRIPT, SKILL, Library, read
+from tests.support.library import CASES, SKILL, Library, read
 from tests.support.records import a_run, keep
 from tests.support.sites import contents, lines_of, site_data, site_lines
 
-pytest.importorskip("vl_convert")
+pytestmark = pytest.mark.usefixtures("without_charts")
 PUBLISHED = {"site": {"components": {SKILL: {"documents": True}}}}
 PROMPT = "---\nname: notice-extraction\nversion: {}\n---\nExtract title and year.\n"
 
 
-@pytest.fixture(autouse=True)
-def library_of_vega(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Making the library that draws takes seconds, and only a browser runs it."""
-    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory, without_charts: None) -> Library:
+    """Two versions: the second takes the year of alpha once for another, and says nothing of beta that can be read.
 
-
-@pytest.fixture
-def measured(library: Library) -> Library:
-    """Two versions: the second takes the year of alpha once for another, and says nothing of beta that can be read."""
+    Its site with all texts is built; for a test that changes nothing.
+    """
+    library = Library(tmp_path_factory.mktemp("shown"))
     assert library.evaluate_here().code == 0
     library.write(f"components/{SKILL}/prompt.md", PROMPT.format("1.1.0"))
     right = {(case_id, index): notice(case_id) for case_id in CASES for index in range(2)}
     wrong = {("alpha", 1): json.dumps({"title": "alpha", "year": 1999}), ("beta", 0): "No.", ("beta", 1): "No."}
     library.record_answers(right | wrong)
     library.evaluate_here()
+    published(library)
     return library
+
+
+@pytest.fixture
+def measured(shown: Library, tmp_path: Path) -> Library:
+    """A copy of it."""
+    return shown.copy(tmp_path)
 
 
 def published(library: Library) -> Path:
@@ -55,15 +58,14 @@ def runs_of(site: Path, case_id: str) -> list[Any]:
     return [shown[f"cases/{SKILL}/{case_id}/{run}"] for run in head["runs"]]
 
 
-def test_each_distinct_output_says_what_explain_says(measured: Library) -> None:
-    newest, before = runs_of(published(measured), "alpha")
+def test_each_distinct_output_says_what_explain_says(shown: Library) -> None:
+    newest, before = runs_of(shown.root / "site", "alpha")
     assert (newest["version"], before["version"]) == ("1.1.0", "1.0.0")
     assert [(output["times"], output["replicates"]) for output in newest["outputs"]] == [(1, "0"), (1, "1")]
     assert [(output["times"], output["replicates"]) for output in before["outputs"]] == [(2, "0-1")]
     for output in newest["outputs"]:
-        explained = measured.call(
-            "explain", newest["run"], "--case", "alpha", "--replicate", output["replicates"], "--format", "json"
-        ).json
+        words = ("explain", newest["run"], "--case", "alpha", "--replicate", output["replicates"], "--format", "json")
+        explained = shown.call(*words).json
         leaves = {leaf["at"]: leaf for leaf in output["differing"] + output["alike"]}
         assert {at: (leaf["outcome"], leaf["how"]) for at, leaf in leaves.items()} == {
             leaf["at"]: (leaf["verdict"], leaf["compared_as"]) for leaf in explained["leaves"]
@@ -74,19 +76,18 @@ def test_each_distinct_output_says_what_explain_says(measured: Library) -> None:
     assert (wrong["field"], wrong["truth"], wrong["output"]) == ("year", [["2024", False]], [["1999", False]])
 
 
-def test_an_answer_that_cannot_be_read_is_shown_as_it_came(measured: Library) -> None:
-    (unread,) = runs_of(published(measured), "beta")[0]["outputs"]
+def test_an_answer_that_cannot_be_read_is_shown_as_it_came(shown: Library) -> None:
+    (unread,) = runs_of(shown.root / "site", "beta")[0]["outputs"]
     assert (unread["times"], unread["outcome"], unread["reason"]) == (2, "unparseable", "not_json")
     assert unread["texts"][0]["text"] == "No."
     assert (unread["differing"], unread["alike"]) == ([], [])
     assert "explain" in unread["remedy"]
 
 
-def test_every_score_is_that_of_the_record(measured: Library) -> None:
-    site = published(measured)
-    records = {record["run_id"]: record for record in measured.records()}
+def test_every_score_is_that_of_the_record(shown: Library) -> None:
+    records = {record["run_id"]: record for record in shown.records()}
     for case_id in CASES:
-        for run in runs_of(site, case_id):
+        for run in runs_of(shown.root / "site", case_id):
             record = records[run["run"]]
             (kept,) = (case for case in record["per_case"] if case["case_id"] == case_id)
             assert run["score"] == kept["accuracy"][record["primary_metric"]]["strict_mean"]
@@ -98,9 +99,9 @@ def test_every_score_is_that_of_the_record(measured: Library) -> None:
             }
 
 
-def test_the_list_of_cases_has_the_score_and_the_standings_of_each_model_s_newest_record(measured: Library) -> None:
-    index = site_data(published(measured), f"cases/{SKILL}")
-    newest = measured.records()[0]
+def test_the_list_of_cases_has_the_score_and_the_standings_of_each_model_s_newest_record(shown: Library) -> None:
+    index = site_data(shown.root / "site", f"cases/{SKILL}")
+    newest = shown.records()[0]
     for case, kept in zip(index["cases"], newest["per_case"], strict=True):
         score, letters = case["models"]["recorded"]
         assert (case["id"], score) == (kept["case_id"], kept["accuracy"][newest["primary_metric"]]["strict_mean"])
@@ -111,27 +112,21 @@ def test_the_list_of_cases_has_the_score_and_the_standings_of_each_model_s_newes
     assert {letters for case in index["cases"] for _, letters in case["models"].values()} == {"rf", "uu", "rr"}
 
 
-def test_a_build_shows_texts_of_no_component_that_does_not_say_so(measured: Library) -> None:
-    assert measured.call("site", "build", "--out", "site").code == 0
+def test_a_build_shows_texts_of_no_component_that_does_not_say_so_and_takes_back_what_was_shown(
+    measured: Library,
+) -> None:
     site = measured.root / "site"
+    texts = (b"is the title of a notice", b"1999", b"No.")
+    assert all(text in b"".join(contents(site).values()) for text in texts)
+    measured.settings()
+    assert measured.call("site", "build", "--out", "site").code == 0
     everything = b"".join(contents(site).values())
-    for text in (b"is the title of a notice", b"1999", b"No."):
-        assert text not in everything
+    assert not [text for text in texts if text in everything]
     head = site_data(site, f"cases/{SKILL}/alpha")
     assert "private" in head["why"]
     assert head["document"] is None
     assert [run["outputs"] for run in runs_of(site, "alpha")] == [None, None]
     assert [run["score"] for run in runs_of(site, "alpha")] == [0.75, 1.0]
-
-
-def test_texts_go_when_they_are_private_again(measured: Library) -> None:
-    site = published(measured)
-    assert b"1999" in b"".join(contents(site).values())
-    measured.settings()
-    assert measured.call("site", "build", "--out", "site").code == 0
-    everything = b"".join(contents(site).values())
-    assert b"1999" not in everything
-    assert b"is the title of a notice" not in everything
 
 
 def test_a_component_that_is_not_there_is_named_and_publishes_nothing(measured: Library) -> None:
@@ -143,21 +138,26 @@ def test_a_component_that_is_not_there_is_named_and_publishes_nothing(measured: 
     assert site_data(measured.root / "site", f"cases/{SKILL}/alpha")["document"] is None
 
 
-def test_what_is_served_shows_everything_and_makes_a_case_when_it_is_opened(measured: Library) -> None:
-    command = [sys.executable, "-m", "skill_evaluator", "site", "serve"]
-    env = {"PYTHONPATH": str(SCRIPT.parent), "PATH": "/usr/bin:/bin"}
-    with subprocess.Popen(command, cwd=measured.root, env=env, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            address = process.stdout.readline().split()[0]
-            with urlopen(f"{address}data/cases/{SKILL}/alpha.js") as answer:
-                shown = lines_of(answer.read().decode())
-        finally:
-            process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 0
-    head = shown[f"cases/{SKILL}/alpha"]
+def test_what_is_served_shows_everything_and_makes_a_case_when_it_is_opened(
+    measured: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[dict[str, Any]] = []
+
+    def serve(server: SiteServer) -> None:
+        threading.Thread(target=forever, args=(server, 0.01), daemon=True).start()
+        with urlopen(f"{server.address}data/cases/{SKILL}/alpha.js") as answer:
+            opened.append(lines_of(answer.read().decode()))
+        server.shutdown()
+        raise KeyboardInterrupt
+
+    forever = SiteServer.serve_forever
+    monkeypatch.setattr(SiteServer, "serve_forever", serve)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    measured.settings()
+    assert measured.call("site", "serve").code == 0
+    head = opened[0][f"cases/{SKILL}/alpha"]
     assert "is the title of a notice" in head["document"]["text"]
-    assert [len(shown[f"cases/{SKILL}/alpha/{run}"]["outputs"]) for run in head["runs"]] == [2, 1]
+    assert [len(opened[0][f"cases/{SKILL}/alpha/{run}"]["outputs"]) for run in head["runs"]] == [2, 1]
 
 
 def test_what_cannot_be_made_when_it_is_asked_for_is_said_and_tried_again(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_what_cannot_be_made_when_it_is_asked_for_is_said_and_tried_again(tmp_pa
         (tmp_path / "case.js").write_text("made")
 
     with SiteServer(tmp_path, later={"case.js": make}) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         with pytest.raises(HTTPError, match="500") as refused:
             urlopen(f"{server.address}case.js")
         assert "the disk is full" in refused.value.read().decode()
@@ -211,6 +211,7 @@ def test_answers_that_were_edited_are_named(measured: Library) -> None:
 
 def test_a_run_folder_that_cannot_be_read_is_named_and_hides_no_other(measured: Library) -> None:
     (measured.results / measured.records()[0]["run_id"] / "manifest.json").write_text("{")
+    shutil.rmtree(measured.root / "site")
     broken, before = runs_of(published(measured), "alpha")
     assert "The raw answers cannot be shown" in broken["why"]
     assert (broken["outputs"], broken["score"]) == (None, 0.75)
@@ -218,7 +219,7 @@ def test_a_run_folder_that_cannot_be_read_is_named_and_hides_no_other(measured: 
 
 
 def test_nothing_is_explained_again_but_what_is_new(measured: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    site = published(measured)
+    site = measured.root / "site"
     explained: list[str] = []
     monkeypatch.setattr("skill_evaluator.commands.site_cases._Run.script", _noting(explained))
     assert "0 files written, 0 removed" in measured.call("site", "build", "--out", "site").out
@@ -246,8 +247,8 @@ def _noting(explained: list[str]) -> Any:
     return script
 
 
-def test_ten_megabytes_of_document_and_answer_make_no_large_file(library: Library) -> None:
-    long = "<b>\u202eä\x1b " * 1_600_000
+def test_megabytes_of_document_and_answer_make_no_large_file(library: Library) -> None:
+    long = "<b>\u202eä\x1b " * 150_000
     library.write(f"fixtures/{SKILL}/cases/alpha/document.md", long)
     library.settings(limits={"document_bytes": 50_000_000}, **PUBLISHED)
     texts = {("alpha", 0): json.dumps({"title": long[:60_000], "year": 1}), ("alpha", 1): long[:900_000]}
@@ -263,7 +264,7 @@ def test_ten_megabytes_of_document_and_answer_make_no_large_file(library: Librar
 
 
 def test_a_record_that_is_another_now_changes_the_pages_of_its_cases(measured: Library) -> None:
-    site = published(measured)
+    site = measured.root / "site"
     path = measured.component / "evals" / "records" / f"{runs_of(site, 'alpha')[0]['run']}.json"
     record = read(path)
     record["per_case"][0]["replicates"]["field_level_f1"] = [0.25, 0.25]
@@ -274,12 +275,15 @@ def test_a_record_that_is_another_now_changes_the_pages_of_its_cases(measured: L
     assert shown == contents(measured.root / "anew")
 
 
-@pytest.mark.parametrize("text", ["\u00a0" * 5_000 + "x" * 3_000, "x" * 10_001])
-def test_an_answer_that_is_cut_says_so(library: Library, text: str) -> None:
-    library.record_answers({(case_id, index): text for case_id in CASES for index in range(2)})
+def test_an_answer_that_is_cut_says_so(library: Library) -> None:
+    texts = {"alpha": "\u00a0" * 5_000 + "x" * 3_000, "beta": "x" * 10_001}
+    answers = {**texts, "gamma": notice("gamma")}
+    library.record_answers({(case_id, index): text for case_id, text in answers.items() for index in range(2)})
     library.evaluate_here()
-    (answer,) = runs_of(published(library), "alpha")[0]["outputs"][0]["texts"]
-    assert (answer["cut"], answer["length"]) == (True, len(text))
+    site = published(library)
+    for case_id, text in texts.items():
+        (answer,) = runs_of(site, case_id)[0]["outputs"][0]["texts"]
+        assert (answer["cut"], answer["length"]) == (True, len(text)), case_id
 
 
 def test_answers_of_two_runs_that_cannot_be_read_cost_nothing_else(
@@ -289,6 +293,7 @@ def test_answers_of_two_runs_that_cannot_be_read_cost_nothing_else(
         raise RunError(f"{folder}/replicates.jsonl cannot be read: Permission denied")
 
     monkeypatch.setattr("skill_evaluator.commands.site_compare.outcomes", refused)  # to root no file is unreadable
+    shutil.rmtree(measured.root / "site")
     site = published(measured)
     (changed,) = (site / "data" / "answers" / SKILL).rglob("*.js")
     assert "The answers cannot be read" in changed.read_text()

@@ -2,8 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from copy import copy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,11 @@ from tests.support.library import REPLAY, SKILL, Library, read
 from tests.support.rubrics import some_criterion
 from tests.support.sites import contents, site_data
 
-pytest.importorskip("vl_convert")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def library_of_vega() -> Iterator[None]:
-    """Making the library that draws takes seconds, and only a browser runs it."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
-        yield
+pytestmark = pytest.mark.usefixtures("without_charts")
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory, library_of_vega: None) -> JudgedSite:
+def built(tmp_path_factory: pytest.TempPathFactory, without_charts: None) -> JudgedSite:
     """A library that judges worked in, and its site; for a test that changes nothing."""
     site = JudgedSite(tmp_path_factory.mktemp("judged"))
     site.judge_all(("judge",))
@@ -38,10 +29,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, library_of_vega: None) -> Ju
 @pytest.fixture
 def site(built: JudgedSite, tmp_path: Path) -> JudgedSite:
     """A copy of it."""
-    shutil.copytree(built.root, tmp_path, dirs_exist_ok=True)
-    site = copy(built)
-    site.root, site.judgements = tmp_path, tmp_path / "judgements"
-    return site
+    return built.copy(tmp_path)
 
 
 def page_of(site: JudgedSite, mode: str) -> Any:
@@ -268,7 +256,7 @@ def test_free_text_that_a_judge_scored_is_shown_as_the_record_has_it(tmp_path: P
 def test_a_cascade_says_who_settled_what(tmp_path: Path) -> None:
     library = JudgingLibrary(tmp_path)
     library.rubric({"method": method("pairwise_comparison", "ties_allowed")})
-    library.models(*({**REPLAY, "id": name, "params": {"file": f"{name}.jsonl"}} for name in ("cheap", "strong")))
+    library.answered_by("cheap", "strong")
     pair = {"input": "Add 5 and 7.", "output_1": "The sum is 12.", "output_2": "There is no sum here."}
     library.items(*({"id": f"i{n}", **pair} for n in range(4)))
     for name in ("cheap", "strong"):

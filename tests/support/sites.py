@@ -2,12 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+_CHARTS = (("charts", "chart_specs"), ("charts_compare", "compare_charts"), ("charts_judges", "judge_charts"))
 _DATA = re.compile(r'JSON\.parse\(("(?:[^"\\]|\\.)*")\)')
 
 
@@ -32,6 +36,23 @@ def lines_of(file: str) -> dict[str, Any]:
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file of a site by its name."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Build sites without the library that draws, which takes seconds to make, and specify their charts once."""
+    with ExitStack() as patched:
+        drawing = patch("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */" * 100)
+        patched.enter_context(drawing)
+        for module, name in _CHARTS:
+            where = import_module(f"skill_evaluator.reports.site.{module}")
+            patched.enter_context(patch.object(where, name, partial(_once, getattr(where, name))))
+        yield
+
+
+@cache
+def _once(charts: Callable[[], Any]) -> Any:
+    return charts()
 
 
 @dataclass

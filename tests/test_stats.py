@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.special import expit, logit
-from scipy.stats import binom, binomtest
-from scipy.stats import t as student
 from skill_evaluator.stats import mean_or_none, quantile, rate_interval, stdev_or_none, t_quantile, unit_interval
 
 from tests.support.json_values import thorough
@@ -19,6 +16,8 @@ shares = st.floats(0, 1)
 
 @pytest.mark.parametrize("n", [2, 3, 10, 37, 1000])
 def test_either_bound_of_a_rate_leaves_the_tail_its_share_by_mid_p(n: int) -> None:
+    from scipy.stats import binom, binomtest
+
     for successes in {0, 1, n // 3, n // 2, n - 1, n}:
         low, high = rate_interval(successes, n)
         if successes:
@@ -32,6 +31,8 @@ def test_either_bound_of_a_rate_leaves_the_tail_its_share_by_mid_p(n: int) -> No
 @pytest.mark.parametrize("n", [5, 10, 20, 50, 200])
 def test_the_interval_of_a_rate_covers(n: int) -> None:
     """Of every outcome there is, weighted by its probability: no simulation."""
+    from scipy.stats import binom
+
     bounds = np.array([rate_interval(successes, n) for successes in range(n + 1)])
     covers = [
         binom.pmf(np.arange(n + 1), n, rate)[(bounds[:, 0] <= rate) & (rate <= bounds[:, 1])].sum()
@@ -43,12 +44,17 @@ def test_the_interval_of_a_rate_covers(n: int) -> None:
 
 @pytest.mark.parametrize("degrees", [1, 2, 5, 29, 1000])
 def test_the_quantile_of_t_is_scipys(degrees: int) -> None:
+    from scipy.stats import t as student
+
     assert t_quantile(degrees) == pytest.approx(student.ppf(0.975, degrees), rel=1e-12)
 
 
 @thorough
 @given(values=st.lists(st.floats(0.2, 0.8), min_size=2, max_size=8))
 def test_the_interval_of_a_mean_is_students_on_its_log_odds_with_one_value_more(values: list[float]) -> None:
+    from scipy.special import expit, logit
+    from scipy.stats import t as student
+
     assume(max(values) - min(values) > 1e-6)
     n, mean = len(values), fmean(values)
     error = math.sqrt(stdev(values) ** 2 / n + ((max(values) - min(values)) / 2 / n) ** 2)

@@ -11,7 +11,6 @@ from typing import Any
 import jsonschema
 import pytest
 from hypothesis import given
-from rouge_score.rouge_scorer import RougeScorer
 from skill_evaluator.comparing.comparison import compare
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
 from skill_evaluator.comparing.similarity import rouge_l, token_f1
@@ -93,6 +92,8 @@ def texts(seed: int) -> tuple[str, str]:
 
 
 def test_rouge_l_is_that_of_rouge_score() -> None:
+    from rouge_score.rouge_scorer import RougeScorer
+
     scorer = RougeScorer(["rougeL"], use_stemmer=False)
     for seed in range(300):
         truth, output = texts(seed)

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import ruptures
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 from skill_evaluator.verdicts import change_points
 from skill_evaluator.verdicts.change_points import Chance, cusum, find_splits, means_by_case
 
@@ -110,9 +108,11 @@ def test_versions_that_take_after_the_one_before_are_no_change_beyond_these_case
     assert alarms["generalises"] <= 9  # 3 expected at 5 %
 
 
-@given(arrays.arrays(float, st.integers(3, 12), elements=st.floats(0, 1).map(lambda score: round(score, 3))))
+@given(st.lists(st.floats(0, 1).map(lambda score: round(score, 3)), min_size=3, max_size=12).map(np.array))
 def test_the_best_split_is_where_ruptures_has_it(means: Any) -> None:
     """Binary segmentation of squared errors has its first split where CUSUM is largest; equal ones may be swapped."""
+    import ruptures
+
     statistic = cusum(means)
     theirs, _ = ruptures.Binseg(model="l2", jump=1, min_size=1).fit(means.reshape(-1, 1)).predict(n_bkps=1)
     (split, *_) = find_splits([[[score] for score in means]], 0.0, VERSIONS)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import stats
 from skill_evaluator.verdicts.effects import Effect, adjusted, case_effects, replicate_effect
 
 from tests.support.json_values import thorough
@@ -17,6 +16,14 @@ from tests.support.json_values import thorough
 Arm = list[list[float]]
 TENTHS = st.integers(0, 10).map(lambda tenths: tenths / 10)
 RATES = st.sampled_from([0.0, 1.0])
+
+
+@pytest.fixture(scope="module")
+def stats() -> Any:
+    """Scipy's tests, imported for those that compare with them: no other process shall wait for them."""
+    from scipy import stats
+
+    return stats
 
 
 def case_effect(differences: list[float]) -> Effect:
@@ -86,7 +93,7 @@ def test_p_on_these_cases_is_near_that_of_every_dealing_for_other_scores(seed: i
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_p_of_one_case_is_scipys_permutation_test(seed: int) -> None:
+def test_p_of_one_case_is_scipys_permutation_test(stats: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     before, after = rng.random(5).round(3), (rng.random(5) * 0.8).round(3)
     peer = stats.permutation_test(
@@ -96,19 +103,19 @@ def test_p_of_one_case_is_scipys_permutation_test(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_p_beyond_these_cases_is_scipys_sign_test_of_the_mean(seed: int) -> None:
+def test_p_beyond_these_cases_is_scipys_sign_test_of_the_mean(stats: Any, seed: int) -> None:
     differences = np.random.default_rng(seed).normal(-0.1, 0.2, 9)
     peer = stats.permutation_test((differences,), np.mean, permutation_type="samples", n_resamples=np.inf)
     assert case_effect(differences.tolist()).p == pytest.approx(peer.pvalue, abs=1e-12)
 
 
-def test_p_of_more_cases_is_drawn_and_near_students() -> None:
+def test_p_of_more_cases_is_drawn_and_near_students(stats: Any) -> None:
     differences = np.random.default_rng(5).normal(-0.03, 0.1, 60)
     assert case_effect(differences.tolist()).p == pytest.approx(stats.ttest_1samp(differences, 0).pvalue, abs=0.01)
 
 
 @pytest.mark.parametrize(("up", "down", "same"), [(1, 5, 3), (0, 6, 0), (3, 3, 40), (2, 9, 1989), (0, 0, 7)])
-def test_p_of_cases_that_were_right_or_wrong_is_mcnemars(up: int, down: int, same: int) -> None:
+def test_p_of_cases_that_were_right_or_wrong_is_mcnemars(stats: Any, up: int, down: int, same: int) -> None:
     found = case_effect([1.0] * up + [-1.0] * down + [0.0] * same)
     expected = stats.binomtest(up, up + down).pvalue if up + down else 1.0
     assert found.p == pytest.approx(expected, abs=1e-12)
@@ -116,7 +123,7 @@ def test_p_of_cases_that_were_right_or_wrong_is_mcnemars(up: int, down: int, sam
 
 @thorough
 @given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_q_values_are_scipys(p_values: list[float]) -> None:
+def test_q_values_are_scipys(stats: Any, p_values: list[float]) -> None:
     assert adjusted(p_values) == pytest.approx(stats.false_discovery_control(p_values).tolist(), abs=1e-12)
 
 
@@ -124,14 +131,14 @@ def test_q_values_of_nothing_are_none() -> None:
     assert adjusted([]) == []
 
 
-def test_the_interval_beyond_these_cases_is_students_with_one_case_more() -> None:
+def test_the_interval_beyond_these_cases_is_students_with_one_case_more(stats: Any) -> None:
     differences = np.random.default_rng(6).normal(0.05, 0.1, 12)
     error = math.sqrt(differences.var(ddof=1) / 12 + (np.ptp(differences) / 24) ** 2)
     expected = stats.t.interval(0.95, 11, differences.mean(), error)
     assert case_effect(differences.tolist()).ci95 == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_interval_of_one_case_is_nearly_welchs() -> None:
+def test_the_interval_of_one_case_is_nearly_welchs(stats: Any) -> None:
     rng = np.random.default_rng(7)
     before, after = rng.random(40), rng.random(60) * 0.5
     peer = stats.ttest_ind(after, before, equal_var=False).confidence_interval()
@@ -217,7 +224,7 @@ def test_too_few_cases_can_show_no_drop_however_large(cases: int, alpha: float, 
 
 
 @pytest.mark.parametrize(("n", "alpha"), [(30, 0.05), (100, 0.05), (100, 0.001)])
-def test_where_nothing_varied_a_drop_is_seen_when_enough_answers_fail(n: int, alpha: float) -> None:
+def test_where_nothing_varied_a_drop_is_seen_when_enough_answers_fail(stats: Any, n: int, alpha: float) -> None:
     """So many failures that an exact test of none against them is beyond chance, in 80 of 100 runs."""
     drop = within([[1.0] * n], [[1.0] * n]).detectable(alpha)
     assert drop is not None

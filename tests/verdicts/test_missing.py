@@ -6,7 +6,6 @@ from statistics import fmean
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import PermutationMethod, chi2_contingency
 from skill_evaluator.records.record import CaseAccuracy, CaseRecord, FieldCount, Record
 from skill_evaluator.verdicts.comparability import CasePairs, Pair, common_part, measures
 from skill_evaluator.verdicts.comparison import compare_records
@@ -204,6 +203,8 @@ def test_losses_are_informative_where_one_side_lost_the_same_documents(
 
 @pytest.mark.parametrize("lost", [[2, 1, 0, 0, 1, 0], [3, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 0], [2, 2, 0, 0, 0, 0]])
 def test_the_test_of_one_side_is_that_of_chi_squared(lost: list[int]) -> None:
+    from scipy.stats import PermutationMethod, chi2_contingency
+
     table = [lost, [3 - one for one in lost]]
     expected = chi2_contingency(table, correction=False, method=PermutationMethod(n_resamples=1999, rng=1)).pvalue
     p = informative_loss(tuple((3, 0, 3, one) for one in lost))

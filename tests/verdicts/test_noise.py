@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.measuring import measure_all
 from skill_evaluator.verdicts.noise import RUN_SHARE, RunEffect, Runs, noise_of, run_effect, samples
@@ -39,7 +38,7 @@ def test_case_by_run_is_the_interaction_of_two_way_analysis_of_variance_less_wha
     first, second = drawn(rng, case_run=0.2), drawn(rng, case_run=0.2)
     noise = noise_of(Runs.of([first, second], [first]), KNOWN, independent=False)
     differences = np.mean(first, axis=1) - np.mean(second, axis=1)
-    interaction = stats.tvar(differences) / 2
+    interaction = differences.var(ddof=1) / 2
     replicate = np.mean([np.var(arm, axis=1, ddof=1).mean() / 5 for arm in (first, second)])
     assert noise.case_run is not None
     assert noise.case_run.variance == pytest.approx((interaction - replicate) / 40 * (1 / 2 + 1))

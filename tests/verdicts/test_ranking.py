@@ -8,7 +8,6 @@ from math import sqrt
 from statistics import fmean, stdev
 
 import pytest
-from scipy.stats import t as student
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.noise import RUN_DEGREES, RUN_SHARE
@@ -175,6 +174,8 @@ def test_thirteen_published_models_rank_and_group_as_a_hand_calculation_does(pub
 
 def _paired_by_hand(differences: list[float]) -> tuple[float, float]:
     """Two-sided p of flipped signs (of t with the noise of a whole run, if larger), and the interval's lower end."""
+    from scipy.stats import t as student
+
     n, mean, sd = len(differences), fmean(differences), stdev(differences)
     flipped = [
         abs(sum(sign * d for sign, d in zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=n)

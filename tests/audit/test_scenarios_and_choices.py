@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 from skill_evaluator.audit.cube.cube import Cube, ModelCost
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.statistics.significance import neutrality_of, separations_of
@@ -27,6 +26,8 @@ def test_a_scenario_that_shifts_everybody_is_named() -> None:
 
 
 def test_a_trend_along_the_order_is_kendalls() -> None:
+    from scipy import stats
+
     found = neutrality_of(paper())
     expected = stats.kendalltau(range(10), found.means)
     assert (found.trend_tau, found.trend_p) == pytest.approx((expected.statistic, expected.pvalue))
@@ -43,6 +44,8 @@ def test_one_model_cannot_tell() -> None:
 
 
 def test_the_p_of_two_spreads_is_pitman_and_morgans() -> None:
+    from scipy import stats
+
     cube = paper()
     grades = [one.grade for one in sorted(audit(cube).models, key=lambda one: cube.models.index(one.model))]
     found = separations_of(cube, None, grades)
@@ -56,6 +59,8 @@ def test_the_p_of_two_spreads_is_pitman_and_morgans() -> None:
 
 
 def test_as_many_scenarios_as_said_give_the_power_promised() -> None:
+    from scipy import stats
+
     ratio = 2.0
     spreads = [np.tile([1.0, -1.0], 5) * one for one in (1.0, ratio)]  # uncorrelated would do too
     spreads[1] = np.repeat([ratio, -ratio], 5)

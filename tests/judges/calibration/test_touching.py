@@ -14,29 +14,24 @@ PROSE = "The hall opened in 1951. It is 30 metres long and dry. Its keeper lives
 WORDS = st.lists(st.from_regex(r"[a-zA-Z]{1,9}[.,]?", fullmatch=True), min_size=4, max_size=80).map(" ".join)
 
 
-@pytest.mark.parametrize(("bias", "way"), WAYS)
 @given(output=WORDS, seed=st.integers(0, 9))
-def test_what_was_there_stays_and_something_is_added(bias: str, way: str, output: str, seed: int) -> None:
-    changed = touch(bias, way, "Describe it.", output, PLEA, Random(seed))
-    assert output in changed
-    assert len(changed) > len(output)
+def test_what_was_there_stays_and_something_is_added(output: str, seed: int) -> None:
+    for bias, way in WAYS:
+        changed = touch(bias, way, "Describe it.", output, PLEA, Random(seed))
+        assert output in changed, (bias, way)
+        assert len(changed) > len(output), (bias, way)
 
 
-@pytest.mark.parametrize(("bias", "way"), WAYS)
-@pytest.mark.parametrize(
-    ("prompt", "output", "reason"),
-    [
+def test_nothing_is_added_where_that_would_be_a_fault() -> None:
+    for prompt, output, reason in (
         ("Describe it.", '{"a": 1}', "JSON"),
         ("Describe it.", "def hall():\n    return 1", "code"),
         ("Describe it.", "A hall.", "fewer than 4 words"),
         ("Describe it in at most 17 words.", PROSE, "limits its form"),
-    ],
-)
-def test_nothing_is_added_where_that_would_be_a_fault(
-    bias: str, way: str, prompt: str, output: str, reason: str
-) -> None:
-    with pytest.raises(NoPlaceError, match=reason):
-        touch(bias, way, prompt, output, PLEA, Random(1))
+    ):
+        for bias, way in WAYS:
+            with pytest.raises(NoPlaceError, match=reason):
+                touch(bias, way, prompt, output, PLEA, Random(1))
 
 
 def test_padding_adds_half_as_many_words_and_no_number_or_name() -> None:

@@ -143,6 +143,7 @@ def test_what_feeds_the_queue(
     assert reasons(library) == ({} if expected is None else {"p": expected}), cause
 
 
+@pytest.mark.process  # a run is scored in others
 def test_outputs_of_a_component_of_high_stakes_all_go_to_people(library: JudgingLibrary) -> None:
     assert library.evaluate_here().code == 0
     library.models(REPLAY, {**REPLAY, "id": "judge", "params": {"file": "judge.jsonl"}})

@@ -36,6 +36,7 @@ def _label_all(folder: Path, reviewer: str) -> None:
         queue.label([label(item, reviewer, overall="1")])
 
 
+@pytest.mark.process
 def test_reviewers_who_label_at_once_lose_nothing(tmp_path: Path) -> None:
     queue = queue_of(tmp_path, *ITEMS)
     with ProcessPoolExecutor(3) as processes:

@@ -1,16 +1,13 @@
 """κ, weighted κ, α and ρ agree with scikit-learn, krippendorff and scipy; their intervals respect n at the edges."""
 
-import krippendorff as reference
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import spearmanr
 from skill_evaluator.judges.statistics.alpha import Level, counts_of, krippendorff
 from skill_evaluator.judges.statistics.kappa import Weighting, cohen_kappa, confusion
 from skill_evaluator.judges.statistics.rank_correlation import spearman
 from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
-from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
 SCORES = [1, 2, 3, 4, 5]
 PAIRS = st.lists(st.tuples(st.sampled_from(SCORES), st.sampled_from(SCORES)), min_size=4, max_size=60)
@@ -21,6 +18,8 @@ RATINGS = st.lists(
 
 @given(PAIRS, st.sampled_from([("nominal", None), ("linear", "linear"), ("quadratic", "quadratic")]))
 def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]], weighting: tuple[Weighting, str | None]) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     left, right = zip(*pairs, strict=True)
     kappa = cohen_kappa(confusion(left, right, SCORES), weighting[0])
     if len(set(left) | set(right)) == 1:
@@ -35,6 +34,8 @@ def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]], weighting: 
 
 @given(PAIRS)
 def test_the_confusion_matrix_is_that_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    from sklearn.metrics import confusion_matrix
+
     left, right = zip(*pairs, strict=True)
     assert confusion(left, right, SCORES).tolist() == confusion_matrix(left, right, labels=SCORES).tolist()
 
@@ -45,6 +46,8 @@ def test_a_verdict_that_is_no_category_is_refused() -> None:
 
 
 def test_an_unparsed_verdict_is_a_category_of_its_own_and_lowers_kappa() -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     people = [1, 2] * 20
     judge = [None, *people[1:]]
     kappa = cohen_kappa(confusion(judge, people, [1, 2, None]))
@@ -81,6 +84,8 @@ def test_nothing_is_told_where_there_is_nothing_to_tell_from() -> None:
 
 @given(RATINGS, st.sampled_from(["nominal", "ordinal", "interval"]))
 def test_alpha_is_that_of_krippendorff(ratings: list[tuple[int | None, ...]], level: Level) -> None:
+    import krippendorff as reference
+
     raters = list(zip(*ratings, strict=True))
     alpha = krippendorff(counts_of(raters), level)
     paired = [score for unit in ratings if sum(score is not None for score in unit) > 1 for score in unit if score]
@@ -104,6 +109,8 @@ def test_nominal_alpha_is_that_of_the_metric_of_reproducibility(ratings: list[tu
 
 @given(PAIRS)
 def test_rho_is_that_of_scipy(pairs: list[tuple[int, int]]) -> None:
+    from scipy.stats import spearmanr
+
     left, right = zip(*pairs, strict=True)
     rho = spearman(left, right)
     if len(set(left)) == 1 or len(set(right)) == 1:

@@ -1,11 +1,9 @@
 """Bradley-Terry strengths with and without ties, and win rates at equal length."""
 
-import choix
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 from skill_evaluator.judges.statistics.bradley_terry import WinMatrix, strengths_of
 from skill_evaluator.judges.statistics.length_control import win_rates
 
@@ -19,6 +17,8 @@ ROUND = [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0), (3, 0, 1.0)]  # everybody wins a
 
 @given(RESULTS)
 def test_strengths_without_ties_are_those_of_choix(results: list[tuple[int, int, float]]) -> None:
+    import choix
+
     results = [*results, *ROUND]
     strengths = strengths_of(WinMatrix.of(results, 4))
     games = [(left, right) if share else (right, left) for left, right, share in results]
@@ -30,6 +30,8 @@ def test_strengths_without_ties_are_those_of_choix(results: list[tuple[int, int,
 
 def test_strengths_with_ties_make_the_results_most_likely() -> None:
     """The likelihood of Davidson 1970, written out and maximised by scipy."""
+    from scipy.optimize import minimize
+
     rng = np.random.default_rng(5)
     drawn = [(left, 2 + right, float(rng.choice([0, 0.5, 1]))) for left, right in rng.integers(0, 2, (60, 2)).tolist()]
     results = [*ROUND, *drawn]

@@ -8,8 +8,6 @@ from skill_evaluator.judges.statistics.confidence import reliability
 from skill_evaluator.judges.statistics.position import flips_beyond_noise, position_bias
 from skill_evaluator.judges.statistics.preference import excess, shift
 from skill_evaluator.judges.statistics.scores import central_tendency, repeatability
-from sklearn.calibration import calibration_curve
-from sklearn.metrics import roc_auc_score
 
 from benchmarks.simulated_judges import Judge, confident, judged, narrowed
 
@@ -101,6 +99,8 @@ CONFIDENCES = st.lists(st.tuples(st.integers(0, 100), st.booleans()), min_size=1
 
 @given(CONFIDENCES)
 def test_the_reliability_table_is_that_of_scikit_learn(verdicts: list[tuple[int, bool]]) -> None:
+    from sklearn.calibration import calibration_curve
+
     """A confidence on the border of two bins may stand in either; all others stand where scikit-learn has them."""
     inner = [(per_cent / 100, right) for per_cent, right in verdicts if per_cent % 10]
     held = reliability([sure for sure, _ in inner], [right for _, right in inner])
@@ -115,6 +115,8 @@ def test_the_reliability_table_is_that_of_scikit_learn(verdicts: list[tuple[int,
 
 @given(CONFIDENCES)
 def test_calibration_error_and_ranking(verdicts: list[tuple[int, bool]]) -> None:
+    from sklearn.metrics import roc_auc_score
+
     sure, right = [per_cent / 100 for per_cent, _ in verdicts], [was for _, was in verdicts]
     held = reliability(sure, right)
     expected = sum(part.right.n / len(verdicts) * abs((part.right.value or 0) - part.confidence) for part in held.table)

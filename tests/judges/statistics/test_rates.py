@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
-from scipy.stats import chi2_contingency, fisher_exact, random_table
 from skill_evaluator.judges.statistics.against_control import against_control, counts_differ
 from skill_evaluator.judges.statistics.bounded import difference, mean_within, rate
 from skill_evaluator.judges.statistics.corrected_rate import Trials, corrected_rate
@@ -69,6 +67,8 @@ LABELLED = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_siz
 
 @given(LABELLED, st.lists(st.booleans(), min_size=2, max_size=200))
 def test_a_prediction_powered_mean_is_that_of_ppi_python(labelled: list[tuple[bool, bool]], rest: list[bool]) -> None:
+    from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
+
     labels, judged = np.array(labelled, float).T
     only = np.array(rest, float)
     powered = prediction_powered_mean(labels.tolist(), judged.tolist(), only.tolist())
@@ -117,6 +117,8 @@ def test_without_a_rest_the_labels_alone_count() -> None:
 
 @given(TRIALS, TRIALS)
 def test_the_test_against_a_control_is_scipys(batch: Trials, control: Trials) -> None:
+    from scipy.stats import chi2_contingency, fisher_exact
+
     tested = against_control(batch, control)
     table = [[batch.count, batch.n - batch.count], [control.count, control.n - control.count]]
     if tested.test == "exact":
@@ -128,6 +130,8 @@ def test_the_test_against_a_control_is_scipys(batch: Trials, control: Trials) ->
 
 
 def test_the_exact_test_of_several_categories_counts_every_table_with_the_same_margins() -> None:
+    from scipy.stats import random_table
+
     rng = np.random.default_rng(3)
     for _ in range(20):
         left, right = rng.integers(0, 5, (2, 4)) + np.array([0, 0, 0, 4])
@@ -146,6 +150,8 @@ def test_the_exact_test_of_several_categories_counts_every_table_with_the_same_m
 
 
 def test_many_counts_are_tested_by_chi_squared_and_nothing_to_tell_apart_is_no_difference() -> None:
+    from scipy.stats import chi2_contingency
+
     left, right = [40, 30, 20, 10], [60, 20, 10, 10]
     assert counts_differ(left, right) == (pytest.approx(chi2_contingency([left, right]).pvalue), "chi-squared")
     assert counts_differ([40_000, 900, 900, 1], [40_000, 900, 900, 0])[1] == "chi-squared"  # else hours

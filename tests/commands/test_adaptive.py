@@ -1,13 +1,13 @@
 """`--adaptive`: no more is asked of a model whose verdict is settled, and the run is as good as any other."""
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
+from tests.support.chat_server import Asked, ChatServer, Reply, chat_server, notice, varied
 from tests.support.library import CASES, SKILL, Library, comparable, journal, read
 
 PLANNED = 30
@@ -24,19 +24,51 @@ def _version(library: Library, version: str, before: str = "1.0.0") -> None:
     prompt.write_text(prompt.read_text().replace(f"version: {before}", f"version: {version}"))
 
 
+@pytest.fixture(scope="module")
+def standing() -> Iterator[ChatServer]:
+    with chat_server() as running:
+        yield running
+
+
 @pytest.fixture
-def measured(served: Library, server: ChatServer) -> Library:
+def server(standing: ChatServer) -> ChatServer:
+    """The one server of these tests, of which nothing was asked yet."""
+    standing.reply = _answers(2024)
+    standing.forget()
+    return standing
+
+
+@pytest.fixture(scope="module")
+def first(standing: ChatServer, tmp_path_factory: pytest.TempPathFactory) -> Library:
     """1.0.0 is recorded and right throughout; what is asked next is 1.1.0.
 
     Every answer is drawn anew, and the verdict is on these cases.
     """
-    served.served_by(server.url, profile="sampled")
-    served.settings(policy=ON_THESE_CASES)
-    server.reply = _answers(2024)
-    assert served.evaluate_here(*REPLICATES).code == 0
-    server.forget()
-    _version(served, "1.1.0")
-    return served
+    library = Library(tmp_path_factory.mktemp("first"))
+    library.served_by(standing.url, profile="sampled")
+    library.settings(policy=ON_THESE_CASES)
+    standing.reply = _answers(2024)
+    assert library.evaluate_here(*REPLICATES).code == 0
+    _version(library, "1.1.0")
+    return library
+
+
+@pytest.fixture(scope="module")
+def stopped(first: Library, tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """1.1.0 is as good, and was stopped early."""
+    library = first.copy(tmp_path_factory.mktemp("stopped"))
+    assert library.evaluate_here(*REPLICATES, "--adaptive").code == 0
+    return library
+
+
+@pytest.fixture
+def measured(first: Library, server: ChatServer, tmp_path: Path) -> Library:
+    return first.copy(tmp_path)
+
+
+@pytest.fixture
+def settled(stopped: Library, server: ChatServer, tmp_path: Path) -> Library:
+    return stopped.copy(tmp_path)
 
 
 def _record(library: Library) -> dict[str, Any]:
@@ -90,67 +122,61 @@ def test_without_a_lower_version_it_says_so_and_asks_everything(served: Library,
     assert (server.requests, served.records()[0]["saved_calls"]) == (12, 0)
 
 
-def test_of_another_schema_it_says_so(measured: Library, server: ChatServer) -> None:
-    schema = read(measured.component / "schema.json")
-    measured.write("components/notice-extraction/schema.json", {**schema, "description": "another"})
-    ended = measured.evaluate_here("--replicates", "4", "--adaptive")
-    assert "all replicates are asked: the schema changed" in ended.err
-    assert server.requests == 12
-
-
-def test_where_cases_decide_it_says_so(measured: Library, server: ChatServer) -> None:
+def test_of_another_schema_and_where_cases_decide_it_says_so(measured: Library, server: ChatServer) -> None:
     measured.settings(policy={"gate": "generalises"})
     ended = measured.evaluate_here("--replicates", "4", "--adaptive")
     assert "all replicates are asked: the policy asks what holds beyond the fixtures" in ended.err
-    assert server.requests == 12
+    measured.settings(policy=ON_THESE_CASES)
+    schema = read(measured.component / "schema.json")
+    measured.write(f"components/{SKILL}/schema.json", {**schema, "description": "another"})
+    ended = measured.evaluate_here("--replicates", "4", "--adaptive")
+    assert "all replicates are asked: the schema changed" in ended.err
+    assert server.requests == 2 * 12
 
 
-@pytest.mark.parametrize("part", [("--shard", "1/2"), ("--case", "alpha")])
-def test_a_part_of_the_cases_has_no_verdict(part: tuple[str, str], measured: Library, server: ChatServer) -> None:
-    ended = measured.evaluate_here("--adaptive", *part)
-    assert ended.code == 2
-    assert "--adaptive needs all cases" in ended.err
+def test_a_part_of_the_cases_has_no_verdict(measured: Library, server: ChatServer) -> None:
+    for part in (("--shard", "1/2"), ("--case", "alpha")):
+        assert measured.evaluate_here("--adaptive", *part).refuses("--adaptive needs all cases"), part
     assert server.requests == 0
 
 
-@pytest.mark.parametrize("calls", [4, 9, 10, 30, 61, 63, 64])
-def test_interrupted_anywhere_and_resumed_it_ends_the_same(calls: int, measured: Library, server: ChatServer) -> None:
-    (baseline,) = (row["run_id"] for row in measured.rows())
-    assert measured.evaluate_here(*REPLICATES, "--adaptive", "--max-calls", str(calls)).code == 4
-    (folder,) = (path for path in measured.results.iterdir() if path.is_dir() and path.name != baseline)
-    assert measured.evaluate_here("--resume", folder.name).code == 0
-    assert (server.requests, server.repeated) == (66, [])
-    assert (_record(measured)["replicates"], _record(measured)["saved_calls"]) == (22, 24)
+def test_interrupted_anywhere_and_resumed_it_ends_the_same(first: Library, server: ChatServer, tmp_path: Path) -> None:
+    (baseline,) = (row["run_id"] for row in first.rows())
+    for calls in (4, 9, 10, 63, 64):
+        library = first.copy(tmp_path / str(calls))
+        server.forget()
+        assert library.evaluate_here(*REPLICATES, "--adaptive", "--max-calls", str(calls)).code == 4, calls
+        (folder,) = (path for path in library.results.iterdir() if path.is_dir() and path.name != baseline)
+        assert library.evaluate_here("--resume", folder.name).code == 0, calls
+        assert (server.requests, server.repeated) == (66, []), calls
+        assert (_record(library)["replicates"], _record(library)["saved_calls"]) == (22, 24), calls
 
 
-def test_a_crash_after_the_last_answer_but_before_the_look_costs_no_call(measured: Library, server: ChatServer) -> None:
-    measured.evaluate_here(*REPLICATES, "--adaptive")
-    folder = _folder(measured)
+def test_a_crash_after_the_last_answer_but_before_the_look_costs_no_call(settled: Library, server: ChatServer) -> None:
+    folder = _folder(settled)
     run_id = folder.name
     manifest, record = read(folder / "manifest.json"), read(folder / "record.json")
     before_the_look = {**manifest, "settled_after": None, "looks": None}
-    measured.write(str((folder / "manifest.json").relative_to(measured.root)), before_the_look)
+    settled.write(str((folder / "manifest.json").relative_to(settled.root)), before_the_look)
     answers = (folder / "replicates.jsonl").read_text().splitlines(keepends=True)
     (folder / "replicates.jsonl").write_text("".join(answers[: -len(CASES)]))
     (folder / "record.json").unlink()
-    (measured.component / "evals" / "records" / f"{run_id}.json").unlink()
-    board = read(measured.leaderboard)
-    measured.write(
-        str(measured.leaderboard.relative_to(measured.root)),
+    (settled.component / "evals" / "records" / f"{run_id}.json").unlink()
+    board = read(settled.leaderboard)
+    settled.write(
+        str(settled.leaderboard.relative_to(settled.root)),
         {**board, "runs": [row for row in board["runs"] if row["run_id"] != run_id]},
     )
-    server.forget()
-    assert measured.evaluate_here("--resume", run_id).code == 0
+    assert settled.evaluate_here("--resume", run_id).code == 0
     assert server.requests == len(CASES)  # those that are asked after the look
     again = read(folder / "record.json")
     assert comparable(again, ("latency_s",)) == comparable(record, ("latency_s",))
 
 
-def test_a_settled_run_scored_again_has_the_same_record(measured: Library, server: ChatServer) -> None:
-    measured.evaluate_here(*REPLICATES, "--adaptive")
-    folder = _folder(measured)
+def test_a_settled_run_scored_again_has_the_same_record(settled: Library, server: ChatServer) -> None:
+    folder = _folder(settled)
     record = read(folder / "record.json")
-    assert measured.call("score", str(folder)).code == 0
+    assert settled.call("score", str(folder)).code == 0
     assert read(folder / "record.json") == record
     assert len(journal(folder)) == record["planned"]
 
@@ -178,11 +204,10 @@ def test_the_record_has_the_looks_and_the_means_without_their_luck(measured: Lib
     assert "stopped the candidate's run early, so its mean is too high or too low" in ended.out
 
 
-def test_a_history_names_what_was_stopped(measured: Library, server: ChatServer) -> None:
-    measured.evaluate_here(*REPLICATES, "--adaptive")
-    history = measured.call("history", SKILL)
+def test_a_history_names_what_was_stopped(settled: Library, server: ChatServer) -> None:
+    history = settled.call("history", SKILL)
     assert "stopped early by --adaptive, at a mean too high or too low: 1.1.0" in history.out
-    rows = list(csv.DictReader(measured.call("history", SKILL, "--format", "csv").out.splitlines()))
+    rows = list(csv.DictReader(settled.call("history", SKILL, "--format", "csv").out.splitlines()))
     assert {(row["version"], row["saved_calls"]) for row in rows} == {("1.0.0", "0"), ("1.1.0", "24")}
 
 
@@ -196,14 +221,13 @@ def test_a_run_that_no_look_stopped_is_corrected_too_and_a_baseline(measured: Li
     assert _against(measured.evaluate_here(*REPLICATES, "--format", "json").json) == "1.1.0"
 
 
-def test_without_the_run_it_was_compared_with_a_score_corrects_nothing(measured: Library, server: ChatServer) -> None:
-    (baseline,) = (row["run_id"] for row in measured.rows())
-    measured.evaluate_here(*REPLICATES, "--adaptive")
-    folder = _folder(measured)
-    board = read(measured.leaderboard)
+def test_without_the_run_it_was_compared_with_a_score_corrects_nothing(settled: Library, server: ChatServer) -> None:
+    baseline = settled.rows()[-1]["run_id"]
+    folder = _folder(settled)
+    board = read(settled.leaderboard)
     kept = [row for row in board["runs"] if row["run_id"] != baseline]
-    measured.write(str(measured.leaderboard.relative_to(measured.root)), {**board, "runs": kept})
-    assert measured.call("score", str(folder)).code == 0
+    settled.write(str(settled.leaderboard.relative_to(settled.root)), {**board, "runs": kept})
+    assert settled.call("score", str(folder)).code == 0
     adaptive = read(folder / "record.json")["adaptive"]
     assert (adaptive["verdict"], adaptive["corrected"]) == ("unchanged", {})
 
@@ -233,15 +257,13 @@ def test_topped_up_it_is_what_a_run_without_it_would_have_been(measured: Library
     assert ended.code == 3
 
 
-def test_an_interrupted_top_up_goes_on(measured: Library, server: ChatServer) -> None:
-    measured.evaluate_here(*REPLICATES, "--adaptive")
-    stopped = _folder(measured).name
-    server.forget()
-    assert measured.evaluate_here("--top-up", stopped, "--max-calls", "5").code == 4
-    assert measured.evaluate_here("--top-up", stopped).code == 0
+def test_an_interrupted_top_up_goes_on(settled: Library, server: ChatServer) -> None:
+    stopped = _folder(settled).name
+    assert settled.evaluate_here("--top-up", stopped, "--max-calls", "5").code == 4
+    assert settled.evaluate_here("--top-up", stopped).code == 0
     assert (server.requests, server.repeated) == (24, [])
-    assert _topped_up(measured)["complete"]
-    again = measured.evaluate_here("--top-up", stopped)
+    assert _topped_up(settled)["complete"]
+    again = settled.evaluate_here("--top-up", stopped)
     assert (again.code, "it is topped up already, by" in again.err) == (2, True)
 
 
@@ -256,37 +278,35 @@ def test_what_was_not_stopped_early_cannot_be_topped_up(measured: Library, serve
     assert (changed.code, "changed since it began: prompt" in changed.err) == (2, True)
 
 
-@pytest.mark.parametrize("with_it", [("--adaptive",), ("--dry-run",), ("--resume",)])
-def test_a_top_up_asks_everything_that_is_left(with_it: tuple[str], measured: Library, server: ChatServer) -> None:
-    ended = measured.evaluate_here("--top-up", "20261121T093000Z-3fa9c1", *with_it)
-    assert (ended.code, server.requests) == (2, 0)
-    assert "--top-up asks all that a run left out" in ended.err
+def test_a_top_up_asks_everything_that_is_left(measured: Library, server: ChatServer) -> None:
+    for option in ("--adaptive", "--dry-run", "--resume"):
+        ended = measured.evaluate_here("--top-up", "20261121T093000Z-3fa9c1", option)
+        assert (ended.code, server.requests) == (2, 0), option
+        assert "--top-up asks all that a run left out" in ended.err, option
 
 
-def test_a_stopped_run_is_no_baseline_until_it_is_topped_up(measured: Library, server: ChatServer) -> None:
+def test_a_stopped_run_is_no_baseline_until_it_is_topped_up(settled: Library, server: ChatServer) -> None:
     """1.0.0 is whole, 1.1.0 stopped early: 1.2.0 is compared with 1.0.0, and with 1.1.0 once that is whole, too."""
-    measured.evaluate_here(*REPLICATES, "--adaptive")
-    stopped = _record(measured)["run_id"]
-    _version(measured, "1.2.0", "1.1.0")
-    assert _against(measured.evaluate_here(*REPLICATES, "--format", "json").json) == "1.0.0"
-    named = measured.call("compare", SKILL, "--baseline", "1.1.0", "--format", "json")
+    stopped = _record(settled)["run_id"]
+    _version(settled, "1.2.0", "1.1.0")
+    assert _against(settled.evaluate_here(*REPLICATES, "--format", "json").json) == "1.0.0"
+    named = settled.call("compare", SKILL, "--baseline", "1.1.0", "--format", "json")
     assert _against({"comparison": named.json}) == "1.1.0"  # a person may name it
-    _version(measured, "1.1.0", "1.2.0")
-    assert measured.evaluate_here("--top-up", stopped).code == 0
-    assert _against({"comparison": measured.call("compare", SKILL, "--format", "json").json}) == "1.1.0"
+    _version(settled, "1.1.0", "1.2.0")
+    assert settled.evaluate_here("--top-up", stopped).code == 0
+    assert _against({"comparison": settled.call("compare", SKILL, "--format", "json").json}) == "1.1.0"
 
 
 def _against(result: dict[str, Any]) -> str:
     return str(result["comparison"]["models"][0]["baseline"]["skill_version"])
 
 
-def test_where_every_lower_record_was_stopped_it_says_what_to_do(measured: Library, server: ChatServer) -> None:
-    measured.evaluate_here(*REPLICATES, "--adaptive")
-    board = read(measured.leaderboard)
+def test_where_every_lower_record_was_stopped_it_says_what_to_do(settled: Library, server: ChatServer) -> None:
+    board = read(settled.leaderboard)
     kept = [row for row in board["runs"] if row["skill_version"] == "1.1.0"]
-    measured.write(str(measured.leaderboard.relative_to(measured.root)), {**board, "runs": kept})
-    _version(measured, "1.2.0", "1.1.0")
-    ended = measured.evaluate_here("--replicates", "4", "--adaptive")
+    settled.write(str(settled.leaderboard.relative_to(settled.root)), {**board, "runs": kept})
+    _version(settled, "1.2.0", "1.1.0")
+    ended = settled.evaluate_here("--replicates", "4", "--adaptive")
     assert "stopped early by --adaptive, which makes it no baseline; `evaluate --top-up RUN`" in ended.err
 
 

@@ -22,13 +22,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT)]
 
-from tests.support.chat_server import chat_server, notice  # noqa: E402
+from tests.support.chat_server import chat_server  # noqa: E402
 from tests.support.every_file import FILES, EveryFile, OutsideFile  # noqa: E402
 from tests.support.killing import kill_until_done  # noqa: E402
 from tests.support.library import SKILL, Library, journal  # noqa: E402
-from tests.support.raw_server import MODES, Asked, http_answer, raw_server  # noqa: E402
+from tests.support.raw_server import MODES, good, http_answer, raw_server  # noqa: E402
 from tests.support.spoiling import spoil  # noqa: E402
-from tests.support.vendor_dialects import DIALECTS  # noqa: E402
+from tests.support.vendor_dialects import DIALECTS, address_of  # noqa: E402
+from tests.support.vendor_server import Asked  # noqa: E402
 
 VENDORS = ("openai-compatible", "anthropic", "google")
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
@@ -138,7 +139,7 @@ def served_library(
     for mode in modes:
         library.write(f"fixtures/{SKILL}/cases/{mode}/document.md", f"mode-{mode} is what this asks for.\n")
     dialect = DIALECTS[vendor]
-    served = {"id": "served", "provider": dialect.provider, "base_url": url + dialect.base_path}
+    served = {"id": "served", "provider": dialect.provider, "base_url": address_of(url, vendor)}
     key = KEYS[dialect.provider]
     library.models(served if dialect.provider != "openai" else {**served, "api_key_env": key})
     library.settings(concurrency=16, **settings)
@@ -164,7 +165,7 @@ def ask(fault: str, library: Library, env: dict[str, str], planned: int) -> Row:
 
 def bad_http(vendor: str) -> Row:
     """One run whose calls each meet bad HTTP, packing, encoding or JSON of another kind."""
-    with tempfile.TemporaryDirectory() as folder, raw_server(notice("RIGHT")) as server:
+    with tempfile.TemporaryDirectory() as folder, raw_server() as server:
         library, env = served_library(Path(folder), vendor, server.url, list(MODES), replicates=1, timeout_s=2)
         return ask(f"bad HTTP, a kind for each call: {vendor}", library, env, len(MODES))
 
@@ -173,9 +174,9 @@ def spoilt_answers(vendor: str, count: int, dice: random.Random) -> Row:
     """One run whose answers are each spoilt otherwise, from any bytes to values that nearly fit."""
 
     def send(asked: Asked) -> None:
-        asked.send(http_answer(spoil(asked.good, dice)))
+        asked.connection.send(http_answer(spoil(good(asked), dice)))
 
-    with tempfile.TemporaryDirectory() as folder, raw_server(notice("RIGHT"), {"spoilt": send}) as server:
+    with tempfile.TemporaryDirectory() as folder, raw_server({"spoilt": send}) as server:
         library, env = served_library(Path(folder), vendor, server.url, ["spoilt"], replicates=count, timeout_s=5)
         return ask(f"answers spoilt: {vendor}", library, env, count)
 

@@ -19,7 +19,7 @@ import yaml
 
 from tests.support.chat_server import notice
 from tests.support.library import ROOT, SKILL, Ended, Library, ended, only_journal, read
-from tests.support.vendor_dialects import DIALECTS, Answer, Json, OpenAI
+from tests.support.vendor_dialects import DIALECTS, Answer, Json, OpenAI, address_of
 from tests.support.vendor_server import Status, vendor_server
 
 pytestmark = pytest.mark.pages
@@ -138,7 +138,7 @@ def test_a_provider_is_one_file_and_one_line(tmp_path: Path, copy: Path, monkeyp
     library = Library(tmp_path / "library")
     (model,) = yaml.safe_load(_YAML.findall(section)[0])
     with vendor_server() as server:
-        library.models({**model, "base_url": server.url})
+        library.models({**model, "base_url": address_of(server.url, "cohere")})
         server.enqueue(
             Answer(notice("alpha")),
             Status(429, {"retry-after": "0"}, message="slow down"),

@@ -9,7 +9,7 @@ import pytest
 from tests.support.chat_server import notice
 from tests.support.library import REPLAY, SKILL, Library, journal, read
 from tests.support.raw_server import MODES, RawServer, raw_server, spellings
-from tests.support.vendor_dialects import DIALECTS
+from tests.support.vendor_dialects import DIALECTS, address_of
 
 KEY = "lab-Secret-0123456789/abcdef+ghijklm"
 TIMEOUT_S = 1
@@ -29,7 +29,7 @@ KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": 
 
 @pytest.fixture
 def raw() -> Iterator[RawServer]:
-    with raw_server(notice("RIGHT")) as server:
+    with raw_server() as server:
         yield server
 
 
@@ -42,7 +42,7 @@ def of_modes(library: Library, vendor: str, url: str) -> dict[str, str]:
         library.write(f"{folder}/ground_truth.json", {"title": "RIGHT", "year": 2024})
     library.record_answers({(mode, 0): notice("RIGHT") for mode in MODES})
     dialect = DIALECTS[vendor]
-    served = {"id": "served", "provider": dialect.provider, "base_url": url + dialect.base_path}
+    served = {"id": "served", "provider": dialect.provider, "base_url": address_of(url, vendor)}
     if dialect.provider == "openai":
         served |= {"api_key_env": "OPENAI_API_KEY", "transport": "sdk" if vendor.endswith("-sdk") else "direct"}
     library.models(served, REPLAY)

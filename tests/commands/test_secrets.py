@@ -11,6 +11,7 @@ import pytest
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.identity_server import REQUEST_TOKEN, identity_server
 from tests.support.library import Ended, Library, read
+from tests.support.vendor_dialects import address_of
 
 KEY = "lab-secret-0123456789abcdefghijklmnopqrstuvwxyz"
 SHORTEST_GIVEAWAY = 10  # characters in a row
@@ -161,7 +162,8 @@ def test_no_token_of_a_job_without_keys_reaches_a_file_or_a_screen(refused: bool
         server.echoes, server.lives_s = True, 20  # so short that every call exchanges a new one
         if refused:
             server.refusal = (401, lambda body: {"error": "invalid_grant", "error_description": body["assertion"]})
-        library.models({"id": "m", "provider": "anthropic", "auth": "oidc", "base_url": server.url})
+        address = address_of(server.url, "anthropic")
+        library.models({"id": "m", "provider": "anthropic", "auth": "oidc", "base_url": address})
         ended = library.evaluate_here(env=server.variables())
     assert ended.code == (4 if refused else 0)
     assert "[redacted]" in _journal(library)

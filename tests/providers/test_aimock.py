@@ -9,7 +9,7 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import Completion, ProviderError, Request, Usage
 
 from tests.support.aimock import aimock
-from tests.support.vendor_dialects import PLAIN, SCHEMA
+from tests.support.vendor_dialects import DIALECTS, PLAIN, SCHEMA
 from tests.support.vendors import VENDORS, ask, ask_and_fail, entry, opened, point_at
 
 pytestmark = [
@@ -27,7 +27,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def model(vendor: str, address: str, monkeypatch: pytest.MonkeyPatch) -> Model:
     point_at(monkeypatch, address)
-    return entry(vendor, f"{address}/v1beta" if vendor == "google" else address)
+    base_url = f"{address}/v1beta" if vendor == "google" else address + DIALECTS[vendor].base_path
+    return entry(vendor, address, base_url=base_url)
 
 
 def about(vendor: str, name: str) -> Request:

@@ -11,7 +11,7 @@ from skill_evaluator.providers import BATCHES
 from skill_evaluator.providers.base import Request
 
 from tests.support.batch_server import VENDORS, batch_server
-from tests.support.vendor_dialects import DIALECTS, PLAIN
+from tests.support.vendor_dialects import PLAIN, address_of
 from tests.support.vendor_server import vendor_server
 from tests.support.vendors import KEY, ask
 
@@ -48,7 +48,7 @@ def test_the_body_in_a_batch_is_that_of_the_direct_request(
     monkeypatch.setenv("COMPATIBLE_KEY", KEY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with vendor_server() as direct, batch_server() as batched:
-        base = f"{direct.url}/v1" if vendor == "openai" else direct.url + DIALECTS[vendor].base_path
+        base = address_of(direct.url, vendor)
         for request in REQUESTS.values():
             ask(model_at(vendor, base, fields), request)
         bodies = [received.body for received in direct.received]

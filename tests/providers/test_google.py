@@ -9,7 +9,7 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.providers import google
 from skill_evaluator.providers.base import Usage
 
-from tests.support.vendor_dialects import PLAIN
+from tests.support.vendor_dialects import PLAIN, address_of
 from tests.support.vendor_server import Body, Status, VendorServer
 from tests.support.vendors import ask, ask_and_fail, entry
 
@@ -117,7 +117,7 @@ def test_a_wrong_key_comes_as_400(message: str, details: Any, server: VendorServ
     ],
 )
 def test_an_address_may_name_the_api_version(suffix: str, path: str, server: VendorServer) -> None:
-    ask(entry("google", server.url + suffix))
+    ask(entry("google", server.url, base_url=address_of(server.url, "google") + suffix))
     assert server.received[0].path == path
 
 

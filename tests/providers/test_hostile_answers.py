@@ -18,7 +18,7 @@ from skill_evaluator.library.config import Model, SafetyLimits, Settings
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Usage
 
-from tests.support.vendor_dialects import DIALECTS, PLAIN, Answer, Json
+from tests.support.vendor_dialects import DIALECTS, PLAIN, Answer, Json, address_of
 from tests.support.vendor_server import Body, Endless, Malformed, Status, VendorServer, vendor_server
 from tests.support.vendors import KEY, VENDORS, ask, ask_and_fail, entry
 
@@ -157,7 +157,7 @@ def test_any_json_is_an_answer_or_a_failure_of_its_own(vendor: str) -> None:
     dialect = DIALECTS[vendor]
     names = sorted({str(place[0]) for place in BESIDE_THE_TEXT[vendor]} | set(dialect.answer(Answer())[0]))
     with vendor_server() as server, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(f"skill_evaluator.providers.{dialect.provider}.VENDOR_URL", server.url + dialect.base_path)
+        patch.setattr(f"skill_evaluator.providers.{dialect.provider}.VENDOR_URL", address_of(server.url, vendor))
         with provider_of(entry(vendor, server.url)) as (runner, provider):
 
             @given(st.dictionaries(st.sampled_from(names), json_values) | json_values, st.booleans())
@@ -173,7 +173,7 @@ def test_any_json_is_an_answer_or_a_failure_of_its_own(vendor: str) -> None:
 def test_any_bytes_are_an_answer_or_a_failure_of_their_own(vendor: str) -> None:
     dialect = DIALECTS[vendor]
     with vendor_server() as server, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(f"skill_evaluator.providers.{dialect.provider}.VENDOR_URL", server.url + dialect.base_path)
+        patch.setattr(f"skill_evaluator.providers.{dialect.provider}.VENDOR_URL", address_of(server.url, vendor))
         with provider_of(entry(vendor, server.url)) as (runner, provider):
 
             @given(
@@ -238,7 +238,7 @@ def test_of_an_error_only_the_beginning_is_read(vendor: str, what: Status | Endl
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_key_is_sent_to_no_other_origin(vendor: str, status: int, server: VendorServer) -> None:
     with vendor_server() as elsewhere:
-        server.enqueue(Status(status, {"location": f"{elsewhere.url}{DIALECTS[vendor].path}?secret=path"}))
+        server.enqueue(Status(status, {"location": f"{elsewhere.url}/{vendor}{DIALECTS[vendor].path}?secret=path"}))
         problem = ask_and_fail(entry(vendor, server.url))
         assert elsewhere.received == []
     assert len(server.received) == 1

@@ -13,7 +13,7 @@ from skill_evaluator.providers.base import Completion, Provider, ProviderError
 from skill_evaluator.providers.redaction import Redactor
 
 from tests.support.identity_server import CLAIMS, IDENTIFIERS, REQUEST_TOKEN, IdentityServer, identity_server
-from tests.support.vendor_dialects import PLAIN
+from tests.support.vendor_dialects import PLAIN, address_of
 
 VENDORS = ("anthropic", "openai", "google")
 AUDIENCES = {
@@ -61,8 +61,7 @@ def identities(monkeypatch: pytest.MonkeyPatch) -> Iterator[IdentityServer]:
 
 
 def model_at(vendor: str, server: IdentityServer) -> Model:
-    path = "/v1" if vendor == "openai" else ""
-    return Model(id="model-1", provider=vendor, auth="oidc", base_url=server.url + path)
+    return Model(id="model-1", provider=vendor, auth="oidc", base_url=address_of(server.url, vendor))
 
 
 def open_at(vendor: str, server: IdentityServer) -> Provider:

@@ -8,14 +8,15 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from tests.support.http_server import JoiningServer, serving
+from tests.support.http_server import Received, Server, serve
+from tests.support.vendor_dialects import DIALECTS, Answer
 
+_CHAT = DIALECTS["openai-compatible"]
 Key = tuple[str, int]  # (case id, seed of the replicate)
 
 
@@ -58,15 +59,14 @@ def varied(asked: Asked) -> Reply:
     return Reply(text=notice(asked.case_id, 1999 if asked.seed % 3 == 0 else 2024))
 
 
-class ChatServer:
+class ChatServer(Server):
     """What a test holds: the function that answers, and what was asked so far."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.reply: Callable[[Asked], Reply] = varied
         self.times: Counter[Key] = Counter()
         self.most_in_flight = 0
-        self.stopping = threading.Event()
-        self.url = ""
         self._in_flight = 0
         self._lock = threading.Lock()
 
@@ -88,17 +88,23 @@ class ChatServer:
         """Count from nothing again."""
         self.times.clear()
 
-    def answer(self, body: Mapping[str, Any], authorization: str) -> Reply:
-        """Count one request and answer it after its delay."""
-        case_id = body["messages"][1]["content"].split()[0]
+    def handle(self, received: Received) -> None:
+        """Count a request and reply after the delay of what answers it."""
+        reply = self._reply_to(received.body, received.headers.get("authorization", "").removeprefix("Bearer "))
+        tokens = (reply.input_tokens, reply.output_tokens)
+        answer, _ = _CHAT.answer(Answer(text=reply.text, usage=tokens, served_model=reply.served_model))
+        body = {**answer, **reply.fields} if reply.status == 200 else {"error": {"message": reply.text}}
+        received.reply(reply.status, body if reply.raw is None else reply.raw, reply.headers)
+
+    def _reply_to(self, body: Mapping[str, Any], key: str) -> Reply:
+        case_id, seed = body["messages"][1]["content"].split()[0], body["seed"]
         with self._lock:
-            self.times[case_id, body["seed"]] += 1
+            self.times[case_id, seed] += 1
             self._in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self._in_flight)
-            times = self.times[case_id, body["seed"]]
-        key = authorization.removeprefix("Bearer ")
+            times = self.times[case_id, seed]
         try:
-            reply = self.reply(Asked(case_id=case_id, seed=body["seed"], times=times, key=key, body=body))
+            reply = self.reply(Asked(case_id=case_id, seed=seed, times=times, key=key, body=body))
             self.stopping.wait(reply.delay_s)
             return reply
         finally:
@@ -109,10 +115,8 @@ class ChatServer:
 @contextmanager
 def chat_server(port: int = 0) -> Iterator[ChatServer]:
     """A server on a port (0: a free one), stopped and joined afterwards."""
-    server = ChatServer()
-    http = JoiningServer(("127.0.0.1", port), type("BoundHandler", (_Handler,), {"chat": server}))
-    with serving(http, server.stopping.set) as address:
-        server.url = f"{address}/v1"
+    with serve(ChatServer(), port) as server:
+        server.url += "/v1"
         yield server
 
 
@@ -132,38 +136,3 @@ def killed_at(server: ChatServer, request: int, folder: Path) -> Iterator[None]:
     server.reply = reply
     shutil.rmtree(folder)
     kept.rename(folder)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    timeout = 20
-    chat: ChatServer
-
-    def log_message(self, *_: Any) -> None:
-        """Quiet."""
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        reply = self.chat.answer(body, self.headers.get("authorization", ""))
-        content = _completion(reply) if reply.status == 200 else {"error": {"message": reply.text}}
-        raw = json.dumps(content).encode() if reply.raw is None else reply.raw
-        with suppress(OSError):  # the client may be gone by now
-            self.send_response(reply.status)
-            for name, value in {"content-type": "application/json", **reply.headers}.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
-
-
-def _completion(reply: Reply) -> dict[str, Any]:
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": reply.served_model,
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply.text}}],
-        "usage": {"prompt_tokens": reply.input_tokens, "completion_tokens": reply.output_tokens},
-        **reply.fields,
-    }

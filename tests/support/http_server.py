@@ -1,25 +1,182 @@
-"""HTTP servers on the loopback that run in a thread beside a test, and end with it."""
+"""The HTTP server of the tests: on the loopback, in a thread beside a test, and it ends with it.
 
+A function handles each request: it replies, or it writes to the connection what no HTTP library would send.
+"""
+
+import json
+import os
+import socket
+import ssl
+import struct
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, TypeVar
+from unittest.mock import patch
+from urllib.parse import parse_qs, urlsplit
+
+Headers = Mapping[str, str | Callable[[], str]]  # a date is computed when it is sent
 
 
-class QuietServer(ThreadingHTTPServer):
-    """A server whose clients may be killed in mid-call, of which it says nothing."""
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request as it arrived, header names in lower case, and the connection to reply on."""
 
-    request_queue_size = 64
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    raw: bytes
+    connection: "Connection" = field(repr=False)
+
+    @property
+    def body(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.raw)
+
+    @property
+    def route(self) -> str:
+        """The path without its query."""
+        return urlsplit(self.path).path
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The last value of each parameter of the query."""
+        return {name: values[-1] for name, values in parse_qs(urlsplit(self.path).query).items()}
+
+    def reply(self, status: int, body: Any, headers: Headers | None = None, *, cut: bool = False) -> None:
+        """Send a body, bytes as they are and anything else as JSON; `cut` sends half of it and hangs up."""
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        handler = self.connection.handler
+        handler.send_response(status)
+        usual: Headers = {"content-type": "application/json", "content-length": str(len(raw))}
+        for name, value in {**usual, **(headers or {})}.items():
+            handler.send_header(name, value() if callable(value) else value)
+        handler.end_headers()
+        if self.method != "HEAD":
+            handler.wfile.write(raw[: len(raw) // 2] if cut else raw)
+        if cut:
+            self.connection.drop()
+
+
+class Connection:
+    """The connection of a request, to be written to in any way; it is closed then."""
+
+    def __init__(self, handler: BaseHTTPRequestHandler, stopping: threading.Event) -> None:
+        self.handler = handler
+        self.socket: socket.socket = handler.connection
+        self.stopping = stopping
+
+    def send(self, *parts: bytes) -> None:
+        """Write bytes as they are."""
+        self.handler.close_connection = True
+        self.socket.sendall(b"".join(parts))
+
+    def drip(self, content: bytes, every_s: float) -> None:
+        """Write byte by byte."""
+        for byte in content:
+            self.send(bytes([byte]))
+            if self.stopping.wait(every_s):
+                return
+
+    def for_ever(self, content: bytes, sent: list[int] | None = None) -> None:
+        """Write the same again and again, until the client hangs up; `sent` gets the number of bytes each time."""
+        while not self.stopping.is_set():
+            self.send(content)
+            if sent is not None:
+                sent.append(len(content))
+
+    def wait_for_hang_up(self, seconds: float) -> None:
+        """Send nothing until the client gives up, but at most for so long."""
+        self.handler.close_connection = True
+        self.socket.settimeout(seconds)
+        self.socket.recv(1)
+
+    def drop(self) -> None:
+        """Hang up."""
+        self.handler.close_connection = True
+        _shut(self.socket)
+
+    def reset(self) -> None:
+        """Hang up as a machine does that knows of no connection."""
+        self.handler.close_connection = True
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
+
+
+class Server:
+    """What a test holds of a server that runs: where it is, and which connections are open."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.stopping = threading.Event()  # lets go of handlers that wait for something
+        self._connections: set[socket.socket] = set()
+
+    @property
+    def connections(self) -> int:
+        """How many are open now."""
+        return len(self._connections)
+
+    def handle(self, received: Received) -> None:
+        """Reply to a request."""
+        raise NotImplementedError
+
+
+Kind = TypeVar("Kind", bound=Server)
+
+
+class _HttpServer(ThreadingHTTPServer):
+    """A server that waits for its handlers when it is closed, and says nothing of clients that are killed."""
+
+    request_queue_size = 128
+    daemon_threads = False
+    served: Server
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.served._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.served._connections.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        for connection in list(self.served._connections):
+            _shut(connection)  # its handler waits for a request
+        super().server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing."""
 
 
-class JoiningServer(QuietServer):
-    """A quiet server that waits for its handlers when it is closed."""
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = 20
+    served: Server
 
-    daemon_threads = False
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def _handle(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        connection = Connection(self, self.served.stopping)
+        with suppress(OSError):  # the client may be gone by now
+            self.served.handle(Received(self.command, self.path, headers, raw, connection))
+
+    do_GET = do_HEAD = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815 (the library calls them so)
+
+
+@contextmanager
+def serve(server: Kind, port: int = 0) -> Iterator[Kind]:
+    """Run a server on a port (0: a free one) until the end of the block."""
+    http = _HttpServer(("127.0.0.1", port), type("BoundHandler", (_Handler,), {"served": server}))
+    http.served = server
+    server.url = f"http://127.0.0.1:{http.server_address[1]}"
+    with _no_authorities(), serving(http, server.stopping.set):
+        yield server
 
 
 @contextmanager
@@ -34,3 +191,35 @@ def serving(http: ThreadingHTTPServer, stopping: Callable[[], object] = lambda: 
         http.shutdown()
         http.server_close()
         thread.join()
+
+
+@contextmanager
+def _no_authorities() -> Iterator[None]:
+    """Have a client of this process trust no authority but those that SSL_CERT_FILE names.
+
+    The servers here speak without TLS, and to load the system's certificates takes 30 ms for each client.
+    """
+    load = ssl.SSLContext.load_verify_locations
+
+    def named_ones(context: ssl.SSLContext, *places: Any, **named: Any) -> None:
+        if "SSL_CERT_FILE" in os.environ:
+            load(context, *places, **named)
+
+    with patch.object(ssl.SSLContext, "load_verify_locations", named_ones):
+        yield
+
+
+def _shut(connection: socket.socket) -> None:
+    with suppress(OSError):  # the other side was first
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+class QuietServer(ThreadingHTTPServer):
+    request_queue_size = 64
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing."""
+
+
+class JoiningServer(QuietServer):
+    daemon_threads = False

@@ -7,50 +7,26 @@ import base64
 import gzip
 import json
 import re
-import socket
-import socketserver
-import struct
-import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
 from urllib.parse import quote
 
-from tests.support.vendor_dialects import Answer, dialect_of
+from tests.support.http_server import serve
+from tests.support.vendor_dialects import Answer
+from tests.support.vendor_server import Asked, VendorServer
 
 _MODE = re.compile(rb"mode-([a-z0-9-]+)")
 _MEGABYTE = 2**20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One request: its connection, the key it brought, and the body of a right answer to it in its vendor's words."""
-
-    connection: socket.socket
-    key: str
-    good: bytes
-    stopping: threading.Event
-
-    def send(self, *parts: bytes) -> None:
-        """Write bytes as they are."""
-        self.connection.sendall(b"".join(parts))
-
-    def drip(self, content: bytes, every_s: float) -> None:
-        """Write byte by byte."""
-        for byte in content:
-            self.send(bytes([byte]))
-            if self.stopping.wait(every_s):
-                return
-
-    def for_ever(self, content: bytes) -> None:
-        """Write the same again and again, until the client hangs up."""
-        while not self.stopping.is_set():
-            self.send(content)
-
+_RIGHT = Answer(text=json.dumps({"title": "RIGHT", "year": 2024}))
 
 Mode = Callable[[Asked], None]
+
+
+def good(asked: Asked) -> bytes:
+    """The body of the right answer in the vendor's words."""
+    return json.dumps(asked.dialect.answer(_RIGHT)[0]).encode()
 
 
 def http_answer(body: bytes, *headers: str, status: str = "200 OK", length: int | str | None = None) -> bytes:
@@ -61,29 +37,24 @@ def http_answer(body: bytes, *headers: str, status: str = "200 OK", length: int 
 
 
 def _whole(*headers: str, status: str = "200 OK", **how: int | str) -> Mode:
-    return lambda asked: asked.send(http_answer(asked.good, *headers, status=status, **how))
+    return lambda asked: asked.connection.send(http_answer(good(asked), *headers, status=status, **how))
 
 
 def _body(content: bytes, *headers: str, status: str = "200 OK") -> Mode:
-    return lambda asked: asked.send(http_answer(content, *headers, status=status))
+    return lambda asked: asked.connection.send(http_answer(content, *headers, status=status))
 
 
 def _raw(content: bytes) -> Mode:
-    return lambda asked: asked.send(content)
+    return lambda asked: asked.connection.send(content)
 
 
 def _recoded(encoding: str, name: str = "") -> Mode:
     charset = f"content-type: application/json; charset={name or encoding}"
-    return lambda asked: asked.send(http_answer(asked.good.decode().encode(encoding), charset))
-
-
-def _reset(asked: Asked) -> None:
-    asked.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    asked.connection.close()
+    return lambda asked: asked.connection.send(http_answer(good(asked).decode().encode(encoding), charset))
 
 
 def _chunked(*chunks: bytes) -> Mode:
-    return lambda asked: asked.send(
+    return lambda asked: asked.connection.send(
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n", *chunks
     )
 
@@ -116,9 +87,9 @@ def _echo(status: str) -> Mode:
         said = " ".join(spellings(asked.key))
         header = f"x-request-id: {said}"
         if status.startswith("200"):
-            asked.send(http_answer(asked.good.replace(b"RIGHT", json.dumps(said).encode()[1:-1]), header))
+            asked.connection.send(http_answer(good(asked).replace(b"RIGHT", json.dumps(said).encode()[1:-1]), header))
         else:
-            asked.send(
+            asked.connection.send(
                 http_answer(json.dumps({"error": {"message": said, "code": said}}).encode(), header, status=status)
             )
 
@@ -126,19 +97,19 @@ def _echo(status: str) -> Mode:
 
 
 def _drip_headers(asked: Asked) -> None:
-    asked.drip(http_answer(asked.good), 0.15)
+    asked.connection.drip(http_answer(good(asked)), 0.15)
 
 
 def _drip_body(asked: Asked) -> None:
-    head, _, body = http_answer(asked.good).partition(b"\r\n\r\n")
-    asked.send(head, b"\r\n\r\n")
-    asked.drip(body, 0.15)
+    head, _, body = http_answer(good(asked)).partition(b"\r\n\r\n")
+    asked.connection.send(head, b"\r\n\r\n")
+    asked.connection.drip(body, 0.15)
 
 
 def _endless(first: bytes, again: bytes) -> Mode:
     def send(asked: Asked) -> None:
-        asked.send(first)
-        asked.for_ever(again)
+        asked.connection.send(first)
+        asked.connection.for_ever(again)
 
     return send
 
@@ -150,8 +121,8 @@ _BOMB = _bomb(100)
 MODES: Mapping[str, Mode] = {
     "right": _whole(),
     # what stands before the body
-    "nothing": lambda asked: None,
-    "reset": _reset,
+    "nothing": lambda asked: asked.connection.drop(),
+    "reset": lambda asked: asked.connection.reset(),
     "no-http": _raw(b"HELLO\r\n\r\n"),
     "other-protocol": _raw(b"\x15\x03\x01\x00\x02\x02\x16"),
     "odd-status": _raw(b"HTTP/1.1 99999 Odd\r\n\r\n"),
@@ -170,7 +141,7 @@ MODES: Mapping[str, Mode] = {
     "header-with-nul": _raw(_OK + b"x-odd: \x00\r\ncontent-length: 2\r\n\r\n{}"),
     "header-of-odd-bytes": _whole("x-request-id: \x1b]0;pwned\x07::error::pwned", "request-id: \udcff\udcfe"),
     # how long the body is said to be
-    "half-a-body": lambda asked: asked.send(http_answer(asked.good, length=len(asked.good) * 2)),
+    "half-a-body": lambda asked: asked.connection.send(http_answer(good(asked), length=len(good(asked)) * 2)),
     "length-negative": _whole(length=-5),
     "length-absurd": _whole(length="9" * 400),
     "length-of-words": _whole(length="many"),
@@ -222,82 +193,24 @@ MODES: Mapping[str, Mode] = {
 }  # fmt: skip
 
 
-class RawServer:
+class RawServer(VendorServer):
     """What a test holds: the address, and how often each mode was asked for."""
 
-    def __init__(self, text: str, modes: Mapping[str, Mode]) -> None:
-        self.text = text
+    def __init__(self, modes: Mapping[str, Mode]) -> None:
+        super().__init__()
         self.modes = modes
-        self.url = ""
         self.asked: Counter[str] = Counter()
-        self.stopping = threading.Event()
+
+    def behaviour(self, asked: Asked) -> Mode:
+        mode = _MODE.search(asked.received.raw)
+        assert mode is not None, asked.received.raw
+        name = mode[1].decode()
+        self.asked[name] += 1
+        return self.modes[name]
 
 
 @contextmanager
-def raw_server(text: str, modes: Mapping[str, Mode] = MODES) -> Iterator[RawServer]:
-    """A server on a free port whose right answer is a text, which may hold the word RIGHT; stopped afterwards."""
-    server = RawServer(text, modes)
-    tcp = _Server(("127.0.0.1", 0), type("BoundHandler", (_Handler,), {"raw": server}))
-    server.url = f"http://127.0.0.1:{tcp.server_address[1]}"
-    thread = threading.Thread(target=tcp.serve_forever, kwargs={"poll_interval": 0.01}, name="raw-server")
-    thread.start()
-    try:
+def raw_server(modes: Mapping[str, Mode] = MODES) -> Iterator[RawServer]:
+    """A server on a free port whose right answer holds the word RIGHT; stopped afterwards."""
+    with serve(RawServer(modes)) as server:
         yield server
-    finally:
-        server.stopping.set()
-        tcp.shutdown()
-        tcp.server_close()
-        thread.join()
-
-
-class _Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: that a client hangs up is what most of this is for."""
-
-
-class _Handler(socketserver.BaseRequestHandler):
-    raw: RawServer
-
-    def handle(self) -> None:
-        connection: socket.socket = self.request
-        connection.settimeout(20)
-        with suppress(OSError):
-            head, body = _read_request(connection)
-            found = _MODE.search(body)
-            path, headers = _read_head(head)
-            dialect = dialect_of(path)
-            if found is None or dialect is None:
-                connection.sendall(b"HTTP/1.1 500 no mode\r\ncontent-length: 0\r\n\r\n")
-                return
-            name = found[1].decode()
-            self.raw.asked[name] += 1
-            header, before = dialect.key_header
-            good = json.dumps(dialect.answer(Answer(text=self.raw.text))[0]).encode()
-            key = headers.get(header, "").removeprefix(before)
-            self.raw.modes[name](Asked(connection=connection, key=key, good=good, stopping=self.raw.stopping))
-
-
-def _read_request(connection: socket.socket) -> tuple[bytes, bytes]:
-    received = b""
-    while b"\r\n\r\n" not in received:
-        received += connection.recv(65_536) or _gone()
-    head, _, body = received.partition(b"\r\n\r\n")
-    length = re.search(rb"(?im)^content-length: (\d+)", head)
-    while length is not None and len(body) < int(length[1]):
-        body += connection.recv(65_536) or _gone()
-    return head, body
-
-
-def _gone() -> bytes:
-    raise ConnectionError("the client hung up")
-
-
-def _read_head(head: bytes) -> tuple[str, dict[str, str]]:
-    first, *lines = head.decode("latin-1").split("\r\n")
-    pairs = (line.partition(": ") for line in lines)
-    return first.split(" ")[1].partition("?")[0], {name.lower(): value for name, _, value in pairs}

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 from skill_evaluator.providers.base import Request
 
 Json = dict[str, Any]
+Place = tuple[str | int, ...]  # the steps to a value in a body
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Notice",
@@ -55,7 +56,19 @@ class Dialect(Protocol):
     deterministic: ClassVar[Json]  # what the deterministic profile alone adds to it
     unavailable: ClassVar[tuple[str, ...]]  # which of temperature, top_p and seed the API does not take
     extra: ClassVar[tuple[Json, Json]]  # a setting that only this vendor knows, and what it adds to the body
+    cache_mark: ClassVar[str | None]  # the key of a body by which a prompt is marked for the vendor's cache
+    usage: ClassVar[tuple[str, str, str]]  # where an answer counts tokens, and the keys of those in and out
+    in_a_sum: ClassVar[str | None]  # another key there, whose count is a part of the tokens in or out
+    cached: ClassVar[tuple[str, str | None]]  # a key there for the cache, and one in its object where it has one
+    beside: ClassVar[tuple[Place, ...]]  # what an answer says beside its text
     unsaid: ClassVar[tuple[str, ...]]  # which of `served_model` and `refusal` its answers never tell
+
+    def counts(self, rest: int, written: int, **parts: int) -> Json:
+        """Return how an answer counts tokens: those in beside the `parts`, those out, and the parts.
+
+        The parts are tokens `read` from the cache, `stored` in it (of these for an `hour`), and `thought`.
+        """
+        ...
 
     def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
         """Return the body and the headers of an answer."""
@@ -89,9 +102,20 @@ class OpenAI:
     deterministic: ClassVar[Json] = {"temperature": 0.0}
     unavailable = ()
     extra: ClassVar[tuple[Json, Json]] = ({"presence_penalty": 0.5}, {"presence_penalty": 0.5})
+    cache_mark: ClassVar = "prompt_cache_key"
+    usage = ("usage", "prompt_tokens", "completion_tokens")
+    in_a_sum: ClassVar = None
+    cached = ("prompt_tokens_details", "cached_tokens")
+    beside = (("id",), ("model",), ("usage",), ("choices", 0, "finish_reason"), ("choices", 0, "message", "refusal"))
     unsaid = ()
 
     _STOP: ClassVar = {"refusal": "content_filter"}
+
+    def counts(self, rest: int, written: int, **parts: int) -> Json:
+        given = rest + sum(parts.values())
+        names = {"read": "cached_tokens", "stored": "cache_write_tokens"}
+        details = {"prompt_tokens_details": {names[part]: count for part, count in parts.items()}} if parts else {}
+        return {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written, **details}
 
     def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
         refused = answer.stop == "refusal" and answer.text
@@ -109,8 +133,7 @@ class OpenAI:
             "choices": [{"index": 0, "message": message, "finish_reason": stop, "logprobs": None}],
         }
         if answer.usage:
-            given, written = answer.usage
-            body["usage"] = {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written}
+            body["usage"] = self.counts(*answer.usage)
         return body, {"x-request-id": answer.request_id}
 
     def error(self, status: int, message: str) -> Json:
@@ -148,6 +171,11 @@ class Anthropic:
     deterministic: ClassVar[Json] = {}
     unavailable = ("temperature", "top_p", "seed")
     extra: ClassVar[tuple[Json, Json]] = ({"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}})
+    cache_mark: ClassVar = "cache_control"
+    usage = ("usage", "input_tokens", "output_tokens")
+    in_a_sum: ClassVar = "cache_read_input_tokens"
+    cached = ("cache_creation", "ephemeral_1h_input_tokens")
+    beside = (("id",), ("model",), ("usage",), ("stop_reason",))
     unsaid = ()
 
     _STOP: ClassVar = {"stop": "end_turn", "length": "max_tokens"}
@@ -161,6 +189,13 @@ class Anthropic:
         529: "overloaded_error",
     }
 
+    def counts(self, rest: int, written: int, **parts: int) -> Json:
+        stored, hour = parts.get("stored", 0), parts.get("hour", 0)
+        kept = {"ephemeral_5m_input_tokens": stored - hour, "ephemeral_1h_input_tokens": hour}
+        cache = {"cache_creation_input_tokens": stored, "cache_creation": kept, "service_tier": "standard"}
+        read = {"cache_read_input_tokens": parts.get("read", 0)}
+        return {"input_tokens": rest, "output_tokens": written, **({**cache, **read} if parts else {})}
+
     def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
         body: Json = {
             "id": "msg_1",
@@ -172,8 +207,7 @@ class Anthropic:
             "stop_sequence": None,
         }
         if answer.usage:
-            given, written = answer.usage
-            body["usage"] = {"input_tokens": given, "output_tokens": written}
+            body["usage"] = self.counts(*answer.usage)
         return body, {"request-id": answer.request_id}
 
     def error(self, status: int, message: str) -> Json:
@@ -182,12 +216,12 @@ class Anthropic:
 
 
 class Google:
-    """`POST …/v1/models/<name>:generateContent`, and the same under v1beta."""
+    """`POST …/models/<name>:generateContent`, under v1, v1beta or a project's path of Vertex AI."""
 
     provider = "google"
     base_path = ""
     path = "/v1/models/model-1:generateContent"
-    paths = re.compile(r"/v1(beta)?/models/.*:generateContent")
+    paths = re.compile(r"/v1(beta1?/projects/.*|beta)?/models/.*:generateContent")
     key_header = ("x-goog-api-key", "")
     body: ClassVar[Json] = {
         "systemInstruction": {"role": "user", "parts": [{"text": "You extract."}]},
@@ -205,6 +239,11 @@ class Google:
     deterministic: ClassVar[Json] = {"generationConfig": {"temperature": 0.0}}
     unavailable = ()
     extra: ClassVar[tuple[Json, Json]] = ({"top_k": 20}, {"generationConfig": {"topK": 20}})
+    cache_mark: ClassVar = None
+    usage = ("usageMetadata", "promptTokenCount", "candidatesTokenCount")
+    in_a_sum: ClassVar = "thoughtsTokenCount"
+    cached: ClassVar = ("cachedContentTokenCount", None)
+    beside = (("responseId",), ("modelVersion",), ("usageMetadata",), ("candidates", 0, "finishReason"))
     unsaid = ()
 
     _STOP: ClassVar = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
@@ -217,6 +256,15 @@ class Google:
         503: "UNAVAILABLE",
     }
 
+    def counts(self, rest: int, written: int, **parts: int) -> Json:
+        names = {"read": "cachedContentTokenCount", "thought": "thoughtsTokenCount"}
+        return {
+            "promptTokenCount": rest + parts.get("read", 0),
+            "candidatesTokenCount": written,
+            "totalTokenCount": rest + written + sum(parts.values()),
+            **{names[part]: count for part, count in parts.items()},
+        }
+
     def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
         content = {"role": "model", **({"parts": [{"text": answer.text}]} if answer.text else {})}
         body: Json = {
@@ -225,9 +273,7 @@ class Google:
             "responseId": answer.request_id,
         }
         if answer.usage:
-            given, written = answer.usage
-            counts = {"promptTokenCount": given, "candidatesTokenCount": written, "totalTokenCount": given + written}
-            body["usageMetadata"] = counts
+            body["usageMetadata"] = self.counts(*answer.usage)
         return body, {}
 
     def error(self, status: int, message: str) -> Json:
@@ -244,15 +290,9 @@ DIALECTS: dict[str, Dialect] = {
 }
 
 
-def dialect_of(path: str) -> Dialect | None:
-    """Return the vendor whose API has this path, or None."""
-    return next((dialect for dialect in DIALECTS.values() if dialect.paths.fullmatch(path)), None)
-
-
-def key_in(headers: Mapping[str, str], dialect: Dialect) -> str:
-    """Return the key that a request was sent with."""
-    name, prefix = dialect.key_header
-    return headers.get(name, "").removeprefix(prefix)
+def address_of(url: str, vendor: str) -> str:
+    """Return the address of a vendor's API on a server of the tests."""
+    return f"{url}/{vendor}{DIALECTS[vendor].base_path}"
 
 
 def merged(body: Json, *more: Json) -> Json:
@@ -260,3 +300,7 @@ def merged(body: Json, *more: Json) -> Json:
     for added in more:
         body = {**body, **{key: {**body.get(key, {}), **v} if isinstance(v, dict) else v for key, v in added.items()}}
     return body
+
+
+def dialect_of(path: str) -> Dialect | None:
+    return next((dialect for dialect in DIALECTS.values() if dialect.paths.fullmatch(path)), None)

@@ -1,51 +1,96 @@
-"""A real HTTP server on the loopback that speaks the vendors' APIs and misbehaves by a script.
+"""A server on the loopback that speaks the vendors' APIs and misbehaves by a script.
 
 `server.enqueue(...)` says what the next requests meet, in order; with nothing queued each gets `server.default`.
-Every request is kept in `server.received`.
+Every request is kept in `server.received`. The first part of a path names the dialect (`DIALECTS`): see `address_of`.
 """
 
 import json
-import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.support.http_server import JoiningServer, serving
-from tests.support.vendor_dialects import Answer, Dialect, dialect_of, key_in
+from tests.support.http_server import Connection, Headers, Received, Server, serve
+from tests.support.vendor_dialects import DIALECTS, Answer, Dialect
 
-Headers = Mapping[str, str | Callable[[], str]]  # a date is computed when it is sent
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request in the dialect of its vendor."""
+
+    received: Received
+    dialect: Dialect
+
+    @property
+    def connection(self) -> Connection:
+        """The connection, for what no HTTP library would send."""
+        return self.received.connection
+
+    @property
+    def key(self) -> str:
+        """The key that the request was sent with."""
+        name, prefix = self.dialect.key_header
+        return self.received.headers.get(name, "").removeprefix(prefix)
+
+    def answer(self, answer: Answer, *, cut: bool = False) -> None:
+        """Reply with an answer in the vendor's words."""
+        self.received.reply(200, *self.dialect.answer(answer), cut=cut)
+
+    def refuse(self, status: int, message: str, headers: Headers | None = None) -> None:
+        """Reply with an error in the vendor's words."""
+        self.received.reply(status, self.dialect.error(status, message), headers)
+
+
+Behaviour = Answer | Callable[[Asked], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """An error status, its body worded as the vendor would, or given whole: as JSON, or bytes for an HTML page."""
+    """A status with an error worded as the vendor would, or with a body: as JSON, or bytes for an HTML page."""
 
     code: int
     headers: Headers = field(default_factory=dict)
     message: str = "scripted error"
     body: Any = None
 
+    def __call__(self, asked: Asked) -> None:
+        if self.body is None:
+            asked.refuse(self.code, self.message, self.headers)
+        else:
+            kind = {"content-type": "text/html"} if isinstance(self.body, bytes) else {}
+            asked.received.reply(self.code, self.body, {**kind, **self.headers})
 
-@dataclass(frozen=True, slots=True)
-class Body:
+
+# The behaviours below are functions and are called like the classes beside them.
+# ruff: noqa: N802
+
+
+def Body(content: Any) -> Behaviour:
     """A 200 with this JSON, whatever it is."""
+    return Malformed(json.dumps(content).encode())
 
-    content: Any
+
+def Malformed(raw: bytes = b'{"id": "cut off he') -> Behaviour:
+    """A 200 that says it is JSON and is not (or not the JSON that was promised)."""
+    return lambda asked: asked.received.reply(200, raw)
 
 
-@dataclass(frozen=True, slots=True)
-class DropBefore:
+def HtmlPage() -> Behaviour:
+    """A proxy's page, with 200."""
+    return Status(200, body=b"<!doctype html><html><body>Sign in to the network</body></html>")
+
+
+def DropBefore() -> Behaviour:
     """The request is read, then the connection closed without a byte."""
+    return lambda asked: asked.connection.drop()
 
 
-@dataclass(frozen=True, slots=True)
-class DropMidBody:
+def DropMidBody() -> Behaviour:
     """Headers and half of the body, then the connection is closed."""
+    return lambda asked: asked.answer(Answer(), cut=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +99,18 @@ class Hang:
 
     seconds: float = 30.0
 
+    def __call__(self, asked: Asked) -> None:
+        asked.connection.wait_for_hang_up(self.seconds)
 
-@dataclass(frozen=True, slots=True)
-class SlowFirstByte:
+
+def SlowFirstByte(seconds: float = 0.3) -> Behaviour:
     """The usual answer, later."""
 
-    seconds: float = 0.3
+    def answer(asked: Asked) -> None:
+        asked.connection.stopping.wait(seconds)
+        asked.answer(Answer())
 
-
-@dataclass(frozen=True, slots=True)
-class Malformed:
-    """A 200 that says it is JSON and is not (or not the JSON that was promised)."""
-
-    raw: bytes = b'{"id": "cut off he'
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,208 +120,85 @@ class Endless:
     code: int = 200
     sent: list[int] = field(default_factory=list)
 
-
-@dataclass(frozen=True, slots=True)
-class HtmlPage:
-    """A proxy's page, with 200."""
-
-    raw: bytes = b"<!doctype html><html><body>Sign in to the network</body></html>"
+    def __call__(self, asked: Asked) -> None:
+        asked.connection.send(b"HTTP/1.1 %d Odd\r\ncontent-type: application/json\r\n\r\n" % self.code)
+        asked.connection.for_ever(b" " * 65_536, self.sent)
 
 
-@dataclass(frozen=True, slots=True)
-class EchoKey:
+def EchoKey(code: int = 401) -> Behaviour:
     """Repeats the key it was sent: in an error body, or with 200 in the answer's text."""
 
-    code: int = 401
+    def echo(asked: Asked) -> None:
+        if code == 200:
+            asked.answer(Answer(text=f"your key is {asked.key}"))
+        else:
+            asked.refuse(code, f"incorrect API key provided: {asked.key}")
+
+    return echo
 
 
-def Empty() -> Answer:  # noqa: N802 - a behaviour like the classes above
+def Empty() -> Answer:
     """A finished answer without any text."""
     return Answer(text="")
 
 
-def Refusal(text: str = "I cannot help with that") -> Answer:  # noqa: N802
+def Refusal(text: str = "I cannot help with that") -> Answer:
     """The model refuses."""
     return Answer(text=text, stop="refusal")
 
 
-def Truncated(text: str = '{"title": "cut o') -> Answer:  # noqa: N802
+def Truncated(text: str = '{"title": "cut o') -> Answer:
     """The answer hit the output limit."""
     return Answer(text=text, stop="length")
 
 
-Behaviour = (
-    Answer | Status | Body | DropBefore | DropMidBody | Hang | SlowFirstByte | Malformed | Endless | HtmlPage | EchoKey
-)
+class VendorServer(Server):
+    """What the tests hold: the script, the record, and the address.
 
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """One request as it arrived; header names in lower case."""
-
-    path: str
-    headers: Mapping[str, str]
-    body: Any
-
-
-class VendorServer:
-    """What the tests hold: the script, the record, and the address."""
+    A server whose answers are a function of the request, and no script, has another `behaviour`.
+    """
 
     def __init__(self) -> None:
+        super().__init__()
         self.default: Behaviour = Answer()
         self.received: list[Received] = []
-        self.stopping = threading.Event()
         self._script: deque[Behaviour] = deque()
-        self._connections: set[socket.socket] = set()
         self._lock = threading.Lock()
-        self.url = ""
 
     def enqueue(self, *behaviours: Behaviour) -> None:
         """Script what the next requests meet."""
         self._script.extend(behaviours)
 
-    def next_behaviour(self, request: Received) -> Behaviour:
-        """Record a request and take its behaviour off the script."""
+    def behaviour(self, asked: Asked) -> Behaviour:
+        """Keep a request and take what it meets off the script."""
         with self._lock:
-            self.received.append(request)
+            self.received.append(asked.received)
             return self._script.popleft() if self._script else self.default
 
-    def connection_opened(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._connections.add(connection)
-
-    def connection_closed(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._connections.discard(connection)
-
-    @property
-    def connections(self) -> int:
-        """How many are open now."""
-        return len(self._connections)
+    def handle(self, received: Received) -> None:
+        """Behave to a request as its dialect does; an address that names none is one of OpenAI's chat."""
+        vendor, _, rest = received.path[1:].partition("/")
+        if vendor in DIALECTS:
+            received = replace(received, path=f"/{rest}")
+        asked = Asked(received, DIALECTS.get(vendor) or DIALECTS["openai"])
+        behaviour = self.behaviour(asked)
+        if not asked.dialect.paths.fullmatch(received.route):
+            asked.refuse(404, f"no such path: {received.path}")
+        elif isinstance(behaviour, Answer):
+            asked.answer(behaviour)
+        else:
+            behaviour(asked)
 
     def wait_until_nobody_is_connected(self, seconds: float = 5.0) -> int:
         """How many connections are still open after at most so long."""
         deadline = time.monotonic() + seconds
-        while self._connections and time.monotonic() < deadline:
+        while self.connections and time.monotonic() < deadline:
             time.sleep(0.005)
-        return len(self._connections)
-
-    def disconnect_all(self) -> None:
-        """Break every connection, so that no handler keeps waiting for a request."""
-        with self._lock:
-            for connection in self._connections:
-                _shut(connection)
+        return self.connections
 
 
 @contextmanager
 def vendor_server() -> Iterator[VendorServer]:
     """A server on a free port, stopped and emptied afterwards."""
-    server = VendorServer()
-    http = _HttpServer(("127.0.0.1", 0), type("BoundHandler", (_Handler,), {"vendor": server}))
-    with serving(http, server.stopping.set) as server.url:
+    with serve(VendorServer()) as server:
         yield server
-
-
-class _HttpServer(JoiningServer):
-    def server_close(self) -> None:
-        """Break the connections first, for which the handlers wait that are joined."""
-        self.RequestHandlerClass.vendor.disconnect_all()  # type: ignore[attr-defined]
-        super().server_close()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    vendor: VendorServer
-
-    def setup(self) -> None:
-        super().setup()
-        self.vendor.connection_opened(self.connection)
-
-    def finish(self) -> None:
-        self.vendor.connection_closed(self.connection)
-        super().finish()
-
-    def log_message(self, *_: Any) -> None:
-        """Quiet."""
-
-    def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length", 0)))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        received = Received(self.path, headers, json.loads(raw))
-        behaviour = self.vendor.next_behaviour(received)
-        dialect = dialect_of(self.path.partition("?")[0])
-        if dialect is None:
-            self._send(404, {"error": f"no such path: {self.path}"})
-        else:
-            self._behave(behaviour, dialect, headers)
-
-    def _behave(self, behaviour: Behaviour, dialect: Dialect, headers: Mapping[str, str]) -> None:
-        match behaviour:
-            case Answer():
-                self._send(200, *dialect.answer(behaviour))
-            case SlowFirstByte(seconds):
-                self.vendor.stopping.wait(seconds)
-                self._send(200, *dialect.answer(Answer()))
-            case Status(code, extra, _, bytes() as page):
-                self._send_raw(code, page, "text/html", extra)
-            case Status(code, extra, message, body):
-                self._send(code, dialect.error(code, message) if body is None else body, extra)
-            case Body(content):
-                self._send(200, content)
-            case EchoKey(200):
-                self._send(200, *dialect.answer(Answer(text=f"your key is {key_in(headers, dialect)}")))
-            case EchoKey(code):
-                self._send(code, dialect.error(code, f"incorrect API key provided: {key_in(headers, dialect)}"))
-            case Malformed(raw):
-                self._send_raw(200, raw, "application/json")
-            case Endless(code, sent):
-                self._send_for_ever(code, sent)
-            case HtmlPage(raw):
-                self._send_raw(200, raw, "text/html; charset=utf-8")
-            case Hang(seconds):
-                self._wait_for_hang_up(seconds)
-                self._drop()
-            case DropMidBody():
-                body, extra = dialect.answer(Answer())
-                self._send(200, body, extra, cut=True)
-                self._drop()
-            case DropBefore():
-                self._drop()
-
-    def _send(self, code: int, body: Any, headers: Headers | None = None, *, cut: bool = False) -> None:
-        self._send_raw(code, json.dumps(body).encode(), "application/json", headers, cut=cut)
-
-    def _send_raw(
-        self, code: int, raw: bytes, content_type: str, headers: Headers | None = None, *, cut: bool = False
-    ) -> None:
-        self.send_response(code)
-        sent: Headers = {"content-type": content_type, "content-length": str(len(raw)), **(headers or {})}
-        for name, value in sent.items():
-            self.send_header(name, value() if callable(value) else value)
-        self.end_headers()
-        self.wfile.write(raw[: len(raw) // 2] if cut else raw)
-        self.wfile.flush()
-
-    def _send_for_ever(self, code: int, sent: list[int]) -> None:
-        self.close_connection = True
-        self.send_response(code)
-        self.send_header("content-type", "application/json")
-        self.end_headers()
-        with suppress(OSError):  # that the client hangs up is what this waits for
-            while not self.vendor.stopping.is_set():
-                sent.append(self.wfile.write(b" " * 65_536))
-
-    def _wait_for_hang_up(self, seconds: float) -> None:
-        self.connection.settimeout(seconds)
-        with suppress(OSError):
-            self.connection.recv(1)  # nothing more is sent: this returns when the client gives up
-
-    def _drop(self) -> None:
-        self.close_connection = True
-        _shut(self.connection)
-
-
-def _shut(connection: socket.socket) -> None:
-    with suppress(OSError):  # the other side was first
-        connection.shutdown(socket.SHUT_RDWR)

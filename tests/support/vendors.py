@@ -11,7 +11,7 @@ from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import PROVIDERS, find_key
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
 
-from tests.support.vendor_dialects import DIALECTS, PLAIN
+from tests.support.vendor_dialects import DIALECTS, PLAIN, address_of
 
 VENDORS = tuple(DIALECTS)
 KEY = "test-key-0123456789abcdef"
@@ -21,26 +21,22 @@ def point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     """Have every vendor reached at this address, with KEY, and nothing else matter."""
     for name in ("ANTHROPIC_AUTH_TOKEN", "GOOGLE_GENAI_API_VERSION"):
         monkeypatch.delenv(name, raising=False)
-    for dialect in DIALECTS.values():
-        module = f"skill_evaluator.providers.{dialect.provider}"
-        monkeypatch.setattr(f"{module}.VENDOR_URL", url + dialect.base_path)
-        monkeypatch.setenv(PROVIDERS[dialect.provider].key_variables[0], KEY)
+    for vendor in {dialect.provider for dialect in DIALECTS.values()}:
+        monkeypatch.setattr(f"skill_evaluator.providers.{vendor}.VENDOR_URL", address_of(url, vendor))
+        monkeypatch.setenv(PROVIDERS[vendor].key_variables[0], KEY)
     monkeypatch.setenv("COMPATIBLE_KEY", KEY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 def entry(vendor: str, url: str, **fields: Any) -> Model:
     """The models.yaml entry for a vendor served at `url`."""
-    transport = {"transport": "sdk"} if vendor.endswith("-sdk") else {}
-    match vendor.removesuffix("-sdk"):
-        case "openai":
-            return Model(id="model-1", provider="openai", **transport, **fields)
-        case "openai-compatible":
-            address = {"base_url": f"{url}/v1", "api_key_env": "COMPATIBLE_KEY"}
-            return Model(**{"id": "model-1", "provider": "openai", **address, **transport, **fields})
-        case _:
-            base_url = url + DIALECTS[vendor].base_path
-            return Model(**{"id": "model-1", "provider": vendor, "base_url": base_url, **fields})
+    name = vendor.removesuffix("-sdk")
+    values: dict[str, Any] = {"id": "model-1", "provider": DIALECTS[vendor].provider, **fields}
+    if name != vendor:
+        values = {"transport": "sdk", **values}
+    if name == "openai-compatible":
+        values = {"api_key_env": "COMPATIBLE_KEY", **values}
+    return Model(**(values if name == "openai" else {"base_url": address_of(url, vendor), **values}))
 
 
 @asynccontextmanager

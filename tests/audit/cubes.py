@@ -1,16 +1,24 @@
 """Cubes for the tests of an audit: the paper's table, and ones drawn from a known random-effects model."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from skill_evaluator.audit.cube.cube import Cube, Floats, Outcomes, cube_of_outcomes
 from skill_evaluator.audit.cube.tables import read_cube
+from skill_evaluator.audit.findings.auditing import audit
+from skill_evaluator.audit.findings.results import AuditResult
 
 PAPER = Path(__file__).parents[1] / "data" / "creditaudit_table2.csv"
 
 
 def paper() -> Cube:
     return read_cube(PAPER, weights={})
+
+
+@cache
+def audited_paper() -> AuditResult:
+    return audit(paper())
 
 
 def cube_of(scores: list[list[float]]) -> Cube:

@@ -8,7 +8,7 @@ from skill_evaluator.audit.cube.cube import Cube, ModelCost
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.statistics.significance import neutrality_of, separations_of
 
-from tests.audit.cubes import cube_of, drawn, paper
+from tests.audit.cubes import audited_paper, cube_of, drawn, paper
 
 RANDOM = np.random.default_rng(11)
 
@@ -47,7 +47,7 @@ def test_the_p_of_two_spreads_is_pitman_and_morgans() -> None:
     from scipy import stats
 
     cube = paper()
-    grades = [one.grade for one in sorted(audit(cube).models, key=lambda one: cube.models.index(one.model))]
+    grades = [one.grade for one in sorted(audited_paper().models, key=lambda one: cube.models.index(one.model))]
     found = separations_of(cube, None, grades)
     first, last = (cube.overall[cube.models.index(name)] for name in ("Seed-1.6-Flash", "Gemini-2.5-Flash-Lite"))
     assert found[0].p == pytest.approx(stats.pearsonr(first + last, last - first).pvalue)
@@ -90,7 +90,7 @@ def test_questions_that_are_enough_are_no_fewer_than_there_are() -> None:
 
 
 def test_agentic_puts_stability_first_and_single_shot_ability() -> None:
-    regimes = audit(paper()).regimes
+    regimes = audited_paper().regimes
     assert [one.model for one in regimes["agentic"].ranked[:4]] == [
         "Seed-1.6",
         "Gemini-2.5-Pro",
@@ -131,11 +131,11 @@ def test_cost_counts_right_answers_and_not_calls() -> None:
 
 
 def test_a_changed_cohort_is_said() -> None:
-    before, now = audit(cube_of([[50, 60, 70], [40, 45, 50]])), cube_of([[50, 60, 70], [40, 45, 50], [1, 2, 3]])
-    assert any(
-        "the cohort changed since the last audit (new: model-2)" in one for one in audit(now, previous=before).warnings
-    )
-    assert not any("cohort" in one for one in audit(now, previous=audit(now)).warnings)
+    cube = cube_of([[50, 60, 70], [40, 45, 50], [1, 2, 3]])
+    now, before = audit(cube), audit(cube_of([[50, 60, 70], [40, 45, 50]]))
+    said = "the cohort changed since the last audit (new: model-2)"
+    assert any(said in one for one in audit(cube, previous=before).warnings)
+    assert not any("cohort" in one for one in audit(cube, previous=now).warnings)
 
 
 def test_spreads_alike_rank_noise() -> None:
@@ -144,5 +144,5 @@ def test_spreads_alike_rank_noise() -> None:
 
 
 def test_the_result_survives_its_file() -> None:
-    found = audit(paper())
+    found = audited_paper()
     assert type(found).model_validate_json(found.model_dump_json()) == found

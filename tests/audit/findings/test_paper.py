@@ -6,7 +6,7 @@ import pytest
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.findings.results import AuditResult, ModelAudit
 
-from tests.audit.cubes import paper
+from tests.audit.cubes import audited_paper, paper
 
 # model: ability, fluctuation, grade, quadrant; per benchmark ability and fluctuation (gpqa, truthfulqa, mmlu_pro)
 TABLE_1 = {
@@ -32,9 +32,9 @@ TABLE_1 = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def result() -> AuditResult:
-    return audit(paper())
+    return audited_paper()
 
 
 def _as_printed(one: ModelAudit) -> tuple[str, str, str | None, str | None, str]:

@@ -25,6 +25,29 @@ def library(tmp_path: Path) -> AuditLibrary:
     return library
 
 
+@pytest.fixture(scope="module")
+def audited_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where an audit is in which everything is right."""
+    library = AuditLibrary(tmp_path_factory.mktemp("audited"))
+    library.models({**REPLAY, "price": {"input": 1.0, "output": 1.0}})
+    answer(library)
+    library.audit()
+    return library.root
+
+
+@pytest.fixture
+def audited(audited_once: Path, tmp_path: Path) -> AuditLibrary:
+    library = AuditLibrary(tmp_path / "copied")
+    shutil.copytree(audited_once, library.root, dirs_exist_ok=True)
+    return library
+
+
+def run_of(library: AuditLibrary) -> Path:
+    """Return the folder of its one run."""
+    (run,) = (library.audit_folder() / "runs").iterdir()
+    return run
+
+
 def lines(**other: dict[str, object]) -> list[dict[str, object]]:
     """A line for every call, right unless told otherwise by `<cell>#<replicate>`."""
     usage = {"usage": {"input_tokens": 10, "output_tokens": 5}}
@@ -131,21 +154,25 @@ def another_model(library: AuditLibrary, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("change", [another_audit, a_component, other_digests, foreign_cells, another_model])
-def test_what_does_not_belong_is_refused_and_named(change: object, library: AuditLibrary) -> None:
-    answer(library)
-    library.audit("--max-calls", "1")
-    (run,) = (library.audit_folder() / "runs").iterdir()
+def test_what_does_not_belong_is_refused_and_named(change: object, audited: AuditLibrary) -> None:
+    run = run_of(audited)
     assert callable(change)
-    said = change(library, run)
+    said = change(audited, run)
     with pytest.raises(AuditError) as refused:
-        gather([library.audit_folder()], library.places)
+        gather([audited.audit_folder()], audited.places)
     assert said in str(refused.value)
     assert str(run) in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
+def test_of_the_artifacts_of_a_plan_one_that_differs_in_any_field_is_left_out_and_the_others_count(
+    audited: AuditLibrary,
+) -> None:
+    run, artifacts = run_of(audited), audited.root / "artifacts"
+    shutil.copytree(run, artifacts / "good" / run.name)
+    manifest = shutil.copytree(run, artifacts / "bad" / run.name) / "manifest.json"
+    right = json.loads(manifest.read_text())
+    planned = read_manifest(audited.audit_folder() / "audit.json")
+    for changed, words in (
         ({"created": "9999-01-01T00:00:00Z"}, "created"),
         ({"skill_version": "9"}, "skill_version"),
         ({"settled_after": 1}, "settled_after"),
@@ -155,30 +182,16 @@ def test_what_does_not_belong_is_refused_and_named(change: object, library: Audi
         ({"shard": "9/3"}, "9/3"),
         ({"run_id": "../x"}, "run_id"),
         ({"cases": 5}, "cases"),
-    ],
-)
-def test_of_the_artifacts_of_a_plan_one_that_differs_in_any_field_is_left_out_and_the_others_count(
-    library: AuditLibrary, changed: dict[str, object], words: str
-) -> None:
-    answer(library)
-    library.audit()
-    (run,) = (library.audit_folder() / "runs").iterdir()
-    shutil.copytree(run, library.root / "artifacts" / "good" / run.name)
-    hostile = library.root / "artifacts" / "bad" / run.name
-    shutil.copytree(run, hostile)
-    manifest = hostile / "manifest.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **changed}))
-    planned = read_manifest(library.audit_folder() / "audit.json")
-    gathered = gather([library.root / "artifacts"], library.places, planned)
-    assert (gathered.tallies["recorded"].answered, missing(gathered)) == (30, {"recorded": 0})
-    assert any(remark.startswith("left out: ") and words in remark for remark in gathered.remarks)
+    ):
+        manifest.write_text(json.dumps({**right, **changed}))
+        gathered = gather([artifacts], audited.places, planned)
+        assert (gathered.tallies["recorded"].answered, missing(gathered)) == (30, {"recorded": 0}), words
+        assert any(remark.startswith("left out: ") and words in remark for remark in gathered.remarks), words
 
 
-def test_a_wrong_line_and_a_link_of_an_audit_s_run_are_remarks(library: AuditLibrary) -> None:
-    answer(library)
-    library.audit()
-    (run,) = (library.audit_folder() / "runs").iterdir()
-    journal = run / "replicates.jsonl"
+def test_a_wrong_line_and_a_link_of_an_audit_s_run_are_remarks(audited: AuditLibrary) -> None:
+    library = audited
+    journal = run_of(library) / "replicates.jsonl"
     first, *others = journal.read_text().splitlines()
     stranger = json.dumps({"case_id": "a/b/c", "replicate": 0, "text": "t"})
     journal.write_text("\n".join([json.dumps({**json.loads(first), "text": 5}), *others, stranger]) + "\n")
@@ -192,9 +205,8 @@ def test_a_wrong_line_and_a_link_of_an_audit_s_run_are_remarks(library: AuditLib
     assert gather([library.audit_folder()], library.places, planned).tallies["recorded"].answered == 0
 
 
-def test_another_audit_beside_it_a_folder_of_none_and_a_changed_case_are_refused(library: AuditLibrary) -> None:
-    answer(library)
-    library.audit()
+def test_another_audit_beside_it_a_folder_of_none_and_a_changed_case_are_refused(audited: AuditLibrary) -> None:
+    library = audited
     library.audit()
     first, second = sorted(library.audits.iterdir())
     with pytest.raises(AuditError, match=rf"{second.name} is of the audit {second.name}, or asks otherwise than"):
@@ -208,9 +220,8 @@ def test_another_audit_beside_it_a_folder_of_none_and_a_changed_case_are_refused
         gather([first], library.places)
 
 
-def test_other_declarations_are_said_and_a_prompt_that_went_on_is_not(library: AuditLibrary) -> None:
-    answer(library)
-    library.audit()
+def test_other_declarations_are_said_and_a_prompt_that_went_on_is_not(audited: AuditLibrary) -> None:
+    library = audited
     library.write(f"components/{SECOND}/prompt.md", f"---\nname: {SECOND}\nversion: 2.0.0\n---\nAnother.\n")
     assert gather([library.audit_folder()], library.places).remarks == ()
     library.write(

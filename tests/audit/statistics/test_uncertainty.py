@@ -7,7 +7,7 @@ from skill_evaluator.audit.statistics.grades import cuts_of, grade_odds, places_
 from skill_evaluator.audit.statistics.posterior import DRAWS, Posterior, draw_posterior
 from skill_evaluator.audit.statistics.uncertainty import Intervals, intervals_of, noise_of
 
-from tests.audit.cubes import cube_of, drawn, paper
+from tests.audit.cubes import audited_paper, cube_of, drawn, paper
 
 BREAKS = (0.0, 0, 0, 0, 0, 0, 0, 0, 0, -20)
 
@@ -148,7 +148,7 @@ def test_by_default_intervals_and_odds_are_of_these_scenarios_and_others_are_sai
 
 
 def test_a_table_of_scores_tells_nothing_of_these_scenarios_that_it_does_not_show() -> None:
-    result = audit(paper())
+    result = audited_paper()
     assert result.resampled == "scenarios"
     assert all(model.beyond and model.grade_probability == model.beyond.grade_probability for model in result.models)
 

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,17 @@ from tests.support.library import SCRIPT, SKILL, Ended, Library
 
 HEAVY = {"numpy", "scipy", "openai", "anthropic", "google.genai", "xllamacpp", "git"}
 _LISTING_IMPORTS = """
+import os
 import sys
 from skill_evaluator.cli import main
-try:
-    main()
-finally:
-    print("imported:", *sys.modules)
+for command in sys.argv[1:]:
+    if os.fork() == 0:
+        try:
+            main(command.split())
+        finally:
+            print("\\nimported:", *sys.modules, flush=True)
+            os._exit(0)
+    os.wait()
 """
 
 
@@ -32,7 +38,7 @@ def test_the_version_is_printed(library: Library) -> None:
     assert library.skill_evaluator("--version") == Ended(code=0, out=f"skill-evaluator {__version__}\n", err="")
 
 
-@pytest.mark.parametrize("arguments", [("--version",), ("lint",), ("evaluate", SKILL, "--dry-run")])
+@pytest.mark.parametrize("arguments", [("--version",), ("evaluate", SKILL, "--dry-run")])
 def test_a_result_that_cannot_be_printed_is_one_line_and_no_bug(library: Library, arguments: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "skill_evaluator", *arguments]
     with Path("/dev/full").open("w") as full:
@@ -49,7 +55,7 @@ def test_the_given_script_and_the_command_do_the_same(library: Library) -> None:
 
 
 def test_help_names_every_option_and_the_exit_codes(library: Library) -> None:
-    shown = library.evaluate("--help", env={"COLUMNS": "200"})
+    shown = library.evaluate_here("--help", env={"COLUMNS": "200"})
     assert shown.code == 0
     for option in ("--replicates", "--model", "--dry-run", "--resume", "--max-cost", "--max-calls", "--shard"):
         assert option in shown.out
@@ -97,50 +103,49 @@ def test_a_command_that_is_not_named_lists_those_there_are(command: tuple[str, .
     assert all(f" {name} " in shown.out for name in listed)
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("lin", ["lint"]),
-        ("evaluate no", [SKILL]),
-        ("lint ", [SKILL]),
-        ("evaluate notice-extraction --model ", ["recorded"]),
-        ("evaluate notice-extraction --resume 2026", ["20260101T000000Z-abcdef-recorded"]),
-        ("explain 2026", ["20260101T000000Z-abcdef-recorded"]),
-        ("judge pair", ["pairwise"]),
-        ("compare --mod", ["--model", "--models"]),
-    ],
-)
-def test_bash_completes_commands_options_components_models_and_runs(
-    typed: str, offered: list[str], library: Library
-) -> None:
-    (library.results / "20260101T000000Z-abcdef-recorded").mkdir(parents=True)
+def test_bash_completes(library: Library) -> None:
     script = """
         source <(_SKILL_EVALUATOR_COMPLETE=source_bash skill-evaluator)
-        COMP_WORDS=(skill-evaluator $1 ${2-}) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        COMP_WORDS=(skill-evaluator evaluate no) COMP_CWORD=2
         _skill_evaluator_completion skill-evaluator
         printf '%s\\n' "${COMPREPLY[@]}"
     """
-    *words, last = typed.split(" ")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path}
     done = subprocess.run(
-        ["bash", "-c", script, "bash", " ".join(words), last or "''"],
-        cwd=library.root,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
+        ["bash", "-c", script], cwd=library.root, env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines() == offered
+    assert done.stdout.splitlines() == [SKILL]
+
+
+def complete(library: Library, typed: str) -> Ended:
+    """What the shell is told when the last word of a command line is to be completed."""
+    words = {"COMP_WORDS": f"skill-evaluator {typed}", "COMP_CWORD": str(len(typed.split(" ")))}
+    return library.call(env={"_SKILL_EVALUATOR_COMPLETE": "complete_bash", **words})
+
+
+def test_commands_options_components_models_and_runs_are_completed(library: Library) -> None:
+    (library.results / "20260101T000000Z-abcdef-recorded").mkdir(parents=True)
+    for typed, offered in {
+        "lin": ["lint"],
+        "lint ": [SKILL],
+        "evaluate notice-extraction --model ": ["recorded"],
+        "evaluate notice-extraction --resume 2026": ["20260101T000000Z-abcdef-recorded"],
+        "explain 2026": ["20260101T000000Z-abcdef-recorded"],
+        "judge pair": ["pairwise"],
+        "compare --mod": ["--model", "--models"],
+    }.items():
+        shown = complete(library, typed)
+        assert shown.out.splitlines() == offered, typed
 
 
 def test_a_configuration_that_cannot_be_read_completes_to_nothing(library: Library) -> None:
     library.write(".evaluator/models.yaml", "models: [")
-    words = {"_SKILL_EVALUATOR_COMPLETE": "complete_bash", "COMP_WORDS": "skill-evaluator plan -m ", "COMP_CWORD": "3"}
-    assert library.call(env=words) == Ended(code=0, out="\n", err="")
+    assert complete(library, "plan -m ") == Ended(code=0, out="\n", err="")
 
 
 def test_an_unknown_command_is_refused(library: Library) -> None:
-    refused = library.skill_evaluator("evalute")
+    refused = library.call("evalute")
     assert refused.code == 2
     assert "evalute" in refused.err
 
@@ -160,38 +165,28 @@ def test_resume_takes_a_run_or_stands_alone(given: list[str], understood: list[s
     assert _with_resume_value(given) == understood
 
 
-def test_schemas_are_written_for_every_file_format(library: Library) -> None:
-    ended = library.skill_evaluator("schemas", "schemas")
-    assert ended.code == 0
-    written = {path.stem for path in (library.root / "schemas").iterdir()}
-    assert {"models", "settings", "datasets", "manifest", "record", "leaderboard"} <= written
-    assert len(ended.out.splitlines()) == len(written)
-
-
-@pytest.mark.parametrize(
-    ("command", "modules"),
-    [
-        ((), set()),
-        *(((name,), {name}) for name in ("evaluate", "plan", "lint", "compare", "history")),
-        (("audit", "run"), {"audit_run"}),
-    ],
-)
-def test_help_imports_its_own_command_and_nothing_heavy(
-    command: tuple[str, ...], modules: set[str], library: Library
-) -> None:
-    with library.command("-c", _LISTING_IMPORTS, *command, "--help", env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
+def imports_of(library: Library, *commands: str) -> Iterator[set[str]]:
+    """What each command has imported when it ends, in a process in which no other ran."""
+    with library.command("-c", _LISTING_IMPORTS, *commands, env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
         out, _ = process.communicate(timeout=60)
-    imported = set(out.split("imported:")[1].split())
+    listed = [set(line.split()[1:]) for line in out.splitlines() if line.startswith("imported: ")]
+    assert len(listed) == len(commands)
+    yield from listed
+
+
+def test_help_imports_its_own_command_and_nothing_heavy(library: Library) -> None:
+    modules = {"": "", **{name: name for name in ("evaluate", "plan", "lint", "compare", "history")}}
+    modules["audit run"] = "audit_run"
     of_commands = {f"skill_evaluator.commands.{name.replace(' ', '_')}" for name in COMMANDS}
-    assert imported & of_commands == {f"skill_evaluator.commands.{module}" for module in modules}
-    assert not imported & HEAVY
-    assert command != ("evaluate",) or "skill_evaluator.library.components" not in imported
-    assert modules or "pydantic" not in imported  # it looks for plugins before `main` tells it not to
+    found = imports_of(library, *(f"{command} --help" for command in modules))
+    for (command, module), imported in zip(modules.items(), found, strict=True):
+        assert imported & of_commands == ({f"skill_evaluator.commands.{module}"} if module else set()), command
+        assert not imported & HEAVY, command
+        assert command != "evaluate" or "skill_evaluator.library.components" not in imported
+        assert module or "pydantic" not in imported  # it looks for plugins before `main` tells it not to
 
 
-@pytest.mark.parametrize("command", [("lint",), ("compare", SKILL), ("history", SKILL)])
-def test_what_compares_nothing_imports_nothing_heavy(command: tuple[str, ...], library: Library) -> None:
+def test_what_compares_nothing_imports_nothing_heavy(library: Library) -> None:
     """A library whose component was never run: it is checked, and there is nothing to judge."""
-    with library.command("-c", _LISTING_IMPORTS, *command, env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
-        out, _ = process.communicate(timeout=60)
-    assert not set(out.split("imported:")[1].split()) & HEAVY
+    for imported in imports_of(library, "lint", f"compare {SKILL}", f"history {SKILL}"):
+        assert not imported & HEAVY

@@ -3,11 +3,13 @@
 import importlib.util
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.library import call
 from tests.support.markdown import mean_sentence
 from tests.support.shell import FINE, ROOT, blocks, clone, type_block
 
@@ -17,15 +19,28 @@ BLOCKS = [block for block in blocks(README) if not block.startswith(SETUP)]
 LOCAL = [block for block in BLOCKS if "--model smollm2" in block]
 
 
-@pytest.mark.parametrize(
-    "block",
-    [pytest.param(block, marks=pytest.mark.local_model if block in LOCAL else ()) for block in BLOCKS],
-    ids=lambda block: block.splitlines()[-1],
-)
-def test_the_commands_of_a_block_work(block: str, tmp_path: Path) -> None:
+@pytest.mark.local_model
+@pytest.mark.parametrize("block", LOCAL, ids=lambda block: block.splitlines()[-1])
+def test_the_commands_of_a_block_that_asks_the_local_model_work(block: str, tmp_path: Path) -> None:
     for typed in type_block(block, clone(tmp_path)):
         assert typed.code in FINE, f"{typed.command}\n{typed.err}"
         assert typed.out, typed.command
+
+
+def test_the_commands_of_the_other_blocks_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, and without what draws the charts; the commands within the text are typed in a shell."""
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
+    for block in BLOCKS:
+        place = tmp_path
+        for line in () if block in LOCAL else block.splitlines():
+            program, *words = shlex.split(line)
+            if program == "cd":
+                place = (place / words[0]).resolve()
+            elif program != "source":
+                assert program == "skill-evaluator"
+                done = call(place, *words)
+                assert done.code in FINE, f"{line}\n{done.err}"
+                assert done.out, line
 
 
 def test_the_commands_within_the_text_work(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.prices import price_of
 
+from tests.support.library import call
 from tests.support.shell import clone
 
 ROOT = Path(__file__).parents[1]
@@ -32,14 +33,6 @@ QUIZZES = ["quiz-knowledge", "quiz-misconceptions", "quiz-reasoning"]
 def checkout(tmp_path: Path) -> Path:
     """A copy of what a command reads, so that nothing is written into the repository."""
     return clone(tmp_path)
-
-
-def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=HANGS_AFTER_S, check=False)
-
-
-def evaluate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run([sys.executable, "tools/evaluate_skill.py", *arguments], folder)
 
 
 def test_four_components_with_documents_and_three_quizzes_are_shipped() -> None:
@@ -63,20 +56,20 @@ def test_the_questions_of_a_quiz_give_nothing_away(quiz: str) -> None:
     assert sum(longest) / len(questions) <= 0.35
 
 
-@pytest.mark.parametrize("component", COMPONENTS)
-def test_a_shipped_component_passes_its_dry_run_on_every_shipped_model(component: str, checkout: Path) -> None:
-    done = evaluate(checkout, component, "--dry-run", "--format", "json")
-    assert done.returncode == 0, done.stderr
-    models = json.loads(done.stdout)["models"]
-    assert [model["model_id"] for model in models] == [
-        "claude-opus-4-7",
-        "claude-sonnet-4-6",
-        "gpt-5",
-        "gemini-2.5-pro",
-        "smollm2-135m-instruct",
-        "smollm2-135m-instruct-greedy",
-    ]
-    assert all(model["cost_upper_usd"] is not None for model in models)
+def test_the_shipped_components_pass_their_dry_run_on_every_shipped_model(checkout: Path) -> None:
+    for component in COMPONENTS:
+        done = call(checkout, "evaluate", component, "--dry-run", "--format", "json")
+        assert done.code == 0, f"{component}: {done.err}"
+        models = done.json["models"]
+        assert [model["model_id"] for model in models] == [
+            "claude-opus-4-7",
+            "claude-sonnet-4-6",
+            "gpt-5",
+            "gemini-2.5-pro",
+            "smollm2-135m-instruct",
+            "smollm2-135m-instruct-greedy",
+        ]
+        assert all(model["cost_upper_usd"] is not None for model in models), component
 
 
 @pytest.mark.local_model
@@ -84,7 +77,8 @@ def test_a_shipped_component_passes_its_dry_run_on_every_shipped_model(component
 def test_a_shipped_component_runs_on_the_local_model(component: str, checkout: Path) -> None:
     case, replicates = SHORTEST.get(component, ("chess*", 2))
     wanted = ("-m", "smollm2-135m-instruct", "-n", str(replicates), "--case", case, "--format", "json")
-    done = evaluate(checkout, component, *wanted)
+    command = [sys.executable, "tools/evaluate_skill.py", component, *wanted]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=HANGS_AFTER_S, check=False)
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)["runs"][0]
     assert row["coverage"] == 1.0
@@ -109,11 +103,14 @@ def test_shipped_prices_agree_with_the_price_library(entry: dict[str, object]) -
     assert shipped.price.model_dump(exclude_none=True).items() <= listed.model_dump().items()
 
 
-def test_generated_schemas_are_up_to_date(tmp_path: Path) -> None:
-    done = run([sys.executable, "-m", "skill_evaluator", "schemas", str(tmp_path)], ROOT)
-    assert done.returncode == 0, done.stderr
+def test_generated_schemas_are_up_to_date_and_there_is_one_for_every_file_format(tmp_path: Path) -> None:
+    done = call(ROOT, "schemas", str(tmp_path))
+    assert done.code == 0, done.err
     generated = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert generated == {path.name: path.read_text() for path in (ROOT / ".evaluator" / "schemas").iterdir()}
+    assert len(done.out.splitlines()) == len(generated)
+    formats = {path.stem for path in tmp_path.iterdir()}
+    assert {"models", "settings", "datasets", "manifest", "record", "leaderboard"} <= formats
 
 
 def test_nothing_committed_names_a_machine_or_a_registry() -> None:

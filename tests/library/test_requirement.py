@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import InvalidRequirement, Requirement
 from skill_evaluator.library.requirement import requirement, requirement_of
 
 from tests.support.git import GitRepository
@@ -69,47 +70,21 @@ def test_an_origin_is_named_as_a_runner_reaches_it_and_without_credentials(
     assert line.startswith(f"{PACKAGE} @ git+https://example.com/owner/tools.git@")
 
 
-def no_origin(repository: GitRepository) -> Path:
-    return repository.root
-
-
-def an_origin_on_this_machine(repository: GitRepository) -> Path:
-    repository.git("remote", "add", "origin", "/somewhere/else")
-    return repository.root
-
-
-def an_origin_by_the_address_of_a_file(repository: GitRepository) -> Path:
-    repository.git("remote", "add", "origin", "file:///somewhere/else")
-    return repository.root
-
-
-def a_folder_of_another_repository(repository: GitRepository) -> Path:
-    repository.git("remote", "add", "origin", "https://example.com/library.git")
-    return repository.write("lib/python/site-packages/x").parent
-
-
-def no_repository(repository: GitRepository) -> Path:
-    return repository.root.parent
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        no_origin,
-        an_origin_on_this_machine,
-        an_origin_by_the_address_of_a_file,
-        a_folder_of_another_repository,
-        no_repository,
-    ],
-)
-def test_where_no_address_is_known_pip_stops_and_shows_what_to_fill_in(place: object, checkout: GitRepository) -> None:
-    assert callable(place)
-    line = requirement_of(place(checkout))
-    assert line.startswith("FILL IN")
+def test_where_no_address_is_known_pip_stops_and_shows_what_to_fill_in(checkout: GitRepository) -> None:
+    lines = [requirement_of(checkout.root), requirement_of(checkout.root.parent)]  # no origin, no repository
+    checkout.git("remote", "add", "origin", "https://example.com/library.git")
+    lines.append(requirement_of(checkout.write("lib/python/site-packages/x").parent))  # a folder of another repository
+    for on_this_machine in ("/somewhere/else", "file:///somewhere/else"):
+        checkout.git("remote", "set-url", "origin", on_this_machine)
+        lines.append(requirement_of(checkout.root))
+    for line in lines:
+        assert line.startswith("FILL IN")
+        with pytest.raises(InvalidRequirement):
+            Requirement(line)
     file = checkout.root / "requirements.txt"
-    file.write_text(f"# a comment\n{line}\n")
+    file.write_text(f"# a comment\n{lines[0]}\n")
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--no-deps", "-r", str(file)]
     stopped = subprocess.run(command, capture_output=True, text=True, check=False)
     assert stopped.returncode == 1
-    assert line in stopped.stderr
+    assert lines[0] in stopped.stderr
     assert "Traceback" not in stopped.stderr

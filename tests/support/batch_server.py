@@ -9,19 +9,17 @@ import pickle
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import parse_qs, urlsplit
 
 from tests.support.chat_server import notice
-from tests.support.http_server import QuietServer, serving
+from tests.support.http_server import Received, Server, serve
+from tests.support.vendor_dialects import DIALECTS, Answer, address_of
 
-VENDORS = ("anthropic", "openai", "google")
 INPUT_TOKENS, OUTPUT_TOKENS = 40, 20
 Outcome = Literal["answered", "rejected", "overloaded", "expired", "canceled", "missing"]
 _GOOGLE_WORDS = {"completed": "SUCCEEDED", "expired": "EXPIRED", "cancelled": "CANCELLED", "failed": "FAILED"}
@@ -49,30 +47,48 @@ class Batch:
     outcomes: list[tuple[str, Outcome]] | None = None  # once they were looked at; they do not change
 
 
-@dataclass(slots=True)
-class BatchServer:
+class BatchServer(Server):
     """What a test holds. A batch has ended once its status was asked for `polls` times, unless it is `held`."""
 
-    url: str = ""
-    polls: int = 1
-    held: bool = False
-    outcome: Callable[[str, int], Outcome] = lambda case_id, times: "answered"
-    ends: Callable[[Batch], End] = lambda batch: End()
-    text: Callable[[Any], str] = lambda body: notice(_case(body))
-    lost_replies: int = 0  # creations whose reply is lost on its way
-    torn: int = 0  # results that break off
-    undeletable: bool = False
-    seen: int = 0  # requests so far, of any kind
-    batches: list[Batch] = field(default_factory=list)
-    files: dict[str, bytes] = field(default_factory=dict)
-    deleted: list[str] = field(default_factory=list)
-    submitted: Counter[str] = field(default_factory=Counter)  # by case id
-    bodies: dict[str, Any] = field(default_factory=dict)  # by custom id
-    lock: Any = field(default_factory=threading.RLock)
+    def __init__(self) -> None:
+        super().__init__()
+        self.polls = 1
+        self.held = False
+        self.outcome: Callable[[str, int], Outcome] = lambda case_id, times: "answered"
+        self.ends: Callable[[Batch], End] = lambda batch: End()
+        self.text: Callable[[Any], str] = lambda body: notice(_case(body))
+        self.lost_replies = 0  # creations whose reply is lost on its way
+        self.torn = 0  # results that break off
+        self.undeletable = False
+        self.seen = 0  # requests so far, of any kind
+        self.batches: list[Batch] = []
+        self.files: dict[str, bytes] = {}
+        self.deleted: list[str] = []
+        self.submitted: Counter[str] = Counter()  # by case id
+        self.bodies: dict[str, Any] = {}  # by custom id
+        self.lock = threading.RLock()
 
     def base_url(self, vendor: str) -> str:
         """Where models.yaml reaches a vendor."""
-        return f"{self.url}/{vendor}{'/v1' if vendor == 'openai' else ''}"
+        return address_of(self.url, vendor)
+
+    def handle(self, received: Received) -> None:
+        """Reply as the vendor does that the address names; a reply may be lost, and results may break off."""
+        _, vendor, path = received.route.split("/", 2)
+        with self.lock:
+            self.seen += 1
+            if received.method == "DELETE" and self.undeletable:
+                status, content = 403, DIALECTS[vendor].error(403, "not yours to delete")
+            else:
+                status, content = _APIS[vendor](self).reply(received.method, path.removeprefix("v1/"), received.raw)
+            lost = status == 201 and self.lost_replies > 0
+            torn = isinstance(content, bytes) and self.torn > 0
+            self.lost_replies -= lost
+            self.torn -= torn
+        if lost:
+            received.connection.drop()
+        else:
+            received.reply(status, content[: len(content) * 2 // 3] if torn else content)
 
     def create(self, vendor: str, name: str, requests: Mapping[str, Any]) -> Batch:
         """Make a batch."""
@@ -103,8 +119,16 @@ class BatchServer:
 
     def find(self, vendor: str, batch_id: str) -> Batch | None:
         """A batch that is there."""
-        mine = (batch for batch in self.batches if (batch.vendor, batch.id) == (vendor, batch_id))
-        return next((batch for batch in mine if not batch.deleted), None)
+        return next((batch for batch in self.listed(vendor) if batch.id == batch_id), None)
+
+    def listed(self, vendor: str) -> list[Batch]:
+        """The batches of a vendor that are there, newest first."""
+        return [batch for batch in reversed(self.batches) if batch.vendor == vendor and not batch.deleted]
+
+    def delete(self, batch: Batch) -> None:
+        """Have a batch no more."""
+        batch.deleted = True
+        self.deleted.append(batch.id)
 
 
 def _case(body: Any) -> str:
@@ -119,81 +143,57 @@ def batch_server(port: int = 0, kept: Path | None = None) -> Iterator[BatchServe
     server = BatchServer()
     if kept is not None and kept.exists():
         server.batches, server.files, server.bodies, server.submitted = pickle.loads(kept.read_bytes())
-    http = QuietServer(("127.0.0.1", port), type("BoundHandler", (_Handler,), {"server_state": server}))
-    with serving(http) as server.url:
+    with serve(server, port):
         yield server
     if kept is not None:
         kept.write_bytes(pickle.dumps((server.batches, server.files, server.bodies, server.submitted)))
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    timeout = 20
-    server_state: BatchServer
+Reply = tuple[int, Any]  # a status and a body; 201 where a batch was made
 
-    def log_message(self, *_: Any) -> None:
-        """Quiet."""
 
-    def do_GET(self) -> None:
-        self._answer("GET", b"")
+class _Api:
+    """One vendor's batches as its API words them."""
 
-    def do_DELETE(self) -> None:
-        self._answer("DELETE", b"")
+    vendor: str
 
-    def do_POST(self) -> None:
-        self._answer("POST", self.rfile.read(int(self.headers.get("content-length") or 0)))
+    def __init__(self, server: BatchServer) -> None:
+        self.server = server
+        self.dialect = DIALECTS[self.vendor]
 
-    def _answer(self, method: str, raw: bytes) -> None:
-        address = urlsplit(self.path)
-        _, vendor, *rest = address.path.split("/")
-        path, query = "/".join(rest).removeprefix("v1/"), parse_qs(address.query)
-        with self.server_state.lock:
-            self.server_state.seen += 1
-            if method == "DELETE" and self.server_state.undeletable:
-                status, content = 403, {"error": {"message": "not yours to delete"}}
-            else:
-                status, content = getattr(self, f"_{vendor}")(method, path, raw, query)
-            results = isinstance(content, bytes)
-            lost = method == "POST" and status == 201 and self.server_state.lost_replies > 0
-            torn = results and self.server_state.torn > 0
-            self.server_state.lost_replies -= lost
-            self.server_state.torn -= torn
-        body = content if results else json.dumps(content).encode()
-        with suppress(OSError):  # the client may be gone by now
-            if lost:
-                self.close_connection = True
-                return
-            if torn:
-                body = body[: len(body) * 2 // 3]
-            self.send_response(200 if status == 201 else status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def missing(self) -> Reply:
+        return 404, self.dialect.error(404, "no such batch")
 
-    def _anthropic(self, method: str, path: str, raw: bytes, query: Mapping[str, Any]) -> tuple[int, Any]:
-        server, path = self.server_state, path.removeprefix("messages/batches").strip("/")
+    def answer(self, custom_id: str) -> Any:
+        """Return the body of the answer to a request."""
+        text = self.server.text(self.server.bodies[custom_id])
+        answer = Answer(text=text, usage=(INPUT_TOKENS, OUTPUT_TOKENS), served_model="served-model")
+        return self.dialect.answer(answer)[0]
+
+
+class _Anthropic(_Api):
+    vendor = "anthropic"
+
+    def reply(self, method: str, path: str, raw: bytes) -> Reply:
+        server, path = self.server, path.removeprefix("messages/batches").strip("/")
         if method == "POST" and not path:
             entries = {entry["custom_id"]: entry["params"] for entry in json.loads(raw)["requests"]}
-            return 201, self._anthropic_body(server.create("anthropic", "", entries))
+            return 201, self.batch(server.create("anthropic", "", entries))
         if not path:
-            mine = [batch for batch in reversed(server.batches) if batch.vendor == "anthropic" and not batch.deleted]
-            return 200, {"data": [self._anthropic_body(batch, poll=True) for batch in mine], "has_more": False}
+            listed = [self.batch(batch, poll=True) for batch in server.listed("anthropic")]
+            return 200, {"data": listed, "has_more": False}
         batch_id, _, rest = path.partition("/")
         batch = server.find("anthropic", batch_id)
         if batch is None:
-            return 404, {"type": "error", "error": {"type": "not_found_error", "message": "no such batch"}}
+            return self.missing()
         if rest == "results":
-            lines = (self._anthropic_line(*item) for item in server.outcomes(batch) if item[1] != "missing")
-            return 200, _lines(lines)
+            return 200, _lines(self.line(*item) for item in server.outcomes(batch) if item[1] != "missing")
         if method == "DELETE":
-            batch.deleted = True
-            server.deleted.append(batch.id)
-        return 200, self._anthropic_body(batch, poll=method == "GET")
+            server.delete(batch)
+        return 200, self.batch(batch, poll=method == "GET")
 
-    def _anthropic_body(self, batch: Batch, *, poll: bool = False) -> Any:
-        ended = self.server_state.end_of(batch, poll=poll) is not None
+    def batch(self, batch: Batch, *, poll: bool = False) -> Any:
+        ended = self.server.end_of(batch, poll=poll) is not None
         total = len(batch.requests)
         counts = {"processing": 0, "succeeded": total} if ended else {"processing": total, "succeeded": 0}
         return {
@@ -202,45 +202,41 @@ class _Handler(BaseHTTPRequestHandler):
             "processing_status": "ended" if ended else "in_progress",
             "request_counts": {**counts, "errored": 0, "canceled": 0, "expired": 0},
             "created_at": batch.created.isoformat(),
-            "results_url": f"{self.server_state.url}/anthropic/v1/messages/batches/{batch.id}/results"
-            if ended
-            else None,
+            "results_url": f"{self.server.url}/anthropic/v1/messages/batches/{batch.id}/results" if ended else None,
         }
 
-    def _anthropic_line(self, custom_id: str, outcome: Outcome) -> Any:
-        errors = {"rejected": "invalid_request_error", "overloaded": "overloaded_error"}
+    def line(self, custom_id: str, outcome: Outcome) -> Any:
+        statuses = {"rejected": 400, "overloaded": 529}
         result: dict[str, Any] = {"type": outcome}
         if outcome == "answered":
-            text = self.server_state.text(self.server_state.bodies[custom_id])
-            usage = {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS, "service_tier": "batch"}
-            message = {"id": "msg_1", "model": "served-model", "content": [{"type": "text", "text": text}]}
-            result = {"type": "succeeded", "message": {**message, "stop_reason": "end_turn", "usage": usage}}
-        elif outcome in errors:
-            error = {"type": "error", "error": {"type": errors[outcome], "message": "scripted"}, "request_id": "req_1"}
-            result = {"type": "errored", "error": error}
+            result = {"type": "succeeded", "message": self.answer(custom_id)}
+        elif outcome in statuses:
+            result = {"type": "errored", "error": self.dialect.error(statuses[outcome], "scripted")}
         return {"custom_id": custom_id, "result": result}
 
-    def _openai(self, method: str, path: str, raw: bytes, query: Mapping[str, Any]) -> tuple[int, Any]:
-        server = self.server_state
+
+class _OpenAI(_Api):
+    vendor = "openai"
+
+    def reply(self, method: str, path: str, raw: bytes) -> Reply:
+        server = self.server
         kind, _, rest = path.partition("/")
         if kind == "files":
-            return self._openai_file(method, rest, raw)
+            return self.file(method, rest, raw)
         if method == "POST" and not rest:
-            asked = json.loads(raw)
-            lines = [json.loads(line) for line in server.files[asked["input_file_id"]].splitlines()]
-            assert all(line["method"] == "POST" and line["url"] == asked["endpoint"] for line in lines)
+            made = json.loads(raw)
+            lines = [json.loads(line) for line in server.files[made["input_file_id"]].splitlines()]
+            assert all(line["method"] == "POST" and line["url"] == made["endpoint"] for line in lines)
             entries = {line["custom_id"]: line["body"] for line in lines}
-            return 201, self._openai_body(server.create("openai", asked["metadata"]["name"], entries))
+            return 201, self.batch(server.create("openai", made["metadata"]["name"], entries))
         if not rest:
-            mine = [batch for batch in reversed(server.batches) if batch.vendor == "openai"]
-            return 200, {"object": "list", "data": [self._openai_body(batch) for batch in mine], "has_more": False}
+            listed = [self.batch(batch) for batch in server.listed("openai")]
+            return 200, {"object": "list", "data": listed, "has_more": False}
         batch = server.find("openai", rest.partition("/")[0])
-        if batch is None:
-            return 404, {"error": {"message": "no such batch"}}
-        return 200, self._openai_body(batch, poll=method == "GET")
+        return self.missing() if batch is None else (200, self.batch(batch, poll=method == "GET"))
 
-    def _openai_file(self, method: str, rest: str, raw: bytes) -> tuple[int, Any]:
-        server = self.server_state
+    def file(self, method: str, rest: str, raw: bytes) -> Reply:
+        server = self.server
         file_id = rest.partition("/")[0]
         if method == "POST":
             start = raw.index(b"\r\n\r\n", raw.index(b'name="file"')) + 4
@@ -253,16 +249,12 @@ class _Handler(BaseHTTPRequestHandler):
         is_error, batch_id = file_id.startswith("errors-"), file_id.partition("-")[2]
         batch = server.find("openai", batch_id)
         assert batch is not None
-        lines = [
-            self._openai_line(custom_id, outcome)
-            for custom_id, outcome in server.outcomes(batch)
-            if outcome != "missing" and (outcome != "answered") is is_error
-        ]
-        return 200, _lines(lines)
+        outcomes = [(name, outcome) for name, outcome in server.outcomes(batch) if outcome != "missing"]
+        return 200, _lines(self.line(*item) for item in outcomes if (item[1] != "answered") is is_error)
 
-    def _openai_body(self, batch: Batch, *, poll: bool = False) -> Any:
-        end = self.server_state.end_of(batch, poll=poll)
-        outcomes = [] if end is None else [outcome for _, outcome in self.server_state.outcomes(batch)]
+    def batch(self, batch: Batch, *, poll: bool = False) -> Any:
+        end = self.server.end_of(batch, poll=poll)
+        outcomes = [] if end is None else [outcome for _, outcome in self.server.outcomes(batch)]
         answered, failed = outcomes.count("answered"), sum(o not in ("answered", "missing") for o in outcomes)
         failure = {"code": "invalid_json_line", "line": end.line, "message": "scripted"} if end else None
         return {
@@ -277,46 +269,39 @@ class _Handler(BaseHTTPRequestHandler):
             "errors": {"data": [failure]} if end is not None and end.state == "failed" else None,
         }
 
-    def _openai_line(self, custom_id: str, outcome: Outcome) -> Any:
-        body: Any = {"error": {"message": "scripted"}}
+    def line(self, custom_id: str, outcome: Outcome) -> Any:
         status = {"answered": 200, "rejected": 400, "overloaded": 503}.get(outcome)
         if status is None:
             code = {"expired": "batch_expired", "canceled": "batch_cancelled"}[outcome]
             return {"id": "x", "custom_id": custom_id, "response": None, "error": {"code": code, "message": "scripted"}}
-        if outcome == "answered":
-            text = self.server_state.text(self.server_state.bodies[custom_id])
-            choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-            usage = {"prompt_tokens": INPUT_TOKENS, "completion_tokens": OUTPUT_TOKENS}
-            body = {"id": "chatcmpl-1", "model": "served-model", "choices": [choice], "usage": usage}
+        body = self.answer(custom_id) if status == 200 else self.dialect.error(status, "scripted")
         response = {"status_code": status, "request_id": "req_1", "body": body}
         return {"id": "x", "custom_id": custom_id, "response": response, "error": None}
 
-    def _google(self, method: str, path: str, raw: bytes, query: Mapping[str, Any]) -> tuple[int, Any]:
-        server = self.server_state
+
+class _Google(_Api):
+    vendor = "google"
+
+    def reply(self, method: str, path: str, raw: bytes) -> Reply:
+        server = self.server
         if method == "POST" and path.endswith(":batchGenerateContent"):
-            asked = json.loads(raw)["batch"]
-            entries = asked["inputConfig"]["requests"]["requests"]
+            made = json.loads(raw)["batch"]
+            entries = made["inputConfig"]["requests"]["requests"]
             requests = {entry["metadata"]["key"]: entry["request"] for entry in entries}
-            return 201, self._google_body(server.create("google", asked["displayName"], requests))
+            return 201, self.batch(server.create("google", made["displayName"], requests))
         if path == "batches":
-            mine = [batch for batch in server.batches if batch.vendor == "google" and not batch.deleted]
-            return 200, {"operations": [self._google_body(batch) for batch in mine]}
+            return 200, {"operations": [self.batch(batch) for batch in reversed(server.listed("google"))]}
         batch = server.find("google", path.partition(":")[0])
         if batch is None:
-            return 404, {"error": {"code": 404, "message": "no such batch", "status": "NOT_FOUND"}}
+            return self.missing()
         if method == "DELETE":
-            batch.deleted = True
-            server.deleted.append(batch.id)
+            server.delete(batch)
             return 200, {}
-        return self._google_status(batch)
+        body = self.batch(batch, poll=True)
+        return 200, json.dumps(body).encode() if "response" in body else body
 
-    def _google_status(self, batch: Batch) -> tuple[int, Any]:
-        body = self._google_body(batch, poll=True)
-        torn = self.server_state.torn and b"inlined" in json.dumps(body).encode()
-        return 200, json.dumps(body).encode() if torn else body
-
-    def _google_body(self, batch: Batch, *, poll: bool = False) -> Any:
-        end = self.server_state.end_of(batch, poll=poll)
+    def batch(self, batch: Batch, *, poll: bool = False) -> Any:
+        end = self.server.end_of(batch, poll=poll)
         state = "RUNNING" if end is None else _GOOGLE_WORDS.get(end.state, end.state)
         job = {"displayName": batch.name, "state": f"BATCH_STATE_{state}", "createTime": batch.created.isoformat()}
         body: dict[str, Any] = {"name": batch.id, "metadata": job}
@@ -325,22 +310,19 @@ class _Handler(BaseHTTPRequestHandler):
         body["done"] = True
         if state == "FAILED":
             return {**body, "error": {"code": 13, "message": "scripted"}}
-        entries = [self._google_entry(*item) for item in self.server_state.outcomes(batch) if item[1] != "missing"]
+        entries = [self.entry(*item) for item in self.server.outcomes(batch) if item[1] != "missing"]
         return {**body, "response": {"inlinedResponses": {"inlinedResponses": entries}}}
 
-    def _google_entry(self, custom_id: str, outcome: Outcome) -> Any:
+    def entry(self, custom_id: str, outcome: Outcome) -> Any:
         code = {"rejected": 3, "overloaded": 14}.get(outcome)
-        entry: dict[str, Any] = {"metadata": {"key": custom_id}}
-        if code is not None:
-            return {**entry, "error": {"code": code, "message": "scripted"}}
-        parts = [{"text": self.server_state.text(self.server_state.bodies[custom_id])}]
-        usage = {"promptTokenCount": INPUT_TOKENS, "candidatesTokenCount": OUTPUT_TOKENS}
-        candidate = {"content": {"parts": parts}, "finishReason": "STOP"}
-        return {
-            **entry,
-            "response": {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "served-model"},
-        }
+        failed = code is not None
+        result = {"error": {"code": code, "message": "scripted"}} if failed else {"response": self.answer(custom_id)}
+        return {"metadata": {"key": custom_id}, **result}
 
 
-def _lines(values: Any) -> bytes:
+_APIS = {"anthropic": _Anthropic, "openai": _OpenAI, "google": _Google}
+VENDORS = tuple(_APIS)
+
+
+def _lines(values: Iterable[Any]) -> bytes:
     return b"".join(json.dumps(value).encode() + b"\n" for value in values)

@@ -212,14 +212,3 @@ def _no_authorities() -> Iterator[None]:
 def _shut(connection: socket.socket) -> None:
     with suppress(OSError):  # the other side was first
         connection.shutdown(socket.SHUT_RDWR)
-
-
-class QuietServer(ThreadingHTTPServer):
-    request_queue_size = 64
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing."""
-
-
-class JoiningServer(QuietServer):
-    daemon_threads = False

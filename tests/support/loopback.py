@@ -11,15 +11,14 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tests.support.batch_server import batch_server
 from tests.support.chat_server import Asked, Reply, chat_server, notice, varied
-from tests.support.http_server import serving
+from tests.support.github_api import GitHubApi
+from tests.support.http_server import serve
 
 _SET_FLAGS, _UP = 0x8914, 1  # SIOCSIFFLAGS, IFF_UP
 
@@ -41,13 +40,14 @@ def main(world_file: Path, command: list[str]) -> int:
     with (
         chat_server(world["chat_port"]) as chat,
         batch_server(world["batch_port"], kept) as batches,
-        _github(world),
+        serve(_github(world), world["api_port"]) as github,
     ):
         chat.reply = reply
         batches.held, batches.lost_replies = world["batches_held"], world["batch_replies_lost"]
         code = subprocess.run(command, check=False).returncode
         world["asked"] = [[case_id, seed, times] for (case_id, seed), times in sorted(chat.times.items())]
         world["submitted"] = dict(batches.submitted)
+        world["comments"] = [comment["body"] for comment in github.comments[7]]
     world_file.write_text(json.dumps(world))
     return code
 
@@ -57,68 +57,25 @@ def _bring_up_the_loopback() -> None:
         fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sh14x", b"lo", _UP))
 
 
-@contextmanager
-def _github(world: dict[str, Any]) -> Iterator[None]:
-    """Every commit is of the merged pull request 7; its comments, first those by people, are kept in the world."""
-    http = ThreadingHTTPServer(("127.0.0.1", world["api_port"]), type("BoundHandler", (_GitHub,), {"world": world}))
-    with serving(http):
-        yield
+class _EveryCommit(dict[str, Any]):
+    """The merged pull request 7 for any commit."""
+
+    def __contains__(self, commit: object) -> bool:
+        return True
+
+    def __missing__(self, commit: str) -> Any:
+        return self["7"]
 
 
-class _GitHub(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    world: dict[str, Any]
-
-    def log_message(self, *_: Any) -> None:
-        """Quiet."""
-
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        if path.endswith("/pulls"):
-            address = f"{self._here()}/repos/octo/library"
-            issue = f"{address}/issues/7"
-            self._send(
-                [{"number": 7, "merged_at": "2026-11-21T00:00:00Z", "url": f"{address}/pulls/7", "issue_url": issue}]
-            )
-        elif path.endswith("/comments"):
-            self._send([self._comment(index) for index in range(len(self.world["comments"]))])
-        else:
-            self._send({"sha": path.rpartition("/")[2], "url": f"{self._here()}{path}"})
-
-    def do_POST(self) -> None:
-        self.world["comments"].append(self._body())
-        self._send(self._comment(len(self.world["comments"]) - 1), 201)
-
-    def do_PATCH(self) -> None:
-        index = int(self.path.rpartition("/")[2])
-        self.world["comments"][index] = self._body()
-        self._send(self._comment(index))
-
-    def _here(self) -> str:
-        return f"http://127.0.0.1:{self.world['api_port']}"
-
-    def _body(self) -> str:
-        content: dict[str, str] = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        return content["body"]
-
-    def _comment(self, index: int) -> dict[str, Any]:
-        address = f"{self._here()}/repos/octo/library/issues/comments/{index}"
-        by_a_person = index < self.world["by_people"]
-        return {
-            "id": index,
-            "body": self.world["comments"][index],
-            "url": address,
-            "html_url": f"https://github.example/7#{index}",
-            "user": {"login": "someone", "type": "User" if by_a_person else "Bot"},
-        }
-
-    def _send(self, value: Any, status: int = 200) -> None:
-        raw = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
+def _github(world: dict[str, Any]) -> GitHubApi:
+    """Return the API of a repository whose comments, first those by people, are kept in the world."""
+    api = GitHubApi("octo/library", token=None)
+    api.url = f"http://127.0.0.1:{world['api_port']}"
+    api.merged("7", 7)
+    api.pulls_of = _EveryCommit(api.pulls_of)
+    for count, body in enumerate(world["comments"]):
+        api.comment(7, body, "User" if count < world["by_people"] else "Bot")
+    return api
 
 
 if __name__ == "__main__":

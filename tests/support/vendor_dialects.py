@@ -300,7 +300,3 @@ def merged(body: Json, *more: Json) -> Json:
     for added in more:
         body = {**body, **{key: {**body.get(key, {}), **v} if isinstance(v, dict) else v for key, v in added.items()}}
     return body
-
-
-def dialect_of(path: str) -> Dialect | None:
-    return next((dialect for dialect in DIALECTS.values() if dialect.paths.fullmatch(path)), None)

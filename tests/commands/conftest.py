@@ -38,14 +38,19 @@ def without_charts() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def pushed(tmp_path: Path) -> PushedLibrary:
-    """A library in git, of three components that are each measured at 1.0.0."""
-    library = PushedLibrary(tmp_path / "library")
+@pytest.fixture(scope="session")
+def first_push(tmp_path_factory: pytest.TempPathFactory) -> PushedLibrary:
+    library = PushedLibrary(tmp_path_factory.mktemp("pushed") / "library")
     for name in ("a", "b", "c"):
         library.recorded(name, "1.0.0")
     library.commit()
     return library
+
+
+@pytest.fixture
+def pushed(first_push: PushedLibrary, tmp_path: Path) -> PushedLibrary:
+    """A library in git, of three components that are each measured at 1.0.0."""
+    return first_push.copy(tmp_path / "library")
 
 
 @pytest.fixture(scope="session")

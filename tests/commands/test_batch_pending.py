@@ -10,7 +10,7 @@ from skill_evaluator.ci.pending import parse_pending
 from skill_evaluator.ci.plan import Plan
 
 from tests.support.batch_server import INPUT_TOKENS, OUTPUT_TOKENS, BatchServer, End, batch_server
-from tests.support.git import IDENTITY, file_at, git
+from tests.support.git import file_at, git
 from tests.support.library import CASES, SCRIPT, SKILL, Ended, Library, start, wait_until
 from tests.support.pipeline import Pipeline
 
@@ -27,12 +27,6 @@ def server() -> Iterator[BatchServer]:
 
 class BatchPipeline(Pipeline):
     """A pipeline with a model behind a batch API, `served`; its jobs leave artifacts, and nothing else survives."""
-
-    def run(self, *arguments: str, folder: Path | None = None, **env: str) -> Ended:
-        """Run a command in this process, which takes less time than a new one."""
-        library = Library.__new__(Library)
-        library.root = folder or self.checkout
-        return library.call(*arguments, env={**IDENTITY, **env})
 
     def start(self, server: BatchServer, vendor: str = "openai", **settings: Any) -> None:
         library = Library(self.checkout)
@@ -56,7 +50,7 @@ class BatchPipeline(Pipeline):
         for entry in plan.entries:
             clone = self.root / "jobs" / entry.id
             shutil.rmtree(clone, ignore_errors=True)
-            git(self.root, "clone", "-q", self.origin.as_uri(), str(clone))
+            git(self.root, "clone", "-q", str(self.origin), str(clone))
             git(clone, "checkout", "-q", str(plan.head))
             results = self.artifacts / entry.id
             if plan.pending:
@@ -117,10 +111,14 @@ class BatchPipeline(Pipeline):
         return sorted(f"{line.split()[0]} {Path(line.split()[1]).parent.name}" for line in lines)
 
 
+@pytest.fixture(scope="module")
+def laid_out(tmp_path_factory: pytest.TempPathFactory) -> BatchPipeline:
+    return BatchPipeline.new(tmp_path_factory.mktemp("laid-out"))
+
+
 @pytest.fixture
-def pipeline(tmp_path: Path) -> BatchPipeline:
-    Pipeline.new(tmp_path)
-    return BatchPipeline(tmp_path)
+def pipeline(laid_out: BatchPipeline, tmp_path: Path) -> BatchPipeline:
+    return laid_out.copy(tmp_path / "pipeline")
 
 
 def test_one_run_submits_another_collects_and_the_commit_with_the_record_removes_the_pending_file(

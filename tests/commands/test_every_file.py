@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.every_file import FILES, EveryFile, OutsideFile
+from tests.support.json_values import quick
 from tests.support.spoiling import spoil
 
 dice_of_hypothesis = st.randoms(use_true_random=False)
@@ -26,7 +27,7 @@ def check(library: EveryFile, file: OutsideFile, dice: random.Random) -> None:
         assert ran.held, (ran.words, ran.ended, ran.seconds, ran.content[:2_000])
 
 
-@settings(several, max_examples=25)
+@settings(several, max_examples=quick.max_examples)
 @given(file=st.sampled_from(FILES), dice=dice_of_hypothesis)
 def test_no_file_ends_in_a_traceback(library: EveryFile, file: OutsideFile, dice: random.Random) -> None:
     check(library, file, dice)

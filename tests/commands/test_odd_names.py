@@ -1,6 +1,7 @@
 """Folders whose names are no text, or more than a line: each command says so in its own line, and goes on."""
 
 import os
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,10 @@ from tests.support.pipeline import Pipeline
 NO_TEXT = os.fsdecode(b"\xff\xfe")
 
 
-@pytest.fixture
-def pipeline(tmp_path: Path) -> Pipeline:
+@pytest.fixture(scope="module")
+def pushed(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
     """Beside the component are a folder whose name is not UTF-8, one of two lines, and a record of such a name."""
-    pipeline = Pipeline.new(tmp_path)
+    pipeline = Pipeline.new(tmp_path_factory.mktemp("pushed"))
     for name in (NO_TEXT, "two\nlines"):
         folder = pipeline.checkout / "components" / name
         folder.mkdir()
@@ -28,18 +29,18 @@ def pipeline(tmp_path: Path) -> Pipeline:
     return pipeline
 
 
-@pytest.mark.parametrize("form", ["text", "json", "markdown"])
-def test_lint_and_plan_name_what_is_wrong_and_go_on(pipeline: Pipeline, form: str) -> None:
-    for arguments, code in (
-        (("lint",), 2),
-        (("lint", "--base", "HEAD~1"), 2),
-        (("plan", "--base", "0"), 0),
-        (("plan",), 0),
-    ):
-        done = pipeline.run(*arguments, "--format", form)
-        assert (done.code, "Traceback" in done.err) == (code, False)
-        assert "\\udcff\\udcfe" in done.out
-        assert "two\nlines" not in done.out
+@pytest.fixture
+def pipeline(pushed: Pipeline, tmp_path: Path) -> Pipeline:
+    return pushed.copy(tmp_path / "pipeline")
+
+
+def test_lint_and_plan_name_what_is_wrong_and_go_on(pipeline: Pipeline) -> None:
+    commands = {("lint",): 2, ("lint", "--base", "HEAD~1"): 2, ("plan", "--base", "0"): 0, ("plan",): 0}
+    for (words, code), form in product(commands.items(), ("text", "json", "markdown")):
+        done = pipeline.run(*words, "--format", form)
+        assert (done.code, "Traceback" in done.err) == (code, False), (words, form)
+        assert "\\udcff\\udcfe" in done.out, (words, form)
+        assert "two\nlines" not in done.out, (words, form)
 
 
 def test_the_others_are_planned_asked_collected_published_and_compared(pipeline: Pipeline) -> None:

@@ -25,12 +25,6 @@ def test_minor_major_and_new_run_on_every_model_and_a_patch_does_not(pushed: Pus
     assert {entry.skill_version for entry in plan.entries if entry.skill == "a"} == {"1.1.0"}
 
 
-def test_a_push_of_patches_only_asks_for_nothing(pushed: PushedLibrary) -> None:
-    plan = pushed.push(a="1.0.1", b="1.0.2")
-    assert plan.entries == []
-    assert plan.untouched == 1
-
-
 def test_a_push_of_other_files_only_asks_for_nothing(pushed: PushedLibrary) -> None:
     base = pushed.git("rev-parse", "HEAD")
     pushed.write("README.md", "read me")
@@ -169,14 +163,6 @@ def test_line_ends_of_windows_change_nothing(pushed: PushedLibrary) -> None:
     prompt.write_bytes(prompt.read_bytes().replace(b"version: 1.0.0", b"version: 1.1.0"))
     pushed.commit()
     assert jobs(pushed.plan(base)) == {"a": ALL}
-
-
-def test_a_run_that_was_lost_is_made_up_for_by_the_next_push(pushed: PushedLibrary) -> None:
-    pushed.push(a="1.1.0")  # and nothing was recorded of it
-    pushed.record("b", "1.0.0", models=["m"], complete=False)
-    plan = pushed.push(b="1.0.1")
-    assert jobs(plan) == {"a": ALL}
-    assert reasons(plan)["a"] == "MINOR 1.0.0 → 1.1.0 (1.1.0 was never recorded)"
 
 
 def test_of_a_run_that_was_lost_in_part_the_rest_is_made_up_for(pushed: PushedLibrary) -> None:

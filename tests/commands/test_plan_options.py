@@ -1,16 +1,14 @@
 """A plan narrowed or started by hand, its limits, and what it hands on to the jobs that come after."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from skill_evaluator.errors import ConfigError, PlanError, SkillEvaluatorError
 
 from tests.support.git import IDENTITY
-from tests.support.library import SCRIPT, Ended
+from tests.support.library import Ended, call
 from tests.support.pushed import PushedLibrary, faults, jobs
 
 ALL = ["m", "n"]
@@ -48,9 +46,8 @@ def test_an_edited_prompt_of_a_recorded_version_is_started_by_nobody(pushed: Pus
     assert jobs(pushed.push(a="1.1.0")) == {"a": ["new"]}
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
+def test_what_cannot_be_meant_is_refused(pushed: PushedLibrary) -> None:
+    refused: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
         ({"names": ("aa",), "base": None}, SkillEvaluatorError, "unknown component 'aa'"),
         ({"names": ("aa",), "base": "HEAD"}, PlanError, r"no component 'aa' in .* at HEAD"),
         ({"base": "origin/mian"}, PlanError, "--base origin/mian is no commit here; .* give --base 0"),
@@ -58,13 +55,10 @@ def test_an_edited_prompt_of_a_recorded_version_is_started_by_nobody(pushed: Pus
         ({"replicates": 0, "base": None}, ConfigError, "--replicates must be at least 1"),
         ({"max_cost": -1.0, "base": None}, ConfigError, "--max-cost must be an amount"),
         ({"max_cost": float("nan"), "base": None}, ConfigError, "--max-cost must be an amount"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(
-    pushed: PushedLibrary, options: dict[str, object], error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        pushed.plan(**options)  # type: ignore[arg-type]
+    )
+    for options, error, words in refused:
+        with pytest.raises(error, match=words):
+            pushed.plan(**options)
 
 
 def test_a_cap_is_shared_out_and_must_be_possible(pushed: PushedLibrary) -> None:
@@ -93,17 +87,9 @@ def test_beyond_256_jobs_shards_shrink_and_then_it_is_said_what_to_narrow(pushed
         pushed.plan(None)
 
 
-def as_process(library: PushedLibrary, *arguments: str, **env: str) -> Ended:
+def plan(library: PushedLibrary, *arguments: str, **env: str) -> Ended:
     """`skill-evaluator plan ...` as CI runs it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "skill_evaluator", "plan", *arguments],
-        cwd=library.root,
-        env={**os.environ, **IDENTITY, "PYTHONPATH": str(SCRIPT.parent), **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return Ended(code=done.returncode, out=done.stdout, err=done.stderr)
+    return call(library.root, "plan", *arguments, env={**IDENTITY, **env})
 
 
 def test_a_job_is_told_the_matrix_the_summary_and_the_marks(pushed: PushedLibrary, tmp_path: Path) -> None:
@@ -113,7 +99,7 @@ def test_a_job_is_told_the_matrix_the_summary_and_the_marks(pushed: PushedLibrar
     pushed.commit()
     files = {name: tmp_path / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
     env = {"GITHUB_ACTIONS": "true", **{name: str(path) for name, path in files.items()}}
-    ended = as_process(pushed, "--platform", "github", f"--base={base}", "--recorded", "origin/main", "--", **env)
+    ended = plan(pushed, "--platform", "github", f"--base={base}", "--recorded", "origin/main", "--", **env)
     assert (ended.code, ended.out.count("::")) == (0, 0)
     outputs = dict(line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines())
     assert [one["id"] for one in json.loads(outputs["legs"])["rest"]["include"]] == ["a@m", "a@n"]
@@ -128,16 +114,14 @@ def test_a_patch_only_push_hands_on_no_job(pushed: PushedLibrary, tmp_path: Path
     pushed.component("a", "1.0.1")
     pushed.commit()
     env = {"GITHUB_OUTPUT": str(tmp_path / "out"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
-    assert as_process(pushed, "--platform", "github", f"--base={base}", **env).code == 0
+    assert plan(pushed, "--platform", "github", f"--base={base}", **env).code == 0
     assert (tmp_path / "out").read_text().startswith("legs={}\njobs=0\n")
     assert "Nothing to evaluate" in (tmp_path / "summary").read_text()
 
 
-def test_as_a_process_it_prints_what_it_decided_and_ends_with_2_for_what_a_user_can_put_right(
+def test_it_prints_what_it_decided_and_ends_with_2_for_what_a_user_can_put_right(
     pushed: PushedLibrary,
 ) -> None:
-    ended = as_process(pushed, "b", "--model", "n", "--format", "json")
+    ended = plan(pushed, "b", "--model", "n", "--format", "json")
     assert [entry["id"] for entry in ended.json["entries"]] == ["b@n"]
-    ended = as_process(pushed, "nobody")
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("error: unknown component 'nobody'")
+    assert plan(pushed, "nobody").refuses("error: unknown component 'nobody'")

@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from skill_evaluator.ci.plan import Entry, Plan, read_plan
 
@@ -30,7 +30,7 @@ class Pipeline:
         self.checkout = root / "checkout"
 
     @classmethod
-    def new(cls, root: Path) -> "Pipeline":
+    def new(cls, root: Path) -> Self:
         """One whose library was pushed, and nothing measured yet."""
         made = cls(root)
         library = Library(made.checkout)
@@ -46,10 +46,10 @@ class Pipeline:
         made.artifacts.mkdir()
         return made
 
-    def copy(self, root: Path) -> "Pipeline":
+    def copy(self, root: Path) -> Self:
         """The same in another folder, to go on from here; its jobs clone anew."""
         shutil.copytree(self.root, root, ignore=shutil.ignore_patterns("jobs"))
-        copied = Pipeline(root)
+        copied = type(self)(root)
         git(copied.checkout, "remote", "set-url", "origin", copied.origin.as_uri())
         return copied
 

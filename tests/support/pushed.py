@@ -1,9 +1,11 @@
 """A prompt library in a git repository, and what `plan` makes of a push to it."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from skill_evaluator.ci.plan import Plan, read_plan
 from skill_evaluator.commands import plan as command
@@ -24,6 +26,13 @@ class PushedLibrary(GitRepository):
         self.folder = folder
         self.models(*MODELS)
         self.settings()
+
+    def copy(self, root: Path) -> Self:
+        """The same in another folder, to go on from here."""
+        shutil.copytree(self.root, root)
+        copied = copy(self)
+        copied.root = root
+        return copied
 
     def models(self, *models: str | Mapping[str, Any]) -> None:
         """Write models.yaml; a name alone is a replayed model."""

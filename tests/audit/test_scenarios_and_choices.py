@@ -77,8 +77,6 @@ def test_as_many_scenarios_as_said_give_the_power_promised() -> None:
 def test_more_questions_need_fewer_scenarios_where_noise_hides_the_difference() -> None:
     cube = drawn(np.array([1.0, 4.0]), scenarios=20, questions=200, seed=1)
     one = audit(cube).separations[0]
-    assert one.scenarios_more_questions is not None
-    assert one.scenarios is not None
     assert one.scenarios_more_questions < one.scenarios
 
 

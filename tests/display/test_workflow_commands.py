@@ -1,6 +1,5 @@
 """In GitHub Actions no line that a command prints is taken for a command, but those that are meant to be."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +8,9 @@ import pytest
 from skill_evaluator.display.safe_text import inert_output, print_command
 
 from tests.support.hostile import runner_commands
-from tests.support.library import SCRIPT
+from tests.support.library import SCRIPT, call, ended, start
 
+IN_ACTIONS = {"GITHUB_ACTIONS": "true"}
 HOSTILE = [
     "::set-output name=a::b",
     "::add-mask::x",
@@ -57,42 +57,31 @@ def test_the_streams_are_themselves_again_when_something_is_raised() -> None:
     assert (sys.stdout, sys.stderr) == before
 
 
-@pytest.mark.parametrize("value", [None, "false", ""])
-def test_elsewhere_text_stays_as_it_is(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, value: str | None
-) -> None:
-    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-    if value is not None:
-        monkeypatch.setenv("GITHUB_ACTIONS", value)
-    with inert_output():
-        print("::debug::text")
-    assert capfd.readouterr() == ("::debug::text\n", "")
+def test_elsewhere_text_stays_as_it_is(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in (None, "false", ""):
+        if value is None:
+            monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+        else:
+            monkeypatch.setenv("GITHUB_ACTIONS", value)
+        with inert_output():
+            print("::debug::text")
+        assert capfd.readouterr() == ("::debug::text\n", ""), value
 
 
-def skill_evaluator(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command in GitHub Actions, whose two streams are one log."""
-    return subprocess.run(
-        [sys.executable, "-m", "skill_evaluator", *arguments],
-        cwd=folder,
-        env={**os.environ, "GITHUB_ACTIONS": "true", "PYTHONPATH": str(SCRIPT.parent)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+def test_an_error_that_quotes_what_it_read_is_no_command(tmp_path: Path) -> None:
+    for name in ("##[add-path]/tmp", "::add-mask::x", "x\n::add-mask::x"):
+        done = call(tmp_path, "lint", name, env=IN_ACTIONS)
+        assert done.code == 2
+        assert name.splitlines()[-1].replace("##[", "## [") in done.out
+        assert runner_commands(done.out + done.err) == []
+    done = call(tmp_path, "##[add-path]/tmp", env=IN_ACTIONS)  # an error of usage
+    assert runner_commands(done.out + done.err) == []
 
 
-@pytest.mark.parametrize("name", ["##[add-path]/tmp", "::add-mask::x", "x\n::add-mask::x"])
-def test_an_error_that_quotes_what_it_read_is_no_command(tmp_path: Path, name: str) -> None:
-    done = skill_evaluator("lint", name, folder=tmp_path)
-    assert done.returncode == 2
-    assert name.splitlines()[-1].replace("##[", "## [") in done.stdout
-    assert runner_commands(done.stdout) == []
-
-
-def test_nor_is_an_error_of_usage_or_a_bug(tmp_path: Path) -> None:
-    assert runner_commands(skill_evaluator("##[add-path]/tmp", folder=tmp_path).stdout) == []
+def test_nor_is_a_bug_in_a_job_whose_two_streams_are_one_log(tmp_path: Path) -> None:
     (tmp_path / ".evaluator").mkdir()
     (tmp_path / "components" / "##[group]").mkdir(parents=True)
     (tmp_path / "components" / "##[group]" / "prompt.md").write_text("##[error]")
-    assert runner_commands(skill_evaluator("lint", folder=tmp_path).stdout) == []
+    env = {**IN_ACTIONS, "PYTHONPATH": str(SCRIPT.parent)}
+    with start(tmp_path, "-m", "skill_evaluator", "lint", env=env, stderr=subprocess.STDOUT) as process:
+        assert runner_commands(ended(process).out) == []

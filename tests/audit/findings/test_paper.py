@@ -47,8 +47,6 @@ def test_every_row_of_table_1_is_reproduced(result: AuditResult) -> None:
 
 
 def test_thresholds_and_medians_are_the_papers(result: AuditResult) -> None:
-    assert result.thresholds is not None
-    assert result.medians is not None
     cuts = (result.thresholds.q25, result.thresholds.q50, result.thresholds.q75)
     assert [f"{cut:.2f}" for cut in cuts] == ["1.30", "1.57", "2.04"]
     assert (f"{result.medians.ability:.1f}", f"{result.medians.fluctuation:.2f}") == ("62.3", "1.57")

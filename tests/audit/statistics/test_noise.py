@@ -18,7 +18,6 @@ def test_the_corrected_variance_is_the_scenarios_alone_where_the_raw_one_is_infl
     cube = drawn(MODELS, questions=60, interaction=0.1, seed=3)
     variance = cube.overall.var(axis=1, ddof=1)
     floor = noise_of(cube, "both").floor
-    assert floor is not None
     assert np.sqrt(variance.mean()) > 3.0 * 1.4
     assert np.sqrt((variance - floor).mean()) == pytest.approx(3.0, rel=0.05)
 
@@ -26,7 +25,6 @@ def test_the_corrected_variance_is_the_scenarios_alone_where_the_raw_one_is_infl
 def test_the_corrected_fluctuation_itself_is_unbiased_within_five_per_cent() -> None:
     cube = drawn(MODELS, questions=200, replicates=3, seed=4)
     floor = noise_of(cube, "scenarios").floor
-    assert floor is not None
     variance = cube.overall.var(axis=1, ddof=1)
     assert corrected_fluctuation(variance, floor, 9, "scenarios").mean() == pytest.approx(3.0, rel=0.05)
     of_these = 3.0 * np.random.default_rng(4).normal(size=(300, 10)).std(axis=1, ddof=1)  # effects that the seed tells
@@ -36,12 +34,9 @@ def test_the_corrected_fluctuation_itself_is_unbiased_within_five_per_cent() -> 
 def test_noise_on_one_benchmark_is_that_of_the_benchmark_alone() -> None:
     """Nobody moves at all; on the benchmark of few questions the noise is larger."""
     many, few = (drawn(np.zeros(4), questions=questions, seed=seed) for questions, seed in ((400, 1), (25, 2)))
-    assert many.outcomes is not None
-    assert few.outcomes is not None
     outcomes = {"many": many.outcomes["quiz"], "few": few.outcomes["quiz"]}
     result, alone = audit(cube_of_outcomes(many.models, many.scenarios, outcomes, weights={})), audit(few)
     steady, noisy = result.used
-    assert steady.noise_floor is not None
     assert noisy.noise_floor == alone.noise_floor
     assert noisy.noise_floor > 2 * steady.noise_floor
     by_name = {model.model: model for model in alone.models}
@@ -55,8 +50,6 @@ def test_noise_on_one_benchmark_is_that_of_the_benchmark_alone() -> None:
 def test_on_these_questions_their_interaction_is_no_noise() -> None:
     cube = drawn(MODELS, questions=60, interaction=0.1, seed=5)
     here, beyond = (noise_of(cube, resampled).floor for resampled in ("scenarios", "both"))
-    assert here is not None
-    assert beyond is not None
     assert here.mean() < beyond.mean()
     truth = 3.0**2 + 10.0**2 / 60
     assert (cube.overall.var(axis=1, ddof=1) - here).mean() == pytest.approx(truth, rel=0.08)
@@ -68,7 +61,6 @@ def test_noise_is_the_scenarios_own() -> None:
     random = np.random.default_rng(7)
     scores[:, 2] = random.random(scores[:, 2].shape) < 0.02  # nearly always wrong, so hardly any noise
     cells = noise_of(_with(cube, replace(cube.outcomes["quiz"], scores=scores)), "cases").cells
-    assert cells is not None
     own = 1e4 * scores.var(axis=2, ddof=1)[..., 0].mean(axis=0) / 100
     assert cells.mean(axis=0)[[0, 1, 3, 4]] == pytest.approx(own[[0, 1, 3, 4]], rel=0.1)
     assert cells.mean(axis=0)[2] < 0.3 * cells.mean()

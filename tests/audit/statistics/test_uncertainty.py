@@ -34,11 +34,9 @@ def test_of_these_scenarios_the_interval_holds_and_odds_come_true(noise, breaks)
     for seed in range(8):
         scores, truth = scores_and_truth(seed, 10, noise, breaks)
         posterior = draw_posterior(scores, np.full(scores.shape, noise**2), 2700, seed)
-        assert posterior is not None
         low, high = np.quantile(posterior.here, [0.025, 0.975], axis=0)
         held += list((low <= truth) & (truth <= high))
         odds = grade_odds(posterior.here, 4)
-        assert odds is not None
         expected.append(odds.probabilities.ravel())
         came.append(np.eye(4)[places_of(truth, cuts_of(truth))].ravel())
     assert 0.9 <= np.mean(held) <= 0.99
@@ -51,7 +49,6 @@ def test_of_these_scenarios_the_interval_holds_and_odds_come_true(noise, breaks)
 def test_a_scenario_that_breaks_a_model_is_no_uncertainty_about_these_ones_but_about_others() -> None:
     scores = np.array([50 + np.array(BREAKS), *(60 + np.random.default_rng(0).normal(size=(5, 10)))])
     posterior = draw_posterior(scores, np.full(scores.shape, 0.5), 2700)
-    assert posterior is not None
     here, beyond = (np.quantile(draws[:, 0], [0.025, 0.975]) for draws in (posterior.here, posterior.beyond))
     assert here[0] < np.std(BREAKS, ddof=1) < here[1]
     assert np.ptp(here) < 2
@@ -98,7 +95,6 @@ def test_a_model_that_never_moved_has_no_interval_of_width_zero() -> None:
     result = audit(cube_of([[50.0] * 8, [60.0, 61, 62, 60, 61, 62, 60, 61]]))
     still = next(model for model in result.models if model.model == "model-0")
     assert (still.fluctuation, still.fluctuation_ci95, still.ability_ci95) == (0.0, None, None)
-    assert still.beyond is not None
     assert still.beyond.fluctuation_ci95 is None
 
 
@@ -136,11 +132,9 @@ def test_by_default_intervals_and_odds_are_of_these_scenarios_and_others_are_sai
     cube = drawn(np.array([1.0, 2.0, 4.0, 8.0]), questions=100)
     result = audit(cube)
     assert result.resampled == "cases"
-    assert result.premise is not None
     assert result.premise.startswith("what is said of other scenarios rests on a model of their effects")
     for model in result.models:
         assert model.fluctuation_ci95 == model.corrected_ci95
-        assert model.beyond is not None
         assert model.beyond.fluctuation_ci95 is not None
         assert model.grade_probability != model.beyond.grade_probability
     other = audit(cube, resampled="both").models
@@ -168,7 +162,6 @@ def test_what_shifts_all_models_alike_does_not_blur_their_order() -> None:
     settled = []
     for effects in (own, alike):
         posterior = draw_posterior(50 + spread * effects, None, 0)
-        assert posterior is not None
         ratio = np.log(posterior.beyond[:, 0] / posterior.beyond[:, 3])
         settled.append(ratio.std())
     assert settled[1] < 0.7 * settled[0]
@@ -177,8 +170,6 @@ def test_what_shifts_all_models_alike_does_not_blur_their_order() -> None:
 def test_odds_are_a_distribution_and_repeatable() -> None:
     draws = [draw_posterior(paper().overall, None, 0) for _ in range(2)]
     first, second = (grade_odds(posterior.beyond, 4) for posterior in draws if isinstance(posterior, Posterior))
-    assert first is not None
-    assert second is not None
     assert first.probabilities.sum(axis=1) == pytest.approx(1)
     assert first.most_stable.sum() == pytest.approx(1)
     assert (first.probabilities == second.probabilities).all()
@@ -188,8 +179,6 @@ def test_odds_are_a_distribution_and_repeatable() -> None:
 def test_less_noise_settles_grades() -> None:
     scores = 50 + np.array([[0.6], [1.2], [2.4], [4.8]]) * np.random.default_rng(1).normal(size=(4, 10))
     noisy, clear = (draw_posterior(scores, np.full((4, 10), noise), 900) for noise in (9.0, 0.05))
-    assert noisy is not None
-    assert clear is not None
     odds = [grade_odds(posterior.here, 4) for posterior in (noisy, clear)]
     assert np.diag(odds[0].probabilities).max() < np.diag(odds[1].probabilities).min()
 
@@ -197,7 +186,5 @@ def test_less_noise_settles_grades() -> None:
 def test_noise_that_explains_all_leaves_grades_open() -> None:
     scores = 50 + np.random.default_rng(1).normal(size=(4, 10))
     posterior = draw_posterior(scores, np.ones((4, 10)), 900)
-    assert posterior is not None
     odds = grade_odds(posterior.here, 4)
-    assert odds is not None
     assert odds.probabilities.max() < 0.6

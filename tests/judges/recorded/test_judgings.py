@@ -37,7 +37,6 @@ def change(path: Path, **changed: Any) -> None:
 
 def test_results_are_read_by_the_mode_of_their_judging(folder: Path) -> None:
     recorded = read_recorded(folder)
-    assert recorded is not None
     assert isinstance(recorded.results, ScoreResults)
     assert recorded.head.mode == "score"
     assert recorded.head.skill is None

@@ -50,7 +50,6 @@ def served(root: Path) -> Iterator[str]:
     env = {"PYTHONPATH": str(SCRIPT.parent), "PATH": "/usr/bin:/bin"}
     with subprocess.Popen(command, cwd=root, env=env, stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout is not None
             yield process.stdout.readline().split()[0]
         finally:
             process.send_signal(signal.SIGINT)

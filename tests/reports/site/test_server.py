@@ -85,7 +85,6 @@ def test_what_was_built_is_gone_when_the_terminal_is_closed(tmp_path: Path) -> N
     library = Library(tmp_path / "library")
     env = {"PYTHONPATH": str(SCRIPT.parent), "PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path / "built")}
     with subprocess.Popen(command, cwd=library.root, env=env, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         process.send_signal(signal.SIGHUP)
         assert process.wait(20) == 0

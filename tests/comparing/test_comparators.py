@@ -102,29 +102,18 @@ TEXT = FieldRule(compare="text")
         (FieldRule(compare="text", threshold=0.5), "sat", ["sat"], False),
         # ignored: whatever it is
         (FieldRule(compare="ignore"), 1, "x", True),
+        # numbers beyond the floats, as models in a loop write them
+        (FieldRule(compare="number", tolerance=0.005), 10**400, 5.0, False),
+        (FieldRule(compare="number", tolerance=0.005), 10**400, 10**400 + 1, False),
+        (FieldRule(compare="number", relative_tolerance=0.5), 10**400, 10**400 + 1, False),
+        (FieldRule(compare="number", tolerance=0.005), 10**400, 10**400, True),
+        (FieldRule(compare="number", relative_tolerance=0.5), float("inf"), 5, False),
+        (FieldRule(compare="number", tolerance=0.5), 10**17, 10**17 + 1, False),
         # a rule without a comparator is exact
         (FieldRule(), "a", "a ", False),
     ],
 )
 def test_two_leaves_under_a_rule(rule: FieldRule, truth: Any, output: Any, expected: bool) -> None:
-    assert equal(truth, output, rule) is expected
-    assert equal(output, truth, rule) is expected
-
-
-@pytest.mark.parametrize(
-    ("rule", "truth", "output", "expected"),
-    [
-        pytest.param(FieldRule(compare="number", tolerance=0.005), 10**400, 5.0, False, id="beside a float"),
-        pytest.param(FieldRule(compare="number", tolerance=0.005), 10**400, 10**400 + 1, False, id="beside another"),
-        pytest.param(FieldRule(compare="number", relative_tolerance=0.5), 10**400, 10**400 + 1, False, id="relative"),
-        pytest.param(FieldRule(compare="number", tolerance=0.005), 10**400, 10**400, True, id="equal"),
-        pytest.param(FieldRule(compare="number", relative_tolerance=0.5), float("inf"), 5, False, id="1e999"),
-        pytest.param(FieldRule(compare="number", tolerance=0.5), 10**17, 10**17 + 1, False, id="exact as integers"),
-    ],
-)
-def test_numbers_beyond_the_floats_as_models_in_a_loop_write_them(
-    rule: FieldRule, truth: Any, output: Any, expected: bool
-) -> None:
     assert equal(truth, output, rule) is expected
     assert equal(output, truth, rule) is expected
 
@@ -182,6 +171,7 @@ def test_numbers_beyond_the_floats_as_models_in_a_loop_write_them(
         ("12.50 (7% tax)", None),
         ("2024-01-05", None),
         ("1e5", None),
+        ("7" * 400, None),  # no number that could be compared
     ],
 )
 def test_the_number_a_printed_amount_states(text: str, expected: float | None) -> None:
@@ -191,10 +181,6 @@ def test_the_number_a_printed_amount_states(text: str, expected: float | None) -
 def test_a_canonical_form_carries_its_type() -> None:
     forms = {canonical(value, EXACT) for value in (1, "1", True, [1], {"a": 1}, "true", "[1]")}
     assert len(forms) == 7
-
-
-def test_hundreds_of_digits_state_no_number_that_could_be_compared() -> None:
-    assert amount("7" * 400) is None
 
 
 POSTCODE = Comparator(lambda value, rule: str(value).replace(" ", "").upper())

@@ -1,11 +1,9 @@
 """`explain`: one answer leaf by leaf beside its truth, or one field over all answers, as the scorer sees them."""
 
 import json
-import os
-import pty
 import re
+import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -40,47 +38,107 @@ FIELDS: Mapping[str, Any] = {
 }
 
 
+def rows(**prices: float) -> list[Any]:
+    """Items of the arrays `lines` and `parts`."""
+    return [{"code": code, "price": price} for code, price in prices.items()]
+
+
+LONG = "x" * 10_000
+ONCE: Mapping[str, tuple[Any, Any]] = {  # by case its truth and its one answer
+    "leaves": (
+        {
+            "title": "alpha",
+            "year": 2024,
+            "lines": rows(A=1, B=2, C=3),
+        },
+        {
+            "title": " alpha ",
+            "year": None,
+            "lines": [*rows(C=3.5, D=4), {"code": "B"}],
+            "note": "new",
+        },
+    ),
+    "plain": ({"title": "alpha", "year": 2024}, {"title": "beta " * 30, "year": 2024}),
+    "arrays": (
+        {
+            "lines": rows(A=1, B=2),
+            "parts": rows(x=1, y=2, z=3),
+            "steps": [1, 2],
+            "tags": ["p", "q"],
+        },
+        {
+            "lines": [*rows(B=2), *rows(B=9)],
+            "parts": rows(z=3, x=9),
+            "steps": [1, 2, 3],
+            "tags": ["q", "r"],
+        },
+    ),
+    "shapes": ({"title": "t", "lines": [{"code": "A"}]}, {"title": {"of": ["x"]}, "lines": "none"}),
+    "prose": ({"title": "alpha"}, "I [bold]cannot[/bold]\nread \x1b[31m it"),
+    "schema": ({"title": "alpha"}, {"title": "alpha", "year": "2024", "steps": ["one"]}),
+    "document": ({"title": "alpha"}, {"title": "alpha"}),
+    "long": ({"title": f"{LONG}same{LONG}"}, {"title": f"{LONG}else{LONG}"}),
+    "hostile": (
+        {"title": "alpha", "tags": list(HOSTILE)},
+        {"title": HOSTILE[0], "tags": [*HOSTILE, "|x|"], HOSTILE[1]: 1},
+    ),
+    "misfit": ({"year": 1}, {"year": LONG}),
+    "greek": ({"title": "α"}, {"title": "β→"}),
+    "wide": ({"title": "alpha " * 20, "year": 1}, {"title": "beta " * 50, "year": 1}),
+}
+
+
+def declare(library: Library, schema: Any = SCHEMA, fields: Mapping[str, Any] = FIELDS) -> None:
+    """Give the component its schema and how its fields are compared, and no case."""
+    library.write(f"components/{SKILL}/schema.json", schema)
+    dataset = {"id": "all", "metrics": METRICS, "fields": fields}
+    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [dataset]})
+    shutil.rmtree(library.root / "fixtures" / SKILL)
+
+
 def answered(
     library: Library, truth: Any, answers: Sequence[Any], schema: Any = SCHEMA, fields: Mapping[str, Any] = FIELDS
 ) -> str:
     """Evaluate one case, `alpha`, with these answers (texts as they are); returns the run's id."""
-    library.write(f"components/{SKILL}/schema.json", schema)
-    dataset = {"id": "all", "metrics": METRICS, "fields": fields}
-    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [dataset]})
-    for case_id in ("alpha", "beta", "gamma"):
-        library.case(case_id, truth)
-    texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in answers]
-    library.record_answers({("alpha", index): text for index, text in enumerate(texts)})
-    library.evaluate_here("--case", "alpha", "--replicates", str(len(answers)))
+    declare(library, schema, fields)
+    library.case("alpha", truth)
+    library.record_answers({("alpha", index): text_of(answer) for index, answer in enumerate(answers)})
+    library.evaluate_here("--replicates", str(len(answers)))
     return library.run_folder().name
 
 
-def explain(library: Library, run: str, *arguments: str) -> Ended:
-    ended = library.call("explain", run, *arguments)
+def text_of(answer: Any) -> str:
+    return answer if isinstance(answer, str) else json.dumps(answer)
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """A library with one run of the cases of ONCE."""
+    library = Library(tmp_path_factory.mktemp("once"))
+    declare(library)
+    for case_id, (truth, _) in ONCE.items():
+        library.case(case_id, truth)
+    document = "".join(f"line {index}\n" for index in range(40))
+    library.write(f"fixtures/{SKILL}/cases/document/document.md", document)
+    library.record_answers({(case_id, 0): text_of(answer) for case_id, (_, answer) in ONCE.items()})
+    assert library.evaluate_here("--replicates", "1").code == 0
+    return library
+
+
+def explain(library: Library, *arguments: str, columns: int | None = None) -> Ended:
+    ended = library.call("explain", library.run_folder().name, *arguments, columns=columns)
     assert (ended.code, ended.err) == (0, "")
     return ended
 
 
-def leaves(library: Library, run: str, *arguments: str) -> dict[str, str]:
+def leaves(library: Library, *arguments: str) -> dict[str, str]:
     """The verdict by place."""
-    explained = explain(library, run, "--case", "alpha", "--format", "json", *arguments).json
+    explained = explain(library, *arguments, "--format", "json").json
     return {leaf["at"]: leaf["verdict"] for leaf in explained["leaves"]}
 
 
-def test_every_leaf_stands_at_its_places_in_truth_and_output_with_its_verdict(library: Library) -> None:
-    truth = {
-        "title": "alpha",
-        "year": 2024,
-        "lines": [{"code": "A", "price": 1}, {"code": "B", "price": 2}, {"code": "C", "price": 3}],
-    }
-    output = {
-        "title": " alpha ",
-        "year": None,
-        "lines": [{"code": "C", "price": 3.5}, {"code": "D", "price": 4}, {"code": "B"}],
-        "note": "new",
-    }
-    run = answered(library, truth, [output])
-    assert leaves(library, run) == {
+def test_every_leaf_stands_at_its_places_in_truth_and_output_with_its_verdict(once: Library) -> None:
+    assert leaves(once, "--case", "leaves") == {
         "title": "right",
         "year": "missing",
         "lines[0→–].code": "missing",
@@ -93,37 +151,23 @@ def test_every_leaf_stands_at_its_places_in_truth_and_output_with_its_verdict(li
         "lines[–→1].price": "extra",
         "note": "extra",
     }
-    explained = explain(library, run, "--case", "alpha", "--format", "json").json
+    explained = explain(once, "--case", "leaves", "--format", "json").json
     (wrong,) = (leaf for leaf in explained["leaves"] if leaf["verdict"] == "wrong")
     assert wrong["truth_at"] == ["lines", 2, "price"]
     assert wrong["output_at"] == ["lines", 0, "price"]
     assert (wrong["truth"], wrong["output"], wrong["compared_as"]) == (3, 3.5, "number")
 
 
-def test_a_piped_table_has_each_leaf_on_one_plain_line(library: Library) -> None:
-    run = answered(library, {"title": "alpha", "year": 2024}, [{"title": "beta " * 30, "year": 2024}])
-    out = explain(library, run, "--case", "alpha").out
+def test_a_piped_table_has_each_leaf_on_one_plain_line(once: Library) -> None:
+    out = explain(once, "--case", "plain").out
     assert "\x1b" not in out
     assert "leaves: 1 right, 1 wrong" in out
     assert any(line.startswith("wrong    title  ") and "(152 characters)" in line for line in out.splitlines())
     assert any(line.split() == ["right", "year", "2024", "2024", "number"] for line in out.splitlines())
 
 
-def test_each_array_says_which_item_met_which_and_why(library: Library) -> None:
-    truth = {
-        "lines": [{"code": "A", "price": 1}, {"code": "B", "price": 2}],
-        "parts": [{"code": "x", "price": 1}, {"code": "y", "price": 2}, {"code": "z", "price": 3}],
-        "steps": [1, 2],
-        "tags": ["p", "q"],
-    }
-    output = {
-        "lines": [{"code": "B", "price": 2}, {"code": "B", "price": 9}],
-        "parts": [{"code": "z", "price": 3}, {"code": "x", "price": 9}],
-        "steps": [1, 2, 3],
-        "tags": ["q", "r"],
-    }
-    run = answered(library, truth, [output])
-    explained = explain(library, run, "--case", "alpha", "--format", "json").json
+def test_each_array_says_which_item_met_which_and_why(once: Library) -> None:
+    explained = explain(once, "--case", "arrays", "--format", "json").json
     found = {
         array["at"]: [(item["truth"], item["output"], item["why"]) for item in array["items"]]
         for array in explained["arrays"]
@@ -146,7 +190,7 @@ def test_each_array_says_which_item_met_which_and_why(library: Library) -> None:
             (None, 1, "no equal item left in the truth"),
         ],
     }
-    text = explain(library, run, "--case", "alpha").out
+    text = explain(once, "--case", "arrays").out
     assert "array lines, aligned by key code: 1 met, 1 missing, 1 extra" in text
     assert "array parts, aligned by best assignment: 2 met, 1 missing, 0 extra" in text
 
@@ -157,69 +201,57 @@ def test_an_array_in_an_array_names_the_item_it_is_in(library: Library) -> None:
     schema = {"type": "object", "properties": {"rows": {"type": "array", "items": item}}}
     truth = {"rows": [{"id": "a", "tags": ["x"]}, {"id": "b", "tags": ["y", "z"]}]}
     output = {"rows": [{"id": "b", "tags": ["z"]}, {"id": "a", "tags": ["x"]}]}
-    run = answered(library, truth, [output], schema, {"rows": {"align": "key", "key": ["id"]}})
-    assert leaves(library, run)["rows[1→0].tags[1→0]"] == "right"
-    assert leaves(library, run)["rows[1→0].tags[0→–]"] == "missing"
-    explained = explain(library, run, "--case", "alpha", "--format", "json").json
+    answered(library, truth, [output], schema, {"rows": {"align": "key", "key": ["id"]}})
+    found = leaves(library, "--case", "alpha")
+    assert (found["rows[1→0].tags[1→0]"], found["rows[1→0].tags[0→–]"]) == ("right", "missing")
+    explained = explain(library, "--case", "alpha", "--format", "json").json
     assert [array["at"] for array in explained["arrays"]] == ["rows", "rows[0→1].tags", "rows[1→0].tags"]
 
 
-def test_values_of_another_shape_than_the_truths_are_missing_and_extra(library: Library) -> None:
-    run = answered(library, {"title": "t", "lines": [{"code": "A"}]}, [{"title": {"of": ["x"]}, "lines": "none"}])
-    assert leaves(library, run) == {
-        "title": "wrong",
-        "lines[0→–].code": "missing",
-        "lines": "extra",
-    }
+def test_values_of_another_shape_than_the_truths_are_missing_and_extra(once: Library) -> None:
+    found = leaves(once, "--case", "shapes")
+    assert found == {"title": "wrong", "lines[0→–].code": "missing", "lines": "extra"}
 
 
 def test_the_first_scored_replicate_is_shown_unless_another_is_named(library: Library) -> None:
     right = {"title": "alpha", "year": 2024}
-    run = answered(library, right, ["no idea", right, f"Sure:\n```json\n{json.dumps(right)}\n```", "{}"])
-    out = explain(library, run, "--case", "alpha").out
+    answered(library, right, ["no idea", right, f"Sure:\n```json\n{json.dumps(right)}\n```", "{}"])
+    out = explain(library, "--case", "alpha").out
     assert "case alpha · replicate 1: scored\n" in out
     assert "replicates: 1 unparseable (0), 3 scored (1-3)\n" in out
     assert "field_level_f1 1.000" in out
-    fenced = explain(library, run, "--case", "alpha", "--replicate", "2").out
+    fenced = explain(library, "--case", "alpha", "--replicate", "2").out
     assert "replicate 2: scored, JSON in a code fence\n" in fenced
-    assert leaves(library, run, "--replicate", "3") == {"title": "missing", "year": "missing"}
+    assert leaves(library, "--case", "alpha", "--replicate", "3") == {"title": "missing", "year": "missing"}
 
 
-def test_an_answer_that_could_not_be_parsed_is_shown_as_it_came(library: Library) -> None:
-    run = answered(library, {"title": "alpha"}, ["I [bold]cannot[/bold]\nread \x1b[31m it"])
-    ended = explain(library, run, "--case", "alpha")
+def test_an_answer_that_could_not_be_parsed_is_shown_as_it_came(once: Library) -> None:
+    ended = explain(once, "--case", "prose")
     assert "replicate 0: unparseable, not_json\n" in ended.out
     assert "the answer as it came (35 characters)\nI [bold]cannot[/bold]\nread \\u001b[31m it\n" in ended.out
-    data = explain(library, run, "--case", "alpha", "--format", "json").json
-    assert (data["outcome"], data["text"], data["leaves"]) == (
-        "unparseable",
-        "I [bold]cannot[/bold]\nread \x1b[31m it",
-        [],
-    )
+    data = explain(once, "--case", "prose", "--format", "json").json
+    assert (data["outcome"], data["text"], data["leaves"]) == ("unparseable", ONCE["prose"][1], [])
 
 
 def test_a_call_that_failed_or_was_not_made_is_said(library: Library) -> None:
     line = {"case_id": "alpha", "replicate": 0, "error": {"kind": "timeout", "reason": "read_timeout"}}
     library.write("answers.jsonl", json.dumps(line) + "\n")
     library.evaluate_here("--case", "alpha", "--replicates", "2", "--max-calls", "1")
-    run = library.run_folder().name
-    out = explain(library, run, "--case", "alpha").out
+    out = explain(library, "--case", "alpha").out
     assert "replicate 0: timeout, read_timeout\n" in out
     assert "replicates: 1 timeout (0), 1 not_run (1)\n" in out
-    assert "replicate 1: not_run\n" in explain(library, run, "--case", "alpha", "--replicate", "1").out
+    assert "replicate 1: not_run\n" in explain(library, "--case", "alpha", "--replicate", "1").out
 
 
-def test_what_the_schema_holds_against_an_answer_is_listed(library: Library) -> None:
-    run = answered(library, {"title": "alpha"}, [{"title": "alpha", "year": "2024", "steps": ["one"]}])
-    out = explain(library, run, "--case", "alpha").out
+def test_what_the_schema_holds_against_an_answer_is_listed(once: Library) -> None:
+    out = explain(once, "--case", "schema").out
     assert "schema errors\n" in out
     assert '/year: "2024" is not of type' in out
     assert '/steps/0: "one" is not of type "integer"' in out
 
 
-def test_a_schema_error_about_a_long_value_says_where_and_what(library: Library) -> None:
-    run = answered(library, {"year": 1}, [{"year": "x" * 10_000}])
-    row = explain(library, run, "--case", "alpha").out.splitlines()[-1]
+def test_a_schema_error_about_a_long_value_says_where_and_what(once: Library) -> None:
+    row = explain(once, "--case", "misfit").out.splitlines()[-1]
     assert len(row) < 130
     assert row.startswith('/year: "xxx')
     assert 'xxx" is not of types ' in row
@@ -236,77 +268,53 @@ def test_a_case_without_ground_truth_has_its_leaves_unscored(library: Library) -
     assert "no ground truth" in field.out
 
 
-def test_the_document_is_shortened_unless_all_of_it_is_wanted(library: Library) -> None:
-    run = answered(library, {"title": "alpha"}, [{"title": "alpha"}])
-    library.write(f"fixtures/{SKILL}/cases/alpha/document.md", "".join(f"line {index}\n" for index in range(40)))
-    short = library.call("explain", run, "--case", "alpha").out
+def test_the_document_is_shortened_unless_all_of_it_is_wanted(once: Library) -> None:
+    short = explain(once, "--case", "document").out
     assert "line 14\n… (40 lines, 310 characters in all: --full shows them)\n" in short
     assert "line 15\n" not in short
-    assert "line 39\n" in library.call("explain", run, "--case", "alpha", "--full").out
+    assert "line 39\n" in explain(once, "--case", "document", "--full").out
 
 
-def test_long_values_are_cut_to_where_they_differ(library: Library) -> None:
-    long = "x" * 10_000
-    run = answered(library, {"title": f"{long}same{long}"}, [{"title": f"{long}else{long}"}])
-    (row,) = (line for line in explain(library, run, "--case", "alpha").out.splitlines() if line.startswith("wrong"))
+def test_long_values_are_cut_to_where_they_differ(once: Library) -> None:
+    (row,) = (line for line in explain(once, "--case", "long").out.splitlines() if line.startswith("wrong"))
     assert len(row) < 300
     assert "xxxsamexxx" in row
     assert "xxxelsexxx" in row
     assert row.count("(20,006 characters)") == 2
-    full = explain(library, run, "--case", "alpha", "--full").out
-    assert f"{long}same{long}" in full
-    assert f"{long}else{long}" in full
+    full = explain(once, "--case", "long", "--full").out
+    assert f"{LONG}same{LONG}" in full
+    assert f"{LONG}else{LONG}" in full
 
 
-def test_values_from_outside_stay_text_and_break_no_table(library: Library) -> None:
-    truth = {"title": "alpha", "tags": list(HOSTILE)}
-    run = answered(library, truth, [{"title": HOSTILE[0], "tags": [*HOSTILE, "|x|"], HOSTILE[1]: 1}])
-    text = explain(library, run, "--case", "alpha").out
+def test_values_from_outside_stay_text_and_break_no_table(once: Library) -> None:
+    text = explain(once, "--case", "hostile").out
     for shown in ('"[bold]loud[/bold]"', '"a|b`c"', "\\u001b[31mred\\u0007", "\\u202e", "\\ud800", "two\\nlines"):
         assert shown in text
-    page = explain(library, run, "--case", "alpha", "--format", "markdown").out
-    field = explain(library, run, "--field", "tags[]", "--format", "markdown").out
+    page = explain(once, "--case", "hostile", "--format", "markdown").out
+    field = explain(once, "--case", "hostile", "--field", "tags[]", "--format", "markdown").out
     rows = [line.replace("\\|", "") for line in (page + field).splitlines() if line.startswith("|")]
     assert {row.count("|") for row in rows} == {5, 6, 7}
     assert not {"\x1b", "\x07", "\u202e"} & set(text + page + field)
-    data = explain(library, run, "--case", "alpha", "--format", "json").json
+    data = explain(once, "--case", "hostile", "--format", "json").json
     assert data["truth"]["tags"] == list(HOSTILE)
 
 
-def test_a_stdout_that_lacks_a_character_is_no_obstacle(library: Library) -> None:
-    run = answered(library, {"title": "α"}, [{"title": "β→"}])
-    arguments = ("-m", "skill_evaluator", "explain", run, "--case", "alpha")
+def test_a_stdout_that_lacks_a_character_is_no_obstacle(once: Library) -> None:
+    arguments = ("-m", "skill_evaluator", "explain", once.run_folder().name, "--case", "greek")
     env = {"PYTHONPATH": str(SCRIPT.parent), "PYTHONIOENCODING": "ascii"}
-    with library.command(*arguments, env=env) as process:
+    with once.command(*arguments, env=env) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert "\\u03b2\\u2192" in out
 
 
-def test_a_terminal_gets_colours_and_lines_of_its_width(library: Library) -> None:
-    run = answered(library, {"title": "alpha " * 20, "year": 1}, [{"title": "beta " * 50, "year": 1}])
-    master, slave = pty.openpty()
-    env = {"PYTHONPATH": str(SCRIPT.parent), "COLUMNS": "80", "TERM": "xterm-256color"}
-    arguments = ("-m", "skill_evaluator", "explain", run, "--case", "alpha")
-    with library.command(*arguments, env=env, stdout=slave) as process:
-        os.close(slave)
-        shown = _all_of(master)
-        assert process.wait(60) == 0
+def test_a_terminal_gets_colours_and_lines_of_its_width(once: Library) -> None:
+    shown = explain(once, "--case", "wide", columns=80).out
     assert "\x1b[31mwrong" in shown
     assert "\x1b[32mright" in shown
     lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
     assert max(map(len, lines)) <= 80
     assert "(252 characters)" in re.sub(r"\s+", " ", shown)
-
-
-def _all_of(terminal: int) -> str:
-    """What was written to a terminal until its other side was closed."""
-    found = b""
-    with suppress(OSError):
-        while piece := os.read(terminal, 65536):
-            found += piece
-    os.close(terminal)
-    return found.decode()
 
 
 STANDINGS: Mapping[str, tuple[Sequence[str], str, float]] = {
@@ -329,7 +337,7 @@ def test_a_field_has_its_values_the_commonest_and_its_standing(library: Library)
     }
     library.record_answers(answers)
     library.evaluate_here("--case", "* *", "--replicates", "3")
-    data = explain(library, library.run_folder().name, "--field", "year", "--format", "json").json
+    data = explain(library, "--field", "year", "--format", "json").json
     found = {case["case"]: case for case in data["cases"]}
     for case_id, (_, standing, share) in STANDINGS.items():
         case = found[case_id]
@@ -340,22 +348,22 @@ def test_a_field_has_its_values_the_commonest_and_its_standing(library: Library)
     assert data["profile"] == {"stable_right": 1, "stable_wrong": 1, "flaky": 3, "unscored": 1}
 
 
-def test_one_answer_shows_no_standing(library: Library) -> None:
-    run = answered(library, {"year": 2024}, [{"year": 2024}])
-    assert explain(library, run, "--field", "year").out.splitlines()[-1].split()[-1] == "unscored"
+def test_one_answer_shows_no_standing(once: Library) -> None:
+    shown = explain(once, "--field", "year", "--case", "plain").out
+    assert shown.splitlines()[-1].split()[-1] == "unscored"
 
 
 def test_a_fields_other_answers_name_their_replicates(library: Library) -> None:
-    run = answered(library, {"year": 2024}, [{"year": 1}, {"year": 2}, {"year": 1}, {}, "oh", {"year": 1}])
-    row = explain(library, run, "--field", "year").out.splitlines()[-1]
+    answered(library, {"year": 2024}, [{"year": 1}, {"year": 2}, {"year": 1}, {}, "oh", {"year": 1}])
+    row = explain(library, "--field", "year").out.splitlines()[-1]
     assert row.split(maxsplit=5) == ["alpha", "2024", "1", "3/6", "flaky", "2 (1); – (3); unparseable (4)"]
 
 
 def test_a_field_inside_arrays_has_the_list_of_its_values_by_any_way_of_writing_its_path(library: Library) -> None:
     truth = {"lines": [{"code": "A"}, {"code": "B"}]}
-    run = answered(library, truth, [{"lines": [{"code": "B"}, {"code": "A"}]}, truth])
+    answered(library, truth, [{"lines": [{"code": "B"}, {"code": "A"}]}, truth])
     for path in ("lines[].code", "lines[1→0].code", "lines[0].code"):
-        data = explain(library, run, "--case", "alpha", "--field", path, "--format", "json").json
+        data = explain(library, "--case", "alpha", "--field", path, "--format", "json").json
         assert data["field"] == "lines[].code"
         assert data["cases"][0]["values"] == [{"value": ["B", "A"], "replicates": [0, 1]}]
         assert data["profile"] == {"stable_right": 1}
@@ -366,7 +374,7 @@ def test_the_standing_is_the_one_the_record_has(library: Library) -> None:
     library.record_answers({**texts, ("beta", 1): notice("beta", 3), ("gamma", 0): "?", ("gamma", 1): notice("gamma")})
     library.evaluate_here("--replicates", "2")
     recorded = read(library.run_folder() / "record.json")["per_field"]["year"]["profile"]
-    shown = explain(library, library.run_folder().name, "--field", "year", "--format", "json").json["profile"]
+    shown = explain(library, "--field", "year", "--format", "json").json["profile"]
     assert {name: count for name, count in recorded.items() if count} == shown == {"stable_wrong": 1, "flaky": 2}
 
 
@@ -378,7 +386,7 @@ def test_an_answer_that_is_a_text_is_compared_as_a_whole(library: Library) -> No
         library.write(f"fixtures/{SKILL}/cases/{case_id}/ground_truth.json", '"short"')
     library.record_answers({("alpha", 0): "short", ("alpha", 1): "long"})
     library.evaluate_here("--case", "alpha", "--replicates", "2")
-    out = explain(library, library.run_folder().name, "--case", "alpha", "--replicate", "1").out
+    out = explain(library, "--case", "alpha", "--replicate", "1").out
     row = next(line for line in out.splitlines() if line.startswith("wrong"))
     assert '(the whole answer)  "short"  "long"  string' in row
 
@@ -431,8 +439,8 @@ def test_answers_that_were_edited_after_the_run_are_said_here_and_by_lint(librar
 def test_a_run_is_named_by_its_folder_or_its_id(library: Library) -> None:
     library.evaluate_here()
     folder = library.run_folder()
-    by_id = explain(library, folder.name, "--case", "alpha").out
-    assert explain(library, str(folder.relative_to(library.root)), "--case", "alpha").out == by_id
+    by_id = explain(library, "--case", "alpha").out
+    assert library.call("explain", str(folder.relative_to(library.root)), "--case", "alpha").out == by_id
     missing = library.call("explain", "2026", "--case", "alpha")
     assert missing.code == 2
     assert missing.err.startswith("error: no run folder '2026', and no run of that id below components")
@@ -443,7 +451,7 @@ def test_a_run_is_named_by_its_folder_or_its_id(library: Library) -> None:
 def test_a_run_is_explained_when_its_model_is_gone(library: Library) -> None:
     library.evaluate_here()
     library.models({"id": "other", "provider": "openai"})
-    assert "leaves: 2 right" in explain(library, library.run_folder().name, "--case", "beta").out
+    assert "leaves: 2 right" in explain(library, "--case", "beta").out
 
 
 ANSWER_WITH_ARRAYS = """\
@@ -512,10 +520,10 @@ def test_the_page_of_the_commands_shows_what_they_print(library: Library) -> Non
 
 
 def test_the_page_of_the_commands_names_every_key_of_the_data(library: Library) -> None:
-    run = answered(library, {"lines": [{"code": "A"}]}, [{"lines": [{"code": "A"}]}, "?"])
+    answered(library, {"lines": [{"code": "A"}]}, [{"lines": [{"code": "A"}]}, "?"])
     page = (ROOT / "docs" / "commands.md").read_text()
-    case = explain(library, run, "--case", "alpha", "--format", "json").json
-    field = explain(library, run, "--field", "year", "--format", "json").json
+    case = explain(library, "--case", "alpha", "--format", "json").json
+    field = explain(library, "--field", "year", "--format", "json").json
     lint = library.call("lint", "--format", "json").json["components"][0]
     parts = [case, case["leaves"][0], case["arrays"][0], case["arrays"][0]["items"][0]]
     parts += [field, field["cases"][0], field["cases"][0]["values"][0], lint, *lint["fields"]]

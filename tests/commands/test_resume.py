@@ -53,6 +53,9 @@ def test_a_killed_run_resumes_to_the_record_of_an_uninterrupted_one(
 ) -> None:
     before = _killed_midway(served, server)
     assert 5 <= len(before) < PLANNED
+    answered = Counter(line["case_id"] for line in before)
+    counts = [answered[case_id] for case_id in CASES]
+    assert max(counts) - min(counts) <= IN_FLIGHT, "the cases are not balanced"
     assert not (served.run_folder() / "record.json").exists()
     assert served.evaluate_here("--resume").code == 0
     assert len(server.repeated) <= IN_FLIGHT
@@ -68,30 +71,17 @@ def test_a_killed_run_resumes_to_the_record_of_an_uninterrupted_one(
     assert [comparable(row) for row in served.rows()] == [comparable(row) for row in whole.rows()]
 
 
-def test_a_kill_leaves_the_cases_balanced(served: Library, server: ChatServer) -> None:
-    answered = Counter(line["case_id"] for line in _killed_midway(served, server))
-    counts = [answered[case_id] for case_id in CASES]
-    assert max(counts) - min(counts) <= IN_FLIGHT
-
-
-@pytest.mark.parametrize("kept", [0.3, 0.95])
-def test_a_torn_last_line_is_asked_again_and_nothing_else(kept: float, served: Library, server: ChatServer) -> None:
+@pytest.mark.parametrize(("kept", "again"), [(0.3, 1), (0.95, 1), (1.0, 0)])
+def test_a_torn_last_line_is_asked_again_unless_it_only_lacks_its_end(
+    kept: float, again: int, served: Library, server: ChatServer
+) -> None:
     served.evaluate_here("--max-calls", "4")
     path = served.run_folder() / "replicates.jsonl"
     *whole, last = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(whole) + last[: int(len(last) * kept)])
-    torn = json.loads(last)["case_id"]
+    path.write_bytes(b"".join(whole) + last.removesuffix(b"\n")[: int(len(last) * kept)])
     assert served.evaluate_here("--resume", served.run_folder().name).code == 0
-    assert [case_id for case_id, _ in server.repeated] == [torn]
-    assert served.rows()[0]["scored"] == 6
-
-
-def test_a_last_line_that_only_lacks_its_end_is_not_asked_again(served: Library, server: ChatServer) -> None:
-    served.evaluate_here("--max-calls", "4")
-    path = served.run_folder() / "replicates.jsonl"
-    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
-    assert served.evaluate_here("--resume", served.run_folder().name).code == 0
-    assert (server.requests, server.repeated) == (6, [])
+    assert [case_id for case_id, _ in server.repeated] == [json.loads(last)["case_id"]] * again
+    assert (server.requests, served.rows()[0]["scored"]) == (6 + again, 6)
 
 
 def test_max_calls_stops_there_and_resume_does_the_rest(served: Library, server: ChatServer) -> None:
@@ -121,6 +111,7 @@ def test_a_finished_run_resumed_changes_nothing(served: Library, server: ChatSer
     assert served.evaluate_here("--resume", served.run_folder().name).code == 0
     assert server.requests == 6
     assert served.tree() == before
+    assert served.evaluate_here("--resume").refuses("no unfinished run")
 
 
 def test_a_row_lost_in_a_crash_is_added_from_the_record(served: Library, server: ChatServer) -> None:
@@ -250,13 +241,6 @@ def test_what_does_not_shape_the_answers_may_change_meanwhile(library: Library) 
     library.case("delta")
     assert library.evaluate_here("--resume", library.run_folder().name).code == 0
     assert library.rows()[0]["n_cases"] == 3
-
-
-def test_resume_without_an_unfinished_run_says_so(library: Library) -> None:
-    library.evaluate_here()
-    refused = library.evaluate_here("--resume")
-    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
-    assert "no unfinished run" in refused.err
 
 
 def test_a_line_of_the_journal_that_is_wrong_is_asked_again_and_stays(library: Library) -> None:

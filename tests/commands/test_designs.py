@@ -2,13 +2,13 @@
 
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.chat_server import Asked, ChatServer, Reply, notice
+from tests.support.chat_server import Asked, ChatServer, Reply, chat_server, notice
 from tests.support.git import GitRepository, git
 from tests.support.library import CASES, SCHEMA, SKILL, Ended, Library, ended, journal, read, wait_until
 
@@ -34,22 +34,42 @@ class Asking:
         return Reply(text=notice(asked.case_id, year), delay_s=self.delay_s)
 
 
+@pytest.fixture(scope="module")
+def standing() -> Iterator[ChatServer]:
+    with chat_server() as running:
+        yield running
+
+
+@pytest.fixture
+def server(standing: ChatServer) -> ChatServer:
+    """The one server of these tests, of which nothing was asked yet."""
+    standing.forget()
+    standing.most_in_flight = 0
+    return standing
+
+
 @pytest.fixture
 def asking(server: ChatServer) -> Asking:
     return Asking(server)
 
 
-@pytest.fixture
-def bumped(served: Library, asking: Asking) -> Library:
+@pytest.fixture(scope="module")
+def recorded(standing: ChatServer, tmp_path_factory: pytest.TempPathFactory) -> Library:
     """A library in git: 1.0.0 is recorded and committed, the work tree holds 1.1.0 with another prompt."""
-    repository = GitRepository(served.root)
+    library = Library(tmp_path_factory.mktemp("recorded"))
+    library.served_by(standing.url)
+    repository = GitRepository(library.root)
     repository.commit()
-    assert served.evaluate_here().code == 0
+    Asking(standing)
+    assert library.evaluate_here().code == 0
     repository.commit("record")
-    _prompt(served, "1.1.0", NEW)
-    asking.seen.clear()
-    asking.server.forget()
-    return served
+    _prompt(library, "1.1.0", NEW)
+    return library
+
+
+@pytest.fixture
+def bumped(recorded: Library, asking: Asking, tmp_path: Path) -> Library:
+    return recorded.copy(tmp_path / "library")
 
 
 def _prompt(library: Library, version: str, text: str) -> None:
@@ -274,19 +294,7 @@ def test_a_baseline_may_be_named_by_its_commit_and_goes_on_from_either_folder(bu
     }
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--baseline-commit", "HEAD"), "give both"),
-        (("--with-baseline", "--baseline-commit", "f" * 40), "of the baseline is not here"),
-        (("--with-baseline", "--baseline-commit", "v1"), "is 1.1.0 at commit"),
-        (("--with-baseline", "--baseline-commit", "v0"), "cannot be read at commit"),
-        (("--with-baseline", "--baseline-commit", "v2"), "had another schema"),
-    ],
-)
-def test_a_commit_that_holds_no_baseline_is_refused(
-    words: tuple[str, ...], said: str, bumped: Library, server: ChatServer
-) -> None:
+def test_a_commit_that_holds_no_baseline_is_refused(bumped: Library, server: ChatServer) -> None:
     git(bumped.root, "add", "-A")
     git(bumped.root, "commit", "-qm", "1.1.0")
     git(bumped.root, "tag", "v1")
@@ -301,8 +309,16 @@ def test_a_commit_that_holds_no_baseline_is_refused(
     git(bumped.root, "tag", "v2")
     _prompt(bumped, "1.1.0", NEW)
     bumped.write(f"components/{SKILL}/schema.json", schema)
-    refused = bumped.evaluate_here(*words)
-    assert (refused.code, server.requests, said in _only(refused)) == (2, 0, True)
+    assert "give both" in _only(bumped.evaluate_here("--baseline-commit", "HEAD"))
+    for commit, words in (
+        ("f" * 40, "of the baseline is not here"),
+        ("v1", "is 1.1.0 at commit"),
+        ("v0", "cannot be read at commit"),
+        ("v2", "had another schema"),
+    ):
+        refused = bumped.evaluate_here("--with-baseline", "--baseline-commit", commit)
+        assert (refused.code, words in _only(refused)) == (2, True), commit
+    assert server.requests == 0
 
 
 def test_a_saved_baseline_is_scored_again_without_a_warning_of_its_prompt(bumped: Library) -> None:
@@ -338,21 +354,17 @@ def test_without_a_lower_version_there_is_nothing_to_ask_beside(served: Library,
     assert "evaluate it without this option first" in error
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_designs_that_do_not_go_together_are_refused(bumped: Library) -> None:
+    before = bumped.tree()
+    for words, reason in (
         (("--with-baseline", "--aa"), "--with-baseline and --aa ask different questions"),
         (("--aa", "--neutral", "2"), "--aa and --neutral ask different questions"),
         (("--with-baseline", "--adaptive"), "--with-baseline does not go with --adaptive"),
         (("--neutral", "2", "--case", "a*"), "--neutral does not go with --case"),
         (("--neutral", "2", "--scenario", "x"), "--neutral does not go with --scenario"),
         (("--neutral", "1"), "--neutral must be from 2 to 0"),
-    ],
-)
-def test_designs_that_do_not_go_together_are_refused(words: tuple[str, ...], said: str, bumped: Library) -> None:
-    before = bumped.tree()
-    refused = bumped.evaluate_here(*words)
-    assert (refused.code, said in _only(refused)) == (2, True)
+    ):
+        assert bumped.evaluate_here(*words).refuses(reason), words
     assert bumped.tree() == before
 
 

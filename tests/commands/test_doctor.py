@@ -5,7 +5,6 @@ GitHub is not here, so a stand-in `gh` is: an executable on PATH that answers a 
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,18 @@ from tests.support.library import REPLAY, Ended, Library
 
 REPOSITORY = "team/prompts"
 ROOT = f"repos/{REPOSITORY}"
-_GH = f"""#!{sys.executable}
-import json, os, pathlib, sys
-here = pathlib.Path(__file__).parent
-(here / "environment").write_text(json.dumps(dict(os.environ)))
-table = json.loads((here / "table.json").read_text())
-if table is None:
-    sys.exit(4)
-answer = table.get(sys.argv[2].partition("?")[0], 404)
-if isinstance(answer, int):
-    sys.stderr.write(f"gh: Refused (HTTP {{answer}})\\n")
-    sys.exit(1)
-print(json.dumps(answer))
+# It finds the answer to a path in a file, and starts no program: some tests ask it a dozen times.
+_GH = """#!/usr/bin/env bash
+here="${0%/*}"
+export -p > "$here/environment"
+[ -f "$here/answers" ] || exit 4
+while read -r path answer; do
+    [ "$path" = "${2%%\\?*}" ] || continue
+    [ "${answer:0:1}" = "{" ] && printf '%s\\n' "$answer" && exit
+    break
+done < "$here/answers"
+echo "gh: Refused (HTTP ${answer:-404})" >&2
+exit 1
 """
 MODELS = (
     {"id": "gpt-5", "provider": "openai"},
@@ -72,7 +71,10 @@ class Doctor:
         library.models(*MODELS)
 
     def __call__(self, answers: Any, *arguments: str, **env: str) -> Ended:
-        (self.folder / "table.json").write_text(json.dumps(answers))
+        file = self.folder / "answers"
+        file.unlink(missing_ok=True)
+        if answers is not None:  # else nobody is logged in
+            file.write_text("".join(f"{path} {json.dumps(answer)}\n" for path, answer in answers.items()))
         given = {"PATH": f"{self.folder}{os.pathsep}{os.environ['PATH']}", "GITHUB_REPOSITORY": REPOSITORY, **env}
         return self.library.call("doctor", *arguments, env=given)
 
@@ -97,85 +99,76 @@ def test_each_model_says_where_it_has_its_key_and_no_key_is_shown_or_handed_on(d
     assert "sk-of-this-machine" not in ended.out + (doctor.folder / "environment").read_text()
 
 
-@pytest.mark.parametrize(
-    ("changed", "problem"),
-    [
-        (
-            {f"{ROOT}/environments": environments(anthropic=True)},
-            "CI has no key for gpt-5 and skips it: gh api -X PUT 'repos/team/prompts/environments/eval-openai' && "
-            "gh secret set PROVIDER_API_KEY --env eval-openai (or, for the whole repository, "
-            "gh secret set OPENAI_API_KEY)",
-        ),
-        (
-            {f"{ROOT}/environments/eval-openai/secrets": secrets("OPENAI_API_KEY")},
-            "CI has no key for gpt-5 and skips it: gh secret set PROVIDER_API_KEY --env eval-openai "
-            "(or, for the whole repository, gh secret set OPENAI_API_KEY)",
-        ),
-        (
-            {f"{ROOT}/environments": environments(openai=False, anthropic=True)},
-            "environment eval-openai gives its key to every branch: limit it to main "
-            "(Settings → Environments → Deployment branches)",
-        ),
-        (
-            {f"{ROOT}/actions/secrets": secrets("PROVIDER_API_KEY")},
-            "PROVIDER_API_KEY is a secret of the repository, and no provider's own: gh secret delete PROVIDER_API_KEY",
-        ),
-        (
-            {f"{ROOT}/branches/main": {"protected": True}},
-            "main is protected, so the token of a job cannot push records to it: "
-            "gh variable set SKILL_EVALUATOR_PUBLISH --body branch (or pull-request)",
-        ),
-        (
-            {f"{ROOT}/actions/variables/SKILL_EVALUATOR_PUBLISH": {"value": "pull-request"}},
-            "a job may not open pull requests, so records stay on their branch: "
-            "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests",
-        ),
-        (
-            {f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "pages"}},
-            "the site is to be published, and Pages takes none from workflows: "
-            "gh api repos/team/prompts/pages -f build_type=workflow",
-        ),
-        (
-            {f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "pages"}, f"{ROOT}/pages": LEGACY},
-            "the site is to be published, and Pages takes none from workflows: "
-            "gh api -X PUT repos/team/prompts/pages -f build_type=workflow",
-        ),
-        (
-            {f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "on"}},
-            "SKILL_EVALUATOR_SITE is 'on', so no site is built: gh variable set SKILL_EVALUATOR_SITE --body pages",
-        ),
-        (
-            {"repos/team/data": {"private": True}},
-            "team/data is private, and no secret can read it: gh secret set FIXTURES_TOKEN",
-        ),
-    ],
+PROBLEMS: tuple[tuple[dict[str, Any], str], ...] = (
+    (
+        {f"{ROOT}/environments": environments(anthropic=True)},
+        "CI has no key for gpt-5 and skips it: gh api -X PUT 'repos/team/prompts/environments/eval-openai' && "
+        "gh secret set PROVIDER_API_KEY --env eval-openai (or, for the whole repository, "
+        "gh secret set OPENAI_API_KEY)",
+    ),
+    (
+        {f"{ROOT}/environments/eval-openai/secrets": secrets("OPENAI_API_KEY")},
+        "CI has no key for gpt-5 and skips it: gh secret set PROVIDER_API_KEY --env eval-openai "
+        "(or, for the whole repository, gh secret set OPENAI_API_KEY)",
+    ),
+    (
+        {f"{ROOT}/environments": environments(openai=False, anthropic=True)},
+        "environment eval-openai gives its key to every branch: limit it to main "
+        "(Settings → Environments → Deployment branches)",
+    ),
+    (
+        {f"{ROOT}/actions/secrets": secrets("PROVIDER_API_KEY")},
+        "PROVIDER_API_KEY is a secret of the repository, and no provider's own: gh secret delete PROVIDER_API_KEY",
+    ),
+    (
+        {f"{ROOT}/branches/main": {"protected": True}},
+        "main is protected, so the token of a job cannot push records to it: "
+        "gh variable set SKILL_EVALUATOR_PUBLISH --body branch (or pull-request)",
+    ),
+    (
+        {f"{ROOT}/actions/variables/SKILL_EVALUATOR_PUBLISH": {"value": "pull-request"}},
+        "a job may not open pull requests, so records stay on their branch: "
+        "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests",
+    ),
+    (
+        {f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "pages"}},
+        "the site is to be published, and Pages takes none from workflows: "
+        "gh api repos/team/prompts/pages -f build_type=workflow",
+    ),
+    (
+        {f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "pages"}, f"{ROOT}/pages": LEGACY},
+        "the site is to be published, and Pages takes none from workflows: "
+        "gh api -X PUT repos/team/prompts/pages -f build_type=workflow",
+    ),
+    (
+        {f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "on"}},
+        "SKILL_EVALUATOR_SITE is 'on', so no site is built: gh variable set SKILL_EVALUATOR_SITE --body pages",
+    ),
+    (
+        {"repos/team/data": {"private": True}},
+        "team/data is private, and no secret can read it: gh secret set FIXTURES_TOKEN",
+    ),
 )
-def test_what_is_wrong_is_a_line_with_its_remedy_and_exit_code_4(
-    doctor: Doctor, changed: dict[str, Any], problem: str
-) -> None:
-    if "repos/team/data" in changed:
-        doctor.library.settings(fixtures={"repository": "team/data"})
-    ended = doctor({**GOOD, **changed}, "--format", "json")
-    assert (ended.code, ended.json["problems"], ended.json["unseen"]) == (4, [problem], [])
 
 
-@pytest.mark.parametrize(
-    ("changed", "site"),
-    [
+def test_what_is_wrong_is_a_line_with_its_remedy_and_exit_code_4(doctor: Doctor) -> None:
+    for changed, problem in PROBLEMS:
+        doctor.library.settings(**({"fixtures": {"repository": "team/data"}} if "repos/team/data" in changed else {}))
+        ended = doctor({**GOOD, **changed}, "--format", "json")
+        assert (ended.code, ended.json["problems"], ended.json["unseen"]) == (4, [problem], []), changed
+
+
+def test_it_says_what_becomes_of_the_site(doctor: Doctor) -> None:
+    variable = f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE"
+    published = {variable: {"value": "pages"}, f"{ROOT}/pages": {**LEGACY, "build_type": "workflow"}}
+    sites: tuple[tuple[dict[str, Any], str], ...] = (
         ({f"{ROOT}/pages": LEGACY}, "an artifact of each run"),
-        (
-            {
-                f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "pages"},
-                f"{ROOT}/pages": {**LEGACY, "build_type": "workflow"},
-            },
-            "published on Pages",
-        ),
-        ({f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": 403}, "not looked at"),
-    ],
-)
-def test_it_says_what_becomes_of_the_site(doctor: Doctor, changed: dict[str, Any], site: str) -> None:
-    ended = doctor({**GOOD, **changed})
-    assert (ended.code, f"site in CI: {site}" in ended.out.splitlines()) == (0, True)
+        (published, "published on Pages"),
+        ({variable: 403}, "not looked at"),
+    )
+    for changed, site in sites:
+        ended = doctor({**GOOD, **changed})
+        assert (ended.code, f"site in CI: {site}" in ended.out.splitlines()) == (0, True), site
 
 
 def test_without_a_login_it_says_what_it_could_not_look_at_and_what_is_missing_here(doctor: Doctor) -> None:
@@ -189,13 +182,13 @@ def test_without_a_login_it_says_what_it_could_not_look_at_and_what_is_missing_h
     assert doctor(None, OPENAI_API_KEY="one", ANTHROPIC_API_KEY="another").code == 0
 
 
-@pytest.mark.parametrize("status", [403, 404, 502])
-def test_what_a_login_may_not_see_is_no_problem_and_said(doctor: Doctor, status: int) -> None:
-    hidden = {f"{ROOT}/environments/eval-openai/secrets": status, f"{ROOT}/actions/secrets": status}
-    ended = doctor({**GOOD, **hidden}, "--format", "json", OPENAI_API_KEY="one")
-    assert (ended.code, ended.json["problems"]) == (0, [])
-    assert ended.json["unseen"] == [f"{path}: gh: Refused (HTTP {status})" for path in hidden]
-    assert [model["in_ci"] for model in ended.json["models"]] == ["unknown", "environment", "not_needed"]
+def test_what_a_login_may_not_see_is_no_problem_and_said(doctor: Doctor) -> None:
+    for status in (403, 404, 502):
+        hidden = {f"{ROOT}/environments/eval-openai/secrets": status, f"{ROOT}/actions/secrets": status}
+        ended = doctor({**GOOD, **hidden}, "--format", "json", OPENAI_API_KEY="one")
+        assert (ended.code, ended.json["problems"]) == (0, []), status
+        assert ended.json["unseen"] == [f"{path}: gh: Refused (HTTP {status})" for path in hidden]
+        assert [model["in_ci"] for model in ended.json["models"]] == ["unknown", "environment", "not_needed"], status
 
 
 def test_a_key_may_be_a_secret_of_the_repository_or_of_its_organisation(doctor: Doctor) -> None:

@@ -1,5 +1,7 @@
 """One hostile file in a library: one line that names it, and the other components go on, whatever is asked."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.git import git
@@ -10,17 +12,23 @@ _COMPONENT, _CASE = f"components/{SKILL}", f"fixtures/{SKILL}/cases/beta"
 _OTHER = "other"
 
 
-@pytest.fixture
-def two(library: Library) -> Library:
-    """The library with a second component, in git."""
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """A library with a second component, in git."""
+    library = Library(tmp_path_factory.mktemp("whole"))
     library.write(f"components/{_OTHER}/prompt.md", f"---\nname: {_OTHER}\nversion: 1.0.0\n---\nDo.\n")
     library.write(f"components/{_OTHER}/schema.json", {"type": "object"})
     library.write(f"fixtures/{_OTHER}/cases/one/document.md", "one")
     library.record_answers({("one", index): "{}" for index in range(2)})
     git(library.root, "init", "-q")
     git(library.root, "add", "-A")
-    git(library.root, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "all")
+    git(library.root, "commit", "-qm", "all")
     return library
+
+
+@pytest.fixture
+def two(whole: Library, tmp_path: Path) -> Library:
+    return whole.copy(tmp_path)
 
 
 def front(rest: str) -> str:
@@ -48,37 +56,36 @@ SPOILT = [
 ]
 
 
-@pytest.mark.parametrize(("path", "content", "says"), SPOILT)
-def test_one_hostile_file_is_one_line_and_stops_only_its_component(
-    path: str, content: object, says: str, two: Library
-) -> None:
-    two.write(path, content)
-    linted = two.call("lint", "--format", "json")
-    assert linted.code == 2, linted
-    problems = {one["component"]: one["problems"] for one in linted.json["components"]}
-    assert problems[_OTHER] == []
-    assert any(says in problem and path in problem for problem in problems[SKILL])
-    assert two.call("evaluate", _OTHER, "--no-leaderboard").code == 0
-    planned = two.call("plan", "--format", "json")
-    assert planned.code == 0
-    assert {entry["skill"] for entry in planned.json["entries"]} >= {_OTHER}
-    if "accepted" not in path and "leaderboard" not in path:
-        assert {entry["skill"] for entry in planned.json["entries"]} == {_OTHER}
-        assert any(says in fault["message"] for fault in planned.json["faults"])
-    refused = two.evaluate_here()
-    assert refused.code == 2 or "accepted" in path
-    assert "Traceback" not in refused.err
+def test_one_hostile_file_is_one_line_and_stops_only_its_component(whole: Library, tmp_path: Path) -> None:
+    for number, (path, content, says) in enumerate(SPOILT):
+        two, spoilt = whole.copy(tmp_path / str(number)), f"{path}: {says}"
+        two.write(path, content)
+        linted = two.call("lint", "--format", "json")
+        assert linted.code == 2, spoilt
+        problems = {one["component"]: one["problems"] for one in linted.json["components"]}
+        assert problems[_OTHER] == [], spoilt
+        assert any(says in problem and path in problem for problem in problems[SKILL]), spoilt
+        assert two.call("evaluate", _OTHER, "--no-leaderboard").code == 0, spoilt
+        planned = two.call("plan", "--format", "json")
+        assert planned.code == 0, spoilt
+        assert {entry["skill"] for entry in planned.json["entries"]} >= {_OTHER}, spoilt
+        if "accepted" not in path and "leaderboard" not in path:
+            assert {entry["skill"] for entry in planned.json["entries"]} == {_OTHER}, spoilt
+            assert any(says in fault["message"] for fault in planned.json["faults"]), spoilt
+        refused = two.evaluate_here()
+        assert refused.code == 2 or "accepted" in path, spoilt
+        assert "Traceback" not in refused.err, spoilt
 
 
-@pytest.mark.parametrize("name", ["settings.yaml", "models.yaml"])
-@pytest.mark.parametrize("content", [deep_yaml(), laughing_yaml(), "a: !!bool x", "x" * 4_000_001, b"\xff\xfea\0"])
-def test_a_hostile_configuration_is_one_line(name: str, content: str | bytes, two: Library) -> None:
-    two.write(f".evaluator/{name}", content)
-    for command in (("plan",), ("evaluate", SKILL)):
-        refused = two.call(*command)
-        assert (refused.code, refused.out) == (2, "")
-        (line,) = refused.err.splitlines()
-        assert f".evaluator/{name}" in line
+def test_a_hostile_configuration_is_one_line(two: Library) -> None:
+    hostile: tuple[str | bytes, ...] = (deep_yaml(), laughing_yaml(), "a: !!bool x", "x" * 4_000_001, b"\xff\xfea\0")
+    for name in (".evaluator/settings.yaml", ".evaluator/models.yaml"):
+        before = (two.root / name).read_bytes()
+        for content in hostile:
+            two.write(name, content)
+            for command in (("plan",), ("evaluate", SKILL)):
+                assert two.call(*command).refuses(name), (name, content[:40])
+        two.write(name, before)
 
 
 def test_front_matter_that_would_end_the_process_ends_no_command(two: Library) -> None:
@@ -89,11 +96,11 @@ def test_front_matter_that_would_end_the_process_ends_no_command(two: Library) -
         assert f"{_COMPONENT}/prompt.md:4:53: broken YAML: nested more than 50 levels deep" in ended.out + ended.err
 
 
-@pytest.mark.parametrize("name", ["a" * 300, "../x", "a\0b", ""])
-def test_a_name_that_no_component_can_have_is_one_problem(name: str, two: Library) -> None:
-    linted = two.call("lint", name, _OTHER, "--format", "json")
-    assert linted.code == 2, linted
-    problems = {one["component"]: one["problems"] for one in linted.json["components"]}
-    assert problems.pop(_OTHER) == []
-    ((problem,),) = problems.values()
-    assert problem.startswith("a component is named like its folder")
+def test_a_name_that_no_component_can_have_is_one_problem(two: Library) -> None:
+    for name in ("a" * 300, "../x", "a\0b", ""):
+        linted = two.call("lint", name, _OTHER, "--format", "json")
+        assert linted.code == 2, linted
+        problems = {one["component"]: one["problems"] for one in linted.json["components"]}
+        assert problems.pop(_OTHER) == [], name
+        ((problem,),) = problems.values()
+        assert problem.startswith("a component is named like its folder"), name

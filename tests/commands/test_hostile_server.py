@@ -3,6 +3,7 @@
 import gzip
 import json
 import zlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,51 +33,50 @@ def _bomb(megabytes: int) -> bytes:
     return gzip.compress(b"".join((*pieces, packer.flush())))
 
 
-@pytest.mark.parametrize("fields", ODD_FIELDS, ids=lambda fields: str(fields)[:60])
-def test_no_answer_is_lost_for_what_stands_beside_it(
-    fields: dict[str, Any], library: Library, server: ChatServer
-) -> None:
-    server.reply = lambda asked: Reply(text=notice(asked.case_id), fields=fields)
-    library.models({"id": "served", "provider": "openai", "base_url": server.url}, REPLAY)
-    ended = library.evaluate_here()
-    assert (ended.code, server.requests) == (0, 6)
-    for row in library.rows():
-        assert (row["accuracy"]["field_level_f1"]["mean"], row["coverage"]) == (1.0, 1.0)
-    for folder in library.results.iterdir():
-        for line in journal(folder):
-            assert line["text"] == notice(line["case_id"])
-            for count in line["usage"].values():
-                assert count is None or 0 <= count < 10**12
+def test_no_answer_is_lost_for_what_stands_beside_it(tmp_path: Path, server: ChatServer) -> None:
+    for number, fields in enumerate(ODD_FIELDS):
+        library = Library(tmp_path / str(number))
+        library.models({"id": "served", "provider": "openai", "base_url": server.url}, REPLAY)
+        server.forget()
+        server.reply = lambda asked, fields=fields: Reply(text=notice(asked.case_id), fields=fields)
+        ended = library.evaluate_here()
+        assert (ended.code, server.requests) == (0, 6), fields
+        for row in library.rows():
+            assert (row["accuracy"]["field_level_f1"]["mean"], row["coverage"]) == (1.0, 1.0), fields
+        for line in (line for folder in library.results.iterdir() for line in journal(folder)):
+            assert line["text"] == notice(line["case_id"]), fields
+            assert all(count is None or 0 <= count < 10**12 for count in line["usage"].values()), fields
             for name in (line["served_model"], line["request_id"]):
-                assert name is None or (name.isprintable() and len(name) <= 300)
+                assert name is None or (name.isprintable() and len(name) <= 300), fields
 
 
-@pytest.mark.parametrize(
-    "usage",
-    [
-        {"prompt_tokens": -300, "completion_tokens": -300},
-        {"prompt_tokens": -(10**30), "completion_tokens": 0},
-        {"prompt_tokens": float("-inf"), "completion_tokens": float("nan")},
-        {"prompt_tokens": "0", "completion_tokens": "0"},
-        {},
-        None,
-    ],
-    ids=str,
+ODD_USAGES: tuple[Any, ...] = (
+    {"prompt_tokens": -300, "completion_tokens": -300},
+    {"prompt_tokens": -(10**30), "completion_tokens": 0},
+    {"prompt_tokens": float("-inf"), "completion_tokens": float("nan")},
+    {"prompt_tokens": "0", "completion_tokens": "0"},
+    {},
+    None,
 )
-def test_no_usage_raises_the_budget(usage: Any, library: Library, server: ChatServer) -> None:
+
+
+def test_no_usage_raises_the_budget(tmp_path: Path, server: ChatServer) -> None:
     price = {"input": 1.0, "output": 20.0, "cache_write": 1.0}
-    library.served_by(server.url, price=price, params={"max_output_tokens": 100})
-    server.reply = lambda asked: Reply(text=notice(asked.case_id), fields={"usage": usage})
-    planned = library.evaluate_here("--dry-run", "--replicates", "10", "--format", "json").json["models"][0]
-    assert planned["calls"] == 30
-    assert 0.003 / 2 < planned["cost_upper_usd"] / planned["calls"] < 0.003
-    stopped = library.evaluate_here("--replicates", "10", "--max-cost", "0.003")
-    assert (stopped.code, server.requests) == (4, 1)
-    record = read(library.run_folder() / "record.json")
-    assert record["stopped"].startswith("max_cost")
-    assert record["cost_usd"] is None  # unknown, and not a refund
-    assert library.evaluate_here("--resume", "--max-cost", "0.003").code == 4
-    assert server.requests == 1
+    for number, usage in enumerate(ODD_USAGES):
+        library = Library(tmp_path / str(number))
+        library.served_by(server.url, price=price, params={"max_output_tokens": 100})
+        server.forget()
+        server.reply = lambda asked, usage=usage: Reply(text=notice(asked.case_id), fields={"usage": usage})
+        planned = library.evaluate_here("--dry-run", "--replicates", "10", "--format", "json").json["models"][0]
+        assert planned["calls"] == 30
+        assert 0.003 / 2 < planned["cost_upper_usd"] / planned["calls"] < 0.003
+        stopped = library.evaluate_here("--replicates", "10", "--max-cost", "0.003")
+        assert (stopped.code, server.requests) == (4, 1), usage
+        record = read(library.run_folder() / "record.json")
+        assert record["stopped"].startswith("max_cost"), usage
+        assert record["cost_usd"] is None, usage  # unknown, and not a refund
+        assert library.evaluate_here("--resume", "--max-cost", "0.003").code == 4, usage
+        assert server.requests == 1, usage
 
 
 def test_usage_beyond_the_worst_case_is_told_as_it_is_and_no_further_call_is_made(
@@ -151,9 +151,9 @@ def test_a_recorded_failure_with_an_empty_text_is_a_failure(library: Library) ->
     assert outcomes["beta", 0]["text"] == notice("beta")
 
 
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [
+def test_a_wrong_line_of_a_recording_is_an_error_that_names_it_before_any_call(library: Library) -> None:
+    good = {"case_id": "alpha", "replicate": 0, "text": "x", "latency_s": 0.1, "attempts": 1, "usage": {}}
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"case_id": []}, "case_id"),
         ({"replicate": "1"}, "replicate"),
         ({"replicate": True}, "replicate"),
@@ -168,18 +168,11 @@ def test_a_recorded_failure_with_an_empty_text_is_a_failure(library: Library) ->
         ({"error": {"reason": 5}}, "error"),
         ({"error": {"reason": "x", "status": 10_000}}, "error"),
         ({"error": ""}, "error"),
-    ],
-    ids=str,
-)
-def test_a_wrong_line_of_a_recording_is_an_error_that_names_it_before_any_call(
-    fields: dict[str, Any], says: str, library: Library
-) -> None:
-    good = {"case_id": "alpha", "replicate": 0, "text": "x", "latency_s": 0.1, "attempts": 1, "usage": {}}
-    library.write(ANSWERS, "".join(json.dumps(line) + "\n" for line in (good, {**good, **fields})))
-    refused = library.evaluate_here()
-    assert refused.code == 2
-    (line,) = refused.err.splitlines()
-    assert line.startswith("error: ")
-    assert line.endswith(f"{ANSWERS}:2")
-    assert says in line
-    assert not list(library.results.glob("*/*"))
+    )
+    for fields, says in wrong:
+        library.write(ANSWERS, "".join(json.dumps(line) + "\n" for line in (good, {**good, **fields})))
+        refused = library.evaluate_here()
+        assert refused.refuses(says), fields
+        assert refused.err.startswith("error: "), fields
+        assert refused.err.endswith(f"{ANSWERS}:2\n"), fields
+        assert not list(library.results.glob("*/*")), fields

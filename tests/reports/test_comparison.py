@@ -59,15 +59,15 @@ def test_nothing_from_outside_is_mark_up_on_a_page() -> None:
     assert {row.count("|") for row in rows} == {11, 8, 4, 5}  # metrics, fields, cases, runs
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "json"])
-def test_no_control_character_reaches_a_terminal(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    print_comparison(hostile_result(), form)  # type: ignore[arg-type]
-    print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, RULES), form)  # type: ignore[arg-type]
-    out = capsys.readouterr().out
-    assert "\x1b" not in out
-    assert "\u202e" not in out
-    assert "\n# title" not in out
-    assert "[red]" in out
+def test_no_control_character_reaches_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("text", "markdown", "json"):
+        print_comparison(hostile_result(), form)  # type: ignore[arg-type]
+        print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, RULES), form)  # type: ignore[arg-type]
+        out = capsys.readouterr().out
+        assert "\x1b" not in out, form
+        assert "\u202e" not in out, form
+        assert "\n# title" not in out, form
+        assert "[red]" in out, form
 
 
 def _sequence() -> list[Pair]:
@@ -121,11 +121,11 @@ def test_long_lists_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> No
     assert "… and 10 more fields" in out
 
 
-@pytest.mark.parametrize(("value", "shown"), [(None, "–"), (0.0, "<0.001"), (0.0004, "<0.001"), (0.05, "0.050")])
-def test_a_small_probability_is_not_nothing(value: float | None, shown: str) -> None:
-    assert probability(value) == shown
+def test_a_small_probability_is_not_nothing() -> None:
+    for value, shown in ((None, "–"), (0.0, "<0.001"), (0.0004, "<0.001"), (0.05, "0.050")):
+        assert probability(value) == shown, value
 
 
-@pytest.mark.parametrize(("value", "shown"), [(None, "–"), (-0.0001, "0.000"), (0.25, "+0.250"), (-0.25, "-0.250")])
-def test_a_difference_of_nothing_has_no_sign(value: float | None, shown: str) -> None:
-    assert signed(value) == shown
+def test_a_difference_of_nothing_has_no_sign() -> None:
+    for value, shown in ((None, "–"), (-0.0001, "0.000"), (0.25, "+0.250"), (-0.25, "-0.250")):
+        assert signed(value) == shown, value

@@ -21,9 +21,8 @@ def _read(tmp_path: Path, text: str, missing: Missing = "refuse"):
     return read_cube(path, weights={}, missing=missing)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path) -> None:
+    for text, said in (
         ("", "cube.csv:1 must name its columns"),
         ("model,template\n", "must name its columns"),
         ("name,template,quiz\n", "it has: name,template,quiz"),
@@ -52,21 +51,17 @@ def _read(tmp_path: Path, text: str, missing: Missing = "refuse"):
         (LONG + "".join(f"a,x,quiz,9,r{one},1\n" for one in range(1001)), "1,003 different replicates"),
         (LONG + "a,x,quiz,9\n", "cube.csv:26 has 4 cells"),
         (LONG + "a,x,quiz,9,0,1\n", "lacks answers of a in y; b in x, y"),
-    ],
-)
-def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(AuditError) as problem:
-        _read(tmp_path, text)
-    assert said in str(problem.value)
+    ):
+        with pytest.raises(AuditError) as problem:
+            _read(tmp_path, text)
+        assert said in str(problem.value), text
 
 
-@pytest.mark.parametrize(
-    ("missing", "models", "scenarios"), [("models", ("a",), ("0", "1")), ("scenarios", ("a", "b"), ("0",))]
-)
-def test_holes_are_left_out_for_everybody_and_it_is_said(tmp_path, missing, models, scenarios) -> None:
-    cube = _read(tmp_path, GOOD.replace(",75", ","), missing)
-    assert (cube.models, cube.scenarios) == (models, scenarios)
-    assert "incomplete" in cube.treatment
+def test_holes_are_left_out_for_everybody_and_it_is_said(tmp_path) -> None:
+    for missing, models, scenarios in (("models", ("a",), ("0", "1")), ("scenarios", ("a", "b"), ("0",))):
+        cube = _read(tmp_path, GOOD.replace(",75", ","), missing)
+        assert (cube.models, cube.scenarios) == (models, scenarios), missing
+        assert "incomplete" in cube.treatment, missing
 
 
 def test_a_question_without_an_answer_somewhere_is_left_out_for_everybody(tmp_path: Path) -> None:

@@ -174,14 +174,14 @@ def test_charts_are_linked_beside_the_page_or_not_at_all() -> None:
     assert "charts/" not in audit_page(an_audit(), charts=False).markdown()
 
 
-@pytest.mark.parametrize("form", ["text", "markdown"])
-def test_what_is_not_known_is_a_dash(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    print_audit(nothing_known(), form)  # type: ignore[arg-type]
-    out = capsys.readouterr().out
-    assert "None" not in out
-    assert "no thresholds; no medians" in out
-    (row,) = [line for line in out.splitlines() if re.match(r"[| `]*alone", line)][:1]
-    assert row.count("–") == {"text": 3, "markdown": 4}[form]  # grade, its odds, on the page corrected, quadrant
+def test_what_is_not_known_is_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("text", "markdown"):
+        print_audit(nothing_known(), form)  # type: ignore[arg-type]
+        out = capsys.readouterr().out
+        assert "None" not in out, form
+        assert "no thresholds; no medians" in out, form
+        (row,) = [line for line in out.splitlines() if re.match(r"[| `]*alone", line)][:1]
+        assert row.count("–") == {"text": 3, "markdown": 4}[form]  # grade, its odds, on the page corrected, quadrant
 
 
 def test_json_is_the_result(capsys: pytest.CaptureFixture[str]) -> None:
@@ -211,31 +211,29 @@ def test_no_name_is_mark_up_on_a_page() -> None:
     assert not any("onerror" in word or "http" in word for word in odd.words)
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "json"])
-def test_no_control_character_reaches_a_terminal(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    print_audit(odd_result(), form)  # type: ignore[arg-type]
-    out = capsys.readouterr().out
-    assert not {"\x1b", "\u202e"} & set(out)
-    assert "\n# title" not in out
+def test_no_control_character_reaches_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("text", "markdown", "json"):
+        print_audit(odd_result(), form)  # type: ignore[arg-type]
+        out = capsys.readouterr().out
+        assert not {"\x1b", "\u202e"} & set(out), form
+        assert "\n# title" not in out, form
 
 
-@pytest.mark.parametrize("odd", HOSTILE)
-def test_prose_is_never_mark_up(odd: str) -> None:
-    page = read_page(f"- {prose(odd)}")
-    said = page.words or page.code
-    assert "".join(said) in (odd, read_page(code_span(odd)).code[0])
-    assert page.mark_up == ["ul"]
+def test_prose_is_never_mark_up() -> None:
+    for odd in HOSTILE:
+        page = read_page(f"- {prose(odd)}")
+        said = page.words or page.code
+        assert "".join(said) in (odd, read_page(code_span(odd)).code[0]), odd
+        assert page.mark_up == ["ul"], odd
 
 
-@pytest.mark.parametrize(
-    "plain",
-    ["p <0.001 with 4 models", "$0.43 per 1,000 right", "Seed-1.6: 81.87 (80.3 to 83.2)", "all of it is from mmlu_pro"],
-)
-def test_prose_leaves_a_plain_sentence_as_it_is(plain: str) -> None:
-    assert prose(plain) == plain
-    assert "".join(read_page(f"- {plain}").words) == plain
+def test_prose_leaves_a_plain_sentence_as_it_is() -> None:
+    figures = ("p <0.001 with 4 models", "$0.43 per 1,000 right", "Seed-1.6: 81.87 (80.3 to 83.2)")
+    for plain in (*figures, "all of it is from mmlu_pro"):
+        assert prose(plain) == plain, plain
+        assert "".join(read_page(f"- {plain}").words) == plain, plain
 
 
-@pytest.mark.parametrize("meant", ["$1 and 2$", "see http://x", "www.x.org", "a :smile: b", "GH-12"])
-def test_prose_is_code_where_github_would_read_more_into_it(meant: str) -> None:
-    assert prose(meant) == f"`{meant}`"
+def test_prose_is_code_where_github_would_read_more_into_it() -> None:
+    for meant in ("$1 and 2$", "see http://x", "www.x.org", "a :smile: b", "GH-12"):
+        assert prose(meant) == f"`{meant}`", meant

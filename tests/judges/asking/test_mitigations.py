@@ -34,9 +34,8 @@ def told(primary: str, *mitigations: str) -> str:
     return json.dumps([[question.system, question.user, question.schema] for question in questions])
 
 
-@pytest.mark.parametrize(
-    ("mitigation", "primary", "sentence"),
-    [
+def test_the_judge_is_told() -> None:
+    for mitigation, primary, sentence in (
         ("require_justification_first", DIRECT, "Argue before you decide"),
         ("require_justification_first", PAIRWISE, "Argue before you decide"),
         ("evidence_required", "reference_based", "copied word for word from the texts: a score without one"),
@@ -45,11 +44,9 @@ def told(primary: str, *mitigations: str) -> str:
         ("ignore_length", PAIRWISE, "Length is no merit"),
         ("ignore_position", PAIRWISE, "Which output stands first says nothing"),
         ("ties_allowed", PAIRWISE, "the winner is `tie`"),
-    ],
-)
-def test_the_judge_is_told(mitigation: str, primary: str, sentence: str) -> None:
-    assert sentence in told(primary, mitigation)
-    assert sentence not in told(primary)
+    ):
+        assert sentence in told(primary, mitigation), mitigation
+        assert sentence not in told(primary), mitigation
 
 
 def test_position_swap_and_any_other_pair_has_both_orders() -> None:
@@ -64,29 +61,26 @@ def test_position_swap_and_any_other_pair_has_both_orders() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("judge", "writer", "refused"),
-    [
+def test_a_judge_of_the_writers_family_is_refused_where_the_criterion_says_so() -> None:
+    for judge, writer, refused in (
         ("gpt-5", "gpt-5-mini", True),
         ("gpt-5", "openai/o3", True),
         ("claude-sonnet-4-6", "claude-opus-4-7", True),
         ("gemini-2.5-pro", "gpt-5", False),
         ("smollm2-135m-instruct-greedy", "smollm2-135m-instruct", True),
         ("gpt-5", None, False),
-    ],
-)
-def test_a_judge_of_the_writers_family_is_refused_where_the_criterion_says_so(
-    judge: str, writer: str | None, refused: bool
-) -> None:
-    models = [Model(id=judge, provider="replay")]
-    strict, lax = named(DIRECT, "different_model_family"), named(DIRECT)
-    assert check_families(lax, models, [writer], Writers(models=models), "refuse") == []
-    if refused:
-        with pytest.raises(JudgeError, match="name another judge"):
-            check_families(strict, models, [writer], Writers(models=models), "refuse")
-    else:
-        remarks = check_families(strict, models, [writer], Writers(models=models), "refuse")
-        assert remarks == ([] if writer else ["who wrote 1 of 1 outputs is not known; a judge may be of their family"])
+    ):
+        models = [Model(id=judge, provider="replay")]
+        strict, lax = named(DIRECT, "different_model_family"), named(DIRECT)
+        assert check_families(lax, models, [writer], Writers(models=models), "refuse") == [], judge
+        if refused:
+            with pytest.raises(JudgeError, match="name another judge"):
+                check_families(strict, models, [writer], Writers(models=models), "refuse")
+        else:
+            remarks = check_families(strict, models, [writer], Writers(models=models), "refuse")
+            assert remarks == (
+                [] if writer else ["who wrote 1 of 1 outputs is not known; a judge may be of their family"]
+            ), judge
 
 
 def test_a_family_is_told_from_whatever_stands_around_its_name() -> None:

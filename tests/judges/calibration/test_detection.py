@@ -120,22 +120,17 @@ def test_a_pair_without_an_answer_counts_for_nothing() -> None:
     assert (result.broken, result.controls, result.unscored) == (0, 0, 2)
 
 
-@pytest.mark.parametrize(
-    ("counts", "trusted"),
-    [
+def test_a_judge_is_trusted_in_a_dimension_if_what_it_finds_and_leaves_alone_is_above_the_bar() -> None:
+    for counts, trusted in (
         ((95, 5, 98, 2), True),
         ((20, 80, 98, 2), False),  # it misses
         ((98, 2, 20, 80), False),  # it makes up
         ((50, 50, 50, 50), False),  # a coin
         ((8, 2, 9, 1), None),
-    ],
-)
-def test_a_judge_is_trusted_in_a_dimension_if_what_it_finds_and_leaves_alone_is_above_the_bar(
-    counts: tuple[int, int, int, int], trusted: bool | None
-) -> None:
-    row = of(measured(judge_of(*counts)), "factuality")
-    assert row.trusted is trusted
-    assert (row.more_pairs is None) == (trusted is not None)
+    ):
+        row = of(measured(judge_of(*counts)), "factuality")
+        assert row.trusted is trusted, counts
+        assert (row.more_pairs is None) == (trusted is not None), counts
 
 
 def test_the_number_of_pairs_that_would_decide_decides() -> None:

@@ -210,35 +210,29 @@ def test_an_output_without_a_place_is_refused_and_counted() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "prompt", "output", "reason"),
-    [
+def test_what_code_cannot_break_for_certain_it_leaves() -> None:
+    for name, prompt, output, reason in (
         ("format_broken", "Tell me.", LIST, "demands no form"),
         ("format_broken", BULLETS, PROSE, "neither a list nor JSON"),
         ("number_changed", "Write it.", "def mean(xs):\n    return sum(xs) / 2", "code"),
         ("date_changed", "When?", "At nine, in room 1987.", "no date"),
         ("number_changed", "How?", "1. Open it.\n2. Close it.", "no number"),
         ("number_changed", "When?", "It opened in 1987.", "no number"),
-    ],
-)
-def test_what_code_cannot_break_for_certain_it_leaves(name: str, prompt: str, output: str, reason: str) -> None:
-    with pytest.raises(NoPlaceError, match=reason):
-        break_output(name, prompt, output, Random(0))
+    ):
+        with pytest.raises(NoPlaceError, match=reason):
+            break_output(name, prompt, output, Random(0))
 
 
-@pytest.mark.parametrize(
-    ("name", "prompt", "output"),
-    [
+def test_what_code_cannot_write_otherwise_for_certain_it_leaves() -> None:
+    for name, prompt, output in (
         ("reordered", "List the steps in order.", "- Open it\n- Close it"),
         ("reordered", "What to do?", "- First open it\n- Close it"),
         ("reordered", "What to do?", "1. Open it\n2. Close it"),
         ("other_words", JSON, '{"note": "it is not large, such as this"}'),
         ("typography", "Write it.", "def mean(xs):\n    return 'x'"),
-    ],
-)
-def test_what_code_cannot_write_otherwise_for_certain_it_leaves(name: str, prompt: str, output: str) -> None:
-    with pytest.raises(NoPlaceError):
-        reword_output(name, prompt, output, Random(0))
+    ):
+        with pytest.raises(NoPlaceError):
+            reword_output(name, prompt, output, Random(0))
 
 
 def test_the_impact_of_a_loss_goes_by_how_much_is_lost() -> None:

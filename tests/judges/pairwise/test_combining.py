@@ -26,9 +26,8 @@ def both(first: Any, second: Any) -> Any:
     return combine("totals", 0, orders)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "winner", "share", "confidence", "agreed"),
-    [
+def test_agreement_is_a_winner_with_the_mean_confidence_and_disagreement_a_tie_at_one_half() -> None:
+    for first, second, winner, share, confidence, agreed in (
         (compared("first"), compared("second", confidence=0.7), 1, 1.0, 0.8, True),
         (compared("second"), compared("first"), 2, 0.0, 0.9, True),
         (compared("tie"), compared("tie", confidence=0.5), "tie", 0.5, 0.7, True),
@@ -36,19 +35,14 @@ def both(first: Any, second: Any) -> Any:
         (compared("second"), compared("second"), "tie", 0.5, 0.5, False),
         (compared("tie"), compared("first"), "tie", 0.5, 0.5, False),
         (compared("first"), compared("third"), None, None, None, None),
-    ],
-)
-def test_agreement_is_a_winner_with_the_mean_confidence_and_disagreement_a_tie_at_one_half(
-    first: Any, second: Any, winner: Any, share: float | None, confidence: float | None, agreed: bool | None
-) -> None:
-    verdict = both(first, second)
-    assert (verdict.winner, verdict.share, verdict.agreed) == (winner, share, agreed)
-    assert verdict.confidence == (None if confidence is None else pytest.approx(confidence))
+    ):
+        verdict = both(first, second)
+        assert (verdict.winner, verdict.share, verdict.agreed) == (winner, share, agreed), first
+        assert verdict.confidence == (None if confidence is None else pytest.approx(confidence)), first
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+def test_an_answer_that_names_no_winner_as_demanded_does_not_count() -> None:
+    for text, reason in (
         (answer(totals=compared("output_1")), "off_scale"),
         (answer(totals=compared(1)), "off_scale"),
         (answer(totals=compared("first", confidence=90)), "off_scale"),
@@ -60,11 +54,9 @@ def test_agreement_is_a_winner_with_the_mean_confidence_and_disagreement_a_tie_a
         ),
         ("The first one.", "not_json"),
         (json.dumps(compared("first")), "wrong_format"),
-    ],
-)
-def test_an_answer_that_names_no_winner_as_demanded_does_not_count(text: str, reason: str) -> None:
-    judgement = said(text)
-    assert (judgement.winner, judgement.unscored) == (None, reason)
+    ):
+        judgement = said(text)
+        assert (judgement.winner, judgement.unscored) == (None, reason), text
 
 
 def test_a_tie_is_a_winner_only_where_the_criterion_allows_it() -> None:
@@ -77,28 +69,23 @@ def test_a_tie_is_a_winner_only_where_the_criterion_allows_it() -> None:
     assert list(criteria["a"]["properties"])[-3:] == ["justification", "winner", "confidence"]
 
 
-@pytest.mark.parametrize(
-    ("words", "weights", "winner"),
-    [
+def test_code_makes_the_overall_verdict_of_the_criteria_by_their_weights() -> None:
+    for words, weights, winner in (
         (("first", "first"), (1, 1), 1),
         (("first", "second"), (1, 1), "tie"),
         (("first", "second"), (2, 1), 1),
         (("first", "second"), (1, 3), 2),
         (("tie", "second"), (5, 1), 2),
         (("tie", "tie"), (1, 1), "tie"),
-    ],
-)
-def test_code_makes_the_overall_verdict_of_the_criteria_by_their_weights(
-    words: tuple[str, str], weights: tuple[float, float], winner: Any
-) -> None:
-    rubric = rubric_of(
-        *({"id": name, "weight": weight, "method": TIES} for name, weight in zip("ab", weights, strict=True))
-    )
-    text = answer(a=compared(words[0], confidence=1.0), b=compared(words[1], confidence=0.4))
-    overall = read_order(text, rubric.criteria, TEXTS, 1)["overall"]
-    assert overall.winner == winner
-    share = weights[0] / sum(weights)
-    assert overall.confidence == pytest.approx(share + 0.4 * (1 - share), abs=1e-6)
+    ):
+        rubric = rubric_of(
+            *({"id": name, "weight": weight, "method": TIES} for name, weight in zip("ab", weights, strict=True))
+        )
+        text = answer(a=compared(words[0], confidence=1.0), b=compared(words[1], confidence=0.4))
+        overall = read_order(text, rubric.criteria, TEXTS, 1)["overall"]
+        assert overall.winner == winner, words
+        share = weights[0] / sum(weights)
+        assert overall.confidence == pytest.approx(share + 0.4 * (1 - share), abs=1e-6), words
 
 
 def test_there_is_no_overall_verdict_where_a_criterion_has_none() -> None:
@@ -111,20 +98,17 @@ def test_there_is_no_overall_verdict_where_a_criterion_has_none() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "item",
-    [
+def test_an_item_has_two_outputs_or_several_by_name() -> None:
+    for item in (
         {"id": "a"},
         {"id": "a", "output_1": "x"},
         {"id": "a", "output_1": "x", "output_2": ""},
         {"id": "a", "outputs": {"one": "x"}},
         {"id": "a", "outputs": {"one": "x", "two": ""}},
         {"id": "a", "output_1": "x", "output_2": "y", "outputs": {"one": "x", "two": "y"}},
-    ],
-)
-def test_an_item_has_two_outputs_or_several_by_name(item: Any) -> None:
-    with pytest.raises(ValueError, match="output"):
-        PairItem.model_validate(item)
+    ):
+        with pytest.raises(ValueError, match="output"):
+            PairItem.model_validate(item)
 
 
 @pytest.mark.parametrize("names", ["abcd", "abcdefgh"])

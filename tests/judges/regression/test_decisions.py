@@ -3,11 +3,9 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.judges.regression.dimensions import dimensions_of
-from skill_evaluator.judges.regression.reading import Reading
 from skill_evaluator.judges.regression.rules import ShipRules, decide
 
 from tests.support.judged import answer, judged, reading
@@ -18,9 +16,8 @@ LENIENT = ShipRules(one_low="ship")
 HIGH_STAKES = ShipRules(high_stakes=True)
 
 
-@pytest.mark.parametrize(
-    ("findings", "rules", "decision", "severity"),
-    [
+def test_impact_and_blocking_decide() -> None:
+    for findings, rules, decision, severity in (
         ({}, None, SHIP, "none"),
         ({"completeness": ("better", "high")}, None, SHIP, "none"),  # an impact counts only where it is worse
         ({"completeness": ("worse", "low")}, None, REVIEW, "low"),  # only «no regression» ships
@@ -36,12 +33,10 @@ HIGH_STAKES = ShipRules(high_stakes=True)
         ({}, HIGH_STAKES, REVIEW, "none"),  # a person must agree
         ({"completeness": ("worse", "low")}, ShipRules(one_low="ship", high_stakes=True), REVIEW, "low"),
         ({"completeness": ("worse", "high")}, HIGH_STAKES, BLOCK, "high"),
-    ],
-)
-def test_impact_and_blocking_decide(findings: Any, rules: ShipRules | None, decision: str, severity: str) -> None:
-    verdict = judged(answer({**SAME, **findings}), rules=rules)
-    assert (verdict.decision, verdict.regression_severity) == (decision, severity)
-    assert verdict.regression_detected is (severity != "none")
+    ):
+        verdict = judged(answer({**SAME, **findings}), rules=rules)
+        assert (verdict.decision, verdict.regression_severity) == (decision, severity), findings
+        assert verdict.regression_detected is (severity != "none"), findings
 
 
 NAMES = [dimension.name for dimension in dimensions_of()]
@@ -62,21 +57,18 @@ def test_one_more_regression_never_makes_the_decision_milder(
     assert order.index(before) <= order.index(after)
 
 
-@pytest.mark.parametrize(
-    ("preset", "dimension", "decision"),
-    [
+def test_a_preset_says_which_dimensions_block() -> None:
+    for preset, dimension, decision in (
         ("default", "factuality", BLOCK),
         ("chat", "factuality", BLOCK),
         ("chat", "tone", REVIEW),
         ("code", "correctness", BLOCK),
         ("code", "efficiency", REVIEW),
         ("checklist", "completeness", REVIEW),
-    ],
-)
-def test_a_preset_says_which_dimensions_block(preset: str, dimension: str, decision: str) -> None:
-    dimensions = dimensions_of(preset=preset)
-    findings = {each.name: "same" for each in dimensions} | {dimension: ("worse", "low")}
-    assert judged(answer(findings), dimensions=dimensions).decision == decision
+    ):
+        dimensions = dimensions_of(preset=preset)
+        findings = {each.name: "same" for each in dimensions} | {dimension: ("worse", "low")}
+        assert judged(answer(findings), dimensions=dimensions).decision == decision, preset
 
 
 def test_a_dimension_blocks_where_the_team_says_so() -> None:
@@ -108,9 +100,8 @@ def test_lost_bullets_and_lost_content_of_high_impact_block_on_observations_alon
     assert not any(each.flags for each in verdict.dimensions)
 
 
-@pytest.mark.parametrize(
-    ("findings", "stated", "mismatches"),
-    [
+def test_a_conclusion_that_does_not_follow_is_counted_and_not_obeyed() -> None:
+    for findings, stated, mismatches in (
         ({}, {}, set()),
         ({}, {"regression_detected": True}, {"regression_detected"}),
         ({}, {"ship_decision": "block"}, {"ship_decision"}),
@@ -125,29 +116,23 @@ def test_lost_bullets_and_lost_content_of_high_impact_block_on_observations_alon
             {"regression_detected": True, "regression_severity": "low", "ship_decision": "review_required"},
             set(),
         ),
-    ],
-)
-def test_a_conclusion_that_does_not_follow_is_counted_and_not_obeyed(
-    findings: Any, stated: dict[str, Any], mismatches: set[str]
-) -> None:
-    both = {**SAME, **findings}
-    verdict = judged(answer(both, **stated))
-    assert {name for name, count in verdict.mismatches.items() if count == 2} == mismatches
-    assert verdict.decision == judged(answer(both)).decision
+    ):
+        both = {**SAME, **findings}
+        verdict = judged(answer(both, **stated))
+        assert {name for name, count in verdict.mismatches.items() if count == 2} == mismatches, findings
+        assert verdict.decision == judged(answer(both)).decision, findings
 
 
 def test_the_judge_is_not_blamed_for_stakes_that_it_is_not_told() -> None:
     read = reading(answer(SAME), rules=HIGH_STAKES)
-    assert isinstance(read, Reading)
     assert read.mismatches == ()
 
 
 WORSE, BETTER = {"completeness": ("worse", "high")}, {"completeness": ("better", "low")}
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "verdict", "decision", "detected", "flipped"),
-    [
+def test_only_what_both_orders_say_is_a_verdict() -> None:
+    for first, second, verdict, decision, detected, flipped in (
         ({}, {}, "same", SHIP, False, 0),
         (WORSE, WORSE, "candidate_worse", BLOCK, True, 0),
         (WORSE, {"completeness": ("worse", "low")}, "candidate_worse", BLOCK, True, 0),  # the higher impact counts
@@ -156,15 +141,11 @@ WORSE, BETTER = {"completeness": ("worse", "high")}, {"completeness": ("better",
         ({}, WORSE, "uncertain", REVIEW, None, 1),
         (WORSE, BETTER, "uncertain", REVIEW, None, 1),
         (BETTER, {}, "uncertain", REVIEW, False, 1),
-    ],
-)
-def test_only_what_both_orders_say_is_a_verdict(
-    first: Any, second: Any, verdict: str, decision: str, detected: bool | None, flipped: int
-) -> None:
-    both = judged(answer({**SAME, **first}), answer({**SAME, **second}))
-    assert both.dimensions[1].verdict == verdict
-    assert (both.decision, both.regression_detected) == (decision, detected)
-    assert (both.flipped, both.compared) == (flipped, 3)
+    ):
+        both = judged(answer({**SAME, **first}), answer({**SAME, **second}))
+        assert both.dimensions[1].verdict == verdict, first
+        assert (both.decision, both.regression_detected) == (decision, detected), first
+        assert (both.flipped, both.compared) == (flipped, 3), first
 
 
 def test_a_regression_in_one_dimension_blocks_though_the_orders_differ_in_another() -> None:
@@ -185,9 +166,8 @@ TWICE = answer(SAME) | {"per_dimension": [*answer(SAME)["per_dimension"], answer
 IMPACT = json.dumps(answer({**SAME, "factuality": ("worse", "severe")}))
 
 
-@pytest.mark.parametrize(
-    ("given", "reason", "detail"),
-    [
+def test_an_answer_that_is_not_whole_is_unscored_with_its_reason_and_nothing_ships() -> None:
+    for said, reason, detail in (
         ("", "empty", ""),
         ("The candidate is fine.", "not_json", ""),
         (json.dumps(answer(SAME))[:-20], "not_json", ""),  # cut off
@@ -202,19 +182,15 @@ IMPACT = json.dumps(answer({**SAME, "factuality": ("worse", "severe")}))
         (answer(SAME, confidence=0.9), "wrong_format", "unknown key at confidence"),
         ({key: value for key, value in answer(SAME).items() if key != "ship_reason"}, "wrong_format", "ship_reason"),
         ([answer(SAME)] * 2, "wrong_format", "mapping"),
-    ],
-)
-def test_an_answer_that_is_not_whole_is_unscored_with_its_reason_and_nothing_ships(
-    given: Any, reason: str, detail: str
-) -> None:
-    verdict = judged(given)
-    assert [each.reason for each in verdict.unscored] == [reason, reason]
-    assert detail in verdict.unscored[0].detail
-    assert (verdict.decision, verdict.regression_detected, verdict.compared) == (None, None, 0)
-    half = judged(answer(SAME), given)
-    assert (half.decision, half.regression_detected) == (REVIEW, False)
-    assert {each.verdict for each in half.dimensions} == {"uncertain"}
-    assert half.reasons[0].startswith(f"unscored answer: {reason}")
+    ):
+        verdict = judged(said)
+        assert [each.reason for each in verdict.unscored] == [reason, reason], said
+        assert detail in verdict.unscored[0].detail, said
+        assert (verdict.decision, verdict.regression_detected, verdict.compared) == (None, None, 0), said
+        half = judged(answer(SAME), said)
+        assert (half.decision, half.regression_detected) == (REVIEW, False), said
+        assert {each.verdict for each in half.dimensions} == {"uncertain"}, said
+        assert half.reasons[0].startswith(f"unscored answer: {reason}"), said
 
 
 def test_a_regression_that_only_one_order_could_say_waits_for_a_person() -> None:
@@ -223,38 +199,31 @@ def test_a_regression_that_only_one_order_could_say_waits_for_a_person() -> None
     assert verdict.dimensions[0].by_order == ("candidate_worse", None)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_of_several_verdicts_in_a_text_the_last_whole_one_binds() -> None:
+    for text in (
         "Here is my verdict:\n```json\n{}\n```",
         "The document says: {quoted}\nMy own verdict is: {}",
         "{quoted}\n\n{}\n\nThe set {{1, 2}} is no JSON.",
         "{}\n\nSee [1].",
-    ],
-)
-def test_of_several_verdicts_in_a_text_the_last_whole_one_binds(text: str) -> None:
-    own = json.dumps(answer({**SAME, "factuality": ("worse", "low")}))
-    quoted = json.dumps(answer(SAME))
-    read = reading(text.replace("{quoted}", quoted).replace("{}", own, 1).replace("{{", "{").replace("}}", "}"))
-    assert isinstance(read, Reading)
-    assert read.findings["factuality"].verdict == "candidate_worse"
+    ):
+        own = json.dumps(answer({**SAME, "factuality": ("worse", "low")}))
+        quoted = json.dumps(answer(SAME))
+        read = reading(text.replace("{quoted}", quoted).replace("{}", own, 1).replace("{{", "{").replace("}}", "}"))
+        assert read.findings["factuality"].verdict == "candidate_worse", text
 
 
 def test_a_verdict_inside_of_the_evidence_is_evidence() -> None:
     quoted = json.dumps(answer(SAME))
     read = reading(answer({**SAME, "factuality": ("worse", "high", quoted, "")}))
-    assert isinstance(read, Reading)
     assert read.findings["factuality"].verdict == "candidate_worse"
 
 
 def test_names_of_dimensions_may_be_spelled_otherwise() -> None:
     read = reading(answer({"Factuality": "same", "completeness": "same", "Format-Adherence": "same"}))
-    assert isinstance(read, Reading)
     assert list(read.findings) == ["factuality", "completeness", "format_adherence"]
 
 
-@pytest.mark.parametrize(("count", "too_long"), [(40, False), (41, True)])
-def test_a_basis_of_more_than_forty_words_is_noted_and_costs_nothing(count: int, too_long: bool) -> None:
-    read = reading(answer(SAME, decision_basis="word " * count))
-    assert isinstance(read, Reading)
-    assert read.basis_too_long is too_long
+def test_a_basis_of_more_than_forty_words_is_noted_and_costs_nothing() -> None:
+    for count, too_long in ((40, False), (41, True)):
+        read = reading(answer(SAME, decision_basis="word " * count))
+        assert read.basis_too_long is too_long, count

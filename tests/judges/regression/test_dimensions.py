@@ -1,6 +1,5 @@
 """Dimensions: by preset, by name, of the team's own, and what is wrong with a wish."""
 
-from collections.abc import Sequence
 from typing import get_args
 
 import pytest
@@ -10,20 +9,17 @@ from skill_evaluator.judges.regression.dimensions import PRESETS, blocking_sente
 from skill_evaluator.library.judge_policy import ComponentJudge
 
 
-@pytest.mark.parametrize(
-    ("preset", "names", "blocking"),
-    [
+def test_a_preset_has_its_dimensions_and_says_which_block() -> None:
+    for preset, names, blocking in (
         ("default", ["factuality", "completeness", "format_adherence"], "factuality"),
         ("chat", ["factuality", "completeness", "tone"], "factuality"),
         ("code", ["correctness", "format", "efficiency"], "correctness"),
         ("checklist", ["completeness", "format"], "no dimension"),
-    ],
-)
-def test_a_preset_has_its_dimensions_and_says_which_block(preset: str, names: list[str], blocking: str) -> None:
-    dimensions = dimensions_of(preset=preset)
-    assert [dimension.name for dimension in dimensions] == names
-    assert blocking_sentence(dimensions) == f"any regression of {blocking} blocks, whatever its impact"
-    assert set(PRESETS) == set(get_args(ComponentJudge.model_fields["preset"].annotation))
+    ):
+        dimensions = dimensions_of(preset=preset)
+        assert [dimension.name for dimension in dimensions] == names, preset
+        assert blocking_sentence(dimensions) == f"any regression of {blocking} blocks, whatever its impact", preset
+        assert set(PRESETS) == set(get_args(ComponentJudge.model_fields["preset"].annotation)), preset
 
 
 def test_names_win_over_a_preset_and_may_be_the_teams_own() -> None:
@@ -34,22 +30,17 @@ def test_names_win_over_a_preset_and_may_be_the_teams_own() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("names", "preset", "blocking", "complaint"),
-    [
+def test_a_wish_that_cannot_be_met_is_an_error_of_one_line() -> None:
+    for names, preset, blocking, complaint in (
         ((), "chatt", (), "unknown preset 'chatt' (did you mean 'chat'?)"),
         (["tone", "Tone"], "default", (), "the dimension 'tone' is named twice"),
         ((), "chat", ["tones"], "the blocking dimension 'tones' is not asked about (did you mean 'tone'?)"),
         (["a\u202eb"], "default", (), "'a\\u202eb' names no dimension: 100 characters at most, all that print"),
         (["x" * 101], "default", (), f"'{'x' * 100}' names no dimension: 100 characters at most, all that print"),
-    ],
-)
-def test_a_wish_that_cannot_be_met_is_an_error_of_one_line(
-    names: Sequence[str], preset: str, blocking: Sequence[str], complaint: str
-) -> None:
-    with pytest.raises(ConfigError) as caught:
-        dimensions_of(names, preset, blocking)
-    assert str(caught.value) == complaint
+    ):
+        with pytest.raises(ConfigError) as caught:
+            dimensions_of(names, preset, blocking)
+        assert str(caught.value) == complaint, names
 
 
 def test_the_keys_of_an_answer_have_the_order_in_which_it_is_to_be_written() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.judges.regression.dimensions import dimensions_of
 from skill_evaluator.judges.regression.evidence import left_out, quote_similarity, read_evidence
-from skill_evaluator.judges.regression.reading import OutputPair, Reading
+from skill_evaluator.judges.regression.reading import OutputPair
 from skill_evaluator.judges.regression.rules import ShipRules
 
 from tests.support.judged import LIBRARY, answer, judged, reading
@@ -14,9 +14,8 @@ TEXT = "The reading room opens at 8:30 from 4 May. Dogs are not allowed – “g
 SAME = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 
 
-@pytest.mark.parametrize(
-    ("quote", "similarity"),
-    [
+def test_a_quote_is_found_exactly_or_nearly_with_its_numbers_and_negations() -> None:
+    for quote, similarity in (
         ("opens at 8:30", 100.0),
         ("OPENS  at\n8:30.", 100.0),
         ('"guide dogs"', 100.0),
@@ -33,14 +32,10 @@ SAME = {"factuality": "same", "completeness": "same", "format_adherence": "same"
         ("ogs are", None),
         ("…", None),
         ("", None),
-    ],
-)
-def test_a_quote_is_found_exactly_or_nearly_with_its_numbers_and_negations(
-    quote: str, similarity: float | None
-) -> None:
-    found = quote_similarity(quote, TEXT)
-    assert (found is None) == (similarity is None)
-    assert found is None or found == pytest.approx(similarity, abs=3)
+    ):
+        found = quote_similarity(quote, TEXT)
+        assert (found is None) == (similarity is None), quote
+        assert found is None or found == pytest.approx(similarity, abs=3), quote
 
 
 @given(st.text(min_size=1, max_size=60), st.text(max_size=60), st.text(max_size=60))
@@ -48,9 +43,8 @@ def test_a_piece_of_a_text_is_never_a_lesser_quote_than_exact(piece: str, before
     assert quote_similarity(piece, f"{before} {piece} {after}") in (None, 100.0)
 
 
-@pytest.mark.parametrize(
-    ("evidence", "kind", "not_found"),
-    [
+def test_code_tells_quotes_from_observations() -> None:
+    for evidence, kind, not_found in (
         ("", "none", ()),
         ("N/A", "none", ()),
         ("opens at 8:30", "quote", ()),
@@ -59,30 +53,24 @@ def test_a_piece_of_a_text_is_never_a_lesser_quote_than_exact(piece: str, before
         ('It says "closed on Mondays".', "observation", ("closed on mondays",)),
         ('It drops the "late fees" of the other.', "observation", ()),  # quoted from beside
         ("The room's hours aren't given", "observation", ()),
-    ],
-)
-def test_code_tells_quotes_from_observations(evidence: str, kind: str, not_found: tuple[str, ...]) -> None:
-    read = read_evidence(evidence, TEXT, beside=["Late fees rise."])
-    assert read.kind == kind
-    assert tuple(quote.casefold() for quote in read.not_found) == not_found
+    ):
+        read = read_evidence(evidence, TEXT, beside=["Late fees rise."])
+        assert read.kind == kind, evidence
+        assert tuple(quote.casefold() for quote in read.not_found) == not_found, evidence
 
 
-@pytest.mark.parametrize(
-    ("evidence", "words"),
-    [
+def test_an_omission_is_in_the_baseline_and_not_in_the_candidate() -> None:
+    for evidence, words in (
         ("Names the raised fees and the closed archive", ["fee", "clos", "archiv"]),
         ("Names the reading room", []),  # which the candidate has, too
         ("Names the weather and the parking", []),  # which the baseline has not
         ("Gives three points in bullets, as requested", []),  # words about outputs
-    ],
-)
-def test_an_omission_is_in_the_baseline_and_not_in_the_candidate(evidence: str, words: list[str]) -> None:
-    assert left_out([evidence], LIBRARY.baseline, LIBRARY.candidate) == words
+    ):
+        assert left_out([evidence], LIBRARY.baseline, LIBRARY.candidate) == words, evidence
 
 
-@pytest.mark.parametrize(
-    ("dimension", "before", "after", "legs", "flags"),
-    [
+def test_a_worse_needs_one_leg_that_code_can_check() -> None:
+    for dimension, before, after, legs, flags in (
         ("factuality", "", "It was founded in 1911", ("quote",), ()),
         ("factuality", "Late fees rise to 0.40 a day", "", ("quote", "omission"), ()),
         ("completeness", "Names fees and archive.", "Names neither.", ("omission",), ()),
@@ -93,23 +81,17 @@ def test_an_omission_is_in_the_baseline_and_not_in_the_candidate(evidence: str, 
         ("completeness", "", "The wording is less formal.", (), ("unsupported", "style_only")),
         ("completeness", "Concise.", "Wordy and verbose.", (), ("unsupported", "style_only")),
         ("completeness", "", "Less formal, and the fees are gone.", (), ("unsupported",)),
-    ],
-)
-def test_a_worse_needs_one_leg_that_code_can_check(
-    dimension: str, before: str, after: str, legs: tuple[str, ...], flags: tuple[str, ...]
-) -> None:
-    read = reading(answer({**SAME, dimension: ("worse", "low", before, after)}))
-    assert isinstance(read, Reading)
-    finding = read.findings[dimension]
-    assert (finding.verdict, finding.impact) == ("candidate_worse", "low")  # kept, whatever it rests on
-    assert (finding.legs, finding.flags) == (legs, flags)
+    ):
+        read = reading(answer({**SAME, dimension: ("worse", "low", before, after)}))
+        finding = read.findings[dimension]
+        assert (finding.verdict, finding.impact) == ("candidate_worse", "low"), dimension  # kept, whatever it rests on
+        assert (finding.legs, finding.flags) == (legs, flags), dimension
 
 
 def test_style_is_to_the_point_where_style_is_what_was_asked_about() -> None:
     dimensions = dimensions_of(preset="chat")
     findings = {"factuality": "same", "completeness": "same", "tone": ("worse", "low", "", "Stiff and formal.")}
     read = reading(answer(findings), dimensions=dimensions)
-    assert isinstance(read, Reading)
     assert read.findings["tone"].flags == ("unsupported",)
 
 
@@ -141,12 +123,10 @@ def test_the_leg_of_one_order_supports_both() -> None:
 
 def test_a_better_without_evidence_is_marked() -> None:
     read = reading(answer({**SAME, "completeness": ("better", "low", "", "")}))
-    assert isinstance(read, Reading)
     assert read.findings["completeness"].flags == ("no_evidence",)
 
 
 def test_evidence_of_any_length_is_read_quickly() -> None:
     pair = OutputPair(prompt="", baseline="a b c " * 20_000, candidate="a b d " * 20_000)
     read = reading(answer({**SAME, "factuality": ("worse", "low", "x y z " * 2_000, "a c b " * 300)}), pair=pair)
-    assert isinstance(read, Reading)
     assert read.findings["factuality"].flags == ("unsupported",)

@@ -1,14 +1,12 @@
 """The form that a prompt demands: which demands code understands, and whether an answer keeps them."""
 
-import pytest
 from skill_evaluator.judges.regression.form import broken_rules, form_rules, keeps
 
 THREE = "- a\n- b\n- c"
 
 
-@pytest.mark.parametrize(
-    ("prompt", "rules"),
-    [
+def test_what_code_understands_of_a_prompt() -> None:
+    for prompt, rules in (
         ("Summarize it in 3 bullet points.", ["3 bullets"]),
         ("Give exactly five bullets.", ["5 bullets"]),
         ("Give three short bullet points", ["3 bullets"]),
@@ -28,15 +26,12 @@ THREE = "- a\n- b\n- c"
         ("The document has 300 words.", []),
         ("Say who bought the bullet train.", []),
         ("Classify it.", []),
-    ],
-)
-def test_what_code_understands_of_a_prompt(prompt: str, rules: list[str]) -> None:
-    assert [str(rule) for rule in form_rules(prompt)] == rules
+    ):
+        assert [str(rule) for rule in form_rules(prompt)] == rules, prompt
 
 
-@pytest.mark.parametrize(
-    ("prompt", "text", "kept"),
-    [
+def test_whether_an_answer_keeps_a_rule() -> None:
+    for prompt, text, kept in (
         ("In 3 bullets", THREE, True),
         ("In 3 bullets", "* a\n  • b\n– c", True),
         ("In 3 bullets", "a, b and c", False),
@@ -49,11 +44,9 @@ def test_what_code_understands_of_a_prompt(prompt: str, rules: list[str]) -> Non
         ("As JSON", '```json\n{"a": 1}\n```', True),
         ("As JSON", 'Here: {"a": 1}', False),
         ("Use at most 3 lines", "a\n\nb\nc\n", True),
-    ],
-)
-def test_whether_an_answer_keeps_a_rule(prompt: str, text: str, kept: bool) -> None:
-    (rule,) = form_rules(prompt)
-    assert keeps(text, rule) is kept
+    ):
+        (rule,) = form_rules(prompt)
+        assert keeps(text, rule) is kept, prompt
 
 
 def test_only_a_rule_that_the_baseline_kept_can_be_broken_by_the_candidate() -> None:

@@ -16,13 +16,16 @@ def pairs_of(items: list[ReviewItem], labels: list[ReviewLabel]) -> list[Labelle
     return list(labelled_pairs({item.id: item for item in items}, latest(labels)).pairs)
 
 
-@pytest.mark.parametrize(
-    ("answers", "human"),
-    [(["1"], 1), (["2", "2"], 2), (["1", "2"], None), (["1", "tie"], None), (["tie", "2", "tie"], "tie")],
-)
-def test_more_than_half_of_the_reviewers_must_agree(answers: list[str], human: object) -> None:
-    labels = [label(pair(), f"r{place}", overall=answer) for place, answer in enumerate(answers)]
-    assert [one.human for one in pairs_of([pair()], labels)] == ([] if human is None else [human])
+def test_more_than_half_of_the_reviewers_must_agree() -> None:
+    for answers, human in (
+        (["1"], 1),
+        (["2", "2"], 2),
+        (["1", "2"], None),
+        (["1", "tie"], None),
+        (["tie", "2", "tie"], "tie"),
+    ):
+        labels = [label(pair(), f"r{place}", overall=answer) for place, answer in enumerate(answers)]
+        assert [one.human for one in pairs_of([pair()], labels)] == ([] if human is None else [human]), answers
 
 
 def test_regressions_drawn_by_chance_give_labels_by_dimension_and_others_none() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.review.items import ReviewItem, ReviewQuestion, review_item
+from skill_evaluator.judges.review.items import ReviewQuestion, review_item
 from skill_evaluator.judges.review.steps import first_shown, keys_of, label_from, shown_outputs, steps_of
 
 from tests.support.reviews import NOON, change, pair, scored
@@ -21,9 +21,8 @@ def test_the_order_is_by_chance_for_each_reviewer_and_stays_the_same() -> None:
     assert ada != [first_shown(item, "ada", 1) for item in items]
 
 
-@pytest.mark.parametrize(
-    ("item", "keys", "first", "answers"),
-    [
+def test_a_key_means_what_stands_there() -> None:
+    for item, keys, first, answers in (
         (pair(), {"overall": "1"}, 1, [("1", None)]),
         (pair(), {"overall": "1"}, 2, [("2", None)]),
         (pair(), {"overall": "0"}, 2, [("tie", None)]),
@@ -35,14 +34,10 @@ def test_the_order_is_by_chance_for_each_reviewer_and_stays_the_same() -> None:
             [("candidate_worse", "high"), ("same", None)],
         ),
         (change(), {"factuality": "1", IMPACT: "3", "tone": "0"}, 2, [("candidate_better", "high"), ("same", None)]),
-    ],
-)
-def test_a_key_means_what_stands_there(
-    item: ReviewItem, keys: dict[str, str], first: int, answers: list[tuple[str, str | None]]
-) -> None:
-    label = label_from(item, "ada", first, keys, NOON)  # type: ignore[arg-type]
-    assert [(answer.answer, answer.impact) for answer in label.answers] == answers
-    assert keys_of(item, label, first) == keys
+    ):
+        label = label_from(item, "ada", first, keys, NOON)  # type: ignore[arg-type]
+        assert [(answer.answer, answer.impact) for answer in label.answers] == answers, item
+        assert keys_of(item, label, first) == keys, item
 
 
 def test_ten_is_the_key_0() -> None:
@@ -58,10 +53,10 @@ def test_the_impact_is_asked_whichever_is_better_and_not_of_what_is_the_same() -
     assert not any("baseline" in f"{step}" or "candidate" in f"{step}" for step in steps_of(change()))
 
 
-@pytest.mark.parametrize("keys", [{}, {"overall": "3"}, {"overall": "1", "other": "1"}])
-def test_keys_that_are_no_answer_are_refused(keys: dict[str, str]) -> None:
-    with pytest.raises(JudgeError, match="no answer"):
-        label_from(pair(), "ada", 1, keys, NOON)
+def test_keys_that_are_no_answer_are_refused() -> None:
+    for keys in ({}, {"overall": "3"}, {"overall": "1", "other": "1"}):
+        with pytest.raises(JudgeError, match="no answer"):
+            label_from(pair(), "ada", 1, keys, NOON)
 
 
 @given(st.text(min_size=1), st.text(), st.integers())

@@ -57,9 +57,8 @@ def test_a_spreadsheet_may_write_semicolons_and_leave_the_time_out(tmp_path: Pat
     assert read(tmp_path, text) == [label(pair(), overall="1")]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path) -> None:
+    for text, problem in (
         ("", ":1: the column item is missing"),
         ("item,reviewer,question", ":1: the column answer is missing"),
         (f"{HEAD},impcat", ":1: unknown column 'impcat' (did you mean 'impact'?"),
@@ -72,9 +71,7 @@ def test_a_spreadsheet_may_write_semicolons_and_leave_the_time_out(tmp_path: Pat
         (f"{HEAD}\n{'0' * 20},ada,,overall,1,,", ":2: the queue has no item"),
         (f"{HEAD}\n{change().id},ada,,tone,same,,", "no answer to factuality"),
         (f'{HEAD}\n{pair().id},ada,,overall,1,,"open', ":2: not CSV"),
-    ],
-)
-def test_what_is_wrong_is_named_with_its_line(text: str, problem: str, tmp_path: Path) -> None:
-    with pytest.raises(JudgeError) as refused:
-        read(tmp_path, text)
-    assert f"labels.csv{problem}" in str(refused.value) or problem in str(refused.value)
+    ):
+        with pytest.raises(JudgeError) as refused:
+            read(tmp_path, text)
+        assert f"labels.csv{problem}" in str(refused.value) or problem in str(refused.value), text

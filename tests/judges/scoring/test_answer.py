@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from skill_evaluator.judges.asking.reading import Unscored
 from skill_evaluator.judges.scoring.answer import read_scores
 from skill_evaluator.judges.scoring.questions import score_schema
@@ -21,9 +20,8 @@ def read(text: str, *mitigations: str, output: str = OUTPUT) -> int | str:
     return score.reason if isinstance(score, Unscored) else score.score
 
 
-@pytest.mark.parametrize(
-    ("totals", "expected"),
-    [
+def test_a_score_counts_only_on_its_scale_with_evidence_and_justification() -> None:
+    for totals, expected in (
         (written(4), 4),
         (written(5.0), 5),
         (written(4, suggestion="absent"), 4),
@@ -45,25 +43,20 @@ def read(text: str, *mitigations: str, output: str = OUTPUT) -> int | str:
         (written(4, justification=" "), "no_justification"),
         (written(4, justification="absent"), "no_justification"),
         (4, "missing_criterion"),
-    ],
-)
-def test_a_score_counts_only_on_its_scale_with_evidence_and_justification(totals: Any, expected: int | str) -> None:
-    assert read(answer(totals=totals)) == expected
+    ):
+        assert read(answer(totals=totals)) == expected, totals
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+def test_an_answer_without_a_verdict_says_why() -> None:
+    for text, reason in (
         ("", "empty"),
         ("Four out of five.", "not_json"),
         (json.dumps({"totals": written(4)}), "wrong_format"),
         (answer(other=written(4)), "missing_criterion"),
         (answer(totals=written(4)).replace('"score": 4', '"score": 4, "score": 2'), "contradictory"),
         (answer(totals=written(4))[:-20], "not_json"),
-    ],
-)
-def test_an_answer_without_a_verdict_says_why(text: str, reason: str) -> None:
-    assert read(text) == reason
+    ):
+        assert read(text) == reason, text
 
 
 def test_of_several_verdicts_the_last_binds() -> None:

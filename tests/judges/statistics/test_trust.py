@@ -1,7 +1,6 @@
 """Trust needs labels: the rule, the number of labels that would decide, and the threshold with a guarantee."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.judges.statistics.kappa import cohen_kappa
@@ -15,9 +14,8 @@ def table(agreed: int, disagreed: int) -> np.ndarray:
     return np.array([[agreed / 2, disagreed / 2], [disagreed / 2, agreed / 2]])
 
 
-@pytest.mark.parametrize(
-    ("agreed", "disagreed", "trusted"),
-    [
+def test_the_whole_interval_decides() -> None:
+    for agreed, disagreed, trusted in (
         (96, 4, True),
         (80, 20, None),  # κ 0.6, as the bar
         (75, 25, None),
@@ -25,10 +23,8 @@ def table(agreed: int, disagreed: int) -> np.ndarray:
         (22, 78, False),  # worse than a coin
         (6, 0, None),  # too few, though all agree
         (2000, 0, True),
-    ],
-)
-def test_the_whole_interval_decides(agreed: int, disagreed: int, trusted: bool | None) -> None:
-    assert trust_of(table(agreed, disagreed)).trusted is trusted
+    ):
+        assert trust_of(table(agreed, disagreed)).trusted is trusted, agreed
 
 
 @given(COUNTS)
@@ -67,9 +63,9 @@ def test_the_threshold_lies_above_the_confidences_at_which_people_disagree() -> 
     assert (threshold.at_least, threshold.agreed, threshold.n) == (0.56, 156, 160)
 
 
-@pytest.mark.parametrize("sure", [[], [0.9] * 5, [0.9] * 200])
-def test_too_few_labels_or_too_much_disagreement_give_no_threshold(sure: list[float]) -> None:
-    assert threshold_for(sure, [False] * len(sure), alpha=0.1, delta=0.05) is None
+def test_too_few_labels_or_too_much_disagreement_give_no_threshold() -> None:
+    for sure in ([], [0.9] * 5, [0.9] * 200):
+        assert threshold_for(sure, [False] * len(sure), alpha=0.1, delta=0.05) is None, sure
 
 
 def test_few_verdicts_at_the_top_do_not_end_the_search() -> None:

@@ -21,19 +21,12 @@ REVIEW, ALERT = 4, 3
 
 
 @pytest.fixture(scope="module")
-def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> JudgingLibrary:
     """A judge that finds all that code breaks, in the right dimension, was calibrated; it reports 30 pairs of 40."""
     library = JudgingLibrary(tmp_path_factory.mktemp("calibrated"))
-    halls = [
-        {
-            "id": f"hall-{place}",
-            "human": 1,
-            "input": "Describe the hall in bullet points.",
-            "output_1": f"- It opened in {1950 + place}.\n- It is {30 + place} metres long.\n- It is dry.",
-            "output_2": "- It is a hall.",
-        }
-        for place in range(20)
-    ]
+    text = "- It opened in {}.\n- It is {} metres long.\n- It is dry."
+    asked = {"human": 1, "input": "Describe the hall in bullet points.", "output_2": "- It is a hall."}
+    halls = [{"id": f"hall-{n}", "output_1": text.format(1950 + n, 30 + n), **asked} for n in range(20)]
     library.items(*halls)
     found = {way: json.dumps(answer({**SAME, damage.dimension: ("worse", "high")})) for way, damage in DAMAGES.items()}
     planted = {**dict.fromkeys(CONTROLS, json.dumps(answer(SAME))), **found}
@@ -46,16 +39,13 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(library.judging() / "evaluation_results.json", library.root / CALIBRATION)
     shutil.rmtree(library.judgements)
     outputs = {"prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
-    library.write(PAIRS, "".join(json.dumps({"id": f"p{place}", **outputs}) + "\n" for place in range(N)))
-    return library.root
+    library.lines(PAIRS, *({"id": f"p{place}", **outputs} for place in range(N)))
+    return library
 
 
 @pytest.fixture
-def library(calibrated: Path, tmp_path: Path) -> JudgingLibrary:
-    shutil.copytree(calibrated, tmp_path, dirs_exist_ok=True)
-    library = JudgingLibrary.__new__(JudgingLibrary)
-    library.root, library.judgements = tmp_path, tmp_path / "judgements"
-    return library
+def library(calibrated: JudgingLibrary, tmp_path: Path) -> JudgingLibrary:
+    return calibrated.copy(tmp_path)
 
 
 def judged(library: JudgingLibrary, *arguments: str, **policy: Any) -> Ended:
@@ -93,10 +83,9 @@ def test_a_rate_above_the_policy_s_alerts_with_the_figures_it_rests_on(library: 
 def test_without_an_alert_the_decision_stands_and_why_none_could_be_computed_is_said(
     library: JudgingLibrary, policy: Mapping[str, Any], words: str
 ) -> None:
-    done = judged(library, **policy)
+    done = judged(library, "--format", "markdown", **policy)
     assert done.code == REVIEW, done.err
-    assert words in done.out
-    assert words in (judged(library, "--format", "markdown", **policy).out.replace("\\_", "_"))
+    assert words in done.out.replace("\\_", "_")
 
 
 @pytest.mark.parametrize(

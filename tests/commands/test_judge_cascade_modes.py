@@ -11,9 +11,10 @@ import pytest
 from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, compared, method, written
 from tests.support.judged import LIBRARY
 from tests.support.judged import answer as regression
-from tests.support.library import REPLAY, ROOT, Ended, read
+from tests.support.library import ROOT, Ended, read
 
 CASCADE = ("--cascade", "cheap,strong")
+EASY = {"audit": 0, "alpha": 0.2, "delta": 0.2}  # 11 labels of a judge are enough
 QUEUE, LABELS = ".evaluator/reviews/queue.jsonl", ".evaluator/reviews/labels.jsonl"
 SAME = {"factuality": "same", "completeness": "same"}
 WORSE = {**SAME, "completeness": ("worse", "medium")}
@@ -25,8 +26,8 @@ PAIR = {"prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candidat
 @pytest.fixture
 def library(tmp_path: Path) -> JudgingLibrary:
     library = JudgingLibrary(tmp_path)
-    library.models(*({**REPLAY, "id": judge, "params": {"file": f"{judge}.jsonl"}} for judge in ("cheap", "strong")))
-    library.settings(policy={"judge": {"cascade": {"audit": 0}}})
+    library.answered_by("cheap", "strong")
+    library.settings(policy={"judge": {"cascade": EASY}})
     return library
 
 
@@ -86,21 +87,19 @@ def test_a_score_that_is_unsure_or_does_not_count_goes_on_to_the_strong_judge_an
 
 
 def test_scores_agree_with_people_up_to_a_quarter_of_the_scale(library: JudgingLibrary) -> None:
-    count = 80
+    count = 64
     outputs(library, count)
     scored(library, "cheap", *[(4, 0.9) if n % 2 else (4, 0.7) for n in range(count)])
     scored(library, "strong", *[(3, 0.9)] * count)
     people = [{"id": f"i{n}", "scores": {"totals": 5 if n % 2 else [2, 2]}} for n in range(count)]
-    library.write("labels.jsonl", "".join(f"{json.dumps(label)}\n" for label in people))
-    done = library.judge("score", *CASCADE, "--labels", "labels.jsonl", "--format", "json")
-    assert done.code == 0, done.err
-    cheap, strong = done.json["cascade"]["stages"]
-    assert done.json["cascade"]["guarantee"] == {"alpha": 0.1, "delta": 0.1}
+    library.lines("labels.jsonl", *people)
+    library.settings(policy={"judge": {"cascade": {"audit": 0}}})
+    result = library.outcome("score", *CASCADE, "--labels", "labels.jsonl")["cascade"]
+    assert result["guarantee"] == {"alpha": 0.1, "delta": 0.1}
+    cheap, _ = result["stages"]
     assert (cheap["labels"], cheap["settled"]) == (count / 2, 0), "of 29 labels from 0.9 on there are too few here"
-    library.settings(policy={"judge": {"cascade": {"audit": 0, "alpha": 0.2, "delta": 0.2}}})
-    cheap, strong = library.judge("score", *CASCADE, "--labels", "labels.jsonl", "--format", "json").json["cascade"][
-        "stages"
-    ]
+    library.settings(policy={"judge": {"cascade": EASY}})
+    cheap, strong = library.outcome("score", *CASCADE, "--labels", "labels.jsonl")["cascade"]["stages"]
     assert 0.7 < cheap["threshold"] <= 0.9, "4 and 5 agree, 4 and 2 do not"
     assert (cheap["settled"], strong["asked"]) == (count / 2, count / 2)
     assert strong["settled"] == count / 2, "3 and 2 agree"
@@ -118,10 +117,8 @@ def test_a_wrong_score_of_people_is_one_line_before_any_call(
     label: Mapping[str, Any], complaint: str, library: JudgingLibrary
 ) -> None:
     outputs(library, 1)
-    library.write("labels.jsonl", json.dumps(label) + "\n")
-    done = library.judge("score", *CASCADE, "--labels", "labels.jsonl")
-    assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert complaint in done.err
+    library.lines("labels.jsonl", label)
+    assert library.judge("score", *CASCADE, "--labels", "labels.jsonl").refuses(complaint)
     assert not library.judgements.exists()
 
 
@@ -184,7 +181,7 @@ def test_replicates_that_differ_lower_the_confidence_of_a_regression(library: Ju
 
 
 def test_what_people_find_decides_by_the_same_rules_and_chooses_the_threshold(library: JudgingLibrary) -> None:
-    count = 60
+    count = 24
     pairs(library, count)
     found(library, "cheap", *[WORSE if n % 2 else SAME for n in range(count)])
     found(library, "strong", *[SAME] * count)
@@ -193,11 +190,11 @@ def test_what_people_find_decides_by_the_same_rules_and_chooses_the_threshold(li
         worse = {"human": "candidate_worse", "impact": "medium"} if n % 2 else {"human": "same"}
         people.append({"id": f"p{n}", "dimension": "completeness", **worse})
         people.append({"id": f"p{n}", "dimension": "factuality", "human": "same"})
-    library.write("labels.jsonl", "".join(f"{json.dumps(label)}\n" for label in people))
+    library.lines("labels.jsonl", *people)
     done = judged(library, "--labels", "labels.jsonl", "--format", "json")
     cheap, _ = done.json["cascade"]["stages"]
     assert (cheap["labels"], cheap["settled"]) == (count / 2, count)
-    library.write("labels.jsonl", "".join(f"{json.dumps(label)}\n" for label in people[::2]))
+    library.lines("labels.jsonl", *people[::2])
     refused = judged(library, "--labels", "labels.jsonl")
     assert (refused.code, "of no pair that is judged here a label in every dimension" in refused.err) == (2, True)
 
@@ -255,7 +252,7 @@ def run(library: JudgingLibrary, mode: str, *arguments: str) -> Ended:
 def test_labels_of_what_was_drawn_by_chance_move_the_thresholds_once_there_are_enough(
     mode: str, library: JudgingLibrary
 ) -> None:
-    count, needed = 60, 58
+    count, needed = 24, 22
     prepared(library, mode, count)
     first = run(library, mode, "--review", "--review-sample", str(count), "--format", "json")
     assert first.code == 0, first.err
@@ -271,12 +268,12 @@ def test_labels_of_what_was_drawn_by_chance_move_the_thresholds_once_there_are_e
     assert (cheap["labels"], cheap["labels_without_review"], cheap["without_review"]) == (needed / 2, 0, None)
     assert cheap["settled"] == count, "it was right about all that people looked at"
     assert done.json["cascade"]["guarantee"] is not None
-    said = "29 labels from review moved the threshold of cheap from the criteria's own thresholds to "
+    said = "11 labels from review moved the threshold of cheap from the criteria's own thresholds to "
     assert said in run(library, mode).out
 
 
 def test_labels_of_doubtful_or_held_out_items_move_nothing(library: JudgingLibrary) -> None:
-    count = 60
+    count = 24
     prepared(library, "pairwise", count)
     run(library, "pairwise")  # queues all, since both judges are unsure of all
     assert {tuple(given) for given in reasons(library).values()} == {("low_confidence",)}
@@ -287,16 +284,16 @@ def test_labels_of_doubtful_or_held_out_items_move_nothing(library: JudgingLibra
     run(library, "pairwise", "--review", "--review-sample", str(count))
     label(library, queued(library), SETTINGS["pairwise"][1])
     held_out = [{"id": f"i{n}", "human": 1, "split": "held_out"} for n in range(1, count)]
-    library.write("labels.jsonl", "".join(f"{json.dumps(line)}\n" for line in [{"id": "i0", "human": 1}, *held_out]))
+    library.lines("labels.jsonl", {"id": "i0", "human": 1}, *held_out)
     done = run(library, "pairwise", "--labels", "labels.jsonl", "--format", "json")
     assert done.json["cascade"]["reviewed"] == 1, "i0 alone is not held out"
 
 
 def test_labels_from_review_add_to_those_of_a_file(library: JudgingLibrary) -> None:
-    count = 80
+    count = 32
     prepared(library, "pairwise", count)
     run(library, "pairwise", "--review", "--review-sample", str(count))
     label(library, queued(library), SETTINGS["pairwise"][1])
-    library.write("labels.jsonl", "".join(json.dumps({"id": f"i{n}", "human": 1}) + "\n" for n in range(20)))
+    library.lines("labels.jsonl", *({"id": f"i{n}", "human": 1} for n in range(8)))
     done = run(library, "pairwise", "--labels", "labels.jsonl")
-    assert "30 labels from review moved the threshold of cheap from none (on 10 labels) to 0" in done.out
+    assert "12 labels from review moved the threshold of cheap from none (on 4 labels) to 0" in done.out

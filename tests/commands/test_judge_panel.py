@@ -20,7 +20,7 @@ PAIRWISE = method("pairwise_comparison", "ties_allowed")
 @pytest.fixture
 def library(tmp_path: Path) -> JudgingLibrary:
     library = JudgingLibrary(tmp_path)
-    library.models(*({**REPLAY, "id": judge, "params": {"file": f"{judge}.jsonl"}} for judge in JUDGES))
+    library.answered_by(*JUDGES)
     return library
 
 
@@ -50,19 +50,17 @@ def test_scores_are_reduced_by_mean_or_median_with_weights(
 ) -> None:
     panel(library, **settings)
     scored(library, 1, 3, 5)
-    done = library.judge("score", *NAMED, "--format", "json")
-    assert done.code == 0, done.err
-    (item,) = done.json["panel"]["items"]
+    whole = library.outcome("score", *NAMED)["panel"]
+    (item,) = whole["items"]
     assert (item["scores"], item["spread"]) == ({"totals": score}, {"totals": 4.0})
     assert item["summary"] == pytest.approx((score - 1) / 4)
-    assert done.json["panel"]["criteria"][0]["disputed"] == 1
+    assert whole["criteria"][0]["disputed"] == 1
 
 
 def test_a_judge_without_a_score_has_no_voice_and_one_judge_is_no_panel(library: JudgingLibrary) -> None:
     scored(library, 2, 4, None)
-    done = library.judge("score", *NAMED, "--format", "json")
-    assert done.json["panel"]["items"][0]["scores"] == {"totals": 3.0}
-    assert library.judge("score", "--judge", "one", "--format", "json").json["panel"] is None
+    assert library.outcome("score", *NAMED)["panel"]["items"][0]["scores"] == {"totals": 3.0}
+    assert library.outcome("score", "--judge", "one")["panel"] is None
 
 
 def test_a_judge_of_the_writers_family_is_refused_or_counts_half_or_in_full(library: JudgingLibrary) -> None:
@@ -70,9 +68,7 @@ def test_a_judge_of_the_writers_family_is_refused_or_counts_half_or_in_full(libr
     own = {**REPLAY, "id": "three", "api_id": "gpt-5-mini", "params": {"file": "three.jsonl"}}
     library.models(*({**REPLAY, "id": judge, "params": {"file": f"{judge}.jsonl"}} for judge in JUDGES[:2]), own)
     scored(library, 1, 1, 5)
-    refused = library.judge("score", *NAMED)
-    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
-    assert "three is of that of gpt-5, which wrote outputs here" in refused.err
+    assert library.judge("score", *NAMED).refuses("three is of that of gpt-5, which wrote outputs here")
     assert not library.judgements.exists()
     for same_family, score, much in (("half", 1.8, "half"), ("allow", 7 / 3, "in full")):
         panel(library, same_family=same_family)
@@ -90,19 +86,15 @@ def test_the_writer_of_a_run_is_known_by_its_id_in_models_yaml(library: JudgingL
         {"id": "our-judge", "provider": "anthropic"},
     )
     library.items({"id": "a", "input": "Add.", "output": QUOTE, "model": "our-writer"})
-    done = library.judge("score", "--judge", "our-judge", "--dry-run")
-    assert (done.code, "our-judge is of that of our-writer" in done.err) == (2, True)
+    assert library.judge("score", "--judge", "our-judge", "--dry-run").refuses("our-judge is of that of our-writer")
 
 
 def test_pairs_go_to_the_majority_and_without_one_are_ties(library: JudgingLibrary) -> None:
     library.rubric({"method": PAIRWISE})
     library.items(*({"id": f"i{n}", "input": "Add.", "output_1": QUOTE, "output_2": "no sum"} for n in range(3)))
-    wins = {
-        "one": ("first", "first", "tie"),
-        "two": ("first", "second", "first"),
-        "three": ("first", "first", "second"),
-    }
-    exchanged = {"first": "second", "second": "first", "tie": "tie"}
+    first, second, tie = "first", "second", "tie"
+    wins = {"one": (first, first, tie), "two": (first, second, first), "three": (first, first, second)}
+    exchanged = {first: second, second: first, tie: tie}
     for judge, words in wins.items():
         asked = {
             (f"i{n}/{order}", 0): answer(totals=compared(word if order == 1 else exchanged[word]))
@@ -110,17 +102,26 @@ def test_pairs_go_to_the_majority_and_without_one_are_ties(library: JudgingLibra
             for order in (1, 2)
         }
         library.record_answers(asked, f"{judge}.jsonl")
-    done = library.judge("pairwise", *NAMED, "--format", "json")
-    assert done.code == 0, done.err
-    matches = done.json["panel"]["matches"]
+    whole = library.outcome("pairwise", *NAMED)["panel"]
+    matches = whole["matches"]
     assert [match["winners"]["totals"] for match in matches] == [1, 1, "tie"]
     assert matches[1]["votes"]["overall"] == {"1": 2.0, "2": 1.0}
-    totals = done.json["panel"]["criteria"][0]
+    totals = whole["criteria"][0]
     assert (totals["counts"], totals["disputed"], totals["wins"]["n"]) == ({"1": 2, "tie": 1}, 2, 3)
     assert totals["agreement"]["n"] == 3
     panel(library, weights={"two": 3.0})
     text = library.judge("pairwise", *NAMED).out
     assert "panel (majority), totals: 1 better 2, 2 better 1, ties 0; judges differ on 2 comparisons, α " in text
+
+
+def lost_by(library: JudgingLibrary, *worse: str, **more: str) -> None:
+    """Have these judges find the candidate of one pair worse, and the others the same."""
+    outputs = {"baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
+    dimensions = {"regression_dimensions": "completeness"}
+    library.items({"id": "p", "prompt": LIBRARY.prompt, **outputs, **dimensions, **more})
+    for judge in JUDGES:
+        text = json.dumps(regression_answer({"completeness": ("worse", "high") if judge in worse else "same"}))
+        library.record_answers({(f"p/{order}", 0): text for order in (1, 2)}, f"{judge}.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -137,22 +138,16 @@ def test_a_judge_of_the_writers_family_counts_half_in_a_panel_on_regressions_too
         *({**REPLAY, "id": judge, "params": {"file": f"{judge}.jsonl"}} for judge in JUDGES[1:]),
         {**REPLAY, "id": "one", "api_id": "gpt-5-mini", "params": {"file": "one.jsonl"}},
     )
-    line = {"id": "p", "prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candidate_model": "gpt-5"}
-    library.items({**line, "candidate_output": LIBRARY.candidate, "regression_dimensions": "completeness"})
-    for judge in JUDGES:
-        text = json.dumps(regression_answer({"completeness": ("worse", "high") if judge == "one" else "same"}))
-        library.record_answers({(f"p/{order}", 0): text for order in (1, 2)}, f"{judge}.jsonl")
+    lost_by(library, "one", candidate_model="gpt-5")
     asked = ("judge", "regression", "--items", "items.jsonl", "--format", "json")
     refused = library.call(*asked, *NAMED)
-    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
-    assert "same_family: refuse: a panel needs judges of another family, and one is of that of gpt-5" in refused.err
+    assert refused.refuses("same_family: refuse: a panel needs judges of another family, and one is of that of gpt-5")
     panel(library, same_family=same_family, weights={"one": 2.0, "two": 0.5 if same_family == "half" else 1.0})
     done = library.call(*asked, *NAMED)
     (dimension,) = done.json["panel"]["pairs"][0]["dimensions"]
     assert (dimension["votes"], dimension["verdict"]) == (votes, verdict)
-    assert f"warning: one is of the family of gpt-5, and counts {'half' if same_family == 'half' else 'in full'}" in (
-        done.err
-    )
+    counts = "half" if same_family == "half" else "in full"
+    assert f"warning: one is of the family of gpt-5, and counts {counts}" in done.err
     alone = library.call(*asked, "--judge", "one")
     assert alone.code == 3, "by itself it is not refused"
     assert "warning: one is of the family of gpt-5, and counts in full" in alone.err
@@ -169,17 +164,7 @@ def test_a_judge_of_the_writers_family_counts_half_in_a_panel_on_regressions_too
 def test_a_majority_blocks_and_a_single_judge_holds_back(
     worse: tuple[str, ...], decision: str, reason: str, library: JudgingLibrary
 ) -> None:
-    line = {
-        "id": "p",
-        "prompt": LIBRARY.prompt,
-        "baseline_output": LIBRARY.baseline,
-        "candidate_output": LIBRARY.candidate,
-    }
-    library.items({**line, "regression_dimensions": "completeness"})
-    for judge in JUDGES:
-        found = ("worse", "high") if judge in worse else "same"
-        text = json.dumps(regression_answer({"completeness": found}))
-        library.record_answers({(f"p/{order}", 0): text for order in (1, 2)}, f"{judge}.jsonl")
+    lost_by(library, *worse)
     done = library.call("judge", "regression", "--items", "items.jsonl", *NAMED, "--format", "json")
     assert done.code == {"ship": 0, "review_required": 4, "block": 3}[decision], done.err
     (pair,) = done.json["panel"]["pairs"]

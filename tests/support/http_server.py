@@ -4,9 +4,7 @@ A function handles each request: it replies, or it writes to the connection what
 """
 
 import json
-import os
 import socket
-import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -175,7 +173,8 @@ def serve(server: Kind, port: int = 0) -> Iterator[Kind]:
     http = _HttpServer(("127.0.0.1", port), type("BoundHandler", (_Handler,), {"served": server}))
     http.served = server
     server.url = f"http://127.0.0.1:{http.server_address[1]}"
-    with _no_authorities(), serving(http, server.stopping.set):
+    # The servers here speak without TLS, and to load the system's certificates takes each client 30 ms.
+    with patch("ssl.SSLContext.load_verify_locations"), serving(http, server.stopping.set):
         yield server
 
 
@@ -191,22 +190,6 @@ def serving(http: ThreadingHTTPServer, stopping: Callable[[], object] = lambda: 
         http.shutdown()
         http.server_close()
         thread.join()
-
-
-@contextmanager
-def _no_authorities() -> Iterator[None]:
-    """Have a client of this process trust no authority but those that SSL_CERT_FILE names.
-
-    The servers here speak without TLS, and to load the system's certificates takes 30 ms for each client.
-    """
-    load = ssl.SSLContext.load_verify_locations
-
-    def named_ones(context: ssl.SSLContext, *places: Any, **named: Any) -> None:
-        if "SSL_CERT_FILE" in os.environ:
-            load(context, *places, **named)
-
-    with patch.object(ssl.SSLContext, "load_verify_locations", named_ones):
-        yield
 
 
 def _shut(connection: socket.socket) -> None:

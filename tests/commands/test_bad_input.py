@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import pytest
+from pathlib import Path
 
 from tests.support.library import REPLAY, SCHEMA, SKILL, Library
 
@@ -172,42 +171,33 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize("bad", TABLE, ids=lambda bad: bad.what.replace(" ", "-"))
-def test_it_is_refused_in_one_line_with_nothing_written(bad: Bad, library: Library) -> None:
-    bad.spoil(library)
-    before = library.tree()
-    refused = library.call("evaluate", bad.skill, *bad.arguments)
-    assert refused.code == 2, refused
-    assert refused.out == ""
-    (line,) = refused.err.splitlines()
-    assert line.startswith("error: ")
-    for words in bad.says:
-        assert words in line
-    assert library.tree() == before
+def test_it_is_refused_in_one_line_with_nothing_written(tmp_path: Path) -> None:
+    for bad in TABLE:
+        library = Library(tmp_path / bad.what)
+        bad.spoil(library)
+        before = library.tree()
+        refused = library.call("evaluate", bad.skill, *bad.arguments)
+        assert refused.err.startswith("error: "), bad.what
+        for words in bad.says:
+            assert refused.refuses(words), (bad.what, words)
+        assert library.tree() == before, bad.what
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
+def test_a_recording_that_cannot_be_read_is_refused_before_a_run_begins(library: Library) -> None:
+    whole = '{"case_id": "alpha", "replicate": 0, "text": "x"}\n'
+    (library.root / "answers.jsonl").unlink()
+    for content, words in (
         (None, "answers.jsonl does not exist"),
         ('{"case_id": "alpha"}\n', "answers.jsonl:1"),
-        (
-            '{"case_id": "alpha", "replicate": 0, "text": "x"}\n{"case_id": "alpha", "replicate": 1}\n',
-            "answers.jsonl:2",
-        ),
-    ],
-)
-def test_a_recording_that_cannot_be_read_is_refused_before_a_run_begins(
-    content: str | None, says: str, library: Library
-) -> None:
-    (library.root / "answers.jsonl").unlink()
-    if content is not None:
-        library.write("answers.jsonl", content)
-    refused = library.evaluate_here()
-    assert refused.code == 2
-    assert refused.err.startswith("error: ")
-    assert says in refused.err
-    assert not list(library.results.glob("*/*"))
+        (whole + '{"case_id": "alpha", "replicate": 1}\n', "answers.jsonl:2"),
+    ):
+        if content is not None:
+            library.write("answers.jsonl", content)
+        refused = library.evaluate_here()
+        assert refused.code == 2, words
+        assert refused.err.startswith("error: "), words
+        assert words in refused.err
+        assert not list(library.results.glob("*/*")), words
 
 
 def test_what_does_not_print_in_a_name_is_escaped(library: Library) -> None:
@@ -217,7 +207,7 @@ def test_what_does_not_print_in_a_name_is_escaped(library: Library) -> None:
 
 
 def test_a_wrong_option_is_refused_with_the_way_to_help(library: Library) -> None:
-    refused = library.evaluate("--replicants", "3")
+    refused = library.evaluate_here("--replicants", "3")
     assert refused.code == 2
     assert "--replicants" in refused.err
     assert "-h" in refused.err

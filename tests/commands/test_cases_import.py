@@ -1,51 +1,49 @@
 """`cases import`: rows of a table become cases that can be evaluated, and what is wrong has file and line."""
 
 import json
-from typing import Any
+from pathlib import Path
 
-import pytest
-
-from tests.support.library import SKILL, Library, read
+from tests.support.library import SKILL, Ended, Library, read
 
 CASES = f"fixtures/{SKILL}/cases"
 FIELDS = ("--input", "text", "--truth", "title=headline", "--truth", "year")
 
 
-def imported(library: Library, name: str, content: str, *arguments: str) -> Any:
+def imported(library: Library, name: str, content: str, *arguments: str) -> Ended:
     library.write(name, content)
     return library.call("cases", "import", name, *(arguments or FIELDS))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "arguments"),
-    [
-        ("new.csv", 'text,headline,year\n"A day, of 2024",A day,2024\n"two\nlines",,\n', FIELDS),
-        ("new.tsv", "text\theadline\tyear\r\nA day, of 2024\tA day\t2024\r\n\r\ntwo\tx\t\r\n", FIELDS),
-        ("new.csv", "\ufeffheadline,text,year\nA day,of 2024,2024\nx,of old, \n", FIELDS),
-        (
-            "new.jsonl",
-            '{"text": "A day", "truth": {"title": "A day", "year": 2024}}\n'
-            '{"text": {"raw": 1}, "truth": "{\\"title\\": null, \\"year\\": null}"}\n',
-            ("--input", "text", "--truth", "truth"),
-        ),
-    ],
+TABLES = (
+    ("new.csv", 'text,headline,year\n"A day, of 2024",A day,2024\n"two\nlines",,\n', FIELDS),
+    ("new.tsv", "text\theadline\tyear\r\nA day, of 2024\tA day\t2024\r\n\r\ntwo\tx\t\r\n", FIELDS),
+    ("new.csv", "\ufeffheadline,text,year\nA day,of 2024,2024\nx,of old, \n", FIELDS),
+    (
+        "new.jsonl",
+        '{"text": "A day", "truth": {"title": "A day", "year": 2024}}\n'
+        '{"text": {"raw": 1}, "truth": "{\\"title\\": null, \\"year\\": null}"}\n',
+        ("--input", "text", "--truth", "truth"),
+    ),
 )
-def test_a_table_becomes_cases_that_lint_and_run(
-    library: Library, name: str, content: str, arguments: tuple[str, ...]
-) -> None:
-    before = library.tree()
-    dry = imported(library, name, content, *arguments)
-    assert (dry.code, dry.err) == (0, "")
-    assert dry.out.startswith(f"2 cases of {SKILL}, 2 with ground truth, in {CASES}:\n  new-1: document.md, ground")
-    assert dry.out.endswith("nothing was written; --yes writes them\n")
-    assert library.tree().keys() == before.keys() | {name}
-    assert imported(library, name, content, *arguments, "--yes").out.endswith("written\n")
-    folder = library.root / CASES
-    assert read(folder / "new-1" / "ground_truth.json") == {"title": "A day", "year": 2024}
-    assert read(folder / "new-2" / "ground_truth.json")["year"] is None
-    assert library.call("evaluate", SKILL, "--case", "new-*", "--dry-run").code == 0
-    again = imported(library, name, content, *arguments, "--yes")
-    assert again.err == f"error: {CASES}/new-1 is there, and nothing is overwritten; take other ids with --id COLUMN\n"
+
+
+def test_a_table_becomes_cases_that_lint_and_run(tmp_path: Path) -> None:
+    for number, (name, content, arguments) in enumerate(TABLES):
+        library = Library(tmp_path / str(number))
+        before = library.tree()
+        dry = imported(library, name, content, *arguments)
+        assert (dry.code, dry.err) == (0, ""), content
+        assert dry.out.startswith(f"2 cases of {SKILL}, 2 with ground truth, in {CASES}:\n  new-1: document.md, ground")
+        assert dry.out.endswith("nothing was written; --yes writes them\n")
+        assert library.tree().keys() == before.keys() | {name}
+        assert imported(library, name, content, *arguments, "--yes").out.endswith("written\n")
+        folder = library.root / CASES
+        assert read(folder / "new-1" / "ground_truth.json") == {"title": "A day", "year": 2024}, content
+        assert read(folder / "new-2" / "ground_truth.json")["year"] is None, content
+        assert library.call("evaluate", SKILL, "--case", "new-*", "--dry-run").code == 0, content
+        again = imported(library, name, content, *arguments, "--yes")
+        there = f"error: {CASES}/new-1 is there, and nothing is overwritten; take other ids with --id COLUMN\n"
+        assert again.err == there, content
 
 
 def test_ids_come_from_a_column_and_a_case_may_lack_its_truth(library: Library) -> None:
@@ -69,74 +67,55 @@ def test_texts_become_expected_texts_beside_the_cases_that_are_there(library: Li
 ROW = "text,headline,year\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "arguments", "says"),
-    [
-        ("t.xlsx", "", FIELDS, "t.xlsx is no table that is read; its name must end in .csv, .tsv or .jsonl"),
-        ("t.csv", "", FIELDS, "t.csv holds no row"),
-        ("t.csv", ROW, FIELDS, "t.csv holds no row"),
-        ("t.csv", "text,text,year\na,b,1\n", FIELDS, "t.csv:1: every column needs a name of its own"),
-        ("t.csv", ROW + 'a,"b\nc",1\nd,e\n', FIELDS, "t.csv:4: 2 cells, where the first row has 3"),
-        ("t.csv", ROW + 'a,"b"c,1\n', FIELDS, "t.csv:2: "),
-        ("t.csv", "txt,headline,year\na,b,1\n", FIELDS, "no column 'text' in t.csv (did you mean 'txt'?)"),
-        ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "titel=headline"), "did you mean 'title'?"),
-        ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "heading"), "no column 'heading' in t.csv"),
-        (
-            "t.csv",
-            ROW + "a,b,1\n",
-            ("--input", "text", "--truth", "headline"),
-            "t.csv:2: the truth, column 'headline'",
-        ),
-        ("t.csv", ROW + "a,b,1\n ,b,1\n", FIELDS, "t.csv:3: column 'text', the document, is empty"),
-        ("t.csv", ROW + "a,b,1\na,b,MMXX\n", FIELDS, "t.csv:3: 'year', column 'year', is no JSON: 'MMXX'; write 9.5"),
-        ("t.csv", ROW + "a,b,1.5\n", FIELDS, f"t.csv:2: the truth fails components/{SKILL}/schema.json at /year"),
-        ("t.csv", ROW + "a,b,NaN\n", FIELDS, "t.csv:2: 'year', column 'year', is no JSON"),
-        ("t.csv", ROW + "a,b,1\na,b,2\n", (*FIELDS, "--id", "headline"), "t.csv:3: the id 'b' is that of line 2"),
-        ("t.csv", ROW + "a,../b,1\n", (*FIELDS, "--id", "headline"), "t.csv:2: '../b' cannot be a case's id"),
-        ("t.jsonl", '{"text": "a"}\n[1]\n', ("--input", "text"), "t.jsonl:2: no object; write a line such as"),
-        ("t.jsonl", '{"text": "a"}\n{"text": \n', ("--input", "text"), "t.jsonl:2: not JSON"),
-        ("t.jsonl", '{"text": "a"}\n{"txt": "b"}\n', ("--input", "text"), "t.jsonl:2: column 'text', the document, is"),
-        ("t.csv", ROW + "a,b,1\n", (*FIELDS, "--skill", "notices"), "unknown component 'notices'"),
-    ],
+WRONG = (
+    ("t.xlsx", "", FIELDS, "t.xlsx is no table that is read; its name must end in .csv, .tsv or .jsonl"),
+    ("t.csv", "", FIELDS, "t.csv holds no row"),
+    ("t.csv", ROW, FIELDS, "t.csv holds no row"),
+    ("t.csv", "text,text,year\na,b,1\n", FIELDS, "t.csv:1: every column needs a name of its own"),
+    ("t.csv", ROW + 'a,"b\nc",1\nd,e\n', FIELDS, "t.csv:4: 2 cells, where the first row has 3"),
+    ("t.csv", ROW + 'a,"b"c,1\n', FIELDS, "t.csv:2: "),
+    ("t.csv", "txt,headline,year\na,b,1\n", FIELDS, "no column 'text' in t.csv (did you mean 'txt'?)"),
+    ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "titel=headline"), "did you mean 'title'?"),
+    ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "heading"), "no column 'heading' in t.csv"),
+    (
+        "t.csv",
+        ROW + "a,b,1\n",
+        ("--input", "text", "--truth", "headline"),
+        "t.csv:2: the truth, column 'headline'",
+    ),
+    ("t.csv", ROW + "a,b,1\n ,b,1\n", FIELDS, "t.csv:3: column 'text', the document, is empty"),
+    ("t.csv", ROW + "a,b,1\na,b,MMXX\n", FIELDS, "t.csv:3: 'year', column 'year', is no JSON: 'MMXX'; write 9.5"),
+    ("t.csv", ROW + "a,b,1.5\n", FIELDS, f"t.csv:2: the truth fails components/{SKILL}/schema.json at /year"),
+    ("t.csv", ROW + "a,b,NaN\n", FIELDS, "t.csv:2: 'year', column 'year', is no JSON"),
+    ("t.csv", ROW + "a,b,1\na,b,2\n", (*FIELDS, "--id", "headline"), "t.csv:3: the id 'b' is that of line 2"),
+    ("t.csv", ROW + "a,../b,1\n", (*FIELDS, "--id", "headline"), "t.csv:2: '../b' cannot be a case's id"),
+    ("t.jsonl", '{"text": "a"}\n[1]\n', ("--input", "text"), "t.jsonl:2: no object; write a line such as"),
+    ("t.jsonl", '{"text": "a"}\n{"text": \n', ("--input", "text"), "t.jsonl:2: not JSON"),
+    ("t.jsonl", '{"text": "a"}\n{"txt": "b"}\n', ("--input", "text"), "t.jsonl:2: column 'text', the document, is"),
+    ("t.csv", ROW + "a,b,1\n", (*FIELDS, "--skill", "notices"), "unknown component 'notices'"),
 )
-def test_what_is_wrong_is_one_line_and_nothing_is_written(
-    library: Library, name: str, content: str, arguments: tuple[str, ...], says: str
-) -> None:
-    before = library.tree().keys() | {name}
-    refused = imported(library, name, content, *arguments, "--yes")
-    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
-    assert says in refused.err
+
+
+def test_what_is_wrong_is_one_line_and_nothing_is_written(library: Library) -> None:
+    before = library.tree().keys() | {"t.csv", "t.xlsx", "t.jsonl"}
+    for name, content, arguments, words in WRONG:
+        assert imported(library, name, content, *arguments, "--yes").refuses(words), words
     assert library.tree().keys() == before
 
 
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [
-        (("lines[].code=headline",), "--truth lines[].code: it is inside of an array or of another field"),
-        (("lines=headline", "lines.code=year"), "--truth lines.code: it is inside of an array or of another field"),
-    ],
-)
-def test_a_field_inside_another_has_no_column(library: Library, fields: tuple[str, ...], says: str) -> None:
+def test_a_field_inside_another_has_no_column(library: Library) -> None:
     (library.component / "schema.json").unlink()
-    truths = [part for field in fields for part in ("--truth", field)]
-    assert says in imported(library, "t.csv", ROW + "a,b,1\n", "--input", "text", *truths).err
+    for fields in (("lines[].code=headline",), ("lines=headline", "lines.code=year")):
+        truths = [part for field in fields for part in ("--truth", field)]
+        refused = imported(library, "t.csv", ROW + "a,b,1\n", "--input", "text", *truths)
+        name = fields[-1].partition("=")[0]
+        assert f"--truth {name}: it is inside of an array or of another field" in refused.err
 
 
 def test_without_a_schema_a_cell_is_a_text_and_inner_fields_nest(library: Library) -> None:
     (library.component / "schema.json").unlink()
-    done = imported(
-        library,
-        "t.csv",
-        ROW + "a,b,01\n",
-        "--input",
-        "text",
-        "--truth",
-        "is.title=headline",
-        "--truth",
-        "is.year=year",
-        "--yes",
-    )
-    assert done.code == 0
+    fields = ("--input", "text", "--truth", "is.title=headline", "--truth", "is.year=year")
+    assert imported(library, "t.csv", ROW + "a,b,01\n", *fields, "--yes").code == 0
     assert read(library.root / CASES / "t-1" / "ground_truth.json") == {"is": {"title": "b", "year": "01"}}
 
 

@@ -20,15 +20,17 @@ def test_holds(evaluate_skill):
 def test_one_case(evaluate_skill):
     assert evaluate_skill("{SKILL}", cases=["alpha"]).result["runs"][0]["n_cases"] == 1
 """
+MISTYPED = "def test_mistyped(evaluate_skill):\n    evaluate_skill('notices')\n"
 
 
-@pytest.fixture(autouse=True)
-def _recorded(library: Library) -> None:
+@pytest.fixture
+def recorded(library: Library) -> Library:
     """Three cases, 1.0.0 recorded with every year right, and a test of the team's."""
     library.settings(replicates=6)
     write(library, "1.0.0", "Extract title and year.", RIGHT)
     assert evaluate(library).code == 0
     library.write("test_skills.py", CHECKS)
+    return library
 
 
 def run_pytest(library: Library, *arguments: str) -> Ended:
@@ -39,39 +41,36 @@ def run_pytest(library: Library, *arguments: str) -> Ended:
         return ended(process)
 
 
-def test_what_holds_passes_and_nothing_is_recorded(library: Library) -> None:
-    write(library, "1.0.0", "Extract title and year, please.", RIGHT)
-    before = {path for path in library.tree() if "__pycache__" not in path}
-    done = run_pytest(library)
+def test_what_holds_passes_and_nothing_is_recorded(recorded: Library) -> None:
+    write(recorded, "1.0.0", "Extract title and year, please.", RIGHT)
+    before = {path for path in recorded.tree() if "__pycache__" not in path}
+    done = run_pytest(recorded)
     assert (done.code, done.out.splitlines()[-1].split(" in ")[0]) == (0, "2 passed"), done.out
-    assert {path for path in library.tree() if "__pycache__" not in path} == before
+    assert {path for path in recorded.tree() if "__pycache__" not in path} == before
 
 
-def test_a_regression_fails_with_the_headline_the_fields_that_lost_and_the_cases(library: Library) -> None:
-    write(library, "1.0.0", "Extract.", WRONG)
-    done = run_pytest(library, "-k", "holds")
+def test_a_regression_fails_with_what_was_lost_and_a_wrong_name_with_the_line_that_the_command_prints(
+    recorded: Library,
+) -> None:
+    write(recorded, "1.0.0", "Extract.", WRONG)
+    recorded.write("test_skills.py", CHECKS + MISTYPED)
+    done = run_pytest(recorded, "-k", "holds or mistyped")
     assert done.code == 1
     lines = done.out.splitlines()
     assert f"{SKILL}: regressed" in lines
     assert "recorded: regressed, 1.0.0 → 1.0.0" in lines
     assert "  lost fields: year" in lines
     assert not [line for line in lines if "pytest_plugin.py" in line]  # no traceback of ours
+    assert "skill-evaluator try notices: error: " in done.out
 
 
 def test_where_nothing_is_judged_it_warns(library: Library) -> None:
+    write(library, "1.0.0", "Extract title and year.", RIGHT)
     library.write("test_skills.py", f"def test_holds(evaluate_skill):\n    evaluate_skill('{SKILL}').check()\n")
-    library.leaderboard.unlink()
     done = run_pytest(library)
     assert (done.code, "1 passed, 1 warning" in done.out) == (0, True), done.out
     assert f"UserWarning: {SKILL}: no verdict" in done.out
     assert f"there is no complete record to judge against: evaluate {SKILL} first" in done.out
-
-
-def test_a_wrong_name_fails_with_the_line_that_the_command_prints(library: Library) -> None:
-    library.write("test_skills.py", "def test_holds(evaluate_skill):\n    evaluate_skill('notices')\n")
-    done = run_pytest(library)
-    assert done.code == 1
-    assert "skill-evaluator try notices: error: " in done.out
 
 
 def test_to_load_it_imports_nothing_beyond_itself() -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
@@ -15,6 +15,8 @@ from tests.support.vendor_dialects import DIALECTS, PLAIN, address_of
 
 VENDORS = tuple(DIALECTS)
 KEY = "test-key-0123456789abcdef"
+USUAL = Settings(timeout_s=20)
+Ask = Callable[..., Completion]
 
 
 def point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
@@ -50,6 +52,17 @@ async def opened(model: Model, timeout_s: float = 20.0) -> AsyncIterator[Provide
         await provider.close()
 
 
+@contextmanager
+def asking(model: Model, settings: Settings = USUAL) -> Iterator[Ask]:
+    """What asks the provider of an entry, which is open meanwhile."""
+    with asyncio.Runner() as runner:
+        provider = PROVIDERS[model.provider].open(model, KEY, settings)
+        try:
+            yield lambda request=PLAIN: runner.run(provider.complete(request))
+        finally:
+            runner.run(provider.close())
+
+
 def ask(model: Model, request: Request = PLAIN) -> Completion:
     """One call through a provider opened for it alone."""
 
@@ -62,6 +75,11 @@ def ask(model: Model, request: Request = PLAIN) -> Completion:
 
 def ask_and_fail(model: Model, request: Request = PLAIN) -> ProviderError:
     """One call that must fail; what it raised."""
+    return failure_of(lambda: ask(model, request))
+
+
+def failure_of(call: Callable[[], object]) -> ProviderError:
+    """What a call raised, which must fail."""
     with pytest.raises(ProviderError) as caught:
-        ask(model, request)
+        call()
     return caught.value

@@ -2,7 +2,7 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -135,34 +135,44 @@ def room(module: str) -> str:
     return module.partition(".")[0]
 
 
-def imported_modules(tree: ast.Module) -> set[str]:
+@cache
+def statements(module: str) -> Sequence[tuple[ast.stmt, bool]]:
+    """Return the statements of a module, and of each whether it stands in a function."""
+    found: list[tuple[ast.stmt, bool]] = []
+
+    def visit(body: Iterable[ast.stmt], late: bool) -> None:
+        for node in body:
+            found.append((node, late))
+            inside = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            for part in ("body", "orelse", "finalbody"):
+                visit(getattr(node, part, ()), inside)
+            for branch in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+                visit(branch.body, inside)
+
+    visit(modules()[module].body, late=False)
+    return found
+
+
+def imported_names(module: str, *, late: bool = False) -> Iterator[str]:
+    """Return what a module imports by name; with `late` only in functions."""
+    for node, inside in statements(module):
+        if inside or not late:
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield node.module or ""
+
+
+def imported_modules(module: str) -> set[str]:
     """Return the modules of the package that a module imports, anywhere in it."""
     imported = set()
-    for node in ast.walk(tree):
+    for node, _ in statements(module):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skill_evaluator"):
             base = (node.module or "").removeprefix("skill_evaluator").lstrip(".")
             for alias in node.names:
                 deeper = f"{base}.{alias.name}".lstrip(".")
                 imported.add(deeper if deeper in modules() else base)
     return imported - {""}
-
-
-def late_imports(tree: ast.Module) -> Iterator[str]:
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            for node in ast.walk(function):
-                if isinstance(node, ast.Import):
-                    yield from (alias.name for alias in node.names)
-                elif isinstance(node, ast.ImportFrom):
-                    yield node.module or ""
-
-
-def imports_library(tree: ast.Module, library: str) -> bool:
-    return any(
-        (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == library for alias in node.names))
-        or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == library)
-        for node in ast.walk(tree)
-    )
 
 
 def test_the_table_is_short_and_names_every_room() -> None:
@@ -177,8 +187,8 @@ def test_a_module_imports_only_from_rooms_above_its_own() -> None:
     offenders = [
         f"{module} imports {imported}, but {room(imported)} stands below {room(module)} in the table: "
         f"move what it needs up into {room(module)} or higher, or pass it in as an argument"
-        for module, tree in modules().items()
-        for imported in imported_modules(tree)
+        for module in modules()
+        for imported in imported_modules(module)
         if TABLE.index(room(imported)) > TABLE.index(room(module))
     ]
     assert not offenders, "\n".join(offenders)
@@ -191,8 +201,8 @@ def test_the_root_of_the_package_is_short() -> None:
 
 def test_a_class_name_means_one_thing() -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for module, tree in modules().items():
-        for node in ast.walk(tree):
+    for module in modules():
+        for node, _ in statements(module):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(module)
     twice = {name: where for name, where in places.items() if len(where) > 1}
@@ -200,7 +210,7 @@ def test_a_class_name_means_one_thing() -> None:
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:
-    imports = {module: imported_modules(tree) - {module} for module, tree in modules().items()}
+    imports = {module: imported_modules(module) - {module} for module in modules()}
     state: dict[str, str] = defaultdict(str)
 
     def visit(module: str, path: tuple[str, ...]) -> None:
@@ -217,15 +227,17 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 
 def test_a_library_of_one_module_is_imported_nowhere_else() -> None:
     for library, importer in ONLY_IMPORTER.items():
-        importers = [name for name, tree in modules().items() if imports_library(tree, library)]
+        importers = [
+            module for module in modules() if library in {name.split(".")[0] for name in imported_names(module)}
+        ]
         assert importers == [importer], f"{library} is imported by {importers}; use {importer} instead"
 
 
 def test_an_import_inside_a_function_is_a_heavy_or_optional_library() -> None:
     offenders = [
         f"{module} imports {name} inside a function: import it at the top, or add it to IMPORTED_LATE if it is slow"
-        for module, tree in modules().items()
-        for name in late_imports(tree)
+        for module in modules()
+        for name in imported_names(module, late=True)
         if not {name, name.split(".")[0]} & IMPORTED_LATE
     ]
     assert not offenders, "\n".join(offenders)

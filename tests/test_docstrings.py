@@ -15,9 +15,7 @@ MODULES = [
 
 
 def test_the_examples_of_every_module_are_true() -> None:
-    failed = {
-        module.__name__
-        for module in map(importlib.import_module, MODULES)
-        if doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed
-    }
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    docstrings = (found for name in MODULES for found in finder.find(importlib.import_module(name)))
+    failed = {found.name for found in docstrings if found.examples and runner.run(found).failed}
     assert not failed

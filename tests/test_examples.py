@@ -54,12 +54,13 @@ def test_the_page_links_every_example() -> None:
 
 
 def test_the_pytest_suite_passes_and_names_the_leaf_that_is_wrong(examples: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_invoices.py"]
-    done = run(command, examples)
-    assert (done.returncode, "2 passed" in done.stdout) == (0, True), done.stdout
-    spoil(examples)
-    done = run(command, examples)
-    assert (done.returncode, "1 failed, 1 passed" in done.stdout) == (1, True), done.stdout
+    spoilt = Path(shutil.copytree(examples, examples.parent / "spoilt"))
+    spoil(spoilt)
+    options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
+    suites = [str(folder / "test_invoices.py") for folder in (examples, spoilt)]
+    done = run([sys.executable, "-m", "pytest", *options, *suites], examples.parent)
+    assert (done.returncode, "1 failed, 3 passed" in done.stdout) == (1, True), done.stdout
+    assert "FAILED spoilt/test_invoices.py" in done.stdout
     assert WRONG_PRICE in done.stdout
 
 

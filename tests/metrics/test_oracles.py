@@ -2,11 +2,13 @@
 
 import json
 import random
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from itertools import permutations
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import jsonschema
 import pytest
@@ -91,7 +93,9 @@ def texts(seed: int) -> tuple[str, str]:
     return text(), text()
 
 
-def test_rouge_l_is_that_of_rouge_score() -> None:
+def test_rouge_l_is_that_of_rouge_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("nltk", "nltk.stem"):  # takes seconds to import, and only stemming asks for it
+        monkeypatch.setitem(sys.modules, name, Mock())
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer(["rougeL"], use_stemmer=False)

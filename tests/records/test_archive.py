@@ -48,6 +48,7 @@ def branch(library: Library, component: Component) -> str:
     return "records"
 
 
+@pytest.mark.process
 def test_runs_of_a_branch_are_read_beside_those_here_and_acceptances_are_those_here(
     library: Library, component: Component, branch: str
 ) -> None:
@@ -59,6 +60,7 @@ def test_runs_of_a_branch_are_read_beside_those_here_and_acceptances_are_those_h
     assert [archive.record(entry) for entry in archive.entries] == [HERE, THERE]
 
 
+@pytest.mark.process
 def test_each_record_has_a_digest_wherever_it_is_and_another_once_its_file_changes(
     library: Library, component: Component, branch: str
 ) -> None:
@@ -73,6 +75,7 @@ def test_each_record_has_a_digest_wherever_it_is_and_another_once_its_file_chang
     assert after[THERE.run_id] == before[THERE.run_id]
 
 
+@pytest.mark.process
 def test_without_a_branch_only_what_is_here_counts(library: Library, component: Component, branch: str) -> None:
     keep(library, HERE)
     archive = Archive(component)

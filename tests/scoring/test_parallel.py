@@ -143,7 +143,7 @@ def test_answers_that_are_too_costly_to_compare_with_each_other_agree_in_nothing
     schema = {"type": "object", "properties": {"items": {"type": "array", "items": {"type": "number"}}}}
     fields = {"items[]": {"compare": "number", "tolerance": 0.5}}  # which item meets which hangs on all of them
     skill = component(tmp_path, schema=schema, datasets={"id": "d", "fields": fields})
-    limited = replace(skill, limits=SafetyLimits(score_seconds=0.2))
+    limited = replace(skill, limits=SafetyLimits(score_seconds=0.1))
     cases = [case("a", labelled=False), case("b", {"items": [1]})]
     costly = [json.dumps({"items": [number / divisor for number in range(2_500)]}) for divisor in (7, 8, 9, 11)]
     texts = [text for answer in costly for text in (answer, '{"items": [1]}')]

@@ -208,7 +208,7 @@ def test_the_order_in_which_answers_come_never_matters(skill: Component, table: 
 
 
 def test_what_was_answered_is_not_held_once_it_is_scored(skill: Component) -> None:
-    count, size = 400, 30_000
+    count, size = 200, 40_000
     texts = (json.dumps({"shop": f"{index} {'x' * size}", "total": 1, "items": []}) for index in range(count))
     scorer = Scorer(skill, [case("a", TRUTH)], count)
     tracemalloc.start()

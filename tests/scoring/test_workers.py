@@ -16,7 +16,7 @@ from skill_evaluator.scoring.workers import Workers
 
 from tests.support.library import wait_until
 
-LIMITS = SafetyLimits(score_seconds=0.3, score_megabytes=200)
+LIMITS = SafetyLimits(score_seconds=0.15, score_megabytes=200)
 COSTLY = "too costly"
 
 
@@ -71,8 +71,8 @@ def test_limits_are_for_each_piece_of_work_and_not_for_all_together() -> None:
             pass
         return len(bytearray(150_000_000)) > 0
 
-    with Workers(sweat, SafetyLimits(score_seconds=1.5, score_megabytes=200), 1) as workers:
-        assert [do(workers, 0.5) for _ in range(4)] == [True] * 4
+    with Workers(sweat, SafetyLimits(score_seconds=0.4, score_megabytes=200), 1) as workers:
+        assert [do(workers, 0.15) for _ in range(4)] == [True] * 4
 
 
 def test_who_waits_for_nothing_is_ended_by_the_clock() -> None:
@@ -103,7 +103,7 @@ def test_preparation_is_done_once_a_worker_and_has_no_limit() -> None:
     prepared: list[int] = []
 
     def prepare() -> None:
-        end = time.process_time() + 0.5
+        end = time.process_time() + 2 * LIMITS.score_seconds
         while time.process_time() < end:
             pass
         prepared.append(os.getpid())

@@ -39,13 +39,13 @@ def noisy(replicates: int = 8, **changed: Any) -> Record:
 
 @pytest.fixture(scope="module")
 def found() -> Calibration:
-    return calibrate(noisy(), some_rules(), times=100, seed=1)
+    return calibrate(noisy(), some_rules(), times=60, seed=1)
 
 
 def test_where_nothing_differs_alarms_are_as_rare_as_promised(found: Calibration) -> None:
     assert found.planted[0].drop == 0.0
     assert found.planted[0].nominal == found.alpha == 0.05
-    assert found.false_alarms <= 0.05 + 3 * (0.05 * 0.95 / 100) ** 0.5
+    assert found.false_alarms <= 0.05 + 3 * (0.05 * 0.95 / 60) ** 0.5
     assert abs(found.planted[0].fell) < 0.01
 
 
@@ -82,7 +82,7 @@ def test_a_record_without_noise_raises_no_alarm_and_every_large_drop() -> None:
 
 def test_a_rate_falls_by_answers_that_turn_wrong() -> None:
     rates: dict[str, list[Score]] = {name: [1.0] * 20 for name in NAMES}
-    found = calibrate(a_record(rates), some_rules(), 100, seed=0)
+    found = calibrate(a_record(rates), some_rules(), 40, seed=0)
     for row in found.planted:
         assert row.fell == pytest.approx(row.drop, abs=0.03)
 
@@ -120,7 +120,7 @@ def test_the_page_shows_measured_beside_nominal(found: Calibration, capsys: pyte
     text = capsys.readouterr().out
     page = calibration_markdown(found)
     for shown in (text, page):
-        assert f"false alarms {found.false_alarms:.1%} of 100 (regressed" in shown
+        assert f"false alarms {found.false_alarms:.1%} of 60 (regressed" in shown
         assert "), nominal at most 5.0%" in shown
         assert "halves of 4 replicates in 12 cases, 3 measures" in shown
     assert len(read_page(page).tables[0]) == 8

@@ -18,11 +18,14 @@ def _noisy(shift: list[float], models: int = 8) -> Cube:
     return cube_of((levels + np.array(shift) + RANDOM.normal(0, 0.3, (models, len(shift)))).tolist())
 
 
-def test_a_scenario_that_shifts_everybody_is_named() -> None:
+def test_a_scenario_that_shifts_everybody_is_named_alike_ones_are_neutral_one_model_cannot_tell() -> None:
     found = neutrality_of(_noisy([0, 0, -4, 0, 0, 0]))
     assert found.verdict.startswith("not neutral: everybody is shifted in scenario-2")
     assert found.shifts[0].scenario == "scenario-2"
     assert found.shifts[0].shift == pytest.approx(-10 / 3, abs=0.5)
+    scores = 50 + np.array([[np.sin(m * 7 + t * 3) for t in range(8)] for m in range(8)])
+    assert neutrality_of(cube_of(scores.tolist())).verdict.startswith("neutral")
+    assert neutrality_of(cube_of([[50, 60, 70]])).verdict.startswith("not known")
 
 
 def test_a_trend_along_the_order_is_kendalls() -> None:
@@ -32,15 +35,6 @@ def test_a_trend_along_the_order_is_kendalls() -> None:
     expected = stats.kendalltau(range(10), found.means)
     assert (found.trend_tau, found.trend_p) == pytest.approx((expected.statistic, expected.pvalue))
     assert neutrality_of(_noisy([0, 1, 2, 3, 4, 5, 6])).trend_p < 0.01
-
-
-def test_scenarios_alike_are_neutral() -> None:
-    scores = 50 + np.array([[np.sin(m * 7 + t * 3) for t in range(8)] for m in range(8)])
-    assert neutrality_of(cube_of(scores.tolist())).verdict.startswith("neutral")
-
-
-def test_one_model_cannot_tell() -> None:
-    assert neutrality_of(cube_of([[50, 60, 70]])).verdict.startswith("not known")
 
 
 def test_the_p_of_two_spreads_is_pitman_and_morgans() -> None:
@@ -128,15 +122,12 @@ def test_cost_counts_right_answers_and_not_calls() -> None:
     )
 
 
-def test_a_changed_cohort_is_said() -> None:
+def test_a_changed_cohort_and_spreads_alike_are_said() -> None:
     cube = cube_of([[50, 60, 70], [40, 45, 50], [1, 2, 3]])
     now, before = audit(cube), audit(cube_of([[50, 60, 70], [40, 45, 50]]))
     said = "the cohort changed since the last audit (new: model-2)"
     assert any(said in one for one in audit(cube, previous=before).warnings)
     assert not any("cohort" in one for one in audit(cube, previous=now).warnings)
-
-
-def test_spreads_alike_rank_noise() -> None:
     scores = 50 + np.array([np.random.default_rng(m).permutation(np.arange(10.0)) for m in range(6)])
     assert any("the grades may rank noise" in one for one in audit(cube_of(scores.tolist())).warnings)
 

@@ -54,12 +54,9 @@ def test_a_template_that_sets_a_trap_or_changes_the_task_is_an_error() -> None:
         assert ("error", "legal-1-s", rule) in rules(family(text), "contract-clauses"), text
 
 
-def test_a_template_that_differs_from_task_to_task_is_doubted() -> None:
+def test_a_template_of_several_tasks_or_protocols_and_an_intent_of_two_sentences_are_doubted() -> None:
     conditional = family("If the question is about tenancy take your time, else be quick.")
     assert rules(conditional) == [("warning", "legal-1-s", "one task")]
-
-
-def test_a_template_of_two_protocols_and_an_intent_of_two_sentences_are_doubted() -> None:
     mixed = family("You are a judge. Be concise, and double-check your answer.")
     assert rules(mixed) == [("warning", "legal-1-s", "one intent")]
     wordy = family()
@@ -67,9 +64,12 @@ def test_a_template_of_two_protocols_and_an_intent_of_two_sentences_are_doubted(
     assert rules(wordy) == [("warning", "legal-1-s", "one intent")]
 
 
-def test_fewer_than_six_are_too_few() -> None:
+def test_fewer_than_six_are_too_few_and_an_index_stands_for_one_scenario() -> None:
     assert rules(family()[:6]) == []
     assert rules(family()[:5]) == [("error", None, "too few")]
+    numbered = family()
+    numbered[1] = Scenario(name="legal-1-other", intent="Another.", template=numbered[1].template)
+    assert rules(numbered) == [("error", None, "one index, one intent")]
 
 
 def test_near_copies_and_a_second_template_for_one_intent_are_named() -> None:
@@ -81,12 +81,6 @@ def test_near_copies_and_a_second_template_for_one_intent_are_named() -> None:
     doubled = family()
     doubled[1] = Scenario(name="legal-2-s", intent=doubled[0].intent.upper(), template=doubled[1].template)
     assert rules(doubled) == [("error", "legal-2-s", "one index, one intent")]
-
-
-def test_an_index_stands_for_one_scenario() -> None:
-    numbered = family()
-    numbered[1] = Scenario(name="legal-1-other", intent="Another.", template=numbered[1].template)
-    assert rules(numbered) == [("error", None, "one index, one intent")]
 
 
 def test_what_nobody_has_read_is_said_and_a_broken_file_is_a_remark(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def in_actions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_actions")
-def test_what_is_printed_inside_is_no_command_on_either_stream(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_printed_inside_is_no_command_in_one_write_or_several(capfd: pytest.CaptureFixture[str]) -> None:
     with inert_output():
         for line in HOSTILE:
             print(line)
@@ -38,10 +38,6 @@ def test_what_is_printed_inside_is_no_command_on_either_stream(capfd: pytest.Cap
     assert runner_commands(out) == []
     assert len(runner_commands(err)) == 2
     assert [line for line in err.splitlines() if line.startswith("::")] == ["::warning file=a::meant", "::error::after"]
-
-
-@pytest.mark.usefixtures("in_actions")
-def test_a_command_split_over_several_writes_is_none_either(capfd: pytest.CaptureFixture[str]) -> None:
     with inert_output():
         for line in HOSTILE:
             for mark in f"{line}\n":

@@ -49,13 +49,10 @@ def row(one: RunOutcome) -> list[str]:
     return cells
 
 
-def test_a_complete_run_stands_with_its_figures_and_what_a_prompt_cache_saved() -> None:
+def test_a_run_stands_with_its_figures_a_dash_for_what_is_not_known_and_why_it_is_incomplete() -> None:
     measured = ["0.900 (0.850 to 0.950)", "–", "0.500", "60/60"]
     assert row(run()) == ["a", "m", "1.1.0", "field_level_f1", *measured, "$0.1234", ""]
     assert "$0.1234 (69% cached)" in row(run(hit_rate=0.69))
-
-
-def test_what_is_not_known_is_a_dash() -> None:
     bare = FIGURES.model_copy(update={"ci95": None, "accuracy": None, "reproducibility": None})
     assert row(run(figures=bare, cost_usd=None))[4:9] == ["–", "–", "–", "60/60", "–"]
     assert row(nothing(status="missing", reason="nothing arrived"))[2:] == [
@@ -64,9 +61,6 @@ def test_what_is_not_known_is_a_dash() -> None:
         "–",
         "MISSING; nothing arrived",
     ]
-
-
-def test_what_is_incomplete_says_so_and_why() -> None:
     one = run(status="incomplete", scored=40, failed={"refusal": 3, "timeout": 7}, reason="cap reached")
     assert row(one)[7:] == ["40/60", "$0.1234", "INCOMPLETE; 3 refusal, 7 timeout; cap reached"]
 
@@ -138,17 +132,17 @@ def test_the_page_begins_with_what_is_worse_and_unfolds_nothing_else() -> None:
     assert page.count("<details>") == page.count("</details>") == 5
 
 
-def test_many_regressions_are_named_up_to_ten() -> None:
+def test_many_regressions_fields_and_runs_are_cut_that_is_said_and_they_fit_into_a_comment() -> None:
     runs, verdict = compared("a", *[0.2] * 12)
     page = outcome_page(outcome(*runs).model_copy(update={"verdicts": [verdict]})).markdown()
     assert "`a` on `vendor/model-9`, 2 more\n" in page
-
-
-def test_eight_models_with_forty_fields_fit_into_a_comment() -> None:
     runs, verdict = compared("receipts", *[0.2] * 8)
     page = outcome_page(outcome(*runs).model_copy(update={"verdicts": [verdict]})).markdown()
     assert len(page) < 60_000
     assert "… and 30 more fields" in page
+    text = outcome_page(outcome(*[run()] * 305)).markdown()
+    assert len(read_page(text).tables[0]) == 301
+    assert "… and 5 more." in text
 
 
 def test_nothing_from_outside_leaves_its_place(capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,9 +167,3 @@ def test_through_a_pipe_a_run_is_one_line_with_nothing_cut(capsys: pytest.Captur
     (_, line) = capsys.readouterr().out.splitlines()
     assert line.startswith(name)
     assert line.rstrip().endswith(why)
-
-
-def test_many_runs_are_cut_and_that_is_said() -> None:
-    text = outcome_page(outcome(*[run()] * 305)).markdown()
-    assert len(read_page(text).tables[0]) == 301
-    assert "… and 5 more." in text

@@ -47,7 +47,7 @@ def plan(*entries: Entry, skipped: list[Skipped] | None = None, **changed: objec
     return made.model_copy(update=changed)
 
 
-def test_what_runs_stands_with_jobs_calls_and_cost() -> None:
+def test_what_runs_stands_with_jobs_calls_and_cost_in_markdown_too(capsys: pytest.CaptureFixture[str]) -> None:
     made = plan(
         entry("a", "m", shard="1/2"), entry("a", "m", shard="2/2"), entry("a", "n"), entry("b", "m"), untouched=3
     )
@@ -60,6 +60,8 @@ def test_what_runs_stands_with_jobs_calls_and_cost() -> None:
             ["b", "m", "1", "600", "$0.50", "MINOR 1.0.0 → 1.1.0"],
         ]
     ]
+    print_plan(plan(entry("a", "m")), "markdown")
+    assert capsys.readouterr().out == plan_page(plan(entry("a", "m"))).markdown()
 
 
 def test_the_first_line_says_it_all() -> None:
@@ -110,8 +112,3 @@ def test_a_long_table_and_a_long_message_are_cut_and_that_is_said() -> None:
     assert "… and 5 more." in text
     assert " … " in text
     assert "x" * 401 not in text
-
-
-def test_markdown_may_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    print_plan(plan(entry("a", "m")), "markdown")
-    assert capsys.readouterr().out == plan_page(plan(entry("a", "m"))).markdown()

@@ -59,7 +59,7 @@ def test_nothing_from_outside_is_mark_up_on_a_page() -> None:
     assert {row.count("|") for row in rows} == {11, 8, 4, 5}  # metrics, fields, cases, runs
 
 
-def test_no_control_character_reaches_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_control_character_reaches_a_terminal_and_history_is_no_mark_up(capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("text", "markdown", "json"):
         print_comparison(hostile_result(), form)  # type: ignore[arg-type]
         print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, RULES), form)  # type: ignore[arg-type]
@@ -68,18 +68,15 @@ def test_no_control_character_reaches_a_terminal(capsys: pytest.CaptureFixture[s
         assert "\u202e" not in out, form
         assert "\n# title" not in out, form
         assert "[red]" in out, form
+    print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, RULES), "markdown")
+    page = capsys.readouterr().out
+    for mark in ("<img", "](", "# title"):
+        assert mark not in without_code(page), mark
 
 
 def _sequence() -> list[Pair]:
     pair = hostile_pair()
     return [Pair(baseline=None, candidate=pair.baseline), pair]
-
-
-def test_history_is_no_mark_up_either(capsys: pytest.CaptureFixture[str]) -> None:
-    print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, RULES), "markdown")
-    page = capsys.readouterr().out
-    for mark in ("<img", "](", "# title"):
-        assert mark not in without_code(page), mark
 
 
 def test_junit_is_xml_whatever_the_names_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,11 +118,8 @@ def test_long_lists_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> No
     assert "… and 10 more fields" in out
 
 
-def test_a_small_probability_is_not_nothing() -> None:
+def test_a_small_probability_is_not_nothing_and_a_difference_of_nothing_has_no_sign() -> None:
     for value, shown in ((None, "–"), (0.0, "<0.001"), (0.0004, "<0.001"), (0.05, "0.050")):
         assert probability(value) == shown, value
-
-
-def test_a_difference_of_nothing_has_no_sign() -> None:
     for value, shown in ((None, "–"), (-0.0001, "0.000"), (0.25, "+0.250"), (-0.25, "-0.250")):
         assert signed(value) == shown, value

@@ -34,14 +34,11 @@ def text(skill: Component, *outcomes: str) -> str:
     return console.file.getvalue()
 
 
-def test_a_field_named_like_mark_up_is_shown_by_its_name_on_a_terminal(skill: Component) -> None:
+def test_a_field_named_like_mark_up_is_shown_by_its_name_and_breaks_no_table(skill: Component) -> None:
     shown = text(skill, "{}", "{}")
     assert "\x1b[31m" not in shown
     for name in ("[bold]loud[/bold]", "[/]", "a|b", "`tick`"):
         assert name in shown
-
-
-def test_a_field_named_like_mark_up_breaks_no_table_of_a_page(skill: Component) -> None:
     page = report_page(finished(skill, "{}", "{}")).markdown()
     table = page.partition("| weakest field |")[2].splitlines()
     assert {line.replace("\\|", "").count("|") for line in table if line.startswith("|")} == {9}

@@ -165,10 +165,6 @@ def _spreads(record: Row) -> dict[str, Sequence[Figure]]:
     }
 
 
-def _of_newest(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    return _run(known.newest(_text(row, "Model")))
-
-
 def _of_ranking(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     model = next(model for model in known.ranking["models"] if model["model_id"] == _text(row, "Model"))
     scores = {name: [score["strict_mean"]] for name, score in model["accuracy"].items()}
@@ -228,10 +224,6 @@ def _of_items(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     leaves = [field for path, field in fields.items() if path.rpartition("[]")[0] == _text(row, "Array")]
     counts = {name: [sum(leaf[name] for leaf in leaves)] for name in ("right", "wrong", "missing", "extra")}
     return {**counts, "n": [sum(count for (count,) in counts.values())]}
-
-
-def _of_failures(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    return {"Calls": [known.newest(_text(row, "Model"))["failures"][_text(row, "Reason")]]}
 
 
 def _of_card(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
@@ -314,11 +306,6 @@ def _of_replicate(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     return {name: [values[int(_text(row, "Replicate"))]] for name, values in scores.items()}
 
 
-def _nothing(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    """Return no figure: what such a table shows is text of a truth and an answer."""
-    return {}
-
-
 def _confusion(known: Recorded, caption: str, row: Row) -> Mapping[str, Sequence[Figure]]:
     """Return the counts of a truth by the category that was answered; the caption names the field and the model."""
     for record in {record["model_id"]: known.newest(record["model_id"]) for record in known.records}.values():
@@ -330,22 +317,24 @@ def _confusion(known: Recorded, caption: str, row: Row) -> Mapping[str, Sequence
 
 
 _TABLES: Mapping[str, Callable[[Recorded, Row], Mapping[str, Sequence[Figure]]]] = {
-    "Components beside models": _of_newest,
+    "Components beside models": lambda known, row: _run(known.newest(_text(row, "Model"))),
     "Models, the best first": _of_ranking,
     "Every version of every model": _of_version,
-    "The figures": _of_newest,
-    "Failures": _of_failures,
+    "The figures": lambda known, row: _run(known.newest(_text(row, "Model"))),
+    "Failures": lambda known, row: {"Calls": [known.newest(_text(row, "Model"))["failures"][_text(row, "Reason")]]},
     "Fields beside models": _of_map,
     "Leaves of each field": _of_field,
     "Lengths of arrays": _of_array,
     "Values in arrays": _of_items,
-    "Figures of this version": _of_run,
+    "Figures of this version": lambda known, row: _run(
+        next(one for one in known.records if one["run_id"] == _text(row, "Run"))
+    ),
     "Cases beside models": _of_cases,
     "Scores of this case": _of_case,
     "Scores of each replicate": _of_replicate,
     "Fields of this case": _of_case_fields,
-    "Where the answer differs": _nothing,
-    "Leaves that agree": _nothing,
+    "Where the answer differs": lambda known, row: {},  # text of a truth and an answer
+    "Leaves that agree": lambda known, row: {},
     "run": _of_case_run,
     "card": _of_card,
     "fact": _of_fact,

@@ -64,29 +64,20 @@ def test_holes_are_left_out_for_everybody_and_it_is_said(tmp_path) -> None:
         assert "incomplete" in cube.treatment, missing
 
 
-def test_a_question_without_an_answer_somewhere_is_left_out_for_everybody(tmp_path: Path) -> None:
+def test_a_question_without_an_answer_is_left_out_for_everybody_and_nothing_left_is_an_error(tmp_path: Path) -> None:
     cube = _read(tmp_path, LONG.replace("a,x,quiz,2,0,0\n", "").replace("a,x,quiz,2,1,1\n", ""), "questions")
     assert cube.questions == {"quiz": 2}
     assert cube.treatment == "left out quiz/2: some model has no answer to them"
     assert cube.scores.shape == (2, 2, 1)
-
-
-def test_nothing_is_left_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AuditError, match="nothing is left"):
         _read(tmp_path, GOOD.replace("50", "").replace("75", ""), "scenarios")
 
 
-def test_a_replicate_that_is_missing_leaves_the_mean_of_the_others(tmp_path: Path) -> None:
+def test_a_replicate_that_is_missing_leaves_the_others_and_lines_may_be_empty_or_in_any_order(tmp_path: Path) -> None:
     cube = _read(tmp_path, LONG.replace("a,x,quiz,2,0,0\n", ""))
     assert cube.scores[0, 0, 0] == pytest.approx(100 * (0.5 + 0.5 + 1.0) / 3)
-
-
-def test_an_empty_line_at_the_end_and_a_newline_in_a_name_are_no_error(tmp_path: Path) -> None:
     assert _read(tmp_path, LONG + "\n\n").models == ("a", "b")
     assert _read(tmp_path, GOOD.replace("b,", '"b\nc",') + "\n").models == ("a", "b\nc")
-
-
-def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
     head, *rows = LONG.splitlines()
     shuffled = [rows[place] for place in np.random.default_rng(1).permutation(len(rows))]
     plain = _read(tmp_path, LONG)
@@ -96,18 +87,12 @@ def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
         assert sorted(plain.scores[m].ravel()) == sorted(other.scores[n].ravel())
 
 
-def test_one_scenario_has_no_fluctuation(tmp_path: Path) -> None:
+def test_one_scenario_has_no_fluctuation_one_model_no_grade_and_cases_need_single_answers(tmp_path: Path) -> None:
     with pytest.raises(AuditError, match="one scenario"):
         audit(_read(tmp_path, "model,template,quiz\na,0,50\nb,0,60\n"))
-
-
-def test_one_model_is_measured_and_not_graded(tmp_path: Path) -> None:
     result = audit(_read(tmp_path, "model,template,quiz\na,0,50\na,1,60\na,2,58\n"))
     assert (result.models[0].grade, result.models[0].quadrant, result.thresholds) == (None, None, None)
     assert any("1 model, fewer than 4" in warning for warning in result.warnings)
     assert any("3 scenarios, fewer than 6" in warning for warning in result.warnings)
-
-
-def test_single_answers_are_needed_to_resample_cases(tmp_path: Path) -> None:
     with pytest.raises(AuditError, match="needs single answers"):
         audit(_read(tmp_path, GOOD), resampled="cases")

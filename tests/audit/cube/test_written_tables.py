@@ -27,7 +27,7 @@ def rows(path: Path) -> list[list[str]]:
         return list(csv.reader(handle))
 
 
-def test_the_table_has_a_line_a_model_and_scenario_and_loses_no_digit(tmp_path: Path) -> None:
+def test_the_table_has_a_line_a_model_and_scenario_and_loses_no_digit_nor_does_the_json(tmp_path: Path) -> None:
     assert [path.name for path in write_cube(cube(), tmp_path)] == ["cube.csv", "cube.json"]
     assert (tmp_path / "cube.csv").read_text() == (
         "model,template,gpqa,mmlu_pro\n"
@@ -36,9 +36,6 @@ def test_the_table_has_a_line_a_model_and_scenario_and_loses_no_digit(tmp_path: 
         "elm,0,33.333333333333336,0.0\n"
         "elm,1,30.0,31.0\n"
     )
-
-
-def test_the_cube_as_json_is_the_cube(tmp_path: Path) -> None:
     write_cube(cube(), tmp_path)
     read = json.loads((tmp_path / "cube.json").read_text())
     assert list(read) == ["models", "scenarios", "benchmarks", "weights", "scores"]

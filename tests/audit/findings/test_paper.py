@@ -42,11 +42,8 @@ def _as_printed(one: ModelAudit) -> tuple[str, str, str | None, str | None, str]
     return f"{one.ability:.2f}", f"{one.fluctuation:.2f}", one.grade, one.quadrant, pairs
 
 
-def test_every_row_of_table_1_is_reproduced(result: AuditResult) -> None:
+def test_table_1_its_thresholds_and_medians_are_reproduced(result: AuditResult) -> None:
     assert {one.model: _as_printed(one) for one in result.models} == TABLE_1
-
-
-def test_thresholds_and_medians_are_the_papers(result: AuditResult) -> None:
     cuts = (result.thresholds.q25, result.thresholds.q50, result.thresholds.q75)
     assert [f"{cut:.2f}" for cut in cuts] == ["1.30", "1.57", "2.04"]
     assert (f"{result.medians.ability:.1f}", f"{result.medians.fluctuation:.2f}") == ("62.3", "1.57")
@@ -62,15 +59,12 @@ def test_the_grades_on_one_benchmark_are_as_the_page_says() -> None:
     assert sum(one.benchmarks["gpqa"].fluctuation > ceiling for one in result.models) == 1
 
 
-def test_what_ten_scenarios_cannot_tell_is_said(result: AuditResult) -> None:
+def test_what_ten_scenarios_cannot_tell_is_said_and_scores_need_no_noise_and_no_price(result: AuditResult) -> None:
     warnings = " ".join(result.warnings)
     assert "grades are not settled" in warnings
     assert "all of the variance of Gemini-2.5-Flash-Lite is from mmlu_pro" in warnings
     assert result.neutrality.verdict.startswith("not neutral: everybody is shifted in 7")
     assert all(one.fluctuation_ci95 and one.fluctuation_ci95[1] / one.fluctuation_ci95[0] > 2 for one in result.models)
-
-
-def test_one_benchmark_at_a_time_needs_no_noise_and_no_price(result: AuditResult) -> None:
     assert all(one.noise is None and one.corrected is None for one in result.models)
     assert result.regimes["cost-sensitive"].ranked == []
     assert "not known" in result.regimes["cost-sensitive"].note

@@ -39,8 +39,12 @@ def charts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     return drawn(an_audit(), tmp_path_factory.mktemp("charts"))
 
 
-def test_there_is_a_chart_of_each_kind_and_a_map_a_benchmark(charts: Mapping[str, str]) -> None:
+def test_there_is_a_chart_of_each_kind_on_white_paper_that_asks_for_nothing(charts: Mapping[str, str]) -> None:
     assert list(charts) == ["map.svg", "heat.svg", "neutrality.svg", "boxes.svg", "map-logic.svg", "map-law.svg"]
+    for chart in charts.values():
+        assert re.search(r'<rect width="\d+(\.\d+)?" height="\d+(\.\d+)?" fill="white"', chart)
+        assert set(re.findall(r'font-family="([^"]+)"', chart)) == {"sans-serif"}
+        assert "href" not in chart
 
 
 def test_the_figures_are_the_results(charts: Mapping[str, str]) -> None:
@@ -57,13 +61,6 @@ def test_the_figures_are_the_results(charts: Mapping[str, str]) -> None:
         assert f"{scenario}: mean {mean:.2f}" in words(charts["neutrality.svg"])
     assert f"noise floor {result.noise_floor:.2f}" in words(charts["map.svg"])
     assert f"noise ceiling {result.noise_ceiling:.2f}" in words(charts["map.svg"])
-
-
-def test_a_chart_is_white_paper_with_a_generic_font_and_asks_for_nothing(charts: Mapping[str, str]) -> None:
-    for chart in charts.values():
-        assert re.search(r'<rect width="\d+(\.\d+)?" height="\d+(\.\d+)?" fill="white"', chart)
-        assert set(re.findall(r'font-family="([^"]+)"', chart)) == {"sans-serif"}
-        assert "href" not in chart
 
 
 def test_the_same_result_gives_the_same_bytes(charts: Mapping[str, str]) -> None:
@@ -135,7 +132,7 @@ def overlaps(one: tuple[float, float, float, float], other: tuple[float, float, 
     return one[0] < other[2] - 1 and other[0] < one[2] - 1 and one[1] < other[3] - 1 and other[1] < one[3] - 1
 
 
-def test_names_neither_cover_each_other_nor_leave_the_frame() -> None:
+def test_names_neither_cover_each_other_nor_leave_the_frame_and_one_alone_stands_right() -> None:
     for drop in (False, True):
         points = [(40.0 + 7 * at, 50.0 + 11 * (at % 5)) for at in range(16)]
         crowd = Crowd(points=points, sizes=[(60.0, 12.0)] * 16, width=400, height=300)
@@ -143,9 +140,6 @@ def test_names_neither_cover_each_other_nor_leave_the_frame() -> None:
         assert not any(overlaps(one, other) for at, one in enumerate(found) for other in found[:at]), drop
         assert all(left >= 0 and top >= 0 and right <= 400 and low <= 300 for left, top, right, low in found), drop
         assert len(found) == 16 or drop, drop
-
-
-def test_a_name_alone_stands_right_beside_its_point() -> None:
     ((x, y),) = [
         place
         for place in label_places(Crowd(points=[(50, 50)], sizes=[(40, 12)], width=200, height=100), drop=False)

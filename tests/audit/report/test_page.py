@@ -148,7 +148,9 @@ def test_grades_of_each_benchmark_stand_beside_those_over_all(capsys: pytest.Cap
     assert f"law: grades end at {points(law.thresholds.q25)}" in shown
 
 
-def test_thresholds_medians_cohort_and_warnings_stand_in_both_forms(capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_of_all_models_stand_in_both_forms_and_a_regime_with_its_first_three(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     cuts = Thresholds(q25=1.234, q50=2.345, q75=3.456, cuts={"AA+": 1.5})
     result = an_audit(thresholds=cuts)
     for shown in (text(result, capsys), audit_page(result).markdown()):
@@ -157,9 +159,6 @@ def test_thresholds_medians_cohort_and_warnings_stand_in_both_forms(capsys: pyte
         assert "cohort, to which all grades are relative: 4 models" in shown
         assert "warning: fewer than 6 scenarios: the grades are a first impression" in shown
         assert f"range of their means {result.neutrality.range:.2f} points, trend τ +0.12, trend p 0.654" in shown
-
-
-def test_a_regime_shows_its_first_three_on_a_terminal_or_why_it_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
     shown = text(an_audit(), capsys)
     ranked = re.findall(r"^  (\d)\. (\w+): fluctuation", shown, re.MULTILINE)
     assert ranked == [("1", "elm"), ("2", "ash"), ("3", "birch")]
@@ -174,7 +173,7 @@ def test_charts_are_linked_beside_the_page_or_not_at_all() -> None:
     assert "charts/" not in audit_page(an_audit(), charts=False).markdown()
 
 
-def test_what_is_not_known_is_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_known_is_a_dash_and_json_is_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("text", "markdown"):
         print_audit(nothing_known(), form)  # type: ignore[arg-type]
         out = capsys.readouterr().out
@@ -182,9 +181,6 @@ def test_what_is_not_known_is_a_dash(capsys: pytest.CaptureFixture[str]) -> None
         assert "no thresholds; no medians" in out, form
         (row,) = [line for line in out.splitlines() if re.match(r"[| `]*alone", line)][:1]
         assert row.count("–") == {"text": 3, "markdown": 4}[form]  # grade, its odds, on the page corrected, quadrant
-
-
-def test_json_is_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     print_audit(an_audit(), "json")
     assert AuditResult.model_validate(json.loads(capsys.readouterr().out)) == an_audit()
 
@@ -202,16 +198,13 @@ def odd_result() -> AuditResult:
     return changed(result.model_copy(update=texts), grade=ODD, corrected_grade=ODD, grade_probability=likely)
 
 
-def test_no_name_is_mark_up_on_a_page() -> None:
+def test_no_name_is_mark_up_on_a_page_or_a_control_character_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     plain, odd = page_of(an_audit(benchmarks=("one",))), page_of(odd_result())
     shapes = [[(len(rows), len(rows[0])) for rows in page.tables] for page in (plain, odd)]
     assert shapes[0] == shapes[1]
     shown = MarkdownIt("commonmark").enable("table").render(audit_page(odd_result()).markdown())
     assert re.findall(r"<(?:img src|a href)=\W?\w+", shown) == ['<img src="charts'] * 5
     assert not any("onerror" in word or "http" in word for word in odd.words)
-
-
-def test_no_control_character_reaches_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("text", "markdown", "json"):
         print_audit(odd_result(), form)  # type: ignore[arg-type]
         out = capsys.readouterr().out
@@ -219,21 +212,15 @@ def test_no_control_character_reaches_a_terminal(capsys: pytest.CaptureFixture[s
         assert "\n# title" not in out, form
 
 
-def test_prose_is_never_mark_up() -> None:
+def test_prose_is_never_mark_up_nor_code_but_where_github_would_read_more_into_it() -> None:
     for odd in HOSTILE:
         page = read_page(f"- {prose(odd)}")
         said = page.words or page.code
         assert "".join(said) in (odd, read_page(code_span(odd)).code[0]), odd
         assert page.mark_up == ["ul"], odd
-
-
-def test_prose_leaves_a_plain_sentence_as_it_is() -> None:
     figures = ("p <0.001 with 4 models", "$0.43 per 1,000 right", "Seed-1.6: 81.87 (80.3 to 83.2)")
     for plain in (*figures, "all of it is from mmlu_pro"):
         assert prose(plain) == plain, plain
         assert "".join(read_page(f"- {plain}").words) == plain, plain
-
-
-def test_prose_is_code_where_github_would_read_more_into_it() -> None:
     for meant in ("$1 and 2$", "see http://x", "www.x.org", "a :smile: b", "GH-12"):
         assert prose(meant) == f"`{meant}`", meant

@@ -29,23 +29,17 @@ def test_cuts_are_numpys_quartiles_and_the_bound_itself_is_within(spreads) -> No
     assert first >= (spreads <= cuts[0]).sum()
 
 
-def test_equal_fluctuations_have_one_grade() -> None:
+def test_equal_fluctuations_have_one_grade_and_a_rounding_error_moves_none() -> None:
     assert set(grades_of(np.array([1.5] * 5))) == {"AAA"}
-
-
-def test_a_rounding_error_moves_no_grade() -> None:
     assert grades_of(np.array([0.1 + 0.2, 0.3, 0.3, 0.3, 9.0])) == ["AAA"] * 4 + ["BBB"]
 
 
-def test_eight_grades_need_twenty_models() -> None:
+def test_eight_grades_need_twenty_models_and_of_twenty_four_hold_three_each() -> None:
     assert len(scale_of(8, 20)) == 8
     with pytest.raises(AuditError, match="at least 20 models; there are 19"):
         scale_of(8, 19)
     with pytest.raises(AuditError, match="scales of 4 and 8"):
         scale_of(5, 30)
-
-
-def test_eight_grades_of_twenty_four_models_hold_three_each() -> None:
     found = grades_of(np.arange(24.0), scale_of(8, 24))
     assert [found.count(grade) for grade in ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB")] == [3] * 8
 

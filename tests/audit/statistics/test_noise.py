@@ -66,13 +66,19 @@ def test_noise_is_the_scenarios_own() -> None:
     assert cells.mean(axis=0)[2] < 0.3 * cells.mean()
 
 
-def test_equal_replicates_are_no_noise() -> None:
+def test_equal_replicates_are_no_noise_and_the_ceiling_is_the_binomial_variance() -> None:
     cube = drawn(MODELS[:3], replicates=1)
     assert noise_of(cube, "scenarios").floor is None
     outcomes = cube.outcomes["quiz"]
     twice = np.repeat(outcomes.scores, 2, axis=3)
     repeated = type(outcomes)(questions=outcomes.questions, scores=twice)
     assert noise_of(_with(cube, repeated), "scenarios").floor == pytest.approx([0, 0, 0])
+    cube = drawn(MODELS[:1], questions=100)
+    known = most_noise(cube)
+    assert known is not None
+    rates = cube.overall / 100
+    assert known == pytest.approx(1e4 * (rates * (1 - rates)).mean(axis=1) / 100)
+    assert most_noise(paper()) is None
 
 
 def _with(cube, outcomes):
@@ -84,15 +90,6 @@ def _with(cube, outcomes):
         weights=cube.weights,
         outcomes={"quiz": outcomes},
     )
-
-
-def test_the_ceiling_is_the_binomial_variance() -> None:
-    cube = drawn(MODELS[:1], questions=100)
-    known = most_noise(cube)
-    assert known is not None
-    rates = cube.overall / 100
-    assert known == pytest.approx(1e4 * (rates * (1 - rates)).mean(axis=1) / 100)
-    assert most_noise(paper()) is None
 
 
 def test_a_models_shares_of_its_variance_sum_to_one() -> None:
@@ -120,11 +117,8 @@ def test_the_question_that_follows_the_scenario_carries_the_fluctuation() -> Non
     assert (first.name, first.benchmark, round(first.share, 6)) == ("q7", "quiz", 1.0)
 
 
-def test_centring_takes_out_what_shifts_everybody() -> None:
+def test_centring_takes_out_what_shifts_everybody_and_the_worst_is_the_first_of_the_lowest() -> None:
     cube = cube_of([[50, 60, 40], [70, 80, 60], [20, 30, 10]])
     assert [one.fluctuation for one in figures.adjusted(cube, ("AAA", "AA", "A", "BBB"))] == pytest.approx([0, 0, 0])
-
-
-def test_the_worst_scenario_is_the_first_of_the_lowest() -> None:
     worst = figures.worst_of(cube_of([[50, 40, 40]]), 0)
     assert (worst.scenario, worst.score, round(worst.drop, 6)) == ("scenario-1", 40.0, 3.333333)

@@ -91,11 +91,15 @@ def test_ability_over_questions_is_wider_than_over_scenarios_alone() -> None:
     assert widths["scenarios"] < widths["cases"] <= widths["both"] * 1.05
 
 
-def test_a_model_that_never_moved_has_no_interval_of_width_zero() -> None:
+def test_who_never_moved_has_no_interval_of_width_zero_and_that_nobody_moved_is_said() -> None:
     result = audit(cube_of([[50.0] * 8, [60.0, 61, 62, 60, 61, 62, 60, 61]]))
     still = next(model for model in result.models if model.model == "model-0")
     assert (still.fluctuation, still.fluctuation_ci95, still.ability_ci95) == (0.0, None, None)
     assert still.beyond.fluctuation_ci95 is None
+    result = audit(cube_of([[50.0] * 8, [60.0] * 8, [70.0] * 8, [80.0] * 8]))
+    assert "no model moved at all: every score is the same in every scenario" in result.warnings
+    assert all(model.grade_probability is None for model in result.models)
+    assert result.premise is None
 
 
 def test_less_than_noise_is_no_proof_of_stillness() -> None:
@@ -112,15 +116,12 @@ def test_no_interval_is_wider_than_scores_can_be() -> None:
     assert all(model.fluctuation_ci95[0] < model.fluctuation <= model.fluctuation_ci95[1] for model in models)
 
 
-def test_what_noise_explains_wholly_is_said_and_not_graded() -> None:
+def test_what_noise_explains_wholly_is_not_graded_and_missing_replicates_are_said() -> None:
     result = audit(drawn(np.full(6, 0.0), questions=60, seed=5))
     still = [model for model in result.models if model.corrected == 0]
     assert still
     assert all(model.corrected_grade is None for model in still)
     assert any("nothing is left of" in warning and still[0].model in warning for warning in result.warnings)
-
-
-def test_missing_replicates_are_said() -> None:
     cube = drawn(np.full(4, 2.0), questions=20)
     cube.outcomes["quiz"].scores[1, :, :5, 1] = np.nan
     result = audit(cube)
@@ -147,13 +148,6 @@ def test_a_table_of_scores_tells_nothing_of_these_scenarios_that_it_does_not_sho
     assert all(model.beyond and model.grade_probability == model.beyond.grade_probability for model in result.models)
 
 
-def test_nobody_moved_is_said() -> None:
-    result = audit(cube_of([[50.0] * 8, [60.0] * 8, [70.0] * 8, [80.0] * 8]))
-    assert "no model moved at all: every score is the same in every scenario" in result.warnings
-    assert all(model.grade_probability is None for model in result.models)
-    assert result.premise is None
-
-
 def test_what_shifts_all_models_alike_does_not_blur_their_order() -> None:
     random = np.random.default_rng(6)
     spread = np.geomspace(1, 3, 6)[:, None]
@@ -176,14 +170,11 @@ def test_odds_are_a_distribution_and_repeatable() -> None:
     assert len(draws[0].here) == DRAWS
 
 
-def test_less_noise_settles_grades() -> None:
+def test_less_noise_settles_grades_and_noise_that_explains_all_leaves_them_open() -> None:
     scores = 50 + np.array([[0.6], [1.2], [2.4], [4.8]]) * np.random.default_rng(1).normal(size=(4, 10))
     noisy, clear = (draw_posterior(scores, np.full((4, 10), noise), 900) for noise in (9.0, 0.05))
     odds = [grade_odds(posterior.here, 4) for posterior in (noisy, clear)]
     assert np.diag(odds[0].probabilities).max() < np.diag(odds[1].probabilities).min()
-
-
-def test_noise_that_explains_all_leaves_grades_open() -> None:
     scores = 50 + np.random.default_rng(1).normal(size=(4, 10))
     posterior = draw_posterior(scores, np.ones((4, 10)), 900)
     odds = grade_odds(posterior.here, 4)

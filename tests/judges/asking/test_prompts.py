@@ -16,30 +16,22 @@ METHODS = {"direct": "direct_scoring", "reference": "reference_based", "pairwise
 IN_THE_REDUCTION = {"position_swap", "length_normalization", "different_model_family"}
 
 
-def test_a_shipped_prompt_has_a_version_and_a_digest_of_the_whole_file() -> None:
+def test_a_shipped_prompt_has_a_version_a_digest_and_a_sentence_for_each_mitigation() -> None:
+    """A mitigation of its method that has none works in the reduction."""
     for name in (*PROMPTS, "regression", "blind", "rubric"):
         prompt = load_prompt(name)
         assert prompt.identity.name == f"judge-{name}", name
         assert re.fullmatch(r"\d+\.\d+\.\d+", prompt.identity.version), name
         assert prompt.identity.digest.startswith("sha256:"), name
-
-
-def test_every_mitigation_of_a_method_has_a_sentence_in_its_prompt_or_works_in_the_reduction() -> None:
     for name in PROMPTS:
         wanted = {mitigation for mitigation, methods in MITIGATIONS.items() if METHODS[name] in methods}
         assert load_prompt(name).mitigations.keys() == wanted - IN_THE_REDUCTION, name
 
 
-def test_a_slot_inside_a_text_is_not_filled() -> None:
+def test_slots_are_filled_once_and_without_a_gap_and_one_without_a_value_is_named() -> None:
     assert fill("{{ output }}", {"output": "{{ input }}", "input": "secret"}) == "{{ input }}"
-
-
-def test_a_text_that_is_not_there_leaves_no_gap() -> None:
     template = "Start\n\nIt answers:\n{{ b }}\n\nIt is from:\n{{ b }}\n{{ c }}\n\nend"
     assert fill(template, {"b": "", "c": "x\n\n\ny"}) == "Start\n\nIt is from:\nx\n\n\ny\n\nend"
-
-
-def test_a_slot_without_a_value_is_an_error_that_names_it() -> None:
     with pytest.raises(JudgeError, match="slot 'outptu'"):
         fill("{{ outptu }}", {"output": ""})
 
@@ -67,7 +59,7 @@ def test_the_mark_is_the_same_again_and_another_for_another_item_or_seed() -> No
     assert len({mark_of(1, "a"), mark_of(1, "b"), mark_of(2, "a")}) == 3
 
 
-def test_the_system_text_is_the_same_for_every_item_of_a_rubric() -> None:
+def test_the_system_text_is_that_of_every_item_and_the_digest_tells_items_and_keys_apart() -> None:
     slots = {"criteria": "Is it short?", "form": "{}"}
     made = [
         make_question(name, load_prompt("direct"), slots, {"input": "", "output": name}, {}, mark_of(0, name))
@@ -76,9 +68,6 @@ def test_the_system_text_is_the_same_for_every_item_of_a_rubric() -> None:
     assert made[0].system == made[1].system
     assert made[0].user != made[1].user
     assert made[0].digest != made[1].digest
-
-
-def test_the_order_of_an_answers_keys_is_part_of_the_digest() -> None:
     slots = {"criteria": "Is it short?", "form": "{}"}
     texts = {"input": "", "output": "a"}
     first, second = (

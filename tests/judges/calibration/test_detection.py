@@ -114,10 +114,12 @@ def test_sensitivity_and_specificity_are_counted_by_dimension_impact_and_way() -
     assert result.severity["high"] == {"none": 1, "low": 0, "medium": 0, "high": 1}
 
 
-def test_a_pair_without_an_answer_counts_for_nothing() -> None:
+def test_a_pair_without_an_answer_counts_for_nothing_and_a_batch_of_them_is_refused() -> None:
     pairs = [planted("1", "number_changed", "factuality", "high"), planted("2", "same_text")]
     result = detection(pairs, {"1": judged("1", {}, answered=())}, 0.6, {})
     assert (result.broken, result.controls, result.unscored) == (0, 0, 2)
+    with pytest.raises(JudgeError, match="no pair of the batch"):
+        batch_rates([judged("p", {}, answered=())], {}, [], 0.6)
 
 
 def test_a_judge_is_trusted_in_a_dimension_if_what_it_finds_and_leaves_alone_is_above_the_bar() -> None:
@@ -178,7 +180,7 @@ def test_the_rate_of_a_batch_is_corrected_for_what_the_judge_misses_and_makes_up
     assert not result.too_few
 
 
-def test_what_a_batch_and_the_controls_have_alike_is_no_finding() -> None:
+def test_what_batch_and_controls_have_alike_is_no_finding_and_p_is_adjusted_over_dimensions() -> None:
     found: list[Found] = [{"factuality": (WORSE, "low")} if place < 5 else {} for place in range(50)]
     result = batch(found, judge_of(45, 5, 45, 5))
     assert result.too_few
@@ -186,9 +188,6 @@ def test_what_a_batch_and_the_controls_have_alike_is_no_finding() -> None:
     assert factuality.p == pytest.approx(1.0)
     assert completeness.test == "exact"
     assert row(result, "any").q is None
-
-
-def test_p_values_are_adjusted_over_the_dimensions_that_were_asked() -> None:
     found: list[Found] = [{"factuality": (WORSE, "low")} if place < 6 else {} for place in range(50)]
     factuality = row(batch(found, judge_of(45, 5, 50, 0)), "factuality")
     assert factuality.q == pytest.approx(3 * factuality.p)
@@ -205,11 +204,6 @@ def test_with_labels_of_some_pairs_the_rate_is_theirs_and_not_the_judges() -> No
     assert row(result, "any").powered is None  # not every dimension has a label
     assert row(result, "factuality").corrected.value is None
     assert result.rated["none"]["high"] == 60
-
-
-def test_a_batch_without_an_answer_is_refused() -> None:
-    with pytest.raises(JudgeError, match="no pair of the batch"):
-        batch_rates([judged("p", {}, answered=())], {}, [], 0.6)
 
 
 @pytest.mark.simulation

@@ -177,16 +177,13 @@ def leaves(value: Any) -> list[Any]:
     return [value]
 
 
-def test_every_dimension_and_way_is_planted_evenly() -> None:
+def test_every_way_is_planted_evenly_and_the_same_seed_plants_the_same() -> None:
     planted = plant(GOOD, broken=9, controls=8, seed=1)
     broken = [pair for pair in planted.pairs if not pair.is_control]
     assert Counter(pair.dimension for pair in broken) == {"completeness": 4, "factuality": 3, "format_adherence": 2}
     everything = plant(GOOD, broken=99, controls=99, seed=1)
     assert {pair.planted for pair in everything.pairs} == {*DAMAGES, *CONTROLS}
     assert len({pair.id for pair in everything.pairs}) == len(everything.pairs)
-
-
-def test_the_same_seed_plants_the_same_and_another_one_something_else() -> None:
     first, again, other = (plant(GOOD, broken=20, controls=9, seed=seed) for seed in (4, 4, 5))
     assert first == again
     assert [pair.candidate_output for pair in first.pairs] != [pair.candidate_output for pair in other.pairs]
@@ -210,7 +207,7 @@ def test_an_output_without_a_place_is_refused_and_counted() -> None:
     }
 
 
-def test_what_code_cannot_break_for_certain_it_leaves() -> None:
+def test_what_code_cannot_change_for_certain_it_leaves() -> None:
     for name, prompt, output, reason in (
         ("format_broken", "Tell me.", LIST, "demands no form"),
         ("format_broken", BULLETS, PROSE, "neither a list nor JSON"),
@@ -221,9 +218,6 @@ def test_what_code_cannot_break_for_certain_it_leaves() -> None:
     ):
         with pytest.raises(NoPlaceError, match=reason):
             break_output(name, prompt, output, Random(0))
-
-
-def test_what_code_cannot_write_otherwise_for_certain_it_leaves() -> None:
     for name, prompt, output in (
         ("reordered", "List the steps in order.", "- Open it\n- Close it"),
         ("reordered", "What to do?", "- First open it\n- Close it"),

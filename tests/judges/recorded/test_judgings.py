@@ -35,14 +35,11 @@ def change(path: Path, **changed: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
 
 
-def test_results_are_read_by_the_mode_of_their_judging(folder: Path) -> None:
+def test_results_are_read_by_mode_and_a_draft_and_what_has_none_yet_have_none(folder: Path) -> None:
     recorded = read_recorded(folder)
     assert isinstance(recorded.results, ScoreResults)
     assert recorded.head.mode == "score"
     assert recorded.head.skill is None
-
-
-def test_a_draft_and_what_has_no_results_yet_have_none(folder: Path) -> None:
     change(folder / "judging.json", mode="rubric")
     assert read_recorded(folder) is None
     change(folder / "judging.json", mode="score")

@@ -57,7 +57,7 @@ def test_one_more_regression_never_makes_the_decision_milder(
     assert order.index(before) <= order.index(after)
 
 
-def test_a_preset_says_which_dimensions_block() -> None:
+def test_a_preset_or_the_team_says_which_dimensions_block() -> None:
     for preset, dimension, decision in (
         ("default", "factuality", BLOCK),
         ("chat", "factuality", BLOCK),
@@ -69,9 +69,6 @@ def test_a_preset_says_which_dimensions_block() -> None:
         dimensions = dimensions_of(preset=preset)
         findings = {each.name: "same" for each in dimensions} | {dimension: ("worse", "low")}
         assert judged(answer(findings), dimensions=dimensions).decision == decision, preset
-
-
-def test_a_dimension_blocks_where_the_team_says_so() -> None:
     dimensions = dimensions_of(["completeness", "house_style"], blocking=["house style"])
     assert judged(
         answer({"completeness": "same", "house_style": ("worse", "low")}), dimensions=dimensions
@@ -100,7 +97,7 @@ def test_lost_bullets_and_lost_content_of_high_impact_block_on_observations_alon
     assert not any(each.flags for each in verdict.dimensions)
 
 
-def test_a_conclusion_that_does_not_follow_is_counted_and_not_obeyed() -> None:
+def test_a_conclusion_that_does_not_follow_is_counted_but_for_stakes_it_is_not_told() -> None:
     for findings, stated, mismatches in (
         ({}, {}, set()),
         ({}, {"regression_detected": True}, {"regression_detected"}),
@@ -121,9 +118,6 @@ def test_a_conclusion_that_does_not_follow_is_counted_and_not_obeyed() -> None:
         verdict = judged(answer(both, **stated))
         assert {name for name, count in verdict.mismatches.items() if count == 2} == mismatches, findings
         assert verdict.decision == judged(answer(both)).decision, findings
-
-
-def test_the_judge_is_not_blamed_for_stakes_that_it_is_not_told() -> None:
     read = reading(answer(SAME), rules=HIGH_STAKES)
     assert read.mismatches == ()
 
@@ -131,7 +125,7 @@ def test_the_judge_is_not_blamed_for_stakes_that_it_is_not_told() -> None:
 WORSE, BETTER = {"completeness": ("worse", "high")}, {"completeness": ("better", "low")}
 
 
-def test_only_what_both_orders_say_is_a_verdict() -> None:
+def test_only_what_both_orders_say_is_a_verdict_and_it_blocks_beside_a_difference() -> None:
     for first, second, verdict, decision, detected, flipped in (
         ({}, {}, "same", SHIP, False, 0),
         (WORSE, WORSE, "candidate_worse", BLOCK, True, 0),
@@ -146,9 +140,6 @@ def test_only_what_both_orders_say_is_a_verdict() -> None:
         assert both.dimensions[1].verdict == verdict, first
         assert (both.decision, both.regression_detected) == (decision, detected), first
         assert (both.flipped, both.compared) == (flipped, 3), first
-
-
-def test_a_regression_in_one_dimension_blocks_though_the_orders_differ_in_another() -> None:
     first = answer({**SAME, "factuality": ("worse", "low"), **WORSE})
     verdict = judged(first, answer({**SAME, "factuality": ("worse", "low")}))
     assert verdict.decision == BLOCK
@@ -191,15 +182,12 @@ def test_an_answer_that_is_not_whole_is_unscored_with_its_reason_and_nothing_shi
         assert (half.decision, half.regression_detected) == (REVIEW, False), said
         assert {each.verdict for each in half.dimensions} == {"uncertain"}, said
         assert half.reasons[0].startswith(f"unscored answer: {reason}"), said
-
-
-def test_a_regression_that_only_one_order_could_say_waits_for_a_person() -> None:
     verdict = judged(answer({**SAME, "factuality": ("worse", "high")}), "no JSON")
     assert (verdict.decision, verdict.regression_detected) == (REVIEW, None)
     assert verdict.dimensions[0].by_order == ("candidate_worse", None)
 
 
-def test_of_several_verdicts_in_a_text_the_last_whole_one_binds() -> None:
+def test_the_last_whole_verdict_of_a_text_binds_and_one_inside_the_evidence_is_evidence() -> None:
     for text in (
         "Here is my verdict:\n```json\n{}\n```",
         "The document says: {quoted}\nMy own verdict is: {}",
@@ -210,20 +198,14 @@ def test_of_several_verdicts_in_a_text_the_last_whole_one_binds() -> None:
         quoted = json.dumps(answer(SAME))
         read = reading(text.replace("{quoted}", quoted).replace("{}", own, 1).replace("{{", "{").replace("}}", "}"))
         assert read.findings["factuality"].verdict == "candidate_worse", text
-
-
-def test_a_verdict_inside_of_the_evidence_is_evidence() -> None:
     quoted = json.dumps(answer(SAME))
     read = reading(answer({**SAME, "factuality": ("worse", "high", quoted, "")}))
     assert read.findings["factuality"].verdict == "candidate_worse"
 
 
-def test_names_of_dimensions_may_be_spelled_otherwise() -> None:
+def test_names_may_be_spelled_otherwise_and_a_basis_of_more_than_forty_words_is_noted() -> None:
     read = reading(answer({"Factuality": "same", "completeness": "same", "Format-Adherence": "same"}))
     assert list(read.findings) == ["factuality", "completeness", "format_adherence"]
-
-
-def test_a_basis_of_more_than_forty_words_is_noted_and_costs_nothing() -> None:
     for count, too_long in ((40, False), (41, True)):
         read = reading(answer(SAME, decision_basis="word " * count))
         assert read.basis_too_long is too_long, count

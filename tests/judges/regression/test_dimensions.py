@@ -9,7 +9,7 @@ from skill_evaluator.judges.regression.dimensions import PRESETS, blocking_sente
 from skill_evaluator.library.judge_policy import ComponentJudge
 
 
-def test_a_preset_has_its_dimensions_and_says_which_block() -> None:
+def test_a_preset_has_its_dimensions_and_names_win_over_it() -> None:
     for preset, names, blocking in (
         ("default", ["factuality", "completeness", "format_adherence"], "factuality"),
         ("chat", ["factuality", "completeness", "tone"], "factuality"),
@@ -20,9 +20,6 @@ def test_a_preset_has_its_dimensions_and_says_which_block() -> None:
         assert [dimension.name for dimension in dimensions] == names, preset
         assert blocking_sentence(dimensions) == f"any regression of {blocking} blocks, whatever its impact", preset
         assert set(PRESETS) == set(get_args(ComponentJudge.model_fields["preset"].annotation)), preset
-
-
-def test_names_win_over_a_preset_and_may_be_the_teams_own() -> None:
     dimensions = dimensions_of(["correctness, house style"], preset="code", blocking=["House-Style"])
     assert [(dimension.name, dimension.blocking) for dimension in dimensions] == [
         ("correctness", False),  # it blocks by the preset, which is not used

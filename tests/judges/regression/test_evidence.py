@@ -69,7 +69,7 @@ def test_an_omission_is_in_the_baseline_and_not_in_the_candidate() -> None:
         assert left_out([evidence], LIBRARY.baseline, LIBRARY.candidate) == words, evidence
 
 
-def test_a_worse_needs_one_leg_that_code_can_check() -> None:
+def test_a_worse_needs_one_leg_that_code_can_check_in_either_order() -> None:
     for dimension, before, after, legs, flags in (
         ("factuality", "", "It was founded in 1911", ("quote",), ()),
         ("factuality", "Late fees rise to 0.40 a day", "", ("quote", "omission"), ()),
@@ -86,44 +86,33 @@ def test_a_worse_needs_one_leg_that_code_can_check() -> None:
         finding = read.findings[dimension]
         assert (finding.verdict, finding.impact) == ("candidate_worse", "low"), dimension  # kept, whatever it rests on
         assert (finding.legs, finding.flags) == (legs, flags), dimension
-
-
-def test_style_is_to_the_point_where_style_is_what_was_asked_about() -> None:
-    dimensions = dimensions_of(preset="chat")
-    findings = {"factuality": "same", "completeness": "same", "tone": ("worse", "low", "", "Stiff and formal.")}
-    read = reading(answer(findings), dimensions=dimensions)
-    assert read.findings["tone"].flags == ("unsupported",)
-
-
-def test_an_unsupported_worse_goes_to_a_person_and_never_ships() -> None:
-    unsupported = answer({**SAME, "completeness": ("worse", "low", "", "Something is gone.")})
-    verdict = judged(unsupported)
-    assert (verdict.decision, verdict.regression_detected) == ("review_required", True)
-    assert "unsupported: completeness" in verdict.reasons
-
-
-def test_an_unsupported_worse_counts_as_what_it_says() -> None:
-    verdict = judged(answer({**SAME, "completeness": ("worse", "high", "", "Something is gone.")}))
-    assert (verdict.decision, verdict.regression_severity) == ("block", "high")
-    assert verdict.reasons == ("a regression of high impact: completeness", "unsupported: completeness")
-
-
-def test_an_unsupported_worse_does_not_ship_even_where_one_low_does() -> None:
-    unsupported = answer({**SAME, "completeness": ("worse", "low", "", "Something is gone.")})
-    verdict = judged(unsupported, rules=ShipRules(one_low="ship"))
-    assert (verdict.decision, verdict.reasons) == ("review_required", ("unsupported: completeness",))
-
-
-def test_the_leg_of_one_order_supports_both() -> None:
     bare = answer({**SAME, "completeness": ("worse", "low", "", "Something is gone.")})
     verdict = judged(bare, answer({**SAME, "completeness": ("worse", "low")}))
     assert verdict.dimensions[1].legs == ("quote", "omission")
     assert verdict.dimensions[1].flags == ()
 
 
-def test_a_better_without_evidence_is_marked() -> None:
+def test_style_is_to_the_point_where_it_was_asked_about_and_a_better_without_evidence_is_marked() -> None:
+    dimensions = dimensions_of(preset="chat")
+    findings = {"factuality": "same", "completeness": "same", "tone": ("worse", "low", "", "Stiff and formal.")}
+    read = reading(answer(findings), dimensions=dimensions)
+    assert read.findings["tone"].flags == ("unsupported",)
     read = reading(answer({**SAME, "completeness": ("better", "low", "", "")}))
     assert read.findings["completeness"].flags == ("no_evidence",)
+
+
+def test_an_unsupported_worse_counts_as_what_it_says_goes_to_a_person_and_never_ships() -> None:
+    high = "a regression of high impact: completeness"
+    for impact, rules, decision, reasons in (
+        ("low", None, "review_required", None),
+        ("low", ShipRules(one_low="ship"), "review_required", ("unsupported: completeness",)),
+        ("high", None, "block", (high, "unsupported: completeness")),
+    ):
+        verdict = judged(answer({**SAME, "completeness": ("worse", impact, "", "Something is gone.")}), rules=rules)
+        assert (verdict.decision, verdict.regression_severity) == (decision, impact)
+        assert verdict.regression_detected is True
+        assert "unsupported: completeness" in verdict.reasons
+        assert reasons is None or verdict.reasons == reasons
 
 
 def test_evidence_of_any_length_is_read_quickly() -> None:

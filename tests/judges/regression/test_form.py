@@ -30,7 +30,7 @@ def test_what_code_understands_of_a_prompt() -> None:
         assert [str(rule) for rule in form_rules(prompt)] == rules, prompt
 
 
-def test_whether_an_answer_keeps_a_rule() -> None:
+def test_whether_an_answer_keeps_a_rule_and_only_one_the_baseline_kept_can_be_broken() -> None:
     for prompt, text, kept in (
         ("In 3 bullets", THREE, True),
         ("In 3 bullets", "* a\n  • b\n– c", True),
@@ -47,9 +47,6 @@ def test_whether_an_answer_keeps_a_rule() -> None:
     ):
         (rule,) = form_rules(prompt)
         assert keeps(text, rule) is kept, prompt
-
-
-def test_only_a_rule_that_the_baseline_kept_can_be_broken_by_the_candidate() -> None:
     assert [str(rule) for rule in broken_rules("In 3 bullets", THREE, "prose")] == ["3 bullets"]
     assert broken_rules("In 3 bullets", "prose", "prose") == []
     assert broken_rules("In 3 bullets", THREE, THREE) == []

@@ -1,8 +1,14 @@
-"""How far people agree: κ of two reviewers on the items that both labelled, and the items they see differently."""
+"""How far people agree on what both labelled, what they see differently, and the edge cases that notes become."""
 
+import yaml
 from skill_evaluator.judges.review.agreement import review_status
+from skill_evaluator.judges.review.edge_cases import proposed_edge_cases
+from skill_evaluator.judges.review.labels import latest
+from skill_evaluator.library.rubrics import EdgeCase
 
 from tests.support.reviews import NOON, change, label, pair, scored
+
+NOTE = 'two\n# lines: "quoted" é'
 
 
 def test_kappa_is_of_the_items_that_both_labelled() -> None:
@@ -47,3 +53,26 @@ def test_notes_stand_with_what_is_disputed_as_they_may_become_edge_cases() -> No
     ]
     (disputed,) = review_status({item.id: item}, labels).disputed
     assert (disputed.question, disputed.notes) == ("factuality", {"ada": "is an estimate a fact?"})
+
+
+def test_a_note_becomes_an_edge_case_with_what_everybody_answered() -> None:
+    items = {item.id: item for item in (scored(), pair(), change())}
+    labels = [
+        label(scored(), "ada", tone="3", note=NOTE),
+        label(scored(), "ben", tone="1"),
+        label(pair(), "ada", overall="1"),
+        label(change(), "ada", factuality="candidate_worse high", tone="same", note="is an estimate a fact?"),
+    ]
+    proposed = yaml.safe_load(proposed_edge_cases(items, latest(labels)))
+    assert proposed == {
+        "tone": [
+            {"situation": NOTE, "guidance": "ada: 3; ben: 1; decide which"},
+            {"situation": "is an estimate a fact?", "guidance": "ada: same"},
+        ],
+        "factuality": [{"situation": "is an estimate a fact?", "guidance": "ada: candidate_worse (high)"}],
+    }
+    assert all(EdgeCase.model_validate(case) for cases in proposed.values() for case in cases)
+
+
+def test_without_notes_nothing_is_proposed() -> None:
+    assert proposed_edge_cases({pair().id: pair()}, latest([label(pair(), overall="1")])) == ""

@@ -95,27 +95,6 @@ def test_a_reload_loses_nothing_not_even_half_an_answer(page: Any, tmp_path: Pat
     assert (label.answers[0].impact, label.note) == ("low", "is an estimate a fact?")
 
 
-def test_two_reviewers_at_once_lose_nothing(browser: Any, tmp_path: Path) -> None:
-    queue = queue_of(tmp_path, *PAIRS)
-    with review_page(tmp_path) as address:
-        pages = {name: browser.new_context().new_page() for name in ("ada", "ben")}
-        for name, page in pages.items():
-            page.goto(f"{address}?reviewer={name}")
-            page.wait_for_selector("#item:not([hidden])")
-        for place in range(len(PAIRS)):  # neither waits for the other
-            for page in pages.values():
-                page.keyboard.press("12"[place % 2])
-            for page in pages.values():
-                page.get_by_text(f"{place + 1} of 18 labelled").wait_for()
-                page.wait_for_selector(READY)
-        for page in pages.values():
-            page.wait_for_selector("#done:not([hidden])")
-            page.context.close()
-    given = latest(queue.labels(queue.items()))
-    assert all(set(given[item.id]) == {"ada", "ben"} for item in PAIRS)
-    assert len(queue.labels(queue.items())) == 2 * len(PAIRS)
-
-
 def test_an_answer_is_changed_by_going_back(page: Any, tmp_path: Path) -> None:
     queue = queue_of(tmp_path, pair("p0"), pair("p1"))
     with review_page(tmp_path, "--reviewer", "ada") as address:

@@ -56,9 +56,13 @@ def labels(server: ReviewServer) -> list[Any]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def test_it_listens_on_this_machine_alone(server: ReviewServer) -> None:
+def test_it_listens_on_this_machine_alone_and_lets_the_page_itself_in(server: ReviewServer) -> None:
     assert server.server_address[0] == "127.0.0.1"
     assert len(server.token) >= 32
+    own = {"Origin": f"http://127.0.0.1:{server.server_port}", "Sec-Fetch-Site": "same-origin"}
+    assert label(server, {**JSON, **own}) == (200, {"kept": 1})
+    assert label(server) == (200, {"kept": 0}), "it is said already"
+    assert len(labels(server)) == 1
 
 
 def test_a_foreign_host_or_origin_is_refused(server: ReviewServer) -> None:
@@ -78,18 +82,13 @@ def test_a_foreign_host_or_origin_is_refused(server: ReviewServer) -> None:
     assert labels(server) == []
 
 
-def test_the_page_itself_is_let_in(server: ReviewServer) -> None:
-    own = {"Origin": f"http://127.0.0.1:{server.server_port}", "Sec-Fetch-Site": "same-origin"}
-    assert label(server, {**JSON, **own}) == (200, {"kept": 1})
-    assert label(server) == (200, {"kept": 0}), "it is said already"
-    assert len(labels(server)) == 1
-
-
-def test_without_the_token_there_is_nothing(server: ReviewServer) -> None:
+def test_without_the_token_there_is_nothing_and_no_path_leads_out_of_the_page(server: ReviewServer) -> None:
     for token in ("", "x", "é".encode().hex()):
         for path in ("", "review.js", "queue", f"items/{pair().id}"):
             status, answer, _ = ask(server, path, token=token)
             assert (status, "token" in answer["problem"]) == (403, True), token
+    for path in ("../server.py", "..%2fserver.py", "review.js/..", "items/../queue", "//", "page/review.js"):
+        assert ask(server, path)[0] in (400, 404)
 
 
 def test_what_is_no_label_is_refused(server: ReviewServer) -> None:
@@ -122,11 +121,6 @@ def test_a_wrong_label_is_refused_with_the_reason(server: ReviewServer) -> None:
         status, answer = label(server, **changed)
         assert (status, problem in answer["problem"]) == (400, True), answer
     assert labels(server) == []
-
-
-def test_no_path_leads_out_of_the_page(server: ReviewServer) -> None:
-    for path in ("../server.py", "..%2fserver.py", "review.js/..", "items/../queue", "//", "page/review.js"):
-        assert ask(server, path)[0] in (400, 404)
 
 
 def test_every_answer_forbids_scripts_of_others_and_frames(server: ReviewServer) -> None:

@@ -21,7 +21,7 @@ def test_the_order_is_by_chance_for_each_reviewer_and_stays_the_same() -> None:
     assert ada != [first_shown(item, "ada", 1) for item in items]
 
 
-def test_a_key_means_what_stands_there() -> None:
+def test_a_key_means_what_stands_there_and_ten_is_the_key_0() -> None:
     for item, keys, first, answers in (
         (pair(), {"overall": "1"}, 1, [("1", None)]),
         (pair(), {"overall": "1"}, 2, [("2", None)]),
@@ -38,9 +38,6 @@ def test_a_key_means_what_stands_there() -> None:
         label = label_from(item, "ada", first, keys, NOON)  # type: ignore[arg-type]
         assert [(answer.answer, answer.impact) for answer in label.answers] == answers, item
         assert keys_of(item, label, first) == keys, item
-
-
-def test_ten_is_the_key_0() -> None:
     scale = ReviewQuestion(name="tone", levels=dict.fromkeys(range(1, 11), ""))
     item = review_item("score", "s", ["text"], [scale], ["random"])
     assert list(steps_of(item)[0].choices)[-1] == "0"

@@ -39,12 +39,7 @@ def test_the_confusion_matrix_is_that_of_scikit_learn(pairs: list[tuple[int, int
     assert confusion(left, right, SCORES).tolist() == confusion_matrix(left, right, labels=SCORES).tolist()
 
 
-def test_a_verdict_that_is_no_category_is_refused() -> None:
-    with pytest.raises(ValueError, match="None and 1 must be among the categories"):
-        confusion([None], [1], [1, 2])
-
-
-def test_an_unparsed_verdict_is_a_category_of_its_own_and_lowers_kappa() -> None:
+def test_an_unparsed_verdict_is_a_category_of_its_own_and_one_that_is_none_is_refused() -> None:
     from sklearn.metrics import cohen_kappa_score
 
     people = [1, 2] * 20
@@ -52,9 +47,11 @@ def test_an_unparsed_verdict_is_a_category_of_its_own_and_lowers_kappa() -> None
     kappa = cohen_kappa(confusion(judge, people, [1, 2, None]))
     assert kappa.value == pytest.approx(cohen_kappa_score(list(map(str, judge)), list(map(str, people))))
     assert kappa.value < 1
+    with pytest.raises(ValueError, match="None and 1 must be among the categories"):
+        confusion([None], [1], [1, 2])
 
 
-def test_full_agreement_has_an_interval_that_narrows_with_n() -> None:
+def test_full_agreement_and_full_disagreement_have_intervals_and_nothing_tells_nothing() -> None:
     """With n agreeing items, disagreement may still have the probability that n trials do not show: 1 − 0.05^(1/n)."""
     for n in (2, 10, 50, 500):
         kappa = cohen_kappa(np.diag([n / 2, n / 2]))
@@ -63,15 +60,9 @@ def test_full_agreement_has_an_interval_that_narrows_with_n() -> None:
         (alpha, rho) = (krippendorff([{1: 2}, {2: 2}] * n, "nominal"), spearman(range(n + 2), range(n + 2)))
         for figure in (alpha, rho):
             assert figure.ci95[0] < 1 == pytest.approx(figure.ci95[1]), n
-
-
-def test_full_disagreement_has_an_interval_too() -> None:
     low, high = cohen_kappa(np.array([[0.0, 20.0], [20.0, 0.0]])).ci95 or (0, 0)
     assert low == -1
     assert -1 < high < -0.8
-
-
-def test_nothing_is_told_where_there_is_nothing_to_tell_from() -> None:
     assert cohen_kappa(np.zeros((2, 2))).value is None
     assert cohen_kappa(np.array([[9.0, 0.0], [0.0, 0.0]])).ci95 is None
     assert krippendorff([{1: 1}, {2: 1}], "nominal").value is None

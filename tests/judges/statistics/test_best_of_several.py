@@ -50,29 +50,23 @@ def test_strengths_with_ties_make_the_results_most_likely() -> None:
     assert strengths.tie == pytest.approx(fitted[4], abs=1e-4)
 
 
-def test_one_who_wins_everything_has_a_finite_strength_and_that_is_said() -> None:
+def test_who_wins_everything_has_a_finite_strength_and_only_ties_are_equal_ones() -> None:
     strengths = strengths_of(WinMatrix.of([(0, 1, 1.0)] * 5 + [(0, 2, 1.0)] * 5 + [(1, 2, 1.0), (2, 1, 1.0)], 3))
     assert strengths.softened
     best, *others = [item.value for item in strengths.items]
     assert all(best > other for other in others if other is not None)
-
-
-def test_only_ties_are_equal_strengths_with_a_width() -> None:
     strengths = strengths_of(WinMatrix.of([(0, 1, 0.5)] * 8, 2))
     assert [item.value for item in strengths.items] == pytest.approx([0, 0])
     low, high = strengths.items[0].ci95 or (0, 0)
     assert high - low > 1
 
 
-def test_outputs_that_never_met_cannot_be_compared() -> None:
-    with pytest.raises(ValueError, match="never met"):
-        strengths_of(WinMatrix.of([(0, 1, 1.0), (2, 3, 1.0)], 4))
-
-
-def test_the_win_matrix_counts_ties_on_both_sides() -> None:
+def test_the_win_matrix_counts_ties_on_both_sides_and_compares_only_what_met() -> None:
     matrix = WinMatrix.of([(0, 1, 1.0), (1, 0, 1.0), (1, 0, 0.5)], 2)
     assert matrix.wins.tolist() == [[0, 1], [1, 0]]
     assert matrix.ties.tolist() == [[0, 1], [1, 0]]
+    with pytest.raises(ValueError, match="never met"):
+        strengths_of(WinMatrix.of([(0, 1, 1.0), (2, 3, 1.0)], 4))
 
 
 WINS = st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(-500, 500)), min_size=3, max_size=60)
@@ -87,15 +81,12 @@ def test_swapping_the_outputs_turns_a_win_rate_around(pairs: list[tuple[float, i
     assert here.controlled.ci95[0] < here.controlled.value < here.controlled.ci95[1]
 
 
-def test_an_output_that_wins_by_length_alone_is_no_better_at_equal_length() -> None:
+def test_an_output_that_wins_by_length_alone_is_no_better_and_equal_lengths_say_nothing() -> None:
     longer_by = [*range(-60, 200, 5)]
     rates = win_rates([float(difference > 0) for difference in longer_by], longer_by)
     assert rates.raw.value > 0.7
     assert rates.controlled.ci95[0] < 0.5 < rates.controlled.ci95[1]
     assert rates.length.ci95[0] > 0
-
-
-def test_equal_lengths_leave_the_win_rate_and_say_nothing_of_length() -> None:
     rates = win_rates([1.0] * 30 + [0.0] * 10, [0] * 40)
     assert rates.controlled.value == pytest.approx(0.75, abs=0.01)
     assert rates.length.value is None

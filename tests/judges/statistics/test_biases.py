@@ -53,28 +53,22 @@ def test_flips_on_the_same_input_are_noise_and_no_position_bias() -> None:
     assert low < 0 < high
 
 
-def test_what_people_prefer_too_is_no_bias() -> None:
+def test_what_people_prefer_too_is_no_bias_and_a_probe_shifts_by_a_share_of_the_scale() -> None:
     assert excess([1, 1, 1, 0], [1, 1, 1, 0]).value == 0
     assert excess([1, 1, 1, 1], [0, 1, 0, 1]).value == 0.5
     low, high = excess([1] * 20, [1] * 20).ci95 or (0, 0)
     assert low < 0 < high
-
-
-def test_a_probe_shifts_picks_and_scores_by_a_share_of_their_scale() -> None:
     assert shift([0, 0, 1, 1], [1, 0, 1, 1]).value == 0.25
     assert shift([2, 4], [3, 5], (1, 5)).value == 0.25
 
 
-def test_a_narrow_judge_is_told_from_one_like_people() -> None:
+def test_a_narrow_judge_is_told_from_one_like_people_and_one_score_has_no_spread() -> None:
     judge, people = narrowed(300, np.random.default_rng(4))
     narrow = central_tendency(judge.tolist(), people.tolist(), (1, 5))
     assert narrow.middle.ci95[0] > 0
     assert narrow.spread.ci95[1] < 1
     same = central_tendency(people.tolist(), people.tolist(), (1, 5))
     assert (same.middle.value, same.spread.value) == (0, 1)
-
-
-def test_a_judge_that_gives_one_score_has_no_spread_to_compare() -> None:
     tendency = central_tendency([3, 3, 3, 3], [1, 2, 4, 5], (1, 5))
     assert tendency.spread.value is None
     assert tendency.middle.value == 0.5

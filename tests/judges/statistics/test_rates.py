@@ -27,20 +27,14 @@ def test_a_corrected_rate_is_a_rate_inside_its_interval(reported: Trials, hits: 
         assert high - low > 0.005
 
 
-def test_the_correction_gives_back_the_rate_behind_what_is_expected_of_a_judge() -> None:
+def test_the_correction_gives_back_the_rate_behind_what_a_judge_reports() -> None:
     """A judge that finds 80 % and makes up 10 % reports 0.25 × 0.8 + 0.75 × 0.1 = 27.5 % of a batch with 25 %."""
     corrected = corrected_rate(Trials(count=275, n=1000), Trials(count=160, n=200), Trials(count=180, n=200))
     assert corrected.value == pytest.approx(0.25)
-
-
-def test_a_perfect_judge_needs_no_correction_and_its_interval_is_still_wider_than_that_of_the_rate_alone() -> None:
     corrected = corrected_rate(Trials(count=20, n=100), Trials(count=60, n=60), Trials(count=60, n=60))
     plain = rate(20, 100)
     assert corrected.value == pytest.approx(0.2)
     assert corrected.ci95[0] < plain.ci95[0]
-
-
-def test_a_judge_that_reports_broken_and_sound_alike_tells_nothing() -> None:
     corrected = corrected_rate(Trials(count=50, n=100), Trials(count=25, n=50), Trials(count=25, n=50))
     assert corrected.value is None
     assert corrected.ci95 == (0, 1)
@@ -160,14 +154,11 @@ def test_batches_alike_are_called_different_in_at_most_one_of_twenty() -> None:
     assert false <= 60
 
 
-def test_a_batch_like_its_control_is_no_finding_and_a_bad_one_is() -> None:
+def test_a_batch_like_its_control_is_no_finding_a_bad_one_is_and_no_units_have_no_interval() -> None:
     assert against_control(Trials(count=5, n=100), Trials(count=5, n=100)).p == 1
     assert against_control(Trials(count=6, n=20), Trials(count=0, n=20)).test == "exact"
     worse = against_control(Trials(count=30, n=100), Trials(count=5, n=100))
     assert worse.p < 0.001
     assert worse.difference.ci95[0] > 0.1
-
-
-def test_no_interval_is_left_where_there_are_no_units() -> None:
     assert rate(0, 0).ci95 is mean_within([]).ci95 is None
     assert difference(rate(0, 0), rate(1, 2)).value is None

@@ -14,7 +14,7 @@ def table(agreed: int, disagreed: int) -> np.ndarray:
     return np.array([[agreed / 2, disagreed / 2], [disagreed / 2, agreed / 2]])
 
 
-def test_the_whole_interval_decides() -> None:
+def test_the_whole_interval_decides_by_a_bar_and_what_decides_nothing_names_no_number() -> None:
     for agreed, disagreed, trusted in (
         (96, 4, True),
         (80, 20, None),  # κ 0.6, as the bar
@@ -25,6 +25,11 @@ def test_the_whole_interval_decides() -> None:
         (2000, 0, True),
     ):
         assert trust_of(table(agreed, disagreed)).trusted is trusted, agreed
+    trust = trust_of(np.array([[30.0, 0.0], [0.0, 0.0]]))
+    assert (trust.trusted, trust.more_labels) == (None, None)
+    assert trust_of(table(80, 20)).more_labels is None
+    assert trust_of(table(90, 10)).trusted is True
+    assert trust_of(table(90, 10), bar=0.9).trusted is False
 
 
 @given(COUNTS)
@@ -42,32 +47,12 @@ def test_so_many_more_labels_would_decide_and_fewer_would_not(counts: np.ndarray
     assert n + trust.more_labels <= MOST_LABELS
 
 
-def test_labels_of_one_kind_decide_nothing_and_no_number_is_named() -> None:
-    trust = trust_of(np.array([[30.0, 0.0], [0.0, 0.0]]))
-    assert (trust.trusted, trust.more_labels) == (None, None)
-
-
-def test_at_the_bar_itself_no_number_of_labels_is_promised() -> None:
-    assert trust_of(table(80, 20)).more_labels is None
-
-
-def test_a_higher_bar_is_harder_to_reach() -> None:
-    assert trust_of(table(90, 10)).trusted is True
-    assert trust_of(table(90, 10), bar=0.9).trusted is False
-
-
 def test_the_threshold_lies_above_the_confidences_at_which_people_disagree() -> None:
     sure = [0.95] * 80 + [0.75] * 80 + [0.55] * 80
     agrees = [True] * 80 + [True] * 76 + [False] * 4 + [True, False] * 40
     threshold = threshold_for(sure, agrees, alpha=0.1, delta=0.1)
     assert (threshold.at_least, threshold.agreed, threshold.n) == (0.56, 156, 160)
-
-
-def test_too_few_labels_or_too_much_disagreement_give_no_threshold() -> None:
     for sure in ([], [0.9] * 5, [0.9] * 200):
         assert threshold_for(sure, [False] * len(sure), alpha=0.1, delta=0.05) is None, sure
-
-
-def test_few_verdicts_at_the_top_do_not_end_the_search() -> None:
     threshold = threshold_for([0.99] + [0.8] * 100, [False] + [True] * 100, alpha=0.1, delta=0.05)
     assert threshold.at_least == 0.0

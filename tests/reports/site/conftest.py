@@ -1,4 +1,4 @@
-"""The browser in which the pages of a site are opened, and sites of tests that open none."""
+"""The browser in which the pages of a site are opened, what axe finds there, and sites of tests that open none."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from tests.support.library import Library
+from tests.support.npm import npm_file
 from tests.support.review_page import chromium
 
 
@@ -15,6 +16,26 @@ from tests.support.review_page import chromium
 def browser() -> Iterator[Any]:
     with chromium() as browser:
         yield browser
+
+
+def serious(page: Any) -> list[tuple[str, list[str]]]:
+    """Unfold everything on a page, and return what axe calls serious or worse there, with the first places."""
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    page.evaluate(npm_file("axe-core", "4.14.1", "axe.min.js").read_text("utf-8"))
+    return [
+        (one["id"], [node["html"][:200] for node in one["nodes"]][:3])
+        for one in page.evaluate("axe.run().then((result) => result.violations)")
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def demo(folder: Path) -> Library:
+    """Return the library that `demo` lays out in a folder."""
+    library = Library(folder / "unused")
+    library.root = folder
+    assert library.call("demo", "demo").code == 0
+    library.root = folder / "demo"
+    return library
 
 
 def undrawn(library: Library, name: str = "site", code: int = 0) -> Path:

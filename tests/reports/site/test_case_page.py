@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.reports.site.conftest import demo, serious
 from tests.support.library import SKILL, Library
-from tests.support.npm import npm_file
 from tests.support.sites import watched
 
 pytestmark = pytest.mark.browser
@@ -20,9 +20,7 @@ HOSTILE = (
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library of `demo`, with a site of everything in `site` and one of what is public in `public`."""
-    library = Library(tmp_path_factory.mktemp("library"))
-    assert library.call("demo", "demo").code == 0
-    library.root /= "demo"
+    library = demo(tmp_path_factory.mktemp("library"))
     assert library.call("site", "build", "--out", "public").code == 0
     library.settings(site={"components": {"receipts": {"documents": True}}})
     assert library.call("site", "build", "--out", "site").code == 0
@@ -102,17 +100,16 @@ def test_a_public_build_shows_scores_and_says_why_nothing_more(browser: Any, roo
         assert page.get_by_role("table", name="Scores of each replicate of example-large 1.2.0").is_visible()
 
 
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [
-        ("case.html", "names no case"),
-        ("case.html#component=x&case=a", "nothing recorded of 'x'"),
-        ("case.html#component=receipts&case=nowhere", "have no case 'nowhere'"),
-    ],
-)
-def test_an_address_that_names_nothing_says_so(browser: Any, root: Path, address: str, words: str) -> None:
+def test_an_address_that_names_nothing_says_so(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
-        assert words in watch.open(address).inner_text("main")
+        for address, words in (
+            ("case.html", "names no case"),
+            ("case.html#component=x&case=a", "nothing recorded of 'x'"),
+            ("case.html#component=receipts&case=nowhere", "have no case 'nowhere'"),
+            ("component.html", "choose one on the overview"),
+            ("component.html#component=x", "nothing recorded of 'x'"),
+        ):
+            assert words in watch.open(address).inner_text("main"), address
         assert watch.errors == []
 
 
@@ -122,20 +119,12 @@ def test_an_address_that_names_nothing_says_so(browser: Any, root: Path, address
 def test_axe_finds_nothing_serious_and_nothing_scrolls_to_the_side(
     browser: Any, root: Path, scheme: str, width: int
 ) -> None:
-    axe = npm_file("axe-core", "4.14.1", "axe.min.js").read_text("utf-8")
     with watched(
         browser, f"file://{root}/site/", color_scheme=scheme, viewport={"width": width, "height": 800}
     ) as watch:
         for name in (f"{CASE}&model=all&field=total", "component.html#component=receipts&field=total"):
             page = watch.open(name)
-            page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
-            page.evaluate(axe)
-            found = page.evaluate("axe.run().then((result) => result.violations)")
-            assert [
-                (one["id"], [node["html"][:200] for node in one["nodes"]][:3])
-                for one in found
-                if one["impact"] in ("serious", "critical")
-            ] == []
+            assert serious(page) == []
             assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 

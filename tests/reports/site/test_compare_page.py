@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.reports.site.conftest import undrawn
+from tests.reports.site.conftest import demo, undrawn
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
 from tests.support.sites import contents, site_data, watched
@@ -64,9 +64,7 @@ def test_versions_and_models_are_compared_as_the_command_does(library: Library) 
 
 @pytest.mark.process
 def test_both_answers_stand_only_where_documents_are_published(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    assert library.call("demo", "demo").code == 0
-    library.root = tmp_path / "demo"
+    library = demo(tmp_path)
     site = undrawn(library)
     assert not (site / "data" / "answers").exists()
     library.write(".evaluator/settings.yaml", "site:\n  components:\n    receipts:\n      documents: true\n")

@@ -14,6 +14,7 @@ from skill_evaluator.records.record import parse_record, write_record
 from skill_evaluator.reports.site.pages import PAGES
 from skill_evaluator.reports.site.writing import data_script
 
+from tests.reports.site.conftest import demo
 from tests.support.library import Library, read
 from tests.support.site_numbers import Recorded, Shown, numbers_of
 from tests.support.sites import watched
@@ -36,10 +37,7 @@ ELSEWHERE = {"audit.html", "compare.html", "judges.html"}  # pages whose own tes
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """The records of `demo` with costs, times, arrays and categories of their own, and runs that are out of order."""
-    library = Library(tmp_path_factory.mktemp("numbers") / "unused")
-    library.root = library.root.parent
-    assert library.call("demo", "demo").code == 0
-    library.root /= "demo"
+    library = demo(tmp_path_factory.mktemp("numbers"))
     folder, dice = library.root / "components" / SKILL, random.Random(7)
     records = [read(path) for path in sorted((folder / "evals" / "records").iterdir())]
     newest = records[-1]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.reports.site.conftest import demo, serious
 from tests.support.audit_results import an_audit
 from tests.support.library import SCRIPT, SKILL, Library
-from tests.support.npm import npm_file
 from tests.support.records import a_run, keep
 from tests.support.sites import watched
 
@@ -33,11 +33,7 @@ HOSTILE = "<img src=x onerror='window.ran=1'><script>window.ran=2</script>**bold
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library of `demo` with a second component that was never scored, and its site."""
-    folder = tmp_path_factory.mktemp("library")
-    library = Library(folder / "unused")
-    library.root = folder
-    assert library.call("demo", "demo").code == 0
-    library.root = folder / "demo"
+    library = demo(tmp_path_factory.mktemp("library"))
     library.write("audits/2026/report.json", an_audit().model_dump_json())
     library.write("components/fresh/prompt.md", "---\nname: fresh\nversion: 0.1.0\n---\nDo it.\n")
     assert library.call("site", "build", "--out", "site").code == 0
@@ -100,13 +96,6 @@ def test_from_the_overview_to_a_figure_in_two_clicks(browser: Any, root: Path) -
         assert page.get_by_role("table", name="Leaves of each field").is_visible()
 
 
-def test_an_address_that_names_nothing_says_so(browser: Any, root: Path) -> None:
-    with watched(browser, f"file://{root}/site/") as watch:
-        assert "choose one on the overview" in watch.open("component.html").inner_text("main")
-        assert "nothing recorded of 'x'" in watch.open("component.html#component=x").inner_text("main")
-        assert watch.errors == []
-
-
 def test_what_changed_since_a_version_and_since_the_last_visit(browser: Any, root: Path, served: str) -> None:
     with watched(browser, served) as watch:
         assert watch.open("changes.html").locator(".change").count() == 6
@@ -123,19 +112,9 @@ def test_what_changed_since_a_version_and_since_the_last_visit(browser: Any, roo
 @pytest.mark.node
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(browser: Any, root: Path, scheme: str) -> None:
-    axe = npm_file("axe-core", "4.14.1", "axe.min.js").read_text("utf-8")
     with watched(browser, f"file://{root}/site/", color_scheme=scheme) as watch:
         for name in PAGES:
-            page = watch.open_drawn(name)
-            page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
-            page.evaluate(axe)
-            found = page.evaluate("axe.run().then((result) => result.violations)")
-            serious = [
-                (one["id"], [node["html"][:200] for node in one["nodes"]][:3])
-                for one in found
-                if one["impact"] in ("serious", "critical")
-            ]
-            assert serious == []
+            assert serious(watch.open_drawn(name)) == []
 
 
 def test_a_verdict_prints_on_two_pages_at_most(browser: Any, root: Path) -> None:
@@ -144,13 +123,6 @@ def test_a_verdict_prints_on_two_pages_at_most(browser: Any, root: Path) -> None
         assert page.locator(".badge.regressed").count() == 2
         assert "1 field lost more than 0.25" in page.inner_text("main")
         assert 1 <= page.pdf().count(b"/Type /Page\n") <= 2
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_phone_needs_no_scrolling_to_the_side(browser: Any, root: Path, name: str) -> None:
-    with watched(browser, f"file://{root}/site/", viewport={"width": 360, "height": 740}) as watch:
-        page = watch.open_drawn(name)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 LOOK_AT = """async (data) => {
@@ -174,15 +146,17 @@ LOOK_AT = """async (data) => {
 }"""
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_screenshot_shows_a_page_on_its_ground_and_nothing_cut_at_an_edge(
+def test_a_screenshot_shows_a_page_on_its_ground_and_nothing_cut_at_an_edge_or_beyond_it(
     browser: Any, root: Path, scheme: str, width: int
 ) -> None:
     view = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
     with watched(browser, f"file://{root}/site/", **view) as watch, watched(browser, "about:blank") as other:
         for name in PAGES:
-            picture = watch.open_drawn(name).locator("main").screenshot()
+            page = watch.open_drawn(name)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name  # no scrolling to the side
+            picture = page.locator("main").screenshot()
             seen = other.page.evaluate(LOOK_AT, f"data:image/png;base64,{base64.b64encode(picture).decode()}")
             assert (seen["ground"] > 230) == (scheme == "light"), name
             assert (seen["ground"] < 40) == (scheme == "dark"), name
@@ -221,15 +195,3 @@ def test_the_policy_refuses_scripts_in_the_page(browser: Any, root: Path) -> Non
         page.evaluate("document.body.insertAdjacentHTML('beforeend', `<img src=x onerror='window.ran = 2'>`)")
         page.wait_for_timeout(200)
         assert page.evaluate("window.ran") is None
-
-
-def test_only_who_has_the_address_is_served(browser: Any, served: str) -> None:
-    with watched(browser, served) as watch:
-        origin = "/".join(served.split("/")[:3])
-        for path in ("/", "/index.html", "/wrong/index.html", "/data/overview.js"):
-            assert watch.page.request.get(origin + path).status == 403
-        assert watch.page.request.get(f"{served}data/").status == 404
-        assert watch.page.request.get(f"{served}index.html", headers={"Host": "evil.example"}).status == 403
-        assert (
-            watch.page.request.get(f"{served}data/overview.js").headers["cross-origin-resource-policy"] == "same-origin"
-        )

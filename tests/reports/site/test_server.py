@@ -39,29 +39,28 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
 
 
 def ask(server: SiteServer, path: str, *hosts: str, method: str = "GET") -> tuple[int, str, str | None]:
-    """The status, the text and where one is sent to."""
+    """The status, the text and where one is sent to; no other site may load any of it."""
     connection = HTTPConnection(HOST, server.server_port)
     connection.putrequest(method, path, skip_host=True)
     for host in hosts or (f"{HOST}:{server.server_port}",):
         connection.putheader("Host", host)
     connection.endheaders()
     answer = connection.getresponse()
+    assert answer.status != 200 or answer.getheader("Cross-Origin-Resource-Policy") == "same-origin"
     return answer.status, answer.read().decode(), answer.getheader("Location")
 
 
-def test_files_are_served_below_the_token(server: SiteServer) -> None:
+def test_files_are_served_below_the_token_and_nothing_can_be_written(server: SiteServer) -> None:
     assert ask(server, f"/{server.token}/") == (200, "the index", None)
     assert ask(server, f"/{server.token}/data/a.js?1") == (200, "a document", None)
     assert ask(server, f"/{server.token}/index.html", f"localhost:{server.server_port}")[0] == 200
+    assert {ask(server, f"/{server.token}/index.html", method=method)[0] for method in ("POST", "PUT")} == {501}
 
 
-def test_without_the_token_nothing_is_told(server: SiteServer) -> None:
+def test_without_the_token_or_by_a_name_that_somebody_else_points_here_nothing_is_told(server: SiteServer) -> None:
     for path in ("/", "/index.html", "//", "/data/a.js", f"/{server.token}", f"/{server.token}x/index.html"):
         status, text, _ = ask(server, path)
         assert (status, server.token in text) == (403, False), path
-
-
-def test_a_name_that_somebody_else_points_here_is_refused(server: SiteServer) -> None:
     here = f"{HOST}:{server.server_port}"
     for hosts in (("evil.example",), (f"evil.example:{server.server_port}",), (here, "evil.example"), ("",), (HOST,)):
         assert ask(server, f"/{server.token}/index.html", *hosts)[0] == 403
@@ -72,10 +71,6 @@ def test_nothing_but_a_file_of_the_site_is_sent_and_nobody_is_sent_elsewhere(ser
     for path in (*leading_out, "data", "data/", "index.html/", "a%00b", "%ff"):
         status, text, elsewhere = ask(server, f"/{server.token}/{path}")
         assert (status, "outside" in text, elsewhere) == (404, False, None), path
-
-
-def test_nothing_can_be_written(server: SiteServer) -> None:
-    assert {ask(server, f"/{server.token}/index.html", method=method)[0] for method in ("POST", "PUT")} == {501}
 
 
 def test_what_was_built_is_gone_when_the_terminal_is_closed(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A prompt library as teams have them, in all its shapes: what can be evaluated is, and nothing else is an error."""
 
 import contextlib
+import io
 import json
 import os
 import pty
@@ -8,6 +9,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -115,6 +117,13 @@ def test_without_a_contract_all_but_its_validity_is_measured(adopted: Library, n
     assert "and no schema to validate against" in adopted.call("evaluate", name).err
 
 
+class Typed(io.StringIO):
+    """What somebody types on a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def answered(library: Library, *arguments: str, typed: str) -> str:
     """Run a command on a terminal, type the answers to its questions, and return what it shows."""
     keyboard, terminal = pty.openpty()
@@ -161,8 +170,9 @@ def test_adopting_proposes_and_writes_nothing_unless_told(adopted: Library) -> N
 
 def test_on_a_terminal_adopting_asks_and_writes_nothing_without_a_yes(adopted: Library) -> None:
     for typed in ("n\n", "\n"):
-        shown = answered(adopted, "init", "--adopt", typed=typed)
-        assert "? [y/N]" in shown
+        with patch("sys.stdin", Typed(typed)):
+            asked = adopted.call("init", "--adopt", columns=120)
+        assert (asked.code, "? [y/N]" in asked.out) == (0, True), typed
         assert not (adopted.root / "components" / "opening-hours" / "evals" / "datasets.json").exists(), typed
 
 

@@ -46,48 +46,16 @@ TABLE = [
     Bad(
         "an unknown component", ("'notice-extractoin'", "did you mean 'notice-extraction'?"), skill="notice-extractoin"
     ),
-    Bad("a name that climbs", ("'../notice-extraction'",), skill=f"../{SKILL}"),
-    Bad("a name that is a path", ("'components/notice-extraction'",), skill=_COMPONENT),
-    Bad("no components folder", ("nowhere", "--components"), ("--components", "nowhere")),
     Bad(
         "no front matter",
         (f"{_COMPONENT}/prompt.md:1", "front matter"),
         spoil=_writes(f"{_COMPONENT}/prompt.md", "Do."),
-    ),
-    Bad(
-        "no version",
-        (f"{_COMPONENT}/prompt.md", "no version", "version: 1.0.0"),
-        spoil=_writes(f"{_COMPONENT}/prompt.md", f"---\nname: {SKILL}\n---\nDo.\n"),
-    ),
-    Bad(
-        "a version that is not semver",
-        (f"{_COMPONENT}/prompt.md", "'1.0'", "semver"),
-        spoil=_writes(f"{_COMPONENT}/prompt.md", "---\nversion: 1.0\n---\nDo.\n"),
-    ),
-    Bad(
-        "front matter that is not YAML",
-        (f"{_COMPONENT}/prompt.md", "YAML"),
-        spoil=_writes(f"{_COMPONENT}/prompt.md", "---\nversion: [1\n---\nDo.\n"),
-    ),
-    Bad(
-        "a prompt in Latin-1",
-        (f"{_COMPONENT}/prompt.md", "UTF-8"),
-        spoil=_writes(f"{_COMPONENT}/prompt.md", "---\nversion: 1.0.0\n---\nPrüfe.\n".encode("latin-1")),
     ),
     # schema and declarations
     Bad(
         "a schema that asks nothing",
         (f"{_COMPONENT}/schema.json", '"schema": "schema.json#/$defs/notice"'),
         spoil=_writes(f"{_COMPONENT}/schema.json", {"$defs": {"notice": {"type": "object"}}}),
-    ),
-    Bad(
-        "a schema that is not JSON", (f"{_COMPONENT}/schema.json:1:",), spoil=_writes(f"{_COMPONENT}/schema.json", "{,")
-    ),
-    Bad("an invalid schema", (f"{_COMPONENT}/schema.json", "/type"), spoil=_schema(type="objekt")),
-    Bad(
-        "a remote reference",
-        (f"{_COMPONENT}/schema.json", "https://example.org/year.json", "of this repository"),
-        spoil=_schema(properties={"title": {"type": "string"}, "year": {"$ref": "https://example.org/year.json"}}),
     ),
     Bad(
         "an unknown metric",
@@ -97,12 +65,6 @@ TABLE = [
     # fixtures
     Bad("no fixtures", (f"fixtures/{SKILL}/cases", "--fixtures"), spoil=_renames("fixtures")),
     Bad("no such fixtures folder", ("nowhere is not a folder", "--fixtures"), ("--fixtures", "nowhere")),
-    Bad("a case without a document", ("'beta'", "document.md"), spoil=_removes(f"{_CASES}/beta/document.md")),
-    Bad(
-        "a truth that is not JSON",
-        (f"{_CASES}/beta/ground_truth.json:2:",),
-        spoil=_writes(f"{_CASES}/beta/ground_truth.json", '{"title":\n nope}'),
-    ),
     Bad(
         "a truth that fails the schema",
         (f"{_CASES}/beta/ground_truth.json", "/year", f"{_COMPONENT}/schema.json"),
@@ -111,25 +73,16 @@ TABLE = [
     Bad("no matching case", ("--case 'bata'", "did you mean 'beta'?"), ("--case", "bata")),
     # configuration
     Bad("no models.yaml", (".evaluator/models.yaml", "lays it out"), spoil=_removes(".evaluator/models.yaml")),
-    Bad("broken YAML", (".evaluator/models.yaml:2:",), spoil=_writes(".evaluator/models.yaml", "models:\n\t- id: m\n")),
     Bad(
         "an unknown provider",
         ("'antropic'", "models[2].provider", ".evaluator/models.yaml", "did you mean 'anthropic'?"),
         spoil=_models(REPLAY, {**REPLAY, "id": "b"}, {"id": "c", "provider": "antropic"}),
     ),
     Bad(
-        "an id twice",
-        ("'recorded'", "models[1]", "models[0]", ".evaluator/models.yaml"),
-        spoil=_models(REPLAY, REPLAY),
-    ),
-    Bad("no model", (".evaluator/models.yaml", "models"), spoil=_models()),
-    Bad("an unknown key", ("models[0].tempature", "models.yaml"), spoil=_models({**REPLAY, "tempature": 0})),
-    Bad(
         "a replay model without its file",
         ("'recorded'", "file: PATH"),
         spoil=_models({"id": "recorded", "provider": "replay"}),
     ),
-    Bad("a wrong setting", ("replicates", "settings.yaml"), spoil=_writes(".evaluator/settings.yaml", "replicates: 0")),
     Bad(
         "a setting beyond all memory",
         ("replicates", "10000"),

@@ -37,21 +37,17 @@ def front(rest: str) -> str:
 
 SPOILT = [
     (f"{_COMPONENT}/prompt.md", front(deep_yaml()), "nested more than 50 levels deep"),
-    (f"{_COMPONENT}/prompt.md", front(laughing_yaml()), "more than 100,000 values"),
     (f"{_COMPONENT}/prompt.md", front("x: !!int ''\n"), "not what its tag says"),
     (f"{_COMPONENT}/prompt.md", front("") + "x" * 1_000_001, "bytes; at most 1,000,000 are read"),
     (f"{_COMPONENT}/schema.json", deep_json(), "nested more than 200 levels deep"),
-    (f"{_COMPONENT}/schema.json", deep_objects(), "nested more than 200 levels deep"),
     (f"{_COMPONENT}/schema.json", {"allOf": [{"$ref": "#"}]}, "refers to itself for the same value"),
     (f"{_COMPONENT}/evals/datasets.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_COMPONENT}/evals/accepted.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_COMPONENT}/leaderboard.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_CASE}/document.md", "a\0b", "character 2 is a NUL"),
-    (f"{_CASE}/document.md", "x" * 4_000_001, "4,000,001 bytes; at most 4,000,000 are read (limits.document_bytes"),
     (f"{_CASE}/ground_truth.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_CASE}/ground_truth.json", f"[{'0,' * 60_000}0]", "holds 60,001 values, and none of more than 50,000"),
     (f"{_CASE}/meta.json", deep_objects(), "nested more than 200 levels deep"),
-    (f"{_CASE}/metadata.yaml", deep_yaml(), "nested more than 50 levels deep"),
     (f"{_CASE}/metadata.yaml", laughing_yaml(), "more than 100,000 values"),
 ]
 
@@ -90,8 +86,12 @@ def test_a_hostile_configuration_is_one_line(two: Library) -> None:
 
 def test_front_matter_that_would_end_the_process_ends_no_command(two: Library) -> None:
     two.write(f"{_COMPONENT}/prompt.md", front(deep_yaml()))
-    for command, code in ((("lint",), 2), (("plan",), 0), (("evaluate", SKILL), 2)):
-        ended = two.skill_evaluator(*command)
+    for command, code, run in (
+        (("lint",), 2, two.skill_evaluator),  # a process, which a parser that is recursive would end
+        (("plan",), 0, two.call),
+        (("evaluate", SKILL), 2, two.call),
+    ):
+        ended = run(*command)
         assert ended.code == code, ended
         assert f"{_COMPONENT}/prompt.md:4:53: broken YAML: nested more than 50 levels deep" in ended.out + ended.err
 

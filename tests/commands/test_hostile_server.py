@@ -33,29 +33,25 @@ def _bomb(megabytes: int) -> bytes:
     return gzip.compress(b"".join((*pieces, packer.flush())))
 
 
-def test_no_answer_is_lost_for_what_stands_beside_it(tmp_path: Path, server: ChatServer) -> None:
-    for number, fields in enumerate(ODD_FIELDS):
-        library = Library(tmp_path / str(number))
-        library.models({"id": "served", "provider": "openai", "base_url": server.url}, REPLAY)
-        server.forget()
-        server.reply = lambda asked, fields=fields: Reply(text=notice(asked.case_id), fields=fields)
-        ended = library.evaluate_here()
-        assert (ended.code, server.requests) == (0, 6), fields
-        for row in library.rows():
-            assert (row["accuracy"]["field_level_f1"]["mean"], row["coverage"]) == (1.0, 1.0), fields
-        for line in (line for folder in library.results.iterdir() for line in journal(folder)):
-            assert line["text"] == notice(line["case_id"]), fields
-            assert all(count is None or 0 <= count < 10**12 for count in line["usage"].values()), fields
-            for name in (line["served_model"], line["request_id"]):
-                assert name is None or (name.isprintable() and len(name) <= 300), fields
+def test_no_answer_is_lost_for_what_stands_beside_it(library: Library, server: ChatServer) -> None:
+    """One run meets all of it, each of its answers another of the fields."""
+    server.reply = lambda asked: Reply(text=notice(asked.case_id), fields=ODD_FIELDS[server.requests % len(ODD_FIELDS)])
+    library.models({"id": "served", "provider": "openai", "base_url": server.url}, REPLAY)
+    library.record_answers({(case_id, index): notice(case_id) for case_id in CASES for index in range(5)})
+    ended = library.evaluate_here("--replicates", "5", "--concurrency", "1")
+    assert (ended.code, server.requests) == (0, 15)
+    for row in library.rows():
+        assert (row["accuracy"]["field_level_f1"]["mean"], row["coverage"]) == (1.0, 1.0)
+    for line in (line for folder in library.results.iterdir() for line in journal(folder)):
+        assert line["text"] == notice(line["case_id"])
+        assert all(count is None or 0 <= count < 10**12 for count in line["usage"].values()), line
+        for name in (line["served_model"], line["request_id"]):
+            assert name is None or (name.isprintable() and len(name) <= 300), line
 
 
 ODD_USAGES: tuple[Any, ...] = (
-    {"prompt_tokens": -300, "completion_tokens": -300},
     {"prompt_tokens": -(10**30), "completion_tokens": 0},
     {"prompt_tokens": float("-inf"), "completion_tokens": float("nan")},
-    {"prompt_tokens": "0", "completion_tokens": "0"},
-    {},
     None,
 )
 
@@ -93,7 +89,7 @@ def test_usage_beyond_the_worst_case_is_told_as_it_is_and_no_further_call_is_mad
 def test_a_body_that_unpacks_to_gigabytes_takes_little_memory_and_counts_as_a_wrong_answer(
     library: Library, server: ChatServer
 ) -> None:
-    bomb = _bomb(megabytes=1_000)
+    bomb = _bomb(megabytes=600)
 
     def reply(asked: Asked) -> Reply:
         if asked.case_id == "beta":

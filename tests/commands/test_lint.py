@@ -4,8 +4,6 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from tests.support.library import ROOT, SKILL, Library
 
 HOSTILE = ("[bold]loud[/bold]", "a|b", "back\\slash", "`tick`", "two\nlines", "\x1b[31mred", "right\u202eleft")
@@ -145,20 +143,13 @@ def test_every_bad_case_is_named_with_file_and_place(library: Library) -> None:
     assert third == f"case 'gamma' has no document: {folder}/gamma/document.md is missing"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (
-            ["notice-extracting"],
-            "unknown component 'notice-extracting' in components (did you mean '",
-        ),
+def test_what_is_not_there_is_a_problem(library: Library) -> None:
+    for arguments, problem in (
+        (["notice-extracting"], "unknown component 'notice-extracting' in components (did you mean '"),
         (["--fixtures", "nowhere"], "no fixtures for 'notice-extraction': nowhere is not a folder"),
-    ],
-)
-def test_what_is_not_there_is_a_problem(arguments: list[str], problem: str, library: Library) -> None:
-    ended = library.call("lint", *arguments)
-    assert ended.code == 2
-    assert f"problem: {problem}" in ended.out
+    ):
+        ended = library.call("lint", *arguments)
+        assert (ended.code, f"problem: {problem}" in ended.out) == (2, True), arguments
 
 
 def test_a_declared_path_that_the_schema_lacks_is_a_problem_with_the_nearest(library: Library) -> None:
@@ -185,27 +176,22 @@ def test_an_array_whose_items_have_a_field_of_their_own_is_hinted_to_take_it_as_
     assert linted(library)["hints"] == []
 
 
-@pytest.mark.parametrize(
-    ("values", "hint"),
-    [
+def test_a_text_that_is_always_a_date_or_an_amount_is_hinted(library: Library) -> None:
+    for values, hint in (
         (("2024-01-02", "2023-12-31", "2024-02-29"), '"compare": "date"'),
         (("31/01/2024", "01/02/2024", "5/3/2024"), '"compare": "date", "formats": ["%d/%m/%Y"]'),
         (("9.50", "1,234.00", "RM 3.10"), '"compare": "number", "from_string": true'),
         (("12345", "007", "31"), None),
         (("47.041", "12.345", "10.001"), None),
         (("2024-01-02", "soon", "2024-02-29"), None),
-    ],
-)
-def test_a_text_that_is_always_a_date_or_an_amount_is_hinted(
-    values: tuple[str, ...], hint: str | None, library: Library
-) -> None:
-    truths = [order(index, note=value) for index, value in enumerate(values)]
-    describe(library, {"lines": {"align": "ordered"}}, ORDER, *truths)
-    hints = linted(library)["hints"]
-    assert len(hints) == (hint is not None)
-    if hint is not None:
-        assert hints[0].startswith("'note' is a ")
-        assert hints[0].endswith(f"declare {hint}")
+    ):
+        truths = [order(index, note=value) for index, value in enumerate(values)]
+        describe(library, {"lines": {"align": "ordered"}}, ORDER, *truths)
+        hints = linted(library)["hints"]
+        assert len(hints) == (hint is not None), values
+        if hint is not None:
+            assert hints[0].startswith("'note' is a "), values
+            assert hints[0].endswith(f"declare {hint}"), values
 
 
 def test_what_no_ground_truth_has_is_hinted_once(library: Library) -> None:

@@ -10,6 +10,7 @@ from tests.commands.test_draft import RIGHT, WRONG, evaluate, write
 from tests.support.library import ROOT, SCRIPT, SKILL, Ended, Library, ended, start
 
 MODULE = "skill_evaluator.commands.pytest_plugin"
+PLUGINS = ("-p", "no:skill_evaluator", "-p", MODULE, "-p", "no:cacheprovider")
 CHECKS = f"""
 def test_holds(evaluate_skill):
     tried = evaluate_skill("{SKILL}", models=["recorded"], replicates=6)
@@ -35,9 +36,8 @@ def recorded(library: Library) -> Library:
 
 def run_pytest(library: Library, *arguments: str) -> Ended:
     """Run the team's tests as where the plugin is installed; here it may be, and then by the same entry point."""
-    plugins = ("-p", "no:skill_evaluator", "-p", MODULE, "-p", "no:cacheprovider")
     env = {"PYTHONPATH": str(SCRIPT.parent)}
-    with start(library.root, "-m", "pytest", "-q", *plugins, *arguments, "test_skills.py", env=env) as process:
+    with start(library.root, "-m", "pytest", "-q", *PLUGINS, *arguments, "test_skills.py", env=env) as process:
         return ended(process)
 
 

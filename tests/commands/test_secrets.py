@@ -1,9 +1,6 @@
 """A key that is set in the environment reaches no file and no screen, also when the server repeats it."""
 
-import base64
-import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,14 +14,6 @@ KEY = "lab-secret-0123456789abcdefghijklmnopqrstuvwxyz"
 SHORTEST_GIVEAWAY = 10  # characters in a row
 OTHER = "sk-of-another-vendor-0123456789"
 ENVIRONMENT = {"LAB_KEY": KEY, "OPENAI_API_KEY": OTHER}
-SPELLINGS: dict[str, Callable[[str], str]] = {
-    "capitals": str.upper,
-    "base64": lambda key: base64.b64encode(key.encode()).decode(),
-    "base64 of basic authentication": lambda key: base64.b64encode(f"user:{key}".encode()).decode(),
-    "base64 of JSON for an address": lambda key: base64.urlsafe_b64encode(json.dumps({"k": key}).encode()).decode(),
-    "percent": lambda key: "".join(f"%{ord(mark):02X}" for mark in key),
-    "JSON": lambda key: "".join(f"\\u{ord(mark):04x}" for mark in key),
-}
 
 
 def _places(library: Library, ended: Ended) -> dict[str, bytes]:
@@ -98,22 +87,6 @@ def test_an_answer_that_repeats_the_key_is_kept_without_it(tmp_path: Path, serve
         record = read(library.run_folder() / "record.json")
         assert record["served_model"] == "model-for-[redacted]", form
         assert not _giveaways(library, ended), form
-
-
-def test_a_key_repeated_in_another_spelling_is_kept_without_it(tmp_path: Path, server: ChatServer) -> None:
-    for spelling, spell in SPELLINGS.items():
-        library = Library(tmp_path / spelling)
-
-        def echo(asked: Asked, spell: Callable[[str], str] = spell) -> Reply:
-            text = f"<{spell(asked.key)}>"
-            return Reply(text=text, status=400 if asked.case_id == "beta" else 200, served_model=text)
-
-        server.reply = echo
-        ended = _evaluate(library, server, "--format", "markdown")
-        for place, raw in _places(library, ended).items():
-            assert spell(KEY)[4:-4].encode() not in raw, (spelling, place)
-        assert "redacted" in _journal(library), spelling
-        assert not _giveaways(library, ended), spelling
 
 
 def test_the_password_of_an_address_is_kept_nowhere(library: Library, server: ChatServer) -> None:

@@ -30,15 +30,13 @@ TEXTS = (*SENTENCES, "", " ", "—", "…", "7", "納期は30日以内です。"
 ROOT = Path(__file__).parents[2]
 RULE = FieldRule(compare="text", similarity="embedding", threshold=0.8)
 
-needs_model = pytest.mark.skipif(not similarity.installed(), reason=f"needs the extra: {similarity.INSTALL}")
 
-
-@needs_model
+@pytest.mark.embeddings
 def test_a_paraphrase_is_alike_and_another_topic_is_not() -> None:
     assert embedding_similarity(TRUTH, PARAPHRASE) > 0.8 > 0.3 > embedding_similarity(TRUTH, UNRELATED)
 
 
-@needs_model
+@pytest.mark.embeddings
 @pytest.mark.parametrize("truth", TEXTS)
 def test_it_is_bounded_symmetric_and_1_beside_itself(truth: str) -> None:
     assert embedding_similarity(truth, f"  {truth}\n") == 1
@@ -48,7 +46,7 @@ def test_it_is_bounded_symmetric_and_1_beside_itself(truth: str) -> None:
         assert similarity == embedding_similarity(output, truth) == round(similarity, 6)
 
 
-@needs_model
+@pytest.mark.embeddings
 def test_the_page_has_the_figures_the_model_gives() -> None:
     page = " ".join((ROOT / "docs" / "metrics.md").read_text().split("`similarity: embedding` is for ")[1].split())
     paragraph = page.partition("makes no difference")[0]
@@ -72,7 +70,7 @@ print(json.dumps([[embedding_similarity(one, other) for one in texts] for other 
 """
 
 
-@needs_model
+@pytest.mark.embeddings
 def test_every_process_gives_the_same_figures_and_none_asks_the_network() -> None:
     def told(texts: tuple[str, ...], threads: str) -> list[list[float]]:
         ended = subprocess.run(
@@ -94,7 +92,7 @@ def test_every_process_gives_the_same_figures_and_none_asks_the_network() -> Non
     assert [row[::-1] for row in reversed_there[::-1]] == here
 
 
-@needs_model
+@pytest.mark.embeddings
 def test_the_threshold_is_the_cosine_from_which_texts_are_equal() -> None:
     assert equal(TRUTH, PARAPHRASE, RULE)
     assert equal(PARAPHRASE, TRUTH, RULE)
@@ -104,7 +102,7 @@ def test_the_threshold_is_the_cosine_from_which_texts_are_equal() -> None:
     assert canonical(TRUTH, RULE) == canonical(f"{TRUTH} ", RULE)
 
 
-@needs_model
+@pytest.mark.embeddings
 def test_a_field_keeps_the_mean_over_its_leaves(tmp_path: Path) -> None:
     skill = component(
         tmp_path,

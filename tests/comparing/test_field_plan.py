@@ -77,6 +77,9 @@ def kinds(found: FieldPlan) -> dict[str, str | None]:
             {**obj(a={"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/p"}]}}), "$defs": {"p": PERSON}},
             "people",
         ),
+        # a reference to itself ends
+        ({"$ref": "#"}, {}),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, {}),
         # nothing to read
         (None, {}),
         ({}, {}),
@@ -141,11 +144,6 @@ def test_definitions_that_refer_to_each_other_end() -> None:
     links = {first: obj(**{second: {"$ref": f"#/$defs/{second}"} for second in names}) for first in names}
     found = plan({"$ref": "#/$defs/a", "$defs": {**links, "b": {**links["b"], "$ref": "#/$defs/c"}}})
     assert found.leaves == {}
-
-
-@pytest.mark.parametrize("schema", [{"$ref": "#"}, {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}])
-def test_a_reference_to_itself_ends(schema: Any) -> None:
-    assert kinds(plan(schema)) == {}
 
 
 INVOICE = obj(
@@ -265,19 +263,10 @@ def test_without_a_schema_a_declared_path_is_text_unless_it_says_otherwise() -> 
     }
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        {"align": "sorted"},
-        {"tolerance": -1},
-        {"threshold": 1.1},
-        {"weight": -0.5},
-        {"toleranse": 1},
-    ],
-)
-def test_a_rule_that_is_none(rule: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        TypeAdapter(FieldRule).validate_python(rule)
+def test_a_rule_that_is_none() -> None:
+    for rule in ({"align": "sorted"}, {"tolerance": -1}, {"threshold": 1.1}, {"weight": -0.5}, {"toleranse": 1}):
+        with pytest.raises(ValidationError):
+            TypeAdapter(FieldRule).validate_python(rule)
 
 
 @pytest.mark.parametrize(
@@ -297,20 +286,10 @@ def test_which_rules_count_in_f1_and_which_are_by_closeness(rule: FieldRule, cou
     assert (rule.counts, rule.exact_equality) == (counts, exact)
 
 
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        (("x",), "string"),
-        ((1,), "number"),
-        ((1.5,), "number"),
-        ((True,), "exact"),
-        (([],), "exact"),
-        ((None, "x"), "string"),
-        ((None,), "exact"),
-    ],
-)
-def test_a_leaf_that_the_schema_does_not_know_is_compared_by_its_type(values: tuple[Any, ...], kind: str) -> None:
-    assert FieldPlan().leaf("new", *values).compare == kind
+def test_a_leaf_that_the_schema_does_not_know_is_compared_by_its_type() -> None:
+    values: list[tuple[Any, ...]] = [("x",), (1,), (1.5,), (True,), ([],), (None, "x"), (None,)]
+    kinds = [FieldPlan().leaf("new", *of_leaf).compare for of_leaf in values]
+    assert kinds == ["string", "number", "number", "exact", "exact", "string", "exact"]
 
 
 def test_an_array_that_the_schema_does_not_know_aligns_by_its_items() -> None:
@@ -399,7 +378,7 @@ def test_a_key_may_be_inside_an_object() -> None:
 
 def test_what_answers_invent_is_not_kept_without_end() -> None:
     found = plan(INVOICE)
-    for start in range(0, 30_000, 1000):
+    for start in range(0, 12_000, 1000):
         compare({}, {f"k{start + index}": index for index in range(1000)}, found)
     assert len(found._fields) <= 10_000
     assert [row.path for row in compare({"lines": [{"sku": "x"}], "new": {"a": 1}}, {}, found)] == [

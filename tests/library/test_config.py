@@ -49,9 +49,8 @@ models:
     assert model.price.output == 1.5
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+REFUSED = {
+    "models.yaml": [
         ("models: [", "{path}:2:1: broken YAML: "),
         ("", "a mapping of keys to values is expected in {path}"),
         ("models:", "a list is expected at models in {path}"),
@@ -92,14 +91,38 @@ models:
         ),
         ("models: [{id: a, provider: x, limits: {max_concurrency: 0}}]", "Input should be greater than 0"),
     ],
-)
-def test_models_that_are_refused(tmp_path: Path, text: str, message: str) -> None:
-    path = write(tmp_path, "models.yaml", text)
-    with pytest.raises(ConfigError) as caught:
-        load_models(tmp_path)
-    assert str(caught.value).startswith(message.format(path=path))
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    "settings.yaml": [
+        ("site: {documents: true}", "unknown key at site.documents in {path}"),
+        (
+            "site: {components: {a: {documents: maybe}}}",
+            "Input should be a valid boolean, unable to interpret input at site.components.a.documents in {path}",
+        ),
+        ("replicates: 0", "Input should be greater than 0 at replicates in {path}"),
+        ("replicate: 5", "unknown key at replicate in {path}"),
+        (
+            "retry: {attempts: many}",
+            "Input should be a valid integer, unable to parse string as an integer at retry.att",
+        ),
+        ("required_coverage: 1.1", "Input should be less than or equal to 1 at required_coverage in {path}"),
+        ("audit: {benchmarks: [{a: 1}]}", "a mapping of keys to values is expected at audit.benchmarks in {path}"),
+        ("audit: {benchmarks: {a: {weight: 0}}}", "Input should be greater than 0 at audit.benchmarks.a.weight in"),
+        ("audit: {questions: 0}", "Input should be greater than 0 at audit.questions in {path}"),
+        ("jobs: {max_jobs: 257}", "Input should be less than or equal to 256 at jobs.max_jobs in {path}"),
+        ("timeout_s: -1", "Input should be greater than 0 at timeout_s in {path}"),
+        ("- replicates: 5", "a mapping of keys to values is expected in {path}"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_mistake_is_refused_in_one_line_with_its_place(name: str, tmp_path: Path) -> None:
+    for text, message in REFUSED[name]:
+        path = write(tmp_path, name, text)
+        with pytest.raises(ConfigError) as caught:
+            (load_models if name == "models.yaml" else load_settings)(tmp_path)
+        assert str(caught.value).startswith(message.format(path=path)), text
+        assert str(path) in str(caught.value), text
+        assert "\n" not in str(caught.value), text
 
 
 def test_a_missing_models_file_says_how_to_make_one(tmp_path: Path) -> None:
@@ -184,36 +207,6 @@ def test_documents_are_private_but_of_components_that_say_otherwise(tmp_path: Pa
     write(tmp_path, "settings.yaml", "site: {components: {receipts: {documents: true}, notices: {}}}\n")
     site = load_settings(tmp_path).site
     assert [site.publishes_documents(name) for name in ("receipts", "notices", "others")] == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("site: {documents: true}", "unknown key at site.documents in {path}"),
-        (
-            "site: {components: {a: {documents: maybe}}}",
-            "Input should be a valid boolean, unable to interpret input at site.components.a.documents in {path}",
-        ),
-        ("replicates: 0", "Input should be greater than 0 at replicates in {path}"),
-        ("replicate: 5", "unknown key at replicate in {path}"),
-        (
-            "retry: {attempts: many}",
-            "Input should be a valid integer, unable to parse string as an integer at retry.att",
-        ),
-        ("required_coverage: 1.1", "Input should be less than or equal to 1 at required_coverage in {path}"),
-        ("audit: {benchmarks: [{a: 1}]}", "a mapping of keys to values is expected at audit.benchmarks in {path}"),
-        ("audit: {benchmarks: {a: {weight: 0}}}", "Input should be greater than 0 at audit.benchmarks.a.weight in"),
-        ("audit: {questions: 0}", "Input should be greater than 0 at audit.questions in {path}"),
-        ("jobs: {max_jobs: 257}", "Input should be less than or equal to 256 at jobs.max_jobs in {path}"),
-        ("timeout_s: -1", "Input should be greater than 0 at timeout_s in {path}"),
-        ("- replicates: 5", "a mapping of keys to values is expected in {path}"),
-    ],
-)
-def test_settings_that_are_refused(tmp_path: Path, text: str, message: str) -> None:
-    path = write(tmp_path, "settings.yaml", text)
-    with pytest.raises(ConfigError) as caught:
-        load_settings(tmp_path)
-    assert str(caught.value).startswith(message.format(path=path))
 
 
 MODELS = Models.model_validate({"models": [{"id": name, "provider": "p"} for name in ("a", "b", "c")]}).models

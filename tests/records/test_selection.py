@@ -84,22 +84,6 @@ def test_a_version_that_no_model_has_is_an_error() -> None:
             pairs([entry("1.0.0"), entry("2.0.0", 2)], candidate, baseline)
 
 
-def test_the_newest_complete_run_of_each_version_in_the_order_of_versions() -> None:
-    entries = [
-        entry("1.10.0", 4),
-        entry("1.9.0", 1),
-        entry("1.9.0", 2),
-        entry("1.9.0", 3, complete=False),
-        entry("1.10.0", 5, scenario="x"),
-        entry("0.1.0", 6, "n"),
-    ]
-    found = newest_of_versions(entries)
-    assert {model: [one.run_id for one in runs] for model, runs in found.items()} == {
-        "m": ["1.9.0-2-m", "1.10.0-4-m"],
-        "n": ["0.1.0-6-n"],
-    }
-
-
 def test_versions_that_are_none_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "leaderboard.json"
     row = {"skill_version": "draft", "run_id": "r", "model_id": "m", "complete": True, "timestamp": "t", "more": {}}
@@ -119,7 +103,7 @@ def test_a_record_must_be_that_of_its_run(tmp_path: Path) -> None:
         load_record(renamed, tmp_path)
 
 
-def test_all_complete_runs_by_model_and_version_the_lowest_version_and_the_oldest_run_first() -> None:
+def test_complete_runs_by_model_and_version_the_lowest_and_the_oldest_first_and_the_newest_of_each() -> None:
     entries = [
         entry("1.10.0", 4),
         entry("1.9.0", 2),
@@ -136,6 +120,11 @@ def test_all_complete_runs_by_model_and_version_the_lowest_version_and_the_oldes
         "n": {"0.1.0": ["0.1.0-6-n"]},
     }
     assert [list(of) for of in found.values()] == [["0.1.0"], ["1.9.0", "1.10.0"]]
+    newest = newest_of_versions(entries)
+    assert {model: [one.run_id for one in runs] for model, runs in newest.items()} == {
+        "m": ["1.9.0-2-m", "1.10.0-4-m"],
+        "n": ["0.1.0-6-n"],
+    }
 
 
 NUMBERS = st.integers(0, 12).map(str)

@@ -1,4 +1,4 @@
-"""What became of each field, counted by hand."""
+"""What became of each field, counted by hand: its leaves, its categories (macro F1), and where it is filled."""
 
 from typing import Any
 
@@ -7,7 +7,14 @@ from hypothesis import given
 from skill_evaluator.comparing.comparators import equal
 from skill_evaluator.comparing.comparison import compare
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.metrics.diagnosis.per_field import FieldCounts, FieldScores, per_field, total_fields
+from skill_evaluator.metrics.diagnosis.per_field import (
+    FieldCounts,
+    FieldScores,
+    filled_fields,
+    macro_f1,
+    per_field,
+    total_fields,
+)
 
 from tests.support.json_values import json_values, order_plan, quick
 
@@ -108,3 +115,61 @@ def test_totals_count_each_output_as_often_as_it_was_given() -> None:
 
 def test_no_outputs_have_no_totals() -> None:
     assert total_fields([]) == {}
+
+
+Pairs = dict[tuple[str | None, str | None], int]
+
+
+@pytest.mark.parametrize(
+    ("confusion", "expected"),
+    [
+        ({("a", "a"): 3, ("b", "b"): 1}, 1.0),
+        ({("a", "b"): 1, ("b", "a"): 1}, 0.0),
+        # a: 2·3 ÷ (4 + 3), b: 2·1 ÷ (1 + 2): the rare label weighs as much as the common one
+        ({("a", "a"): 3, ("a", "b"): 1, ("b", "b"): 1}, (6 / 7 + 2 / 3) / 2),
+        # a label that only the outputs have is a label, with F1 0
+        ({("a", "a"): 1, ("a", "c"): 1}, (2 / 3 + 0) / 2),
+        # no label is none: missed, it is a false negative of a, invented, a false positive of b
+        ({("a", "a"): 1, ("a", None): 1}, 2 / 3),
+        ({("b", "b"): 1, (None, "b"): 1}, 2 / 3),
+        ({(None, "b"): 2}, 0.0),
+        ({}, None),
+    ],
+)
+def test_mean_of_the_f1_of_each_label(confusion: Pairs, expected: float | None) -> None:
+    assert macro_f1(confusion) == (expected if expected is None else pytest.approx(expected))
+
+
+def test_how_often_everything_was_asked_does_not_matter() -> None:
+    once: Pairs = {("a", "a"): 3, ("a", "b"): 1, ("b", None): 2}
+    assert macro_f1({pair: 5 * count for pair, count in once.items()}) == macro_f1(once)
+
+
+def filled(*pairs: tuple[Any, Any, int]) -> dict[str, tuple[int, int]]:
+    """(truth, output, how often) → (outputs with a value, truths with one) by path."""
+    plan = FieldPlan()
+    found = filled_fields((per_field(compare(truth, output, plan)), times) for truth, output, times in pairs)
+    return {path: tuple(one) for path, one in found.items()}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("truth", "output", "expected"),
+    [
+        ({"a": 1}, {"a": 1}, {"a": (1, 1)}),
+        ({"a": 1}, {"a": 2}, {"a": (1, 1)}),  # filled, if wrongly
+        ({"a": 1}, {"a": None}, {"a": (0, 1)}),
+        ({"a": None}, {"a": 1}, {"a": (1, 0)}),
+        ({"a": None}, {}, {}),
+        # of items: one that has a value fills the field
+        ({"a": [{"b": 1}, {"b": 2}]}, {"a": [{"b": 1}, {"c": 2}]}, {"a[].b": (1, 1), "a[].c": (1, 0)}),
+        ({"a": [1, 2]}, {"a": []}, {"a[]": (0, 1)}),
+    ],
+)
+def test_a_field_is_filled_where_a_leaf_of_it_is_not_null(
+    truth: Any, output: Any, expected: dict[str, tuple[int, int]]
+) -> None:
+    assert filled((truth, output, 1)) == expected
+
+
+def test_an_output_counts_as_often_as_it_was_given() -> None:
+    assert filled(({"a": 1}, {"a": 1}, 2), ({"a": 1}, {"b": 1}, 3)) == {"a": (2, 5), "b": (3, 0)}

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from urllib.parse import quote
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from skill_evaluator.library.config import Model
@@ -45,10 +44,11 @@ def redactor(key: str) -> Redactor:
     return Redactor([key])
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
-@given(key=keys)
-def test_a_key_is_struck_out_however_it_is_spelled(spelling: str, key: str) -> None:
-    assert redactor(key)(f"<{SPELLINGS[spelling](key)}>") == "<[redacted]>"
+@given(keys)
+def test_a_key_is_struck_out_however_it_is_spelled(key: str) -> None:
+    strike_out = redactor(key)
+    for name, spell in SPELLINGS.items():
+        assert strike_out(f"<{spell(key)}>") == "<[redacted]>", name
 
 
 @given(
@@ -80,12 +80,12 @@ def test_a_text_without_a_key_is_unchanged(text: str, key: str) -> None:
     assert redactor(key)(text) == text
 
 
-@pytest.mark.parametrize("mark", [*"\\%us5", "sk-", "\\u0073", "%73", "c2st"])
-def test_a_text_that_almost_holds_a_key_is_searched_quickly(mark: str) -> None:
+def test_a_text_that_almost_holds_a_key_is_searched_quickly() -> None:
     strike_out = redactor("ssk-" + "sk-%5s" * 12)
-    began = time.process_time()
-    strike_out(mark * (200_000 // len(mark)))
-    assert time.process_time() - began < 5
+    for mark in (*"\\%us5", "sk-", "\\u0073", "%73", "c2st"):
+        began = time.process_time()
+        strike_out(mark * (100_000 // len(mark)))
+        assert time.process_time() - began < 2.5, mark
 
 
 def test_a_key_in_a_large_answer_is_found_among_many_keys() -> None:
@@ -110,10 +110,10 @@ def test_a_key_with_space_around_it_is_found_without() -> None:
     assert Redactor([f" {FIRST}\n"])(f"<{FIRST}>") == "<[redacted]>"
 
 
-@pytest.mark.parametrize("placeholder", ["", "x", "none", "no-key"])
-def test_a_placeholder_damages_no_text(placeholder: str) -> None:
+def test_a_placeholder_damages_no_text() -> None:
     text = "none of the boxes has no-key written on it, x"
-    assert Redactor([placeholder])(text) == text
+    for placeholder in ("", "x", "none", "no-key"):
+        assert Redactor([placeholder])(text) == text
 
 
 def test_the_password_of_an_address_is_struck_out_and_its_basic_authentication() -> None:

@@ -1,7 +1,7 @@
 """Weights of the hub come once, to its own cache, and are held to the digest that was declared or came first."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,16 @@ BROKEN = b"GGUF and no model"
 
 
 @pytest.fixture
-def served() -> Iterator[Hub]:
+def served(library: Library, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """The hub of huggingface_hub in this process, which reads its environment when it is imported."""
+    from huggingface_hub import constants
+
     with hub() as running:
         running.files[NAME] = BROKEN
+        monkeypatch.setattr(constants, "ENDPOINT", running.url)
+        template = constants.HUGGINGFACE_CO_URL_TEMPLATE
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", running.url + template[template.index("/{") :])
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(library.root / "hub"))
         yield running
 
 
@@ -26,35 +33,32 @@ def library(tmp_path: Path) -> Library:
     return Library(tmp_path)
 
 
-def evaluate(library: Library, served: Hub, **params: object) -> Ended:
+def evaluate(library: Library, **params: object) -> Ended:
     library.models(
         {"id": "m", "provider": "local", "params": {"weights": f"hf:{NAME}", "max_output_tokens": 8, **params}}
     )
-    env: Mapping[str, str] = {
-        "HF_ENDPOINT": served.url,
-        "HF_HOME": str(library.root / "hub"),
-        "XDG_CACHE_HOME": str(library.root / "cache"),
-    }
-    return library.evaluate("-n", "1", "--case", "alpha", "--format", "json", env=env)
+    env = {"XDG_CACHE_HOME": str(library.root / "cache")}
+    return library.evaluate_here("-n", "1", "--case", "alpha", "--format", "json", env=env)
 
 
 @pytest.mark.local_model
 def test_a_model_of_the_hub_answers_and_is_fetched_once(library: Library, served: Hub) -> None:
     served.files[NAME] = smollm2_weights().read_bytes()
     for run in range(2):
-        done = evaluate(library, served, sha256=hashlib.sha256(served.files[NAME]).hexdigest())
+        done = evaluate(library, sha256=hashlib.sha256(served.files[NAME]).hexdigest())
         assert done.code in (0, 4), done.err
         assert ("fetching q4/tiny.gguf of acme/tiny-gguf once" in done.err) is (run == 0)
         assert done.json["runs"][0]["served_model"] == "tiny.gguf"
     assert served.fetched == 1
 
 
+@pytest.mark.filterwarnings("ignore:Implicitly cleaning up:ResourceWarning")  # of a model that could not be opened
 def test_weights_that_are_not_those_of_the_first_time_are_refused(library: Library, served: Hub) -> None:
-    assert "cannot be opened" in evaluate(library, served).err
+    assert "cannot be opened" in evaluate(library).err
     for file in (library.root / "hub").rglob("tiny.gguf"):
         file.unlink()
     served.files[NAME] = BROKEN + b" any more"
-    refused = evaluate(library, served)
+    refused = evaluate(library)
     assert refused.code == 2
     assert f"have digest {hashlib.sha256(served.files[NAME]).hexdigest()}" in refused.err
     assert (
@@ -63,29 +67,27 @@ def test_weights_that_are_not_those_of_the_first_time_are_refused(library: Libra
     )
 
 
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"sha256": "0" * 64}, f"expected {'0' * 64} (sha256 in models.yaml)"),
-        ({"sha256": "abc"}, "sha256 of local model 'm' in models.yaml is no digest"),
-        (
-            {"weights": "hf:acme/tiny-gguf/other.gguf"},
-            "other.gguf of acme/tiny-gguf could not be fetched from the hub: 404 Client Error. Entry Not Found",
-        ),
-        (
-            {"weights": "hf:acme/none/other.gguf"},
-            "other.gguf of acme/none could not be fetched from the hub: 404 Client Error. Repository Not Found",
-        ),
-        ({"weights": "hf:tiny.gguf"}, "are not like hf:<owner>/<repository>/<file>"),
-        ({"weights": "none.gguf"}, "weights of the local model not found: none.gguf"),
-        ({"weights": "answers.jsonl"}, "weights of the local model are no GGUF file: answers.jsonl"),
-        ({"weights": 7}, "is no text"),
-    ],
-)
-def test_weights_that_cannot_be_had_are_one_line(
-    params: dict[str, object], words: str, library: Library, served: Hub
-) -> None:
-    refused = evaluate(library, served, **params)
-    assert refused.code == 2
-    (line,) = [line for line in refused.err.splitlines() if line.startswith("error: ")]
-    assert words in line
+REFUSED = [
+    ({"sha256": "0" * 64}, f"expected {'0' * 64} (sha256 in models.yaml)"),
+    ({"sha256": "abc"}, "sha256 of local model 'm' in models.yaml is no digest"),
+    (
+        {"weights": "hf:acme/tiny-gguf/other.gguf"},
+        "other.gguf of acme/tiny-gguf could not be fetched from the hub: 404 Client Error. Entry Not Found",
+    ),
+    (
+        {"weights": "hf:acme/none/other.gguf"},
+        "other.gguf of acme/none could not be fetched from the hub: 404 Client Error. Repository Not Found",
+    ),
+    ({"weights": "hf:tiny.gguf"}, "are not like hf:<owner>/<repository>/<file>"),
+    ({"weights": "none.gguf"}, "weights of the local model not found: none.gguf"),
+    ({"weights": "answers.jsonl"}, "weights of the local model are no GGUF file: answers.jsonl"),
+    ({"weights": 7}, "is no text"),
+]
+
+
+def test_weights_that_cannot_be_had_are_one_line(library: Library, served: Hub) -> None:
+    for params, words in REFUSED:
+        refused = evaluate(library, **params)
+        assert refused.code == 2, params
+        (line,) = [line for line in refused.err.splitlines() if line.startswith("error: ")]
+        assert words in line

@@ -1,6 +1,5 @@
 """Commits found, read, made and pushed without a work tree, in real repositories."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -24,27 +23,21 @@ def test_a_commit_is_found_by_any_name_it_has(repository: GitRepository) -> None
     assert {opened.commit(name) for name in ("HEAD", "main", "v1", first, first[:10])} == {first}
 
 
-@pytest.mark.parametrize("name", ["", "0" * 40, "0" * 64, "f" * 40, "origin/none", "no such", "--all", "-h", "HEAD~7"])
-def test_a_commit_that_is_not_here_is_none(repository: GitRepository, name: str) -> None:
+def test_a_commit_that_is_not_here_is_none(repository: GitRepository) -> None:
+    assert Repository(repository.root).commit("HEAD") is None
     repository.write("a/prompt.md")
     repository.commit()
-    assert Repository(repository.root).commit(name) is None
+    opened = Repository(repository.root)
+    for name in ("", "0" * 40, "0" * 64, "f" * 40, "origin/none", "no such", "--all", "-h", "HEAD~7"):
+        assert opened.commit(name) is None, name
 
 
-def test_before_the_first_commit_head_is_none(repository: GitRepository) -> None:
-    assert Repository(repository.root).commit("HEAD") is None
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a repository to another user")
 def test_a_repository_that_git_refuses_is_said_to_be_refused(
     repository: GitRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository.write("a/prompt.md")
     repository.commit()
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-    monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")
-    for path in (repository.root, *repository.root.rglob("*")):
-        os.chown(path, 1, 1)
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     with pytest.raises(GitError, match="dubious ownership"):
         Repository(repository.root).commit("HEAD")
 
@@ -173,10 +166,7 @@ def test_a_branch_that_a_remote_has_not_is_made_by_a_push(cloned: GitRepository)
     assert opened.fetch("origin", "records/main") == commit
 
 
-@pytest.mark.parametrize(
-    "reason", ["protected branch hook declined", "push declined due to repository rule violations"]
-)
-def test_a_refusal_is_no_race(cloned: GitRepository, tmp_path: Path, reason: str) -> None:
+def test_a_refusal_is_no_race(cloned: GitRepository, tmp_path: Path) -> None:
     hook = tmp_path / "origin.git" / "hooks" / "update"
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)

@@ -92,27 +92,24 @@ def test_requests_that_were_not_run_are_named(library: Library, server: BatchSer
     assert server.submitted == {"alpha": 4, "beta": 4, "gamma": 2}
 
 
-@pytest.mark.parametrize(
-    ("state", "asked", "reason"),
-    [
+def test_every_state_of_a_gemini_batch_ends(tmp_path: Path) -> None:
+    for state, asked, reason in (
         ("PARTIALLY_SUCCEEDED", 1, "lost_by_provider"),
         ("EXPIRED", 1, "expired"),
         ("CANCELLED", 1, "canceled"),
         ("A_LATER_STATE", 1, "lost_by_provider"),
         ("FAILED", 2, "batch_failed"),
-    ],
-)
-def test_every_state_of_a_gemini_batch_ends(
-    library: Library, server: BatchServer, state: str, asked: int, reason: str
-) -> None:
-    set_up(library, server, "google")
-    server.ends = lambda batch: End(state=state)
-    server.outcome = lambda case_id, times: "answered" if case_id == "alpha" else "missing"
-    done = evaluate(library, "--batch")
-    assert done.code == 4, done
-    assert reasons(library)[reason] == CALLS if state == "FAILED" else CALLS - 2, done
-    assert len(server.batches) == asked
-    assert state != "FAILED" or "scripted" in done.out
+    ):
+        library = Library(tmp_path / state)
+        with batch_server() as server:
+            set_up(library, server, "google")
+            server.ends = lambda batch, state=state: End(state=state)
+            server.outcome = lambda case_id, times: "answered" if case_id == "alpha" else "missing"
+            done = evaluate(library, "--batch")
+        assert done.code == 4, done
+        assert reasons(library)[reason] == (CALLS if state == "FAILED" else CALLS - 2), done
+        assert len(server.batches) == asked, state
+        assert state != "FAILED" or "scripted" in done.out
 
 
 def test_a_batch_that_fails_for_one_line_fails_that_call_alone(library: Library, server: BatchServer) -> None:
@@ -128,24 +125,15 @@ def test_a_batch_that_fails_for_one_line_fails_that_call_alone(library: Library,
     assert [len(batch.requests) for batch in server.batches] == [CALLS, CALLS - 1]
 
 
-def test_a_reply_lost_on_its_way_is_looked_for_and_nothing_is_sent_twice(
+def test_a_reply_lost_on_its_way_is_looked_for_and_torn_results_are_fetched_again_and_nothing_is_sent_twice(
     library: Library, server: BatchServer, vendor: str
 ) -> None:
     set_up(library, server, vendor)
-    server.lost_replies = 1
+    server.lost_replies = server.torn = 1
     done = evaluate(library, "--batch")
     assert done.code == 0, done
-    assert len(server.batches) == 1
+    assert (server.lost_replies, server.torn, len(server.batches)) == (0, 0, 1)
     assert reasons(library) == {"answered": CALLS}
-
-
-def test_results_that_come_torn_are_fetched_again(library: Library, server: BatchServer, vendor: str) -> None:
-    set_up(library, server, vendor)
-    server.torn = 1
-    done = evaluate(library, "--batch")
-    assert done.code == 0, done
-    assert server.torn == 0
-    assert (len(server.batches), reasons(library)) == (1, {"answered": CALLS})
 
 
 def test_what_is_submitted_is_collected_by_another_process_once(library: Library, server: BatchServer) -> None:

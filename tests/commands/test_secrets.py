@@ -1,11 +1,13 @@
-"""A key that is set in the environment reaches no file and no screen, also when the server repeats it."""
+"""A key that is set in the environment reaches no file, no screen and no other program, whoever repeats it."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
+from tests.support.git import GitRepository
 from tests.support.identity_server import REQUEST_TOKEN, identity_server
 from tests.support.library import Ended, Library, read
 from tests.support.vendor_dialects import address_of
@@ -14,6 +16,10 @@ KEY = "lab-secret-0123456789abcdefghijklmnopqrstuvwxyz"
 SHORTEST_GIVEAWAY = 10  # characters in a row
 OTHER = "sk-of-another-vendor-0123456789"
 ENVIRONMENT = {"LAB_KEY": KEY, "OPENAI_API_KEY": OTHER}
+_STAND_IN = """#!/bin/sh
+env > "{folder}/environment.$$"
+exec "{git}" "$@"
+"""
 
 
 def _places(library: Library, ended: Ended) -> dict[str, bytes]:
@@ -142,3 +148,21 @@ def test_no_token_of_a_job_without_keys_reaches_a_file_or_a_screen(refused: bool
     assert "[redacted]" in _journal(library)
     assert len(server.tokens) > 1 or refused
     assert not _giveaways(library, ended, *server.tokens, REQUEST_TOKEN)
+
+
+def test_git_inherits_no_key_of_an_evaluation(library: Library, server: ChatServer, tmp_path: Path) -> None:
+    GitRepository(library.root).commit()
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    stand_in = folder / "git"
+    stand_in.write_text(_STAND_IN.format(folder=folder, git=shutil.which("git")))
+    stand_in.chmod(0o755)
+    received = []
+    server.reply = lambda asked: received.append(asked.key) or Reply(text=notice(asked.case_id))
+    library.served_by(server.url, api_key_env="LAB_KEY")
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    ended = library.evaluate(env={**ENVIRONMENT, "PATH": path})
+    assert (ended.code, set(received)) == (0, {KEY})
+    environments = [file.read_text() for file in folder.glob("environment.*")]
+    assert environments
+    assert not [text for text in environments if KEY in text or OTHER in text]

@@ -32,6 +32,7 @@ JOB = {
     "ENVIRONMENT": "eval-served",
     "KEY_VARIABLE": "SERVED_API_KEY",
     "PROVIDER_API_KEY": "a key",
+    **dict.fromkeys(("SHARD", "MAX_COST", "DRY_RUN"), ""),
 }
 
 
@@ -50,25 +51,24 @@ def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
         )  # of the commit that runs
 
 
-@pytest.mark.parametrize("one", STEPS, ids=str)
-def test_a_script_is_valid_and_holds_no_expression(one: Step) -> None:
-    checked = subprocess.run(["bash", "-n"], input=one.script, capture_output=True, text=True, check=False)
-    assert (checked.returncode, checked.stderr) == (0, "")
-    assert "${{" not in one.script  # whose value would be part of the script
+def test_a_script_is_valid_and_holds_no_expression() -> None:
+    for one in STEPS:
+        checked = subprocess.run(["bash", "-n"], input=one.script, capture_output=True, text=True, check=False)
+        assert (checked.returncode, checked.stderr) == (0, ""), one
+        assert "${{" not in one.script, one  # whose value would be part of the script
 
 
-@pytest.mark.parametrize("one", STEPS, ids=str)
-def test_every_program_and_every_flag_of_ours_exists(one: Step) -> None:
-    script = parsed(one.script)
-    assert script.commands
-    for words in script.commands:
+def test_every_program_and_every_flag_of_ours_exists() -> None:
+    scripts = [parsed(one.script) for one in STEPS]
+    assert all(script.commands for script in scripts)
+    for words, arrays in ((words, script.arrays) for script in scripts for words in script.commands):
         if words[0] == "${evaluate[@]}":
             words = ["python", "-m", "skill_evaluator", "evaluate", *words[1:]]
         match words:
             case ["python", "-m", "skill_evaluator", "audit" | "cases" | "judge" | "site" as group, command, *given]:
-                _check_flags(load_command(f"{group} {command}"), given, script.arrays)
+                _check_flags(load_command(f"{group} {command}"), given, arrays)
             case ["python", "-m", "skill_evaluator", command, *given]:
-                _check_flags(load_command(command), given, script.arrays)
+                _check_flags(load_command(command), given, arrays)
             case ["python", "-m", "pip", "install", *given]:
                 files = [given[place + 1] for place, word in enumerate(given) if word in ("-r", "-c")]
                 assert all((ROOT / file).is_file() for file in files)
@@ -91,17 +91,17 @@ def _check_flags(command: Any, given: list[str], arrays: Mapping[str, list[str]]
     assert used <= flags, f"{command.name} does not know {used - flags}"
 
 
-@pytest.mark.parametrize("workflow", ["audit.yml", "check.yml", "evaluate.yml", "leg.yml", "site.yml"])
-def test_what_reads_cases_knows_their_commit_and_only_what_fetches_them_has_the_read_token(workflow: str) -> None:
-    for job in yaml.safe_load((WORKFLOWS / workflow).read_text())["jobs"].values():
-        if "uses" in job:
-            continue
-        env = {each["name"]: each.get("env", {}) for each in job["steps"] if "run" in each}
-        fetching = {name for name, given in env.items() if "FIXTURES_TOKEN" in given}
-        pinned = {name for name, given in env.items() if "FIXTURES_COMMIT" in given} - fetching
-        reading = {each["name"] for each in job["steps"] if _reads_cases(each.get("run", ""))}
-        assert pinned == reading
-        assert fetching == ({"Fetch fixtures that are in another repository"} if reading else set())
+def test_what_reads_cases_knows_their_commit_and_only_what_fetches_them_has_the_read_token() -> None:
+    for workflow in ("audit.yml", "check.yml", "evaluate.yml", "leg.yml", "site.yml"):
+        for job in yaml.safe_load((WORKFLOWS / workflow).read_text())["jobs"].values():
+            if "uses" in job:
+                continue
+            env = {each["name"]: each.get("env", {}) for each in job["steps"] if "run" in each}
+            fetching = {name for name, given in env.items() if "FIXTURES_TOKEN" in given}
+            pinned = {name for name, given in env.items() if "FIXTURES_COMMIT" in given} - fetching
+            reading = {each["name"] for each in job["steps"] if _reads_cases(each.get("run", ""))}
+            assert pinned == reading, workflow
+            assert fetching == ({"Fetch fixtures that are in another repository"} if reading else set()), workflow
 
 
 def test_the_leg_passes_on_who_it_is_and_its_part_of_the_limits() -> None:
@@ -158,29 +158,21 @@ def test_a_drift_run_asks_what_is_recorded_up_to_its_cap(tmp_path: Path) -> None
     assert "--drift" not in call
 
 
-@pytest.mark.parametrize(
-    ("given", "flag"), [({"BATCH": "true"}, "--batch"), ({"PENDING": INVOCATION}, f"--pending={INVOCATION}")]
-)
-def test_a_run_is_planned_in_batches_or_to_collect_them(given: dict[str, str], flag: str, tmp_path: Path) -> None:
+def test_a_run_is_planned_in_batches_or_to_collect_them(tmp_path: Path) -> None:
     env = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "REASON", "MAX_COST", "BASE", "BATCH", "PENDING"), "")
-    env |= {
-        "BRANCH": "main",
-        "RECORDS_BRANCH": "records",
-        "REF": "refs/heads/main",
-        "MODE": "push",
-        "EVENT": "schedule",
-    }
-    (call,) = run_script(step("plan", "Plan"), tmp_path, {**env, **given}).calls
-    assert call[-2:] == [flag, "--"]
-    (call,) = run_script(step("plan", "Plan"), tmp_path, env).calls
-    assert flag not in call
+    env |= {"BRANCH": "main", "RECORDS_BRANCH": "records", "REF": "refs/heads/main", "MODE": "push"}
+    env["EVENT"] = "schedule"
+    (plain,) = run_script(step("plan", "Plan"), tmp_path, env).calls
+    for given, flag in (({"BATCH": "true"}, "--batch"), ({"PENDING": INVOCATION}, f"--pending={INVOCATION}")):
+        (call,) = run_script(step("plan", "Plan"), tmp_path, {**env, **given}).calls
+        assert call[-2:] == [flag, "--"]
+        assert flag not in plain
 
 
 LATER = "20261122T000000Z-bbbbbb"
 
 
-@pytest.mark.parametrize(("turn", "invocation"), [("4", INVOCATION), ("5", LATER), ("6", INVOCATION)])
-def test_pending_runs_of_several_plans_are_collected_in_turns(turn: str, invocation: str, tmp_path: Path) -> None:
+def test_pending_runs_of_several_plans_are_collected_in_turns(tmp_path: Path) -> None:
     repository = GitRepository(tmp_path / "clone")
     for name in ("one", "two"):
         repository.write(f"components/{name}/evals/pending/{INVOCATION}-m.json")
@@ -192,10 +184,12 @@ def test_pending_runs_of_several_plans_are_collected_in_turns(turn: str, invocat
     repository.commit()
     repository.git("update-ref", "refs/remotes/origin/skill-evaluator-records", "records")
     repository.git("checkout", "-q", "main")
-    env = {"TURN": turn, "RUNNER_TEMP": str(tmp_path), "GIT_DIR": str(repository.root / ".git")}
-    ran = run_script(step("find", "Find what is pending", "batches.yml"), tmp_path, env)
-    assert (ran.code, ran.printed) == (0, "")
-    assert (tmp_path / "outputs").read_text() == f"invocation={invocation}\n"
+    env = {"RUNNER_TEMP": str(tmp_path), "GIT_DIR": str(repository.root / ".git")}
+    for turn, invocation in (("4", INVOCATION), ("5", LATER), ("6", INVOCATION)):
+        (tmp_path / "outputs").unlink(missing_ok=True)
+        ran = run_script(step("find", "Find what is pending", "batches.yml"), tmp_path, {**env, "TURN": turn})
+        assert (ran.code, ran.printed) == (0, "")
+        assert (tmp_path / "outputs").read_text() == f"invocation={invocation}\n", turn
 
 
 def test_a_pull_request_is_checked_for_attestations_where_records_are_attested(tmp_path: Path) -> None:
@@ -204,9 +198,10 @@ def test_a_pull_request_is_checked_for_attestations_where_records_are_attested(t
         assert ran.calls == [["python", "-m", "skill_evaluator", "lint", "--platform", "github", "--base=abc", *flags]]
 
 
-@pytest.mark.parametrize(
-    ("ref", "mode", "dry_run", "starts"),
-    [
+def test_nothing_is_paid_for_that_could_not_be_recorded(tmp_path: Path) -> None:
+    env = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "REASON", "MAX_COST", "BASE", "BRANCH"), "")
+    env |= {"EVENT": "workflow_dispatch", "RECORDS_BRANCH": "records"}
+    for ref, mode, dry_run, starts in (
         ("refs/tags/v1.0", "push", "false", False),
         ("refs/tags/v1.0", "pull-request", "false", False),
         ("refs/tags/v1.0", "branch", "false", True),
@@ -214,16 +209,10 @@ def test_a_pull_request_is_checked_for_attestations_where_records_are_attested(t
         ("refs/pull/7/merge", "push", "false", False),
         ("refs/heads/refs/tags/v1.0", "push", "false", True),
         ("refs/heads/main", "pull_request", "false", False),
-    ],
-)
-def test_nothing_is_paid_for_that_could_not_be_recorded(
-    ref: str, mode: str, dry_run: str, *, starts: bool, tmp_path: Path
-) -> None:
-    env = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "REASON", "MAX_COST", "BASE", "BRANCH"), "")
-    env |= {"EVENT": "workflow_dispatch", "RECORDS_BRANCH": "records", "REF": ref, "MODE": mode, "DRY_RUN": dry_run}
-    ran = run_script(step("plan", "Plan"), tmp_path, env)
-    assert (ran.code, len(ran.calls)) == ((0, 1) if starts else (2, 0))
-    assert ran.printed.startswith("::error title=Nothing was started::") is not starts
+    ):
+        ran = run_script(step("plan", "Plan"), tmp_path, {**env, "REF": ref, "MODE": mode, "DRY_RUN": dry_run})
+        assert (ran.code, len(ran.calls)) == ((0, 1) if starts else (2, 0)), (ref, mode)
+        assert ran.printed.startswith("::error title=Nothing was started::") is not starts, (ref, mode)
 
 
 @pytest.fixture
@@ -234,15 +223,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def evaluate(results: Path, **changed: str) -> Ran:
-    env = {
-        **JOB,
-        "SHARD": "",
-        "MAX_COST": "",
-        "DRY_RUN": "",
-        "RESULTS": str(results),
-        "ARTIFACTS": "brought",
-        **changed,
-    }
+    env = {**JOB, "RESULTS": str(results), "ARTIFACTS": "brought", **changed}
     return run_script(step("leg", "Ask", "leg.yml"), results.parent, env)
 
 
@@ -327,15 +308,13 @@ def test_this_repositorys_own_entry_point_is_used_where_it_is(results: Path) -> 
     assert call[:2] == ["python", "tools/evaluate_skill.py"]
 
 
-@pytest.mark.parametrize(("ended", "means"), [(0, 0), (4, 0), (2, 2), (1, 1)])
-def test_an_incomplete_run_is_no_failure_of_collecting_and_anything_else_is(
-    ended: int, means: int, tmp_path: Path
-) -> None:
+def test_an_incomplete_run_is_no_failure_of_collecting_and_anything_else_is(tmp_path: Path) -> None:
     env = {"ARTIFACTS": str(tmp_path / "artifacts"), "PLAN": "plan.json", "COLLECTED": "collected"}
     (tmp_path / "collected").mkdir()
-    ran = run_script(step("collect", "Collect"), tmp_path, {**env, "ENDS_WITH": str(ended)})
-    assert ran.code == means
-    assert (tmp_path / "artifacts").is_dir()  # nothing may have arrived
+    for ended, means in ((0, 0), (4, 0), (2, 2), (1, 1)):
+        ran = run_script(step("collect", "Collect"), tmp_path, {**env, "ENDS_WITH": str(ended)})
+        assert ran.code == means, ended
+        assert (tmp_path / "artifacts").is_dir()  # nothing may have arrived
 
 
 @pytest.mark.parametrize(("mode", "opens"), [("push", []), ("branch", []), ("pull-request", ["--open=records"])])
@@ -344,13 +323,8 @@ def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: P
     env |= {"RECORDS_BRANCH": "records", "COLLECT": "success", "EVENT": "push", "KIND": "evaluate"}
     published = run_script(step("collect", "Publish"), tmp_path, env)
     assert published.calls[0] == ["gh", "auth", "setup-git"]
-    assert published.calls[1][3:] == [
-        "publish",
-        "collected",
-        f"--mode={mode}",
-        f"--to={EVERYTHING}",
-        "--branch=records",
-    ]
+    flags = [f"--mode={mode}", f"--to={EVERYTHING}", "--branch=records"]
+    assert published.calls[1][3:] == ["publish", "collected", *flags]
     (reported,) = run_script(step("verdict", "Report"), tmp_path, env).calls
     assert [word for word in reported if word.startswith("--open")] == opens
     assert (f"--to={EVERYTHING}" in reported) is bool(opens)
@@ -385,42 +359,37 @@ CALLERS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLERS)
-def test_who_calls_a_workflow_grants_all_that_its_jobs_ask_for(name: str) -> None:
+def test_who_calls_a_workflow_grants_all_that_its_jobs_ask_for() -> None:
     """Otherwise GitHub starts none of it."""
-    calling = [job for job in yaml.safe_load(CALLERS[name])["jobs"].values() if "uses" in job]
-    assert calling
-    for job in calling:
-        asked = _asked(yaml.safe_load((WORKFLOWS / _called(job)).read_text()))
-        granted = set(job["permissions"].items())
-        assert {
-            kind for kind, level in asked if (kind, level) not in granted and (kind, "write") not in granted
-        } == set()
+    for name, text in CALLERS.items():
+        calling = [job for job in yaml.safe_load(text)["jobs"].values() if "uses" in job]
+        assert calling, name
+        for job in calling:
+            asked = _asked(yaml.safe_load((WORKFLOWS / _called(job)).read_text()))
+            granted = set(job["permissions"].items())
+            lacking = {kind for kind, level in asked if not granted & {(kind, level), (kind, "write")}}
+            assert lacking == set(), name
 
 
 PUSH = {"EVENT": "push", "REF": "refs/heads/main", "DEFAULT_BRANCH": "main"}
 
 
-@pytest.mark.parametrize(
-    ("given", "pages"),
-    [
-        (PUSH, True),
-        ({**PUSH, "EVENT": "schedule", "DEFAULT_BRANCH": ""}, True),  # which is of the default branch, and names none
-        ({**PUSH, "REF": "refs/heads/topic"}, False),
-        ({**PUSH, "REF": "refs/tags/main"}, False),
-        ({**PUSH, "DEFAULT_BRANCH": ""}, False),
-        ({**PUSH, "EVENT": "pull_request", "REF": "refs/pull/7/merge"}, False),
-        ({**PUSH, "EVENT": "pull_request_target"}, False),
-        ({**PUSH, "SITE": ""}, False),
-    ],
-)
-def test_only_what_the_default_branch_holds_is_published_and_only_once_somebody_said_so(
-    given: dict[str, str], *, pages: bool, tmp_path: Path
-) -> None:
-    ran = run_script(step("build", "Find its place", "site.yml"), tmp_path, {"SITE": "pages", "ATTEMPT": "2", **given})
-    assert (ran.code, ran.printed) == (0, "")
-    outputs = tmp_path / "outputs"
-    assert (outputs.read_text() if outputs.exists() else "") == ("pages=github-pages-2\n" if pages else "")
+def test_only_what_the_default_branch_holds_is_published_and_only_once_somebody_said_so(tmp_path: Path) -> None:
+    place, outputs = step("build", "Find its place", "site.yml"), tmp_path / "outputs"
+    for given, pages in (
+        ({}, True),
+        ({"EVENT": "schedule", "DEFAULT_BRANCH": ""}, True),  # which is of the default branch, and names none
+        ({"REF": "refs/heads/topic"}, False),
+        ({"REF": "refs/tags/main"}, False),
+        ({"DEFAULT_BRANCH": ""}, False),
+        ({"EVENT": "pull_request", "REF": "refs/pull/7/merge"}, False),
+        ({"EVENT": "pull_request_target"}, False),
+        ({"SITE": ""}, False),
+    ):
+        outputs.unlink(missing_ok=True)
+        ran = run_script(place, tmp_path, {"SITE": "pages", "ATTEMPT": "2", **PUSH, **given})
+        assert (ran.code, ran.printed) == (0, ""), given
+        assert (outputs.read_text() if outputs.exists() else "") == ("pages=github-pages-2\n" if pages else ""), given
 
 
 def test_a_word_that_switches_nothing_on_is_refused(tmp_path: Path) -> None:
@@ -430,9 +399,8 @@ def test_a_word_that_switches_nothing_on_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "outputs").exists()
 
 
-@pytest.mark.parametrize(("ends_with", "code"), [("0", 0), ("4", 0), ("2", 2), ("1", 1)])
-def test_a_site_without_what_could_not_be_read_is_published_with_a_warning(
-    ends_with: str, code: int, tmp_path: Path
-) -> None:
-    ran = run_script(step("build", "Build", "site.yml"), tmp_path, {"SITE": "site", "ENDS_WITH": ends_with})
-    assert (ran.code, "::warning title=Not all could be read::" in ran.printed) == (code, ends_with == "4")
+def test_a_site_without_what_could_not_be_read_is_published_with_a_warning(tmp_path: Path) -> None:
+    for ends_with, code in (("0", 0), ("4", 0), ("2", 2), ("1", 1)):
+        ran = run_script(step("build", "Build", "site.yml"), tmp_path, {"SITE": "site", "ENDS_WITH": ends_with})
+        warned = "::warning title=Not all could be read::" in ran.printed
+        assert (ran.code, warned) == (code, ends_with == "4"), ends_with

@@ -1,6 +1,7 @@
 """Scores from workers are those that this process works out itself, in the same order; what is too costly is said."""
 
 import json
+import os
 import random
 from concurrent.futures import Future
 from dataclasses import replace
@@ -32,6 +33,12 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 TRUTH = {"shop": "Ä & Co", "kind": "sale", "total": 9.5, "items": [{"name": f"n{number}"} for number in range(12)]}
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have as many workers whatever machine this is."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1}, raising=False)
 
 
 @pytest.fixture

@@ -68,13 +68,10 @@ def test_as_many_scenarios_as_said_give_the_power_promised() -> None:
     assert seen / 400 == pytest.approx(0.8, abs=0.08)
 
 
-def test_more_questions_need_fewer_scenarios_where_noise_hides_the_difference() -> None:
+def test_more_questions_need_fewer_scenarios_and_enough_are_no_fewer_than_there_are() -> None:
     cube = drawn(np.array([1.0, 4.0]), scenarios=20, questions=200, seed=1)
     one = audit(cube).separations[0]
     assert one.scenarios_more_questions < one.scenarios
-
-
-def test_questions_that_are_enough_are_no_fewer_than_there_are() -> None:
     found = audit(drawn(np.array([0.5, 6.0]), scenarios=20, questions=100, seed=1)).separations[0]
     assert found.questions == 100
     alike = audit(drawn(np.array([2.0, 2.0]), scenarios=10, questions=100, seed=3)).separations[0]

@@ -107,8 +107,16 @@ def shown(demo: Library) -> tuple[str, Pieces]:
     return screen(demo)
 
 
-def test_what_people_see_most_is_as_it_was(shown: tuple[str, Pieces]) -> None:
+def test_what_people_see_most_is_as_it_was_and_through_a_pipe_it_is_plain(
+    shown: tuple[str, Pieces],
+    demo: Library,
+) -> None:
     assert shown[0] == SCREEN.read_text()
+    piped = demo.call("history", "receipts").out
+    with patch("sys.stdout", io.StringIO()) as pipe:
+        show(shown[1]["history", "receipts"])
+    assert piped == pipe.getvalue()
+    assert "\x1b" not in piped
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -124,14 +132,6 @@ def test_no_number_is_cut_and_no_line_wider_than_the_terminal(width: int, shown:
         assert wanted - Counter(number for line in lines for number in _NUMBER.findall(line)) == {}, command
         numbers += wanted.total()
     assert numbers > 900
-
-
-def test_through_a_pipe_a_table_is_plain_and_nothing_is_styled(demo: Library, shown: tuple[str, Pieces]) -> None:
-    piped = demo.call("history", "receipts").out
-    with patch("sys.stdout", io.StringIO()) as pipe:
-        show(shown[1]["history", "receipts"])
-    assert piped == pipe.getvalue()
-    assert "\x1b" not in piped
 
 
 def test_without_colour_a_terminal_shows_the_same_words(demo: Library) -> None:

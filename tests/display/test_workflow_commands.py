@@ -64,7 +64,8 @@ def test_elsewhere_text_stays_as_it_is(capfd: pytest.CaptureFixture[str], monkey
         assert capfd.readouterr() == ("::debug::text\n", ""), value
 
 
-def test_an_error_that_quotes_what_it_read_is_no_command(tmp_path: Path) -> None:
+def test_an_error_that_quotes_what_it_read_is_no_command_nor_is_a_bug(tmp_path: Path) -> None:
+    """In the job that meets a bug both streams are one log."""
     for name in ("##[add-path]/tmp", "::add-mask::x", "x\n::add-mask::x"):
         done = call(tmp_path, "lint", name, env=IN_ACTIONS)
         assert done.code == 2
@@ -72,9 +73,6 @@ def test_an_error_that_quotes_what_it_read_is_no_command(tmp_path: Path) -> None
         assert runner_commands(done.out + done.err) == []
     done = call(tmp_path, "##[add-path]/tmp", env=IN_ACTIONS)  # an error of usage
     assert runner_commands(done.out + done.err) == []
-
-
-def test_nor_is_a_bug_in_a_job_whose_two_streams_are_one_log(tmp_path: Path) -> None:
     (tmp_path / ".evaluator").mkdir()
     (tmp_path / "components" / "##[group]").mkdir(parents=True)
     (tmp_path / "components" / "##[group]" / "prompt.md").write_text("##[error]")

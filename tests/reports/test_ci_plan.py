@@ -62,9 +62,6 @@ def test_what_runs_stands_with_jobs_calls_and_cost_in_markdown_too(capsys: pytes
     ]
     print_plan(plan(entry("a", "m")), "markdown")
     assert capsys.readouterr().out == plan_page(plan(entry("a", "m"))).markdown()
-
-
-def test_the_first_line_says_it_all() -> None:
     for made, words in (
         (plan(), "Nothing to evaluate."),
         (plan(untouched=1), "Nothing to evaluate; 1 component untouched."),

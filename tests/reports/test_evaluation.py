@@ -46,11 +46,23 @@ def test_a_field_named_like_mark_up_is_shown_by_its_name_and_breaks_no_table(ski
     assert "\x1b" not in page
 
 
-def test_what_went_wrong_is_counted_by_kind_and_reason(skill: Component) -> None:
+def test_what_went_wrong_is_counted_by_kind_and_reason_and_without_a_flaw_nothing_is(
+    skill: Component,
+    tmp_path: Path,
+) -> None:
     page = report_page(finished(skill, "{}", "prose", REFUSED, FAILED, NOT_RUN)).markdown()
     assert "2 not_run, 2 provider_error, 2 refused, 2 unparseable" in page
     assert "`server_error` 2" in page
     assert "**INCOMPLETE: coverage 0.60**" in page
+    skill = component(tmp_path)
+    run = record(skill, [(case("a", {"shop": "A", "total": 1}), ['{"shop": "A", "total": 1}'] * 2)])
+    page = report_page(Finished(record=run, record_path=Path("r.json"), folder=Path("r"))).markdown()
+    assert "weakest" not in page
+    assert "failures: none" in page
+    assert "contract" not in page
+    assert "top-level keys" not in page
+    assert "(pass^k): 1: 1.000, 2: 1.000" in page
+    assert "INCOMPLETE" not in page
 
 
 def test_the_weakest_fields_say_in_how_many_cases_they_are_right_wrong_or_flaky(tmp_path: Path) -> None:
@@ -75,15 +87,3 @@ def test_what_broke_the_contract_is_named_the_commonest_first(tmp_path: Path) ->
     assert '`total`: type 1 (``"[red]`\\|" is not of types' in page
     assert "missing top-level keys: `shop` 2" in page
     assert "extra top-level keys: `vendor` 2" in page
-
-
-def test_a_run_without_a_flaw_names_no_weakest_field(tmp_path: Path) -> None:
-    skill = component(tmp_path)
-    run = record(skill, [(case("a", {"shop": "A", "total": 1}), ['{"shop": "A", "total": 1}'] * 2)])
-    page = report_page(Finished(record=run, record_path=Path("r.json"), folder=Path("r"))).markdown()
-    assert "weakest" not in page
-    assert "failures: none" in page
-    assert "contract" not in page
-    assert "top-level keys" not in page
-    assert "(pass^k): 1: 1.000, 2: 1.000" in page
-    assert "INCOMPLETE" not in page

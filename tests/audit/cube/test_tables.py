@@ -57,14 +57,11 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path) -> None:
         assert said in str(problem.value), text
 
 
-def test_holes_are_left_out_for_everybody_and_it_is_said(tmp_path) -> None:
+def test_holes_and_questions_without_an_answer_are_left_out_for_everybody_and_it_is_said(tmp_path: Path) -> None:
     for missing, models, scenarios in (("models", ("a",), ("0", "1")), ("scenarios", ("a", "b"), ("0",))):
         cube = _read(tmp_path, GOOD.replace(",75", ","), missing)
         assert (cube.models, cube.scenarios) == (models, scenarios), missing
         assert "incomplete" in cube.treatment, missing
-
-
-def test_a_question_without_an_answer_is_left_out_for_everybody_and_nothing_left_is_an_error(tmp_path: Path) -> None:
     cube = _read(tmp_path, LONG.replace("a,x,quiz,2,0,0\n", "").replace("a,x,quiz,2,1,1\n", ""), "questions")
     assert cube.questions == {"quiz": 2}
     assert cube.treatment == "left out quiz/2: some model has no answer to them"

@@ -112,12 +112,16 @@ def test_dominance_has_no_circle_and_moves_nothing_else(models) -> None:
     assert [model for model in order if model in alone] == alone
 
 
-def test_a_model_that_only_looks_steadier_is_not_above_an_abler_one() -> None:
+def test_who_only_looks_steadier_is_not_above_an_abler_one_and_the_cheap_says_who_is_better() -> None:
     noisy = a_model("noisy", 80.0, 2.0, 0.5, None).model_copy(update={"grade": "BBB"})
     calm = a_model("calm", 60.0, 1.0, 0.9, None).model_copy(update={"grade": "AAA", "quadrant": "safe default"})
     assert [model.model for model in steadiest_first([calm, noisy])] == ["noisy", "calm"]
     result = an_audit().model_copy(update={"models": [calm, noisy]})
     assert headline(result).startswith("**No model is a safe default**: `noisy` is no less able and, without noise,")
+    cheap, good = a_model("cheap", 70.0, 3.0, None, 0.1), a_model("good", 75.0, 1.0, None, 0.2)
+    ranked = regimes_of([cheap, good])["cost-sensitive"].ranked
+    assert [place.model for place in ranked] == ["cheap", "good"]
+    assert ranked[0].reason.endswith("no less able and no less steady: good")
 
 
 def test_a_model_whose_best_scenario_is_below_anothers_worst_is_not_above_it() -> None:
@@ -143,13 +147,6 @@ def test_a_safe_default_that_another_model_is_above_in_every_scenario_is_not_adv
     assert headline(result).startswith(sentence)
     cheap = safe.model_copy(update={"usd_per_1000_right": 0.1})
     assert "above it in every scenario: strong" in regimes_of([cheap, strong])["cost-sensitive"].ranked[0].reason
-
-
-def test_what_is_cheap_says_who_is_better() -> None:
-    cheap, good = a_model("cheap", 70.0, 3.0, None, 0.1), a_model("good", 75.0, 1.0, None, 0.2)
-    ranked = regimes_of([cheap, good])["cost-sensitive"].ranked
-    assert [place.model for place in ranked] == ["cheap", "good"]
-    assert ranked[0].reason.endswith("no less able and no less steady: good")
 
 
 @pytest.fixture(scope="module")

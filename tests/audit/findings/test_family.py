@@ -34,14 +34,11 @@ def judged(cube: Cube | None, *remarks: ScenarioRemark) -> FamilyCheck:
     return judge_family("legal", SCENARIOS, remarks, cube)
 
 
-def test_a_family_that_moves_models_beyond_their_own_noise_can_carry_an_audit() -> None:
+def test_a_family_that_moves_models_beyond_their_own_noise_can_carry_an_audit_and_no_other() -> None:
     check = judged(asked(0.4))
     assert (check.verdict, check.remarks) == ("can carry an audit", [])
     assert check.trial.p < 0.001
     assert check.trial.moved > (check.trial.itself or 0) + 0.1
-
-
-def test_answers_that_differ_only_by_themselves_settle_nothing() -> None:
     check = judged(asked(0.0))
     assert check.verdict == "not settled"
     assert check.trial.moved == pytest.approx(check.trial.itself, abs=0.02)

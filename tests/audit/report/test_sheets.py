@@ -4,35 +4,16 @@ import pytest
 from skill_evaluator.audit.report.run import AuditRun, print_audit_runs
 from skill_evaluator.audit.report.size import AskedModel, AuditSize, doubts, size_page
 from skill_evaluator.audit.run.gathering import CallTally
-from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest
+from skill_evaluator.audit.run.manifest import AuditManifest
 
+from tests.audit.manifests import manifest
 from tests.support.hostile import EVERYTHING, outside_of_code
 
 LIVE = ("pwned", "<", "@someone", "evil", "#123")
 
 
 def audit(models: int = 4, scenarios: int = 6, questions: int = 50, replicates: int = 2) -> AuditManifest:
-    return AuditManifest(
-        id="20261121T000000Z-abcdef",
-        created="2026-11-21T00:00:00Z",
-        seed=0,
-        replicates=replicates,
-        questions=questions,
-        models={f"m{number}": "d" for number in range(models)},
-        scenarios={f"s{number}": "d" for number in range(scenarios)},
-        benchmarks=[
-            AuditedBenchmark(
-                name="b",
-                version="1.0.0",
-                metric="exact_match",
-                weight=1.0,
-                of=60,
-                cases={f"q{number}": "d" for number in range(questions)},
-                digests={},
-            )
-        ],
-        evaluator_version="0",
-    )
+    return manifest([questions], scenarios, replicates, models)
 
 
 def run(model_id: str = "m0", stopped: str | None = None) -> AuditRun:
@@ -47,13 +28,11 @@ def run(model_id: str = "m0", stopped: str | None = None) -> AuditRun:
     return AuditRun(model_id=model_id, shard="1/2", tally=tally, stopped=stopped, complete=False)
 
 
-def test_an_audit_that_is_large_enough_raises_no_doubt_and_each_lack_raises_one() -> None:
+def test_a_size_raises_a_doubt_for_each_lack_and_an_unknown_price_is_unknown_in_the_total() -> None:
     assert doubts(audit()) == []
     for lacking in ({"models": 3}, {"scenarios": 5}, {"questions": 49}, {"replicates": 1}):
         assert len(doubts(audit(**lacking))) == 1
 
-
-def test_an_unknown_price_is_unknown_in_the_total_too() -> None:
     def asked(model_id: str, cost: float | None) -> AskedModel:
         amounts = {"calls": 600, "input_tokens_estimate": 1, "output_tokens_upper": 2}
         return AskedModel(model_id=model_id, provider="openai", note="set", cost_upper_usd=cost, **amounts)

@@ -123,45 +123,23 @@ def test_artifacts_at_any_depth_join_and_what_came_twice_counts_once(library: Au
         np.testing.assert_array_equal(one.scores, both.outcomes[name].scores)
 
 
-def another_audit(library: AuditLibrary, folder: Path) -> str:
-    manifest = folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"audit": "2', '"audit": "1'))
-    return "is a run of the audit 1"
-
-
-def a_component(library: AuditLibrary, folder: Path) -> str:
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "audit": None, "skill": "invoices"}))
-    return "is a run of 'invoices', not of the audit"
-
-
-def other_digests(library: AuditLibrary, folder: Path) -> str:
-    manifest = folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace("sha256:", "sha256:0", 1))
-    return "was not run on what audit.json of the audit"
-
-
-def foreign_cells(library: AuditLibrary, folder: Path) -> str:
-    manifest = folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace("/curt/", "/rude/", 1))
-    return "was not run on what audit.json of the audit"
-
-
-def another_model(library: AuditLibrary, folder: Path) -> str:
-    manifest = folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"recorded"', '"other"', 1))
-    return "was not run on what audit.json of the audit"
-
-
-@pytest.mark.parametrize("change", [another_audit, a_component, other_digests, foreign_cells, another_model])
-def test_what_does_not_belong_is_refused_and_named(change: object, audited: AuditLibrary) -> None:
+def test_what_does_not_belong_is_refused_and_named(audited: AuditLibrary) -> None:
     run = run_of(audited)
-    assert callable(change)
-    said = change(audited, run)
-    with pytest.raises(AuditError) as refused:
-        gather([audited.audit_folder()], audited.places)
-    assert said in str(refused.value)
-    assert str(run) in str(refused.value)
+    right = (run / "manifest.json").read_text()
+    other_asked = "was not run on what audit.json of the audit"
+    for wrong, said in (
+        (right.replace('"audit": "2', '"audit": "1'), "is a run of the audit 1"),
+        (json.dumps({**json.loads(right), "audit": None, "skill": "invoices"}), "of 'invoices', not of the audit"),
+        (right.replace("sha256:", "sha256:0", 1), other_asked),
+        (right.replace("/curt/", "/rude/", 1), other_asked),
+        (right.replace('"recorded"', '"other"', 1), other_asked),
+    ):
+        assert wrong != right
+        (run / "manifest.json").write_text(wrong)
+        with pytest.raises(AuditError) as refused:
+            gather([audited.audit_folder()], audited.places)
+        assert said in str(refused.value)
+        assert str(run) in str(refused.value)
 
 
 def test_of_the_artifacts_of_a_plan_one_that_differs_in_any_field_is_left_out_and_the_others_count(

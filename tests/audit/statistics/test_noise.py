@@ -14,15 +14,12 @@ from tests.audit.cubes import cube_of, drawn, paper
 MODELS = np.full(300, 3.0)
 
 
-def test_the_corrected_variance_is_the_scenarios_alone_where_the_raw_one_is_inflated() -> None:
+def test_the_corrected_fluctuation_is_the_scenarios_alone_within_five_per_cent() -> None:
     cube = drawn(MODELS, questions=60, interaction=0.1, seed=3)
     variance = cube.overall.var(axis=1, ddof=1)
     floor = noise_of(cube, "both").floor
     assert np.sqrt(variance.mean()) > 3.0 * 1.4
     assert np.sqrt((variance - floor).mean()) == pytest.approx(3.0, rel=0.05)
-
-
-def test_the_corrected_fluctuation_itself_is_unbiased_within_five_per_cent() -> None:
     cube = drawn(MODELS, questions=200, replicates=3, seed=4)
     floor = noise_of(cube, "scenarios").floor
     variance = cube.overall.var(axis=1, ddof=1)
@@ -47,15 +44,12 @@ def test_noise_on_one_benchmark_is_that_of_the_benchmark_alone() -> None:
         assert (on_few.grade, on_few.corrected_grade) == (one.grade, one.corrected_grade)
 
 
-def test_on_these_questions_their_interaction_is_no_noise() -> None:
+def test_noise_is_the_scenarios_own_and_the_interaction_of_these_questions_is_none() -> None:
     cube = drawn(MODELS, questions=60, interaction=0.1, seed=5)
     here, beyond = (noise_of(cube, resampled).floor for resampled in ("scenarios", "both"))
     assert here.mean() < beyond.mean()
     truth = 3.0**2 + 10.0**2 / 60
     assert (cube.overall.var(axis=1, ddof=1) - here).mean() == pytest.approx(truth, rel=0.08)
-
-
-def test_noise_is_the_scenarios_own() -> None:
     cube = drawn(np.zeros(200), scenarios=5, questions=100, replicates=1, seed=6)
     scores = cube.outcomes["quiz"].scores.copy()
     random = np.random.default_rng(7)

@@ -102,15 +102,12 @@ def test_who_never_moved_has_no_interval_of_width_zero_and_that_nobody_moved_is_
     assert result.premise is None
 
 
-def test_less_than_noise_is_no_proof_of_stillness() -> None:
+def test_an_interval_is_wider_than_stillness_and_no_wider_than_scores_can_be() -> None:
     cube = drawn(np.full(12, 0.0), questions=40, seed=2)
     for resampled in ("scenarios", "cases", "both"):
         ends = intervals(cube, resampled).fluctuation
         assert ends[:, 0].max() < 1.5  # the noise is about 5.6 points
         assert ends[:, 1].min() > 0.3
-
-
-def test_no_interval_is_wider_than_scores_can_be() -> None:
     models = audit(cube_of([[0.0, 100.0], [40.0, 60.0]])).models
     assert [model.fluctuation_ci95[1] for model in models] == pytest.approx([50, 50 * 2**0.5])
     assert all(model.fluctuation_ci95[0] < model.fluctuation <= model.fluctuation_ci95[1] for model in models)
@@ -142,12 +139,6 @@ def test_by_default_intervals_and_odds_are_of_these_scenarios_and_others_are_sai
     assert [model.grade_probability == model.beyond.grade_probability for model in other if model.beyond] == [True] * 4
 
 
-def test_a_table_of_scores_tells_nothing_of_these_scenarios_that_it_does_not_show() -> None:
-    result = audited_paper()
-    assert result.resampled == "scenarios"
-    assert all(model.beyond and model.grade_probability == model.beyond.grade_probability for model in result.models)
-
-
 def test_what_shifts_all_models_alike_does_not_blur_their_order() -> None:
     random = np.random.default_rng(6)
     spread = np.geomspace(1, 3, 6)[:, None]
@@ -161,13 +152,16 @@ def test_what_shifts_all_models_alike_does_not_blur_their_order() -> None:
     assert settled[1] < 0.7 * settled[0]
 
 
-def test_odds_are_a_distribution_and_repeatable() -> None:
+def test_odds_are_a_distribution_repeatable_and_for_a_table_of_scores_of_other_scenarios() -> None:
     draws = [draw_posterior(paper().overall, None, 0) for _ in range(2)]
     first, second = (grade_odds(posterior.beyond, 4) for posterior in draws if isinstance(posterior, Posterior))
     assert first.probabilities.sum(axis=1) == pytest.approx(1)
     assert first.most_stable.sum() == pytest.approx(1)
     assert (first.probabilities == second.probabilities).all()
     assert len(draws[0].here) == DRAWS
+    result = audited_paper()
+    assert result.resampled == "scenarios"
+    assert all(model.beyond and model.grade_probability == model.beyond.grade_probability for model in result.models)
 
 
 def test_less_noise_settles_grades_and_noise_that_explains_all_leaves_them_open() -> None:

@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.judging import (
-    Judging,
-    draw_judging,
-    judge_runs,
-    taken_up,
-    write_judging,
-)
+from skill_evaluator.judges.asking.judging import Judging, draw_judging, judge_runs, taken_up, write_judging
 from skill_evaluator.judges.asking.prompts import load_prompt
 from skill_evaluator.judges.asking.question import JudgeQuestion
 from skill_evaluator.library.config import Model
@@ -50,31 +44,29 @@ def test_the_newest_judging_is_taken_up_as_it_was(tmp_path: Path) -> None:
     assert judging.id == folder.name == "20260302T080000Z-bbbbbb"
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [
-        ({"items": {"a": "sha256:9"}, "questions": [question("a/1", "other"), question("a/2")]}, "item 'a'"),
-        ({"rubric": "sha256:9"}, "rubric"),
-        ({"seed": 4}, "seed"),
-        ({"replicates": 2}, "replicates"),
-        ({"models": [JUDGE.model_copy(update={"profile": "sampled"})]}, "judge 'judge'"),
-        ({"prompts": [load_prompt("direct").identity]}, "prompts"),
-    ],
-)
-def test_what_changed_since_it_began_is_named(tmp_path: Path, changed: Mapping[str, Any], named: str) -> None:
+def test_what_changed_since_it_began_is_named(tmp_path: Path) -> None:
     begun = planned()
     write_judging(tmp_path / begun.id, begun)
-    with pytest.raises(JudgeError, match=f"changed since it began: .*{named}"):
-        taken_up(planned(**changed), begun.id, tmp_path)
+    sampled = JUDGE.model_copy(update={"profile": "sampled"})
+    changes: Mapping[str, Mapping[str, Any]] = {
+        "item 'a'": {"items": {"a": "sha256:9"}, "questions": [question("a/1", "other"), question("a/2")]},
+        "rubric": {"rubric": "sha256:9"},
+        "seed": {"seed": 4},
+        "replicates": {"replicates": 2},
+        "judge 'judge'": {"models": [sampled]},
+        "prompts": {"prompts": [load_prompt("direct").identity]},
+    }
+    for named, changed in changes.items():
+        with pytest.raises(JudgeError, match=f"changed since it began: .*{named}"):
+            taken_up(planned(**changed), begun.id, tmp_path)
 
 
-def test_a_judging_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) -> None:
+def test_a_judging_that_is_not_there_is_named_with_the_nearest_and_two_questions_of_one_id_refused(
+    tmp_path: Path,
+) -> None:
     write_judging(tmp_path / planned().id, planned())
     with pytest.raises(JudgeError, match="did you mean '20260301T080000Z-abcdef'"):
         taken_up(planned(), "20260301T080000Z-abcdee", tmp_path)
-
-
-def test_two_questions_of_one_id_are_refused() -> None:
     with pytest.raises(JudgeError, match="two questions would have the id 'a/1'"):
         planned(questions=[question("a/1"), question("a/1")])
 

@@ -81,9 +81,6 @@ def test_a_judge_of_the_writers_family_is_refused_where_the_criterion_says_so() 
             assert remarks == (
                 [] if writer else ["who wrote 1 of 1 outputs is not known; a judge may be of their family"]
             ), judge
-
-
-def test_a_family_is_told_from_whatever_stands_around_its_name() -> None:
     assert family_of("vertex/anthropic.claude-3@001") == family_of("claude-opus-4-7") == "claude"
     assert family_of("ollama/mixtral:8x7b") == "mistral"
 

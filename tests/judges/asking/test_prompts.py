@@ -54,12 +54,9 @@ def test_any_other_text_is_shown_as_it_is(text: str) -> None:
     assert text in delimited("output", text, mark_of(0, "sha256:1"))
 
 
-def test_the_mark_is_the_same_again_and_another_for_another_item_or_seed() -> None:
+def test_the_mark_and_the_digest_tell_items_apart_and_the_system_text_is_that_of_every_item() -> None:
     assert mark_of(1, "a") == mark_of(1, "a")
     assert len({mark_of(1, "a"), mark_of(1, "b"), mark_of(2, "a")}) == 3
-
-
-def test_the_system_text_is_that_of_every_item_and_the_digest_tells_items_and_keys_apart() -> None:
     slots = {"criteria": "Is it short?", "form": "{}"}
     made = [
         make_question(name, load_prompt("direct"), slots, {"input": "", "output": name}, {}, mark_of(0, name))

@@ -229,15 +229,12 @@ def test_what_code_cannot_change_for_certain_it_leaves() -> None:
             reword_output(name, prompt, output, Random(0))
 
 
-def test_the_impact_of_a_loss_goes_by_how_much_is_lost() -> None:
+def test_a_loss_has_the_impact_of_how_much_is_lost_and_a_record_is_broken_inside_its_values() -> None:
     def of(items: int) -> str:
         text = "\n".join(f"- The item {place} is there" for place in range(items))
         return break_output("item_dropped", "List them.", text, Random(0)).impact
 
     assert [of(items) for items in (2, 3, 4, 6, 7, 12)] == ["high", "high", "medium", "medium", "low", "low"]
-
-
-def test_a_broken_record_is_broken_inside_of_its_values() -> None:
     for name in ("number_changed", "date_changed", "claim_inverted", "fact_invented", "item_dropped"):
         for seed in range(12):
             broken = json.loads(break_output(name, JSON, RECORD, Random(seed)).text)

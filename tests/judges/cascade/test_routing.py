@@ -56,16 +56,13 @@ def test_both_judges_keep_the_promise_at_once_as_often_as_is_said(cheap_worst: f
     assert broken <= POLICY.delta * SEEDS + 2 * (SEEDS * POLICY.delta * (1 - POLICY.delta)) ** 0.5
 
 
-def test_labels_are_split_in_two_by_the_seed_and_no_label_is_in_both() -> None:
+def test_labels_are_split_in_two_by_the_seed_and_so_is_the_audit_about_its_share() -> None:
     labels: Labels = {(f"m{n}", *PAIR): 1 for n in range(11)}
     first, second = halves(labels, 3)
     assert not first.keys() & second.keys()
     assert {**first, **second} == labels
     assert (len(first), len(second)) == (6, 5)
     assert halves(labels, 3) == (first, second) != halves(labels, 4)
-
-
-def test_the_audit_is_about_its_share_and_the_same_for_the_same_seed() -> None:
     settled = [(f"m{n}", *PAIR) for n in range(1000)]
     drawn = audited(settled, 0.1, 0)
     assert 70 <= len(drawn) <= 130

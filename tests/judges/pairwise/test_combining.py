@@ -59,7 +59,7 @@ def test_an_answer_that_names_no_winner_as_demanded_does_not_count() -> None:
         assert (judgement.winner, judgement.unscored) == (None, reason), text
 
 
-def test_a_tie_is_a_winner_only_where_the_criterion_allows_it() -> None:
+def test_a_tie_is_a_winner_only_where_allowed_and_there_is_no_overall_verdict_without_each() -> None:
     assert said(answer(totals=compared("tie"))).winner == "tie"
     assert said(answer(totals=compared("tie")), primary=NO_TIES).unscored == "off_scale"
     allowed: Any = preference_schema(rubric_of({"id": "a", "method": TIES}, {"id": "b", "method": NO_TIES}).criteria)
@@ -67,6 +67,13 @@ def test_a_tie_is_a_winner_only_where_the_criterion_allows_it() -> None:
     assert criteria["a"]["properties"]["winner"]["enum"] == ["first", "second", "tie"]
     assert criteria["b"]["properties"]["winner"]["enum"] == ["first", "second"]
     assert list(criteria["a"]["properties"])[-3:] == ["justification", "winner", "confidence"]
+    criteria = rubric_of({"id": "a", "method": TIES}, {"id": "b", "method": TIES}).criteria
+    read = read_order(answer(a=compared("first")), criteria, TEXTS, 1)
+    assert (read["a"].winner, read["b"].unscored, read["overall"].unscored) == (
+        1,
+        "missing_criterion",
+        "missing_criterion",
+    )
 
 
 def test_code_makes_the_overall_verdict_of_the_criteria_by_their_weights() -> None:
@@ -86,16 +93,6 @@ def test_code_makes_the_overall_verdict_of_the_criteria_by_their_weights() -> No
         assert overall.winner == winner, words
         share = weights[0] / sum(weights)
         assert overall.confidence == pytest.approx(share + 0.4 * (1 - share), abs=1e-6), words
-
-
-def test_there_is_no_overall_verdict_where_a_criterion_has_none() -> None:
-    criteria = rubric_of({"id": "a", "method": TIES}, {"id": "b", "method": TIES}).criteria
-    read = read_order(answer(a=compared("first")), criteria, TEXTS, 1)
-    assert (read["a"].winner, read["b"].unscored, read["overall"].unscored) == (
-        1,
-        "missing_criterion",
-        "missing_criterion",
-    )
 
 
 def test_an_item_has_two_outputs_or_several_by_name() -> None:

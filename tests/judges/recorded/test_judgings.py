@@ -47,21 +47,17 @@ def test_results_are_read_by_mode_and_a_draft_and_what_has_none_yet_have_none(fo
     assert read_recorded(folder) is None
 
 
-@pytest.mark.parametrize(
-    ("changed", "complaint"),
-    [
+def test_what_cannot_be_read_says_why_and_a_calibration_names_its_judging(folder: Path) -> None:
+    right = (folder / RESULTS).read_text()
+    for changed, complaint in (
         ({"results_version": 2}, "has results_version 2, this evaluator knows 1; upgrade it"),
         ({"judges": 3}, "judges"),
         ({"cascade": {}}, "cascade"),
-    ],
-)
-def test_what_cannot_be_read_says_why(folder: Path, changed: dict[str, Any], complaint: str) -> None:
-    change(folder / RESULTS, **changed)
-    with pytest.raises(JudgeError, match=complaint):
-        read_recorded(folder)
-
-
-def test_a_calibration_that_names_no_judging_is_none_of_a_folder(folder: Path) -> None:
+    ):
+        (folder / RESULTS).write_text(right)
+        change(folder / RESULTS, **changed)
+        with pytest.raises(JudgeError, match=complaint):
+            read_recorded(folder)
     change(folder / "judging.json", mode="calibrate")
     (folder / RESULTS).write_text(json.dumps({"bar": 0.6, "judges": []}))
     with pytest.raises(JudgeError, match="does not say which judging it is of"):

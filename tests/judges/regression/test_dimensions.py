@@ -42,20 +42,9 @@ def test_a_wish_that_cannot_be_met_is_an_error_of_one_line() -> None:
 
 def test_the_keys_of_an_answer_have_the_order_in_which_it_is_to_be_written() -> None:
     schema = RegressionAnswer.model_json_schema()
-    assert list(schema["properties"]) == [
-        "per_dimension",
-        "regression_detected",
-        "regression_severity",
-        "ship_decision",
-        "ship_reason",
-        "decision_basis",
-    ]
-    assert list(schema["$defs"]["DimensionFinding"]["properties"]) == [
-        "dimension",
-        "verdict",
-        "evidence_baseline",
-        "evidence_candidate",
-        "impact",
-    ]
+    keys = "per_dimension regression_detected regression_severity ship_decision ship_reason decision_basis"
+    assert list(schema["properties"]) == keys.split()
+    keys = "dimension verdict evidence_baseline evidence_candidate impact"
+    assert list(schema["$defs"]["DimensionFinding"]["properties"]) == keys.split()
     assert schema["required"] == list(schema["properties"])
     assert schema["additionalProperties"] is False

@@ -72,7 +72,4 @@ def test_a_note_becomes_an_edge_case_with_what_everybody_answered() -> None:
         "factuality": [{"situation": "is an estimate a fact?", "guidance": "ada: candidate_worse (high)"}],
     }
     assert all(EdgeCase.model_validate(case) for cases in proposed.values() for case in cases)
-
-
-def test_without_notes_nothing_is_proposed() -> None:
     assert proposed_edge_cases({pair().id: pair()}, latest([label(pair(), overall="1")])) == ""

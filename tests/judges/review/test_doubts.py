@@ -71,76 +71,56 @@ def test_pairs_whose_orders_differ_are_queued_and_a_sample_of_the_others(library
     assert (library.root / QUEUE).read_text().count("\n") == len(first), "the same sample again"
 
 
-SURE, UNSURE = {"confidence": 0.9}, {"confidence": 0.2}
 WORSE = {**SAME, "completeness": ("worse", "medium")}
+UNSUPPORTED = {**SAME, "completeness": ("worse", "medium", "nice", "less nice")}
+BLOCKING = {**SAME, "factuality": ("worse", "low")}
+AGREED = (compared("first"), compared("second"))
+UNSURE = (compared("first", confidence=0.2), compared("second", confidence=0.2))
 
 
 @pytest.mark.parametrize(
-    ("cause", "mode", "first", "second", "sample", "expected"),
+    ("cause", "mode", "answers", "sample", "expected"),  # in one order or in both
     [
-        ("nothing", "score", written(3), None, 0, None),
-        ("nothing", "pairwise", compared("first"), compared("second"), 0, None),
-        ("nothing", "regression", SAME, SAME, 0, None),
-        ("low confidence", "score", written(3, **UNSURE), None, 0, ["low_confidence"]),
-        (
-            "low confidence",
-            "pairwise",
-            compared("first", **UNSURE),
-            compared("second", **UNSURE),
-            0,
-            ["low_confidence"],
-        ),
-        ("disagreement", "pairwise", compared("first", **SURE), compared("first", **SURE), 0, ["disagreement"]),
-        ("disagreement", "regression", SAME, WORSE, 0, ["disagreement"]),
-        (
-            "unsupported evidence",
-            "regression",
-            {**SAME, "completeness": ("worse", "medium", "nice", "less nice")},
-            None,
-            0,
-            ["regression", "unsupported"],
-        ),
-        ("a block", "regression", {**SAME, "factuality": ("worse", "low")}, None, 0, ["block"]),
-        ("a regression", "regression", WORSE, None, 0, ["regression"]),
-        ("an answer that does not count", "score", written(9), None, 0, ["unscored"]),
-        ("an answer that does not count", "pairwise", compared("neither"), compared("second"), 0, ["unscored"]),
-        ("an answer that does not count", "regression", {"factuality": "same"}, None, 0, ["unscored"]),
-        ("a random sample", "score", written(3), None, 1, ["random"]),
-        ("a random sample", "pairwise", compared("first"), compared("second"), 1, ["random"]),
-        ("a random sample", "regression", SAME, SAME, 1, ["random"]),
-        (
-            "a block that is drawn, too",
-            "regression",
-            {**SAME, "factuality": ("worse", "low")},
-            None,
-            1,
-            ["block", "random"],
-        ),
+        ("nothing", "score", [written(3)], 0, []),
+        ("nothing", "pairwise", AGREED, 0, []),
+        ("nothing", "regression", [SAME, SAME], 0, []),
+        ("low confidence", "score", [written(3, confidence=0.2)], 0, ["low_confidence"]),
+        ("low confidence", "pairwise", UNSURE, 0, ["low_confidence"]),
+        ("disagreement", "pairwise", [compared("first", confidence=0.9)] * 2, 0, ["disagreement"]),
+        ("disagreement", "regression", [SAME, WORSE], 0, ["disagreement"]),
+        ("unsupported evidence", "regression", [UNSUPPORTED] * 2, 0, ["regression", "unsupported"]),
+        ("a block", "regression", [BLOCKING] * 2, 0, ["block"]),
+        ("a regression", "regression", [WORSE] * 2, 0, ["regression"]),
+        ("an answer that does not count", "score", [written(9)], 0, ["unscored"]),
+        ("an answer that does not count", "pairwise", [compared("neither"), compared("second")], 0, ["unscored"]),
+        ("an answer that does not count", "regression", [{"factuality": "same"}] * 2, 0, ["unscored"]),
+        ("a random sample", "score", [written(3)], 1, ["random"]),
+        ("a random sample", "pairwise", AGREED, 1, ["random"]),
+        ("a random sample", "regression", [SAME, SAME], 1, ["random"]),
+        ("a block that is drawn, too", "regression", [BLOCKING] * 2, 1, ["block", "random"]),
     ],
-    ids=str,
 )
 def test_what_feeds_the_queue(
-    cause: str, mode: str, first: Any, second: Any, sample: int, expected: Any, library: JudgingLibrary
+    cause: str, mode: str, answers: Any, sample: int, expected: list[str], library: JudgingLibrary
 ) -> None:
     texts = {"prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
     asked = ["--judge", JUDGE, "--review", "--review-sample", str(sample)]
     if mode == "regression":
         library.items({"id": "p", **texts})
-        both = {1: regression(first), 2: regression(second or first)}
-        library.record_answers({(f"p/{order}", 0): json.dumps(said) for order, said in both.items()})
+        library.record_answers({(f"p/{n}", 0): json.dumps(regression(said)) for n, said in enumerate(answers, 1)})
         words = ["--items", "items.jsonl", "--dimensions", "factuality,completeness"]
         done = library.call("judge", mode, *words, *asked)
     elif mode == "pairwise":
         library.rubric({"method": method("pairwise_comparison")})
         library.items({"id": "p", **PAIR})
-        library.record_answers({(f"p/{order}", 0): answer(totals=said) for order, said in ((1, first), (2, second))})
+        library.record_answers({(f"p/{n}", 0): answer(totals=said) for n, said in enumerate(answers, 1)})
         done = library.judge(mode, *asked)
     else:
         library.items({"id": "p", "input": "Add 5 and 7.", "output": QUOTE})
-        library.record_answers({("p/direct", 0): answer(totals=first)})
+        library.record_answers({("p/direct", 0): answer(totals=answers[0])})
         done = library.judge(mode, *asked)
     assert done.code in (0, 3, 4), done.err
-    assert reasons(library) == ({} if expected is None else {"p": expected}), cause
+    assert reasons(library) == ({"p": expected} if expected else {}), cause
 
 
 @pytest.mark.process  # a run is scored in others

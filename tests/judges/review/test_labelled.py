@@ -16,7 +16,7 @@ def pairs_of(items: list[ReviewItem], labels: list[ReviewLabel]) -> list[Labelle
     return list(labelled_pairs({item.id: item for item in items}, latest(labels)).pairs)
 
 
-def test_more_than_half_of_the_reviewers_must_agree() -> None:
+def test_more_than_half_of_the_reviewers_must_agree_and_two_items_of_one_name_are_refused() -> None:
     for answers, human in (
         (["1"], 1),
         (["2", "2"], 2),
@@ -26,6 +26,9 @@ def test_more_than_half_of_the_reviewers_must_agree() -> None:
     ):
         labels = [label(pair(), f"r{place}", overall=answer) for place, answer in enumerate(answers)]
         assert [one.human for one in pairs_of([pair()], labels)] == ([] if human is None else [human]), answers
+    items = [pair(), pair(document="another")]
+    with pytest.raises(JudgeError, match="two items of the queue are called 'p1'"):
+        pairs_of(items, [label(item, overall="1") for item in items])
 
 
 def test_regressions_drawn_by_chance_give_labels_by_dimension_and_others_none() -> None:
@@ -42,12 +45,6 @@ def test_regressions_drawn_by_chance_give_labels_by_dimension_and_others_none() 
     ]
     assert labelled.disputed == 1
     assert pairs_of([drawn], labels[:2]) == []
-
-
-def test_two_items_of_one_name_are_refused() -> None:
-    items = [pair(), pair(document="another")]
-    with pytest.raises(JudgeError, match="two items of the queue are called 'p1'"):
-        pairs_of(items, [label(item, overall="1") for item in items])
 
 
 def test_what_is_held_out_stays_as_it_is_and_out_of_development(tmp_path: Path) -> None:

@@ -16,18 +16,15 @@ from tests.support.reviews import change, label, pair, queue_of, scored
 ITEMS = [pair(f"p{number}") for number in range(20)]
 
 
-def test_adding_twice_changes_nothing(tmp_path: Path) -> None:
+def test_an_item_is_the_same_whoever_queues_it_and_adding_it_twice_changes_nothing(tmp_path: Path) -> None:
+    assert pair(judging="20260301T080000Z-abcdef").id == pair().id
+    assert pair(reference="at 8").id != pair().id
+    assert pair(outputs=["p1 opens at nine.", "p1 opens at 8."]).id != pair().id
     queue = queue_of(tmp_path, pair(), scored())
     before = (queue.folder / QUEUE).read_bytes()
     assert queue.add([scored(), pair(reasons=["block"])]) == []
     assert (queue.folder / QUEUE).read_bytes() == before
     assert list(queue.items().values()) == [pair(), scored()]
-
-
-def test_an_item_is_the_same_whoever_queues_it_and_another_when_a_text_differs() -> None:
-    assert pair(judging="20260301T080000Z-abcdef").id == pair().id
-    assert pair(reference="at 8").id != pair().id
-    assert pair(outputs=["p1 opens at nine.", "p1 opens at 8."]).id != pair().id
 
 
 def _label_all(folder: Path, reviewer: str) -> None:
@@ -68,28 +65,23 @@ def test_a_line_that_a_merge_doubled_counts_once(tmp_path: Path) -> None:
     assert len(items) == len(queue.labels(items)) == 1
 
 
-@pytest.mark.parametrize(
-    ("answers", "problem"),
-    [
+def test_a_label_that_does_not_fit_its_item_is_refused_with_its_line(tmp_path: Path) -> None:
+    queue = queue_of(tmp_path, pair())
+    queue.label([label(pair(), overall="1")])
+    right = (queue.folder / LABELS).read_text()
+    for answers, problem in (
         ([("overall", "3", None)], "'3' is no answer to 'overall'"),
         ([("other", "1", None)], "has no answer to overall"),
         ([("overall", "1", None), ("overall", "2", None)], "two answers to overall"),
         ([("overall", "1", None), ("other", "2", None)], "no question 'other'"),
         ([("overall", "1", "high")], "that has no impact"),
-    ],
-)
-def test_a_label_that_does_not_fit_its_item_is_refused_with_its_line(
-    answers: list[tuple[str, str, str | None]], problem: str, tmp_path: Path
-) -> None:
-    queue = queue_of(tmp_path, pair())
-    queue.label([label(pair(), overall="1")])
-    wrong = [{"question": name, "answer": answer, "impact": impact} for name, answer, impact in answers]
-    line = {"item": pair().id, "reviewer": "ben", "at": "2026-03-01T12:00:00Z", "answers": wrong}
-    with (queue.folder / LABELS).open("a") as file:
-        file.write(json.dumps(line) + "\n")
-    with pytest.raises(JudgeError, match=problem) as refused:
-        queue.labels(queue.items())
-    assert f"{LABELS}:2: " in str(refused.value)
+    ):
+        wrong = [{"question": name, "answer": answer, "impact": impact} for name, answer, impact in answers]
+        line = {"item": pair().id, "reviewer": "ben", "at": "2026-03-01T12:00:00Z", "answers": wrong}
+        (queue.folder / LABELS).write_text(right + json.dumps(line) + "\n")
+        with pytest.raises(JudgeError, match=problem) as refused:
+            queue.labels(queue.items())
+        assert f"{LABELS}:2: " in str(refused.value)
 
 
 def test_worse_needs_its_impact(tmp_path: Path) -> None:
@@ -99,22 +91,19 @@ def test_worse_needs_its_impact(tmp_path: Path) -> None:
     queue.label([label(change(), factuality="candidate_worse high", tone="same")])
 
 
-@pytest.mark.parametrize(
-    ("edit", "problem"),
-    [
+def test_a_wrong_item_is_refused_with_file_and_line(tmp_path: Path) -> None:
+    queue = queue_of(tmp_path, pair())
+    right = json.loads((queue.folder / QUEUE).read_text())
+    for edit, problem in (
         ({"outputs": ["other", "texts"]}, "it was edited"),
         ({"outputs": ["one"]}, "kind pairwise has 2 outputs, and here are 1"),
         ({"reasons": ["bored"]}, "at reasons"),
         ({"model": "gpt-5"}, "unknown key at model"),
-    ],
-)
-def test_a_wrong_item_is_refused_with_file_and_line(edit: dict[str, object], problem: str, tmp_path: Path) -> None:
-    queue = queue_of(tmp_path, pair())
-    line = {**json.loads((queue.folder / QUEUE).read_text()), **edit}
-    (queue.folder / QUEUE).write_text("\n" + json.dumps(line) + "\n")
-    with pytest.raises(JudgeError, match=problem) as refused:
-        queue.items()
-    assert f"{QUEUE}:2: " in str(refused.value)
+    ):
+        (queue.folder / QUEUE).write_text("\n" + json.dumps({**right, **edit}) + "\n")
+        with pytest.raises(JudgeError, match=problem) as refused:
+            queue.items()
+        assert f"{QUEUE}:2: " in str(refused.value)
 
 
 def test_texts_and_questions_that_do_not_go_together_make_no_item() -> None:

@@ -44,13 +44,10 @@ def test_a_key_means_what_stands_there_and_ten_is_the_key_0() -> None:
     assert label_from(item, "ada", 1, {"tone": "0"}, NOON).answers[0].answer == "10"
 
 
-def test_the_impact_is_asked_whichever_is_better_and_not_of_what_is_the_same() -> None:
+def test_the_impact_is_asked_whichever_is_better_and_keys_that_are_no_answer_are_refused() -> None:
     _, impact, *_ = steps_of(change())
     assert [impact.is_asked({"factuality": key}) for key in "120"] == [True, True, False]
     assert not any("baseline" in f"{step}" or "candidate" in f"{step}" for step in steps_of(change()))
-
-
-def test_keys_that_are_no_answer_are_refused() -> None:
     for keys in ({}, {"overall": "3"}, {"overall": "1", "other": "1"}):
         with pytest.raises(JudgeError, match="no answer"):
             label_from(pair(), "ada", 1, keys, NOON)

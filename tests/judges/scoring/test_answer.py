@@ -71,19 +71,13 @@ def test_a_criterion_off_its_scale_costs_no_other() -> None:
     assert scores["b"].score == 3
 
 
-def test_evidence_required_wants_a_passage_that_is_in_the_text() -> None:
+def test_a_mitigation_wants_evidence_from_the_text_and_the_argument_before_the_score() -> None:
     seen, unseen = answer(totals=written(4)), answer(totals=written(4, evidence=["It is very well written."]))
     assert (read(seen, "evidence_required"), read(unseen, "evidence_required")) == (4, "evidence_not_in_text")
     assert read(unseen) == 4
-
-
-def test_require_justification_first_wants_the_argument_before_the_score() -> None:
     turned = {"score": 4, **written(4, score="absent")}
     assert read(answer(totals=turned), "require_justification_first") == "score_before_justification"
     assert read(answer(totals=turned)) == 4
-
-
-def test_the_schema_has_the_judge_argue_before_it_scores() -> None:
     schema: Any = score_schema(rubric_of({}, {"id": "b", "scale": "1-10"}).criteria)
     criteria = schema["properties"]["criteria"]["properties"]
     assert list(criteria) == ["totals", "b"]

@@ -81,7 +81,7 @@ def test_a_prediction_powered_rate_is_a_rate_with_a_width(labelled: list[tuple[b
     assert high - low > 0.01
 
 
-def test_a_good_judge_makes_the_interval_narrower_and_a_poor_one_does_not_move_the_rate() -> None:
+def test_a_good_judge_narrows_the_interval_a_poor_one_moves_nothing_and_labels_alone_count() -> None:
     rng = np.random.default_rng(9)
     truth = rng.random(540) < 0.3
     good, poor = (np.where(rng.random(540) < accuracy, truth, ~truth) for accuracy in (0.97, 0.5))
@@ -95,9 +95,6 @@ def test_a_good_judge_makes_the_interval_narrower_and_a_poor_one_does_not_move_t
     low, high = labels_alone.ci95 or (0, 1)
     assert widths[0] < 0.6 * (high - low)
     assert widths[1] == pytest.approx(high - low, abs=0.03)
-
-
-def test_without_a_rest_the_labels_alone_count() -> None:
     assert prediction_powered_mean([0, 1, 1, 1], [1, 0, 0, 0], []).value == 0.75
     assert prediction_powered_rate([0, 1, 1, 1], [1, 0, 0, 0], []).value == 0.75
     assert prediction_powered_mean([1], [1], [1, 0]).value is None

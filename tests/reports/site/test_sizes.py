@@ -70,19 +70,22 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library.root / "site"
 
 
-def test_no_page_grows_with_what_a_record_holds(built: Path) -> None:
+def test_no_page_grows_with_what_a_record_holds_and_what_is_left_out_is_counted(built: Path) -> None:
     sizes = {path.name: path.stat().st_size for path in (built / "data").rglob("*.js")}
     assert sizes[f"{SKILL}.js"] < 700_000
     assert sizes["overview.js"] < 10_000
     assert sizes["changes.js"] < 20_000
-
-
-def test_a_list_of_cases_without_room_for_every_field_says_so_and_counts_them_all(built: Path) -> None:
     page = site_data(built, f"components/{SKILL}")
     index = site_data(built, f"cases/{SKILL}")
     names = list(dict.fromkeys(row["field"] for row in page["fields"]))
     assert set(index["fields"]) <= {*names, *(f"field-{at}" for at in range(2_000))}  # cut as there
     assert len(index["fields"]) + index["fieldsLeft"] == 2_002
+    assert all("… (5,000,001 characters, " in name for name in names[:2])
+    assert names[0] != names[1]
+    assert all(len(name) < 400 for name in names)
+    assert len(names) + page["left"]["fields"] == 2_002
+    assert page["left"]["fields"] > 0
+    assert all(len(row["truths"]) == len(set(row["truths"])) == 2 for row in page["confusions"])
 
 
 def test_a_case_beyond_the_room_of_the_list_is_found_by_its_whole_name() -> None:
@@ -94,17 +97,6 @@ def test_a_case_beyond_the_room_of_the_list_is_found_by_its_whole_name() -> None
     assert {**index["keys"], **{row["id"]: row["key"] for row in index["cases"]}} == {
         name: case_key(SKILL, name) for name in names
     }
-
-
-def test_what_is_cut_says_how_long_it_is_and_two_that_begin_alike_stay_two(built: Path) -> None:
-    page = site_data(built, f"components/{SKILL}")
-    names = list(dict.fromkeys(row["field"] for row in page["fields"]))
-    assert all("… (5,000,001 characters, " in name for name in names[:2])
-    assert names[0] != names[1]
-    assert all(len(name) < 400 for name in names)
-    assert len(names) + page["left"]["fields"] == 2_002
-    assert page["left"]["fields"] > 0
-    assert all(len(row["truths"]) == len(set(row["truths"])) == 2 for row in page["confusions"])
 
 
 @pytest.mark.browser

@@ -2,36 +2,35 @@
 
 import dataclasses
 
-import pytest
 from skill_evaluator.providers.base import Usage
 
 from tests.support.vendor_dialects import PLAIN, SCHEMA
-from tests.support.vendor_server import Answer, Body, Status, VendorServer
-from tests.support.vendors import ask, ask_and_fail, entry
+from tests.support.vendor_server import Answer, Behaviour, Body, Status, VendorServer
+from tests.support.vendors import ask, ask_and_fail, asking, entry
 
 
-def message(**fields: object) -> Body:
+def message(**fields: object) -> Behaviour:
     """A message as the API sends it, with some fields otherwise."""
     plain = {"type": "message", "content": [{"type": "text", "text": "fine"}], "stop_reason": "end_turn"}
     return Body({**plain, **fields})
 
 
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [
-        ("end_turn", "stop"),
-        ("stop_sequence", "stop"),
-        ("max_tokens", "length"),
-        ("model_context_window_exceeded", "length"),
-        ("refusal", "refusal"),
-        ("tool_use", "other"),
-        ("pause_turn", "other"),
-        (None, "other"),
-    ],
-)
-def test_stop_reasons(reason: str | None, expected: str, server: VendorServer) -> None:
-    server.enqueue(message(stop_reason=reason))
-    assert ask(entry("anthropic", server.url)).stop_reason == expected
+STOP_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+    "tool_use": "other",
+    "pause_turn": "other",
+    None: "other",
+}
+
+
+def test_stop_reasons(server: VendorServer) -> None:
+    server.enqueue(*(message(stop_reason=reason) for reason in STOP_REASONS))
+    with asking(entry("anthropic", server.url)) as complete:
+        assert {reason: complete().stop_reason for reason in STOP_REASONS} == STOP_REASONS
 
 
 def test_only_text_blocks_are_the_text(server: VendorServer) -> None:
@@ -54,17 +53,14 @@ def test_a_schema_joins_the_output_settings_of_the_entry(server: VendorServer) -
     assert asked["format"]["type"] == "json_schema"
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
+def test_an_empty_account_stops_the_model(server: VendorServer) -> None:
+    for refusal in (
         Status(402, message="billing"),
         Status(400, message="Your credit balance is too low to access the Anthropic API."),
-    ],
-)
-def test_an_empty_account_stops_the_model(refusal: Status, server: VendorServer) -> None:
-    server.enqueue(refusal)
-    error = ask_and_fail(entry("anthropic", server.url))
-    assert (error.reason, error.fatal, error.retryable) == ("out_of_credit", True, False)
+    ):
+        server.enqueue(refusal)
+        error = ask_and_fail(entry("anthropic", server.url))
+        assert (error.reason, error.fatal, error.retryable) == ("out_of_credit", True, False), refusal
 
 
 def test_the_api_says_in_its_own_words_what_is_wrong(server: VendorServer) -> None:

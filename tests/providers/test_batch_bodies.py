@@ -11,9 +11,9 @@ from skill_evaluator.providers import BATCHES
 from skill_evaluator.providers.base import Request
 
 from tests.support.batch_server import VENDORS, batch_server
-from tests.support.vendor_dialects import PLAIN, address_of
-from tests.support.vendor_server import vendor_server
-from tests.support.vendors import KEY, ask
+from tests.support.vendor_dialects import DIALECTS, PLAIN, address_of
+from tests.support.vendor_server import VendorServer
+from tests.support.vendors import KEY, asking, entry
 
 SCHEMA = {
     "type": "object",
@@ -31,37 +31,31 @@ REQUESTS: Mapping[str, Request] = {
 MODELS: Mapping[str, Mapping[str, Any]] = {
     "deterministic": {},
     "sampled": {"profile": "sampled"},
-    "own params": {"params": Params(max_output_tokens=77, temperature=0.5)},
+    "its params": {"params": Params(max_output_tokens=77, temperature=0.5)},
     "no schema": {"structured_output": "none"},
 }
 
 
-def model_at(vendor: str, url: str, fields: Mapping[str, Any]) -> Model:
-    return Model(**{"id": "model-1", "provider": vendor, "base_url": url, "api_key_env": "COMPATIBLE_KEY", **fields})
-
-
 @pytest.mark.parametrize("vendor", VENDORS)
-@pytest.mark.parametrize("fields", MODELS.values(), ids=MODELS)
-def test_the_body_in_a_batch_is_that_of_the_direct_request(
-    vendor: str, fields: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COMPATIBLE_KEY", KEY)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with vendor_server() as direct, batch_server() as batched:
-        base = address_of(direct.url, vendor)
-        for request in REQUESTS.values():
-            ask(model_at(vendor, base, fields), request)
-        bodies = [received.body for received in direct.received]
+def test_the_body_in_a_batch_is_that_of_the_direct_request(vendor: str, server: VendorServer) -> None:
+    for name, fields in MODELS.items():
+        model = entry(vendor, server.url, base_url=address_of(server.url, vendor), **fields)
+        server.received.clear()
+        with asking(model) as complete:
+            for request in REQUESTS.values():
+                complete(request)
+        direct = [received.body for received in server.received]
+        with batch_server() as batched:
+            asyncio.run(submit(vendor, model.model_copy(update={"base_url": batched.base_url(vendor)})))
+        assert [batched.bodies[name] for name in REQUESTS] == direct, name
+        structured, plain, cached = (batched.bodies[name] for name in ("structured", "plain", "cached"))
+        assert (structured != plain) is (fields.get("structured_output") != "none"), name
+        mark = DIALECTS[vendor].cache_mark
+        assert (cached != plain) is (mark is not None), name
+        assert mark is None or mark in cached, name
 
-        async def submit() -> None:
-            batches = BATCHES[vendor](model_at(vendor, batched.base_url(vendor), fields), KEY, Settings())
-            await batches.create("run.1", REQUESTS)
-            await batches.close()
 
-        asyncio.run(submit())
-    assert [batched.bodies[name] for name in REQUESTS] == bodies
-    structured, plain = (batched.bodies[name] for name in ("structured", "plain"))
-    assert (structured != plain) is (fields.get("structured_output") != "none")
-    marks = {"anthropic": "cache_control", "openai": "prompt_cache_key"}
-    assert (batched.bodies["cached"] != plain) is (vendor in marks)
-    assert vendor == "google" or marks[vendor] in batched.bodies["cached"]
+async def submit(vendor: str, model: Model) -> None:
+    batches = BATCHES[vendor](model, KEY, Settings())
+    await batches.create("run.1", REQUESTS)
+    await batches.close()

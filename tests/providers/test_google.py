@@ -11,7 +11,7 @@ from skill_evaluator.providers.base import Usage
 
 from tests.support.vendor_dialects import PLAIN, address_of
 from tests.support.vendor_server import Body, Status, VendorServer
-from tests.support.vendors import ask, ask_and_fail, entry
+from tests.support.vendors import ask, asking, entry, failure_of
 
 RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "30.5s"}
 KEY_INVALID = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
@@ -27,25 +27,25 @@ def error(status: int, message: str, details: Any) -> Status:
     return Status(status, body={"error": {"code": status, "message": message, "details": details}})
 
 
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [
-        ("STOP", "stop"),
-        ("MAX_TOKENS", "length"),
-        ("CONTINUATION", "length"),
-        ("SAFETY", "refusal"),
-        ("RECITATION", "refusal"),
-        ("PROHIBITED_CONTENT", "refusal"),
-        ("BLOCKLIST", "refusal"),
-        ("SPII", "refusal"),
-        ("MALFORMED_FUNCTION_CALL", "other"),
-        ("OTHER", "other"),
-        (None, "other"),
-    ],
-)
-def test_finish_reasons(reason: str | None, expected: str, server: VendorServer) -> None:
-    server.enqueue(Body(candidate(finishReason=reason)))
-    assert ask(entry("google", server.url)).stop_reason == expected
+STOP_REASONS = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "length",
+    "SAFETY": "refusal",
+    "RECITATION": "refusal",
+    "PROHIBITED_CONTENT": "refusal",
+    "BLOCKLIST": "refusal",
+    "SPII": "refusal",
+    "MALFORMED_FUNCTION_CALL": "other",
+    "OTHER": "other",
+    None: "other",
+}
+
+
+def test_finish_reasons(server: VendorServer) -> None:
+    server.enqueue(*(Body(candidate(finishReason=reason)) for reason in STOP_REASONS))
+    with asking(entry("google", server.url)) as complete:
+        assert {reason: complete().stop_reason for reason in STOP_REASONS} == STOP_REASONS
 
 
 def test_an_answer_to_be_continued_is_one_request(server: VendorServer) -> None:
@@ -76,49 +76,36 @@ def test_thoughts_are_counted_but_are_not_text(server: VendorServer) -> None:
     assert completion.usage == Usage(input_tokens=4, output_tokens=52, cache_read_tokens=0)
 
 
-@pytest.mark.parametrize(
-    ("details", "headers", "expected"),
-    [
-        ([RETRY_INFO], {}, 30.5),
-        ([RETRY_INFO], {"retry-after": "3"}, 3.0),
-        ([{**RETRY_INFO, "retryDelay": "later"}], {}, None),
-        ([{"retryDelay": "30s"}, "odd"], {}, None),
-        ("odd", {}, None),
-    ],
-)
-def test_the_delay_in_the_body_counts_when_no_header_has_one(
-    details: Any, headers: dict[str, str], expected: float | None, server: VendorServer
-) -> None:
-    answer = error(429, "quota", details)
-    server.enqueue(Status(429, headers, body=answer.body))
-    problem = ask_and_fail(entry("google", server.url))
-    assert (problem.reason, problem.retry_after_s) == ("rate_limited", expected)
+def test_the_delay_in_the_body_counts_when_no_header_has_one(server: VendorServer) -> None:
+    with asking(entry("google", server.url)) as complete:
+        for details, headers, expected in (
+            ([RETRY_INFO], {}, 30.5),
+            ([RETRY_INFO], {"retry-after": "3"}, 3.0),
+            ([{**RETRY_INFO, "retryDelay": "later"}], {}, None),
+            ([{"retryDelay": "30s"}, "odd"], {}, None),
+            ("odd", {}, None),
+        ):
+            server.enqueue(Status(429, headers, body=error(429, "quota", details).body))
+            problem = failure_of(complete)
+            assert (problem.reason, problem.retry_after_s) == ("rate_limited", expected), details
 
 
-@pytest.mark.parametrize(
-    ("message", "details"),
-    [("API key not valid. Please pass a valid API key.", None), ("Bad key", [KEY_INVALID])],
-)
-def test_a_wrong_key_comes_as_400(message: str, details: Any, server: VendorServer) -> None:
-    server.enqueue(error(400, message, details))
-    problem = ask_and_fail(entry("google", server.url))
-    assert (problem.kind, problem.reason, problem.fatal) == ("no_credentials", "wrong_key", True)
-    assert str(problem) == message
+def test_a_wrong_key_comes_as_400(server: VendorServer) -> None:
+    with asking(entry("google", server.url)) as complete:
+        for message, details in (
+            ("API key not valid. Please pass a valid API key.", None),
+            ("Bad key", [KEY_INVALID]),
+        ):
+            server.enqueue(error(400, message, details))
+            problem = failure_of(complete)
+            assert (problem.kind, problem.reason, problem.fatal) == ("no_credentials", "wrong_key", True)
+            assert str(problem) == message
 
 
-@pytest.mark.parametrize(
-    ("suffix", "path"),
-    [
-        ("", "/v1/models/model-1:generateContent"),
-        ("/", "/v1/models/model-1:generateContent"),
-        ("/v1beta", "/v1beta/models/model-1:generateContent"),
-        ("/v1beta/", "/v1beta/models/model-1:generateContent"),
-        ("/v1", "/v1/models/model-1:generateContent"),
-    ],
-)
-def test_an_address_may_name_the_api_version(suffix: str, path: str, server: VendorServer) -> None:
-    ask(entry("google", server.url, base_url=address_of(server.url, "google") + suffix))
-    assert server.received[0].path == path
+def test_an_address_may_name_the_api_version(server: VendorServer) -> None:
+    for suffix, version in (("", "v1"), ("/", "v1"), ("/v1beta", "v1beta"), ("/v1beta/", "v1beta"), ("/v1", "v1")):
+        ask(entry("google", server.url, base_url=address_of(server.url, "google") + suffix))
+        assert server.received[-1].path == f"/{version}/models/model-1:generateContent", suffix
 
 
 def test_the_surroundings_do_not_send_it_to_another_service(
@@ -130,20 +117,17 @@ def test_the_surroundings_do_not_send_it_to_another_service(
     assert server.received[0].path == "/v1/models/model-1:generateContent"
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
+def test_params_the_request_has_no_place_for_are_refused() -> None:
+    for params, message in (
         ({"top_kk": 20}, r"unknown param 'top_kk' of model 'm' in models.yaml \(did you mean 'top_k'\?\)"),
         ({"topK": 20}, r"unknown param 'topK' .*\(did you mean 'top_k'\?\)"),
         ({"http_options": {}}, "unknown param 'http_options'"),
         ({"seed": 3}, "unknown param 'seed'"),
         ({"top_k": "many"}, "param 'top_k' of model 'm' in models.yaml: "),
         ({"thinking_config": {"thinking_budget": "all"}}, "param 'thinking_config.thinking_budget' of model 'm'"),
-    ],
-)
-def test_params_the_request_has_no_place_for_are_refused(params: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        google.check(Model(id="m", provider="google", params=params))
+    ):
+        with pytest.raises(ConfigError, match=message):
+            google.check(Model(id="m", provider="google", params=params))
 
 
 def test_params_it_has_a_place_for_pass() -> None:

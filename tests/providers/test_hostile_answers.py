@@ -19,16 +19,11 @@ from skill_evaluator.providers.base import Completion, ProviderError, Usage
 
 from tests.support.vendor_dialects import DIALECTS, Answer, Json, Place, address_of
 from tests.support.vendor_server import Body, Endless, Malformed, Status, VendorServer, vendor_server
-from tests.support.vendors import VENDORS, ask, ask_and_fail, asking, entry, failure_of
+from tests.support.vendors import VENDORS, any_json, ask, ask_and_fail, asking, entry, failure_of
 
 NO_COUNT = [-1, -300, 1.0, 2.5, float("nan"), float("inf"), -float("inf"), "12", True, [], [3], {}, {"n": 3}, 10**12]
 ODD = [7, -1.5, float("nan"), True, "", "word", "\x1b[31m\u202e\x00", "x" * 5_000, [], [1], {}, {"a": {"b": []}}, None]
 LIMITS = Settings(limits=SafetyLimits(response_bytes=300_000))
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**15), 10**15) | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -131,7 +126,7 @@ def test_any_json_is_an_answer_or_a_failure_of_its_own(vendor: str, elsewhere: V
     base_url = address_of(elsewhere.url, vendor)
     with asking(entry(vendor, elsewhere.url, base_url=base_url)) as complete:
 
-        @given(st.dictionaries(st.sampled_from(names), json_values) | json_values, st.booleans())
+        @given(st.dictionaries(st.sampled_from(names), any_json) | any_json, st.booleans())
         def check(value: Any, inside: bool) -> None:
             whole = dialect.answer(Answer())[0]
             elsewhere.enqueue(Body({**whole, **value} if inside and isinstance(value, dict) else value))

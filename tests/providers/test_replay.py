@@ -12,12 +12,8 @@ from skill_evaluator.providers.base import Completion, ProviderError
 from skill_evaluator.providers.replay import ReplayProvider
 
 from tests.support.vendor_dialects import PLAIN
+from tests.support.vendors import any_json
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
 FIELDS = ("case_id", "replicate", "text", "stop_reason", "usage", "served_model", "request_id", "error", "latency_s")
 
 
@@ -33,7 +29,7 @@ def replayed(path: Path) -> Completion | str:
         return problem.reason
 
 
-@given(st.dictionaries(st.sampled_from(FIELDS), json_values) | json_values, st.booleans())
+@given(st.dictionaries(st.sampled_from(FIELDS), any_json) | any_json, st.booleans())
 def test_any_line_is_an_answer_a_failure_or_an_error_that_names_it(
     tmp_path_factory: Any, value: Any, complete: bool
 ) -> None:

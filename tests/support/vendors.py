@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
+from hypothesis import strategies as st
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import PROVIDERS, find_key
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
@@ -17,6 +18,11 @@ VENDORS = tuple(DIALECTS)
 KEY = "test-key-0123456789abcdef"
 USUAL = Settings(timeout_s=20)
 Ask = Callable[..., Completion]
+any_json = st.recursive(  # with what JSON has no word for, which Python writes all the same
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
 
 
 def point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:

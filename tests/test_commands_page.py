@@ -34,10 +34,9 @@ def test_the_examples_print_what_the_page_shows(tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} - before == {"demo"}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_an_example(command: str) -> None:
-    commands = [line for line in EXAMPLES.splitlines() if line.startswith("$ ")]
-    assert any(f"skill-evaluator {command} " in f"{line} " for line in commands)
+def test_every_command_has_an_example() -> None:
+    typed = [f"{line} " for line in EXAMPLES.splitlines() if line.startswith("$ ")]
+    assert not [command for command in COMMANDS if not any(f"skill-evaluator {command} " in line for line in typed)]
 
 
 def test_it_stays_short() -> None:

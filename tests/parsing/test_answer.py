@@ -36,7 +36,10 @@ ANSWERS = [
     ("null", whole(None)),
     ("false", whole(False)),
     ('{"a": "\\ud800"}', whole({"a": "\ud800"})),
-    ('{"a": 1, "a": 2}', whole({"a": 2})),  # the last of two equal keys, as RFC 8259 parsers do
+    (
+        '{"a": 1, "b": {"c": 1, "c": 2}, "a": [3]}',
+        whole({"a": [3], "b": {"c": 2}}),
+    ),  # the last of two equal keys, as RFC 8259 parsers do
     # in a code fence
     ('```json\n{"a": 1}\n```', fenced({"a": 1})),
     ('```\n{"a": 1}\n```', fenced({"a": 1})),
@@ -71,7 +74,12 @@ ANSWERS = [
     ('{"a": True, "b": {"c": 1}} {"d": 4}', embedded({"d": 4})),
     # no JSON values
     ("NaN", NOT_JSON),
+    ("[NaN]", NOT_JSON),
     ('{"a": NaN}', NOT_JSON),
+    ('{"a": Infinity}', NOT_JSON),
+    ('{"a": -Infinity}', NOT_JSON),
+    ("1e400", NOT_JSON),
+    ('{"a": [-1e999]}', NOT_JSON),
     ('{"a": -Infinity, "b": {"c": 1}}', NOT_JSON),
     ('{"a": ' + "9" * 5000 + "}", NOT_JSON),
     ('{"a": 1e999}', NOT_JSON),  # a number that no float can hold
@@ -86,6 +94,10 @@ ANSWERS = [
     ("[" * 100_000, NOT_JSON),
     ("[" * 100_000 + "]" * 100_000, NOT_JSON),
     ('{"a":' * 100_000, NOT_JSON),
+    ('{"a":' * 65 + "1" + "}" * 65, NOT_JSON),
+    ('[{"a":' * 50_000 + "1" + "}]" * 50_000, NOT_JSON),
+    ("see: " + "[" * 1_000_000, NOT_JSON),
+    ("```json\n" + '{"a":[' * 50_000 + "\n```", NOT_JSON),
     ("[" * 65 + "]" * 65, NOT_JSON),
     ("see " + "[" * 500 + "]" * 500, NOT_JSON),
     ("```json\n" + "[" * 500 + "]" * 500 + "\n```", NOT_JSON),

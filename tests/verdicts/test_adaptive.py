@@ -25,11 +25,11 @@ def test_looks_are_at_most_ten_and_none_before_two_replicates(replicates: int, e
     assert tuple(look.after for look in looks_of(replicates)) == expected
 
 
-@pytest.mark.parametrize("replicates", range(2, 60))
-def test_the_looks_of_a_run_never_spend_more_than_there_is(replicates: int) -> None:
-    shares = [look.share for look in looks_of(replicates)]
-    assert sum(shares) < 1
-    assert all(share > 0 for share in shares)
+def test_the_looks_of_a_run_never_spend_more_than_there_is() -> None:
+    for replicates in range(2, 60):
+        shares = [look.share for look in looks_of(replicates)]
+        assert sum(shares) < 1, replicates
+        assert all(share > 0 for share in shares), replicates
 
 
 def _says(effect: Effect | None, ordinary: str, share: float = 0.2, models: int = 1) -> str | None:

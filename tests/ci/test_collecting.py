@@ -3,6 +3,7 @@
 import json
 import os
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -87,56 +88,54 @@ def test_of_nothing_at_all_there_is_no_run(tmp_path: Path) -> None:
     assert (found.manifest, dict(found.answers), found.skipped) == (None, {}, False)
 
 
-@pytest.mark.parametrize("folders", [("",), ("run",), ("artifact", "components", "evals", "results")])
-def test_artifacts_may_lie_at_any_depth(tmp_path: Path, folders: tuple[str, ...]) -> None:
-    arrive(tmp_path.joinpath(*folders), FIRST, every(FIRST))
-    assert len(only(tmp_path).answers) == 6
+def test_artifacts_may_lie_at_any_depth(tmp_path: Path) -> None:
+    for number, folder in enumerate((".", "run", "artifact/components/evals/results")):
+        arrive(tmp_path / str(number) / folder, FIRST, every(FIRST))
+        assert len(only(tmp_path / str(number)).answers) == 6, folder
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"cases": {**FIRST.cases, "one": "sha256:other"}}, "cases: one not as the plan says"),
-        ({"cases": {**FIRST.cases, "four": "sha256:4"}}, "cases: four not as the plan says"),
-        ({"cases": {"one": "sha256:1"}}, "cases: two not as the plan says"),
-        ({"digests": {"prompt": "sha256:other"}}, "digests: prompt not as the plan says"),
-        ({"digests": {**FIRST.digests, "more": "sha256:5"}}, "digests: more not as the plan says"),
-        ({"replicates": 2}, "replicates is 2, the plan says 3"),
-        ({"seed": 8}, "seed is 8, the plan says 7"),
-        ({"shard": None}, "shard is none, the plan says 1/2"),
-        ({"model_id": "another"}, "model_id is another, the plan says vendor/m"),
-        ({"skill": "b"}, "skill is b, the plan says a"),
-        ({"skill_version": "99.0.0"}, "skill_version is 99.0.0, the plan says 1.1.0"),
-        ({"provider": "replay"}, "provider is replay, the plan says openai"),
-        ({"scenario": "bare"}, "scenario is bare, the plan says none"),
-        ({"selection": ("one",)}, "selection is ('one',), the plan says none"),
-        ({"beside": "r"}, "beside is r, the plan says none"),
-        ({"role": "baseline"}, "role is baseline, the plan says none"),
-        ({"prompt_commit": "c" * 40}, f"prompt_commit is {'c' * 40}, the plan says none"),
-        ({"audit": "a"}, "audit is a, the plan says none"),
-        ({"adaptive": True}, "adaptive is True, the plan says False"),
-        ({"settled_after": 1}, "settled_after is 1, the plan says none"),
-        ({"draft": True}, "draft is True, the plan says False"),
-        ({"judging": "j"}, "judging is j, the plan says none"),
-        ({"tops_up": "r"}, "tops_up is r, the plan says none"),
-        ({"evaluator_version": "9.9.9"}, f"evaluator_version is 9.9.9, the plan says {__version__}"),
-        ({"not_applicable": {"four": "too long"}}, "not_applicable: four not as the plan says"),
-        ({"transport": "batch"}, "transport is batch, the plan says direct"),
-        ({"kept": Kept(leaderboard=False)}, "kept is leaderboard=False"),
-        ({"created": "9999-01-01T00:00:00Z"}, "created is 9999-01-01T00:00:00Z, the plan was made at"),
-        ({"created": "2023-12-30T23:59:59Z"}, "created is 2023-12-30T23:59:59Z, the plan was made at"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+OTHERWISE: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"cases": {**FIRST.cases, "one": "sha256:other"}}, "cases: one not as the plan says"),
+    ({"cases": {**FIRST.cases, "four": "sha256:4"}}, "cases: four not as the plan says"),
+    ({"cases": {"one": "sha256:1"}}, "cases: two not as the plan says"),
+    ({"digests": {"prompt": "sha256:other"}}, "digests: prompt not as the plan says"),
+    ({"digests": {**FIRST.digests, "more": "sha256:5"}}, "digests: more not as the plan says"),
+    ({"replicates": 2}, "replicates is 2, the plan says 3"),
+    ({"seed": 8}, "seed is 8, the plan says 7"),
+    ({"shard": None}, "shard is none, the plan says 1/2"),
+    ({"model_id": "another"}, "model_id is another, the plan says vendor/m"),
+    ({"skill": "b"}, "skill is b, the plan says a"),
+    ({"skill_version": "99.0.0"}, "skill_version is 99.0.0, the plan says 1.1.0"),
+    ({"provider": "replay"}, "provider is replay, the plan says openai"),
+    ({"scenario": "bare"}, "scenario is bare, the plan says none"),
+    ({"selection": ("one",)}, "selection is ('one',), the plan says none"),
+    ({"beside": "r"}, "beside is r, the plan says none"),
+    ({"role": "baseline"}, "role is baseline, the plan says none"),
+    ({"prompt_commit": "c" * 40}, f"prompt_commit is {'c' * 40}, the plan says none"),
+    ({"audit": "a"}, "audit is a, the plan says none"),
+    ({"adaptive": True}, "adaptive is True, the plan says False"),
+    ({"settled_after": 1}, "settled_after is 1, the plan says none"),
+    ({"draft": True}, "draft is True, the plan says False"),
+    ({"judging": "j"}, "judging is j, the plan says none"),
+    ({"tops_up": "r"}, "tops_up is r, the plan says none"),
+    ({"evaluator_version": "9.9.9"}, f"evaluator_version is 9.9.9, the plan says {__version__}"),
+    ({"not_applicable": {"four": "too long"}}, "not_applicable: four not as the plan says"),
+    ({"transport": "batch"}, "transport is batch, the plan says direct"),
+    ({"kept": Kept(leaderboard=False)}, "kept is leaderboard=False"),
+    ({"created": "9999-01-01T00:00:00Z"}, "created is 9999-01-01T00:00:00Z, the plan was made at"),
+    ({"created": "2023-12-30T23:59:59Z"}, "created is 2023-12-30T23:59:59Z, the plan was made at"),
 )
-def test_a_run_that_differs_from_the_plan_in_any_field_is_left_out_by_name(
-    tmp_path: Path, changed: dict[str, Any], words: str
-) -> None:
-    folder = arrive(tmp_path, FIRST, every(FIRST), **changed)
-    arrive(tmp_path, SECOND, every(SECOND))
-    found = only(tmp_path)
-    assert {call.case_id for call in found.answers} == {"three"}
-    (remark,) = (remark for remark in found.remarks if "left out" in remark)
-    assert remark.startswith(f"{FIRST.id}/{folder.name} is left out: {words}")
+
+
+def test_a_run_that_differs_from_the_plan_in_any_field_is_left_out_by_name(tmp_path: Path) -> None:
+    for number, (changed, words) in enumerate(OTHERWISE):
+        artifacts = tmp_path / str(number)
+        folder = arrive(artifacts, FIRST, every(FIRST), **changed)
+        arrive(artifacts, SECOND, every(SECOND))
+        found = only(artifacts)
+        assert {call.case_id for call in found.answers} == {"three"}, words
+        (remark,) = (remark for remark in found.remarks if "left out" in remark)
+        assert remark.startswith(f"{FIRST.id}/{folder.name} is left out: {words}")
 
 
 def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
@@ -191,25 +190,24 @@ def test_a_torn_journal_counts_as_far_as_it_is_whole(tmp_path: Path) -> None:
     assert only(tmp_path).answers.keys() == {Call("one", 0), Call("one", 1)}
 
 
-@pytest.mark.parametrize(
-    "line", ['{"text": "t"}\n', "[1]\n", "1\n", '{"case_id": "one", "replicate": 0, "usage": 1, "text": "t"}\n']
-)
-def test_a_journal_that_is_none_costs_its_own_job_only(tmp_path: Path, line: str) -> None:
-    arrive(tmp_path, FIRST, line)
-    arrive(tmp_path, SECOND, every(SECOND))
-    found = only(tmp_path)
-    assert {call.case_id for call in found.answers} == {"three"}
-    assert any("not a journal line" in remark for remark in found.remarks)
-    assert not any(str(tmp_path) in remark for remark in found.remarks)
+def test_a_journal_that_is_none_costs_its_own_job_only(tmp_path: Path) -> None:
+    of_usage = '{"case_id": "one", "replicate": 0, "usage": 1, "text": "t"}\n'
+    for line in ('{"text": "t"}\n', "[1]\n", "1\n", of_usage):
+        arrive(tmp_path, FIRST, line)
+        arrive(tmp_path, SECOND, every(SECOND))
+        found = only(tmp_path)
+        assert {call.case_id for call in found.answers} == {"three"}, line
+        assert any("not a journal line" in remark for remark in found.remarks), line
+        assert not any(str(tmp_path) in remark for remark in found.remarks), line
 
 
-@pytest.mark.parametrize("text", ["", "{", "{}", "[]"])
-def test_a_folder_whose_manifest_cannot_be_read_is_left_out_with_the_reason(tmp_path: Path, text: str) -> None:
+def test_a_folder_whose_manifest_cannot_be_read_is_left_out_with_the_reason(tmp_path: Path) -> None:
     folder = arrive(tmp_path, FIRST, every(FIRST))
-    (folder / "manifest.json").write_text(text)
-    found = only(tmp_path)
-    assert found.manifest is None
-    assert any(remark.startswith(f"{FIRST.id}/{folder.name} is left out: ") for remark in found.remarks)
+    for text in ("", "{", "{}", "[]"):
+        (folder / "manifest.json").write_text(text)
+        found = only(tmp_path)
+        assert found.manifest is None, text
+        assert any(remark.startswith(f"{FIRST.id}/{folder.name} is left out: ") for remark in found.remarks), text
 
 
 def test_why_a_job_was_skipped_is_passed_on(tmp_path: Path) -> None:
@@ -248,23 +246,23 @@ def test_a_skip_note_is_one_short_line_whatever_bears_its_name(tmp_path: Path, w
     assert all(remark.isprintable() and len(remark) <= 1000 for remark in found.remarks)
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "replicates.jsonl", "record.json"])
-@pytest.mark.parametrize("what", ["link", "pipe", "folder"])
-def test_what_is_no_file_of_the_artifact_is_not_read(tmp_path: Path, name: str, what: str) -> None:
-    folder = arrive(tmp_path, FIRST, every(FIRST))
-    arrive(tmp_path, SECOND, every(SECOND))
-    path, elsewhere = folder / name, tmp_path.parent / f"{tmp_path.name}-{name}"
-    if path.exists():
-        path.rename(elsewhere)
-    else:
-        elsewhere.write_text("{}")
-    if what == "link":
-        path.symlink_to(elsewhere)
-    elif what == "pipe":
-        os.mkfifo(path)
-    else:
-        path.mkdir()
-    assert {call.case_id for call in only(tmp_path).answers} == {"three"}
+def test_what_is_no_file_of_the_artifact_is_not_read(tmp_path: Path) -> None:
+    for name, what in product(("manifest.json", "replicates.jsonl", "record.json"), ("link", "pipe", "folder")):
+        artifacts = tmp_path / f"{name}-{what}"
+        folder = arrive(artifacts, FIRST, every(FIRST))
+        arrive(artifacts, SECOND, every(SECOND))
+        path, elsewhere = folder / name, tmp_path / f"{name}-of-{what}"
+        if path.exists():
+            path.rename(elsewhere)
+        else:
+            elsewhere.write_text("{}")
+        if what == "link":
+            path.symlink_to(elsewhere)
+        elif what == "pipe":
+            os.mkfifo(path)
+        else:
+            path.mkdir()
+        assert {call.case_id for call in only(artifacts).answers} == {"three"}, (name, what)
 
 
 def test_a_folder_that_is_a_link_is_not_entered(tmp_path: Path) -> None:

@@ -163,24 +163,19 @@ def test_jobs_side_by_side_share_the_limits_of_model_and_provider(skill: Compone
     ]
 
 
-@pytest.mark.parametrize(
-    ("model", "environment", "variable"),
-    [
+def test_each_provider_has_an_environment_and_each_key_a_variable(skill: Component) -> None:
+    for model, environment, variable in (
         ({"provider": "anthropic"}, "eval-anthropic", "ANTHROPIC_API_KEY"),
         ({"provider": "google"}, "eval-google", "GEMINI_API_KEY"),
         ({"provider": "openai", "api_key_env": "GROQ_API_KEY"}, "eval-groq", "GROQ_API_KEY"),
         ({"provider": "openai", "api_key_env": "MY__Key"}, "eval-my-key", "MY__Key"),
         ({"provider": "openai", "base_url": "http://localhost:8000/v1"}, "eval-no-key", ""),
         ({"provider": "replay", "params": {"file": "answers.jsonl"}}, "eval-replay", ""),
-    ],
-)
-def test_each_provider_has_an_environment_and_each_key_a_variable(
-    skill: Component, model: Mapping[str, Any], environment: str, variable: str
-) -> None:
-    one = wanted(skill, {"id": "m", **model})
-    (entry,) = entries_of([one], Jobs())
-    assert (entry.environment, entry.key_variable) == (environment, variable)
-    assert environment_of(one.model, one.kind) == environment
+    ):
+        one = wanted(skill, {"id": "m", **model})
+        (entry,) = entries_of([one], Jobs())
+        assert (entry.environment, entry.key_variable) == (environment, variable)
+        assert environment_of(one.model, one.kind) == environment
 
 
 def entry(cost: float | None, name: str = "a") -> Entry:

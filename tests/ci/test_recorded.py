@@ -93,15 +93,13 @@ def test_only_leaderboards_of_components_are_read(git: GitRepository, folder: st
     assert newest(git, folder=folder) == {"a": {"m": "1.0.0"}}
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["<<<<<<< HEAD", "", "[]", "{}", '{"runs": {}', '{"runs": [{"complete": true}]}', '{"runs": [1]}', '{"runs": 1}'],
-)
-def test_a_broken_one_is_a_problem_and_hides_no_other(git: GitRepository, text: str) -> None:
+def test_a_broken_one_is_a_problem_and_hides_no_other(git: GitRepository) -> None:
     board(git, row("1.0.0"))
-    git.write("components/b/leaderboard.json", text)
-    git.commit()
-    boards, (problem,) = recorded_boards(Repository(git.root), ["HEAD", "main"], "components")
-    assert boards.keys() == {"a"}
-    assert (problem.file, problem.line) == ("components/b/leaderboard.json", 1)
-    assert "is not a leaderboard" in problem.message
+    lacking = ('{"runs": {}', '{"runs": [{"complete": true}]}', '{"runs": [1]}', '{"runs": 1}')
+    for text in ("<<<<<<< HEAD", "", "[]", "{}", *lacking):
+        git.write("components/b/leaderboard.json", text)
+        git.commit()
+        boards, (problem,) = recorded_boards(Repository(git.root), ["HEAD", "main"], "components")
+        assert boards.keys() == {"a"}, text
+        assert (problem.file, problem.line) == ("components/b/leaderboard.json", 1), text
+        assert "is not a leaderboard" in problem.message, text

@@ -4,10 +4,10 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -45,14 +45,22 @@ class Parsed:
     arrays: dict[str, list[str]] = field(default_factory=dict)
 
 
-def steps() -> Iterator[Step]:
+@cache
+def steps() -> tuple[Step, ...]:
     """Every step of every workflow that has a script."""
-    for path in sorted(WORKFLOWS.glob("*.yml")):
-        jobs: dict[str, Any] = yaml.safe_load(path.read_text())["jobs"]
-        for job, what in jobs.items():
-            for step in what.get("steps", ()):
-                if "run" in step:
-                    yield Step(path.name, job, step["name"], step["run"])
+    return tuple(
+        Step(path.name, job, step["name"], step["run"])
+        for path in sorted(WORKFLOWS.glob("*.yml"))
+        for job, what in yaml.safe_load(path.read_text())["jobs"].items()
+        for step in what.get("steps", ())
+        if "run" in step
+    )
+
+
+def step_of(workflow: str, job: str, name: str) -> Step:
+    """The one step of a job that has this name."""
+    (found,) = (one for one in steps() if (one.workflow, one.job, one.name) == (workflow, job, name))
+    return found
 
 
 def parsed(script: str) -> Parsed:

@@ -15,7 +15,7 @@ from skill_evaluator.display.safe_text import inert_output, print_command
 from skill_evaluator.reports.ci import outcome_page, plan_page, print_outcome, print_plan
 
 from tests.support.hostile import COMMANDS, EVERYTHING, FILE_NAME, outside_of_code, rows_of, runner_commands
-from tests.support.library import Library
+from tests.support.library import SKILL, Library
 
 UNSEEN = ("\x1b", "\x07", "\x9b", "\u202e", "\u2069", "\u200b")
 LIVE = ("pwned", "<", ">", "@someone", "evil", "#123", "**")
@@ -151,25 +151,19 @@ def test_elsewhere_nothing_is_changed(capsys: pytest.CaptureFixture[str], monkey
     assert capsys.readouterr().out == EVERYTHING + "\n"
 
 
-@pytest.mark.parametrize("wrong", ["models.yaml", "settings.yaml", "prompt", "name"])
-def test_an_error_that_quotes_a_file_is_no_command(wrong: str, tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    arguments = ["evaluate", "notice-extraction", "--dry-run"]
-    match wrong:
-        case "prompt":
-            library.write(
-                "components/notice-extraction/prompt.md",
-                f"---\nversion: 1.0.0\nname: {json.dumps(EVERYTHING)}\n---\nDo.\n",
-            )
-        case "name":
-            arguments[1] = EVERYTHING
-        case "models.yaml":
-            library.models({"id": "m", "provider": EVERYTHING})
-        case _:
-            library.write(".evaluator/settings.yaml", {EVERYTHING: [EVERYTHING]})
-    env = {"PYTHONPATH": str(Path(github.__file__).parents[2]), "GITHUB_ACTIONS": "true"}
-    with library.command("-m", "skill_evaluator", *arguments, env=env) as process:
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert "pwned" in err
-    assert runner_commands(out + err) == []
+def test_an_error_that_quotes_a_file_is_no_command(tmp_path: Path) -> None:
+    front = f"---\nversion: 1.0.0\nname: {json.dumps(EVERYTHING)}\n---\nDo.\n"
+    wrong: tuple[tuple[str | None, Any], ...] = (
+        (".evaluator/models.yaml", {"models": [{"id": "m", "provider": EVERYTHING}]}),
+        (".evaluator/settings.yaml", {EVERYTHING: [EVERYTHING]}),
+        (f"components/{SKILL}/prompt.md", front),
+        (None, None),  # the name of a component
+    )
+    for number, (path, content) in enumerate(wrong):
+        library = Library(tmp_path / str(number))
+        if path:
+            library.write(path, content)
+        name = SKILL if path else EVERYTHING
+        done = library.call("evaluate", name, "--dry-run", env={"GITHUB_ACTIONS": "true"})
+        assert (done.code, "pwned" in done.err) == (2, True), path
+        assert runner_commands(done.out + done.err) == [], path

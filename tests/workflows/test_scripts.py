@@ -16,9 +16,8 @@ from tests.support.act import WORKFLOWS
 from tests.support.git import GitRepository
 from tests.support.hostile import EVERYTHING
 from tests.support.library import ROOT
-from tests.workflows.scripts import Ran, Step, parsed, run_script, steps
+from tests.workflows.scripts import Ran, Step, parsed, run_script, step_of, steps
 
-STEPS = list(steps())
 BUILT_IN = {"[", "echo", "exit", "export", "mapfile", "read", "unset"}
 INVOCATION = "20261121T000000Z-abcdef"
 JOB = {
@@ -37,8 +36,7 @@ JOB = {
 
 
 def step(job: str, name: str, workflow: str = "evaluate.yml") -> Step:
-    (found,) = (one for one in STEPS if (one.workflow, one.job, one.name) == (workflow, job, name))
-    return found
+    return step_of(workflow, job, name)
 
 
 def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
@@ -52,14 +50,14 @@ def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
 
 
 def test_a_script_is_valid_and_holds_no_expression() -> None:
-    for one in STEPS:
+    for one in steps():
         checked = subprocess.run(["bash", "-n"], input=one.script, capture_output=True, text=True, check=False)
         assert (checked.returncode, checked.stderr) == (0, ""), one
         assert "${{" not in one.script, one  # whose value would be part of the script
 
 
 def test_every_program_and_every_flag_of_ours_exists() -> None:
-    scripts = [parsed(one.script) for one in STEPS]
+    scripts = [parsed(one.script) for one in steps()]
     assert all(script.commands for script in scripts)
     for words, arrays in ((words, script.arrays) for script in scripts for words in script.commands):
         if words[0] == "${evaluate[@]}":

@@ -95,15 +95,13 @@ def test_of_a_page_in_sections_those_that_fit_stay_whole_and_the_others_are_name
     assert "the details of 2 sections (`part 7`, `part 8`)" in body
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_refusal_is_said_in_one_line(api: GitHubApi, status: int) -> None:
-    api.refusing = status
-    for ask in (
-        lambda: GitHub().comment(COMMIT, a_page("# Page")),
-        lambda: GitHub().pull_request("review", "main", "title"),
-    ):
+def test_a_refusal_is_said_in_one_line(api: GitHubApi) -> None:
+    for status in (401, 403, 404):
+        api.refusing = status
         with pytest.raises(PlanError, match=f"GitHub refused: {status} Resource not accessible by integration"):
-            ask()
+            GitHub().comment(COMMIT, a_page("# Page"))
+        with pytest.raises(PlanError, match=f"GitHub refused: {status} Resource not accessible by integration"):
+            GitHub().pull_request("review", "main", "title")
 
 
 def test_a_server_that_is_not_there_is_said(api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,26 +165,23 @@ def test_a_summary_is_added_to_and_cut_at_the_limit(written: Path) -> None:
     assert raw.decode().rstrip().endswith("*Cut here: the first part alone is longer than may be shown.*")
 
 
-@pytest.mark.parametrize("name", ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"])
-def test_outside_of_a_job_there_is_no_file_to_write(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ConfigError, match=f"{name} is not set; --platform github is for a job of GitHub Actions"):
-        GitHub().set_outputs({"a": 1}) if name == "GITHUB_OUTPUT" else GitHub().add_summary(a_page("# One"))
+def test_outside_of_a_job_there_is_no_file_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, write in (
+        ("GITHUB_OUTPUT", lambda: GitHub().set_outputs({"a": 1})),
+        ("GITHUB_STEP_SUMMARY", lambda: GitHub().add_summary(a_page("# One"))),
+    ):
+        monkeypatch.delenv(name, raising=False)
+        with pytest.raises(ConfigError, match=f"{name} is not set; --platform github is for a job of GitHub Actions"):
+            write()
 
 
-@pytest.mark.parametrize(
-    ("message", "file", "line", "printed"),
-    [
+def test_a_mark_is_one_command_whatever_is_in_it(capfd: pytest.CaptureFixture[str]) -> None:
+    for message, file, line, printed in (
         ("plain", None, 1, "::error::plain"),
         ("two\nlines\r", "a/b.md", 3, "::error file=a/b.md,line=3::two%0Alines\\r"),
         ("100% %0A::add-mask::x", None, 1, "::error::100%25 %250A::add-mask::x"),
         ("x", "a,b:c\n%.md", 1, "::error file=a%2Cb%3Ac%0A%25.md,line=1::x"),
         ("\x1b[31mred\u202e", None, 1, "::error::\\u001b[31mred\\u202e"),
-    ],
-)
-def test_a_mark_is_one_command_whatever_is_in_it(
-    capfd: pytest.CaptureFixture[str], message: str, file: str | None, line: int, printed: str
-) -> None:
-    GitHub().annotate("error", message, file, line)
-    out, err = capfd.readouterr()
-    assert (out, err) == ("", printed + "\n")
+    ):
+        GitHub().annotate("error", message, file, line)
+        assert capfd.readouterr() == ("", printed + "\n")

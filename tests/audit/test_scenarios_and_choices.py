@@ -28,16 +28,13 @@ def test_a_scenario_that_shifts_everybody_is_named_alike_ones_are_neutral_one_mo
     assert neutrality_of(cube_of([[50, 60, 70]])).verdict.startswith("not known")
 
 
-def test_a_trend_along_the_order_is_kendalls() -> None:
+def test_a_trend_is_kendalls_and_the_p_of_two_spreads_pitman_and_morgans() -> None:
     from scipy import stats
 
     found = neutrality_of(paper())
     expected = stats.kendalltau(range(10), found.means)
     assert (found.trend_tau, found.trend_p) == pytest.approx((expected.statistic, expected.pvalue))
     assert neutrality_of(_noisy([0, 1, 2, 3, 4, 5, 6])).trend_p < 0.01
-
-
-def test_the_p_of_two_spreads_is_pitman_and_morgans() -> None:
     from scipy import stats
 
     cube = paper()
@@ -78,7 +75,7 @@ def test_more_questions_need_fewer_scenarios_and_enough_are_no_fewer_than_there_
     assert alike.questions is None or alike.questions > 100
 
 
-def test_agentic_puts_stability_first_and_single_shot_ability() -> None:
+def test_agentic_puts_stability_first_single_shot_ability_and_the_result_survives_its_file() -> None:
     regimes = audited_paper().regimes
     assert [one.model for one in regimes["agentic"].ranked[:4]] == [
         "Seed-1.6",
@@ -89,9 +86,11 @@ def test_agentic_puts_stability_first_and_single_shot_ability() -> None:
     assert regimes["single-shot"].ranked[0].model == "Seed-1.6"
     fragile = next(one for one in regimes["single-shot"].ranked if one.model == "Gemini-2.5-Flash-Lite")
     assert "scenario-fragile" in fragile.reason
+    found = audited_paper()
+    assert type(found).model_validate_json(found.model_dump_json()) == found
 
 
-def test_a_model_whose_price_is_not_known_has_no_place_and_one_without_latency_no_first() -> None:
+def test_cost_counts_right_answers_and_a_model_whose_price_is_not_known_has_no_place() -> None:
     cube = cube_of([[80, 81, 82], [80, 81, 82], [80, 81, 82]])
     spending = {
         "model-0": ModelCost(usd_per_call=0.0, latency_s=None),
@@ -101,9 +100,6 @@ def test_a_model_whose_price_is_not_known_has_no_place_and_one_without_latency_n
     regime = audit(replace(cube, spending=spending)).regimes["cost-sensitive"]
     assert [one.model for one in regime.ranked] == ["model-1", "model-0"]
     assert regime.note.endswith("not known of model-2")
-
-
-def test_cost_counts_right_answers_and_not_calls() -> None:
     cube = cube_of([[80, 81, 82], [76, 77, 78], [20, 21, 22]])
     spending = {
         "model-0": ModelCost(usd_per_call=0.002, latency_s=1.0),
@@ -127,8 +123,3 @@ def test_a_changed_cohort_and_spreads_alike_are_said() -> None:
     assert not any("cohort" in one for one in audit(cube, previous=now).warnings)
     scores = 50 + np.array([np.random.default_rng(m).permutation(np.arange(10.0)) for m in range(6)])
     assert any("the grades may rank noise" in one for one in audit(cube_of(scores.tolist())).warnings)
-
-
-def test_the_result_survives_its_file() -> None:
-    found = audited_paper()
-    assert type(found).model_validate_json(found.model_dump_json()) == found

@@ -64,15 +64,12 @@ def test_a_template_of_several_tasks_or_protocols_and_an_intent_of_two_sentences
     assert rules(wordy) == [("warning", "legal-1-s", "one intent")]
 
 
-def test_fewer_than_six_are_too_few_and_an_index_stands_for_one_scenario() -> None:
+def test_a_family_has_six_one_scenario_an_index_and_no_near_copy_or_second_template() -> None:
     assert rules(family()[:6]) == []
     assert rules(family()[:5]) == [("error", None, "too few")]
     numbered = family()
     numbered[1] = Scenario(name="legal-1-other", intent="Another.", template=numbered[1].template)
     assert rules(numbered) == [("error", None, "one index, one intent")]
-
-
-def test_near_copies_and_a_second_template_for_one_intent_are_named() -> None:
     copied = family("Answer briefly.", "Answer  BRIEFLY!")
     assert likeness(copied[0], copied[1]) > 0.9
     assert rules(copied) == [("error", "legal-2-s", "near-copy")]

@@ -65,7 +65,7 @@ def test_a_run_stands_with_its_figures_a_dash_for_what_is_not_known_and_why_it_i
     assert row(one)[7:] == ["40/60", "$0.1234", "INCOMPLETE; 3 refusal, 7 timeout; cap reached"]
 
 
-def test_the_first_line_accounts_for_every_call() -> None:
+def test_the_first_line_accounts_for_every_call_and_the_row_of_a_run_has_its_verdict() -> None:
     runs = (
         run(),
         run(status="incomplete", scored=40, failed={"timeout": 5}),
@@ -78,9 +78,6 @@ def test_the_first_line_accounts_for_every_call() -> None:
         "1,180 calls planned: 100 scored, 5 failed, 1,075 not run."
     ) in text
     assert "Nothing was to be evaluated." in outcome_page(outcome()).markdown()
-
-
-def test_the_verdict_stands_in_the_row_of_its_run_and_in_full_below() -> None:
     before = a_record({"x": [1.0] * 10}, run_id="old", skill="a")
     after = a_record({"x": [0.0] * 10}, run_id="r", skill="a")
     rules = some_rules({"gate": "fixtures"}, skill="a")
@@ -92,10 +89,10 @@ def test_the_verdict_stands_in_the_row_of_its_run_and_in_full_below() -> None:
 
 
 @cache
-def compared(skill: str, *scores: float) -> tuple[list[RunOutcome], ComparisonResult]:
+def compared(skill: str, *scores: float, fields_each: int = 40) -> tuple[list[RunOutcome], ComparisonResult]:
     """A component whose models had 0.9 on many documents and now these scores: what became of it, and the verdict."""
     names = [f"case-{at:02d}" for at in range(30)]
-    fields = {f"contract.parties[].field-{at:02d}": dict.fromkeys(names, (2, 2)) for at in range(40)}
+    fields = {f"contract.parties[].field-{at:02d}": dict.fromkeys(names, (2, 2)) for at in range(fields_each)}
     fallen = {path: dict.fromkeys(names, (0, 2)) for path in fields}
     pairs, runs = [], []
     for at, score in enumerate(scores):
@@ -133,7 +130,7 @@ def test_the_page_begins_with_what_is_worse_and_unfolds_nothing_else() -> None:
 
 
 def test_many_regressions_fields_and_runs_are_cut_that_is_said_and_they_fit_into_a_comment() -> None:
-    runs, verdict = compared("a", *[0.2] * 12)
+    runs, verdict = compared("a", *[0.2] * 12, fields_each=1)
     page = outcome_page(outcome(*runs).model_copy(update={"verdicts": [verdict]})).markdown()
     assert "`a` on `vendor/model-9`, 2 more\n" in page
     runs, verdict = compared("receipts", *[0.2] * 8)

@@ -72,13 +72,20 @@ def test_what_runs_stands_with_jobs_calls_and_cost_in_markdown_too(capsys: pytes
         assert read_page(plan_page(made).markdown()).words[1].endswith(words)
 
 
-def test_what_does_not_run_stands_with_its_reason_and_what_is_wrong_with_its_place() -> None:
+def test_what_does_not_run_or_is_wrong_stands_with_its_reason_and_what_is_long_is_cut() -> None:
     skipped = [Skipped(skill="a", models=["m", "n"], reason="PATCH since the recorded 1.0.0")]
     faults = [Fault(file="components/b/prompt.md", line=3, message="raise it above 1.0.0")]
     page = read_page(plan_page(plan(skipped=skipped, faults=faults, reason="why")).markdown())
     assert page.tables[0][1] == ["a", "m, n", "PATCH since the recorded 1.0.0"]
     assert page.tables[1][1] == ["components/b/prompt.md:3", "raise it above 1.0.0"]
     assert "why" in page.code
+    skipped = [Skipped(skill=f"s{number}", models=["m"], reason="r") for number in range(205)]
+    faults = [Fault(file="f", line=1, message="x" * 1000)]
+    text = plan_page(plan(skipped=skipped, faults=faults)).markdown()
+    assert len(read_page(text).tables[0]) == 201
+    assert "… and 5 more." in text
+    assert " … " in text
+    assert "x" * 401 not in text
 
 
 def test_nothing_from_outside_leaves_its_place(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,13 +106,3 @@ def test_nothing_from_outside_leaves_its_place(capsys: pytest.CaptureFixture[str
         assert printed.count("\n") == len(printed.splitlines()) == 5, text
     print_plan(made.model_copy(update={"reason": ""}), "json")
     assert json.loads(capsys.readouterr().out)["faults"][0]["line"] == 1
-
-
-def test_a_long_table_and_a_long_message_are_cut_and_that_is_said() -> None:
-    skipped = [Skipped(skill=f"s{number}", models=["m"], reason="r") for number in range(205)]
-    faults = [Fault(file="f", line=1, message="x" * 1000)]
-    text = plan_page(plan(skipped=skipped, faults=faults)).markdown()
-    assert len(read_page(text).tables[0]) == 201
-    assert "… and 5 more." in text
-    assert " … " in text
-    assert "x" * 401 not in text

@@ -65,7 +65,7 @@ def test_what_went_wrong_is_counted_by_kind_and_reason_and_without_a_flaw_nothin
     assert "INCOMPLETE" not in page
 
 
-def test_the_weakest_fields_say_in_how_many_cases_they_are_right_wrong_or_flaky(tmp_path: Path) -> None:
+def test_the_weakest_fields_say_how_cases_stand_and_what_broke_the_contract_is_named(tmp_path: Path) -> None:
     skill = component(tmp_path)
     truth = {"shop": "A", "total": 1}
     right, wrong = '{"shop": "A", "total": 1}', '{"shop": "A", "total": 2}'
@@ -76,9 +76,6 @@ def test_the_weakest_fields_say_in_how_many_cases_they_are_right_wrong_or_flaky(
     old = {path: field.model_copy(update={"profile": None}) for path, field in run.per_field.items()}
     before = Finished(record=run.model_copy(update={"per_field": old}), record_path=Path("r.json"), folder=Path("r"))
     assert "| 0.875 | – |" in report_page(before).markdown()
-
-
-def test_what_broke_the_contract_is_named_the_commonest_first(tmp_path: Path) -> None:
     skill = component(tmp_path)
     renamed, mark_up = '{"vendor": "A", "total": 1}', '{"shop": "A", "total": "[red]`|"}'
     run = record(skill, [(case("a", {"shop": "A", "total": 1}), [renamed, renamed, mark_up])])

@@ -90,19 +90,16 @@ def test_a_page_is_as_it_was_nothing_from_outside_is_mark_up_and_every_fold_is_c
         assert all(mark.isprintable() for line in page.splitlines() for mark in line), name
 
 
-def test_components_fields_and_cases_link_to_the_site_and_to_nothing_without_one() -> None:
-    page = a_report().markdown()
-    assert "[`total`](https://example.com/site/component.html#component=s&model=m&field=total)" in page
-    assert "[`case-0`](https://example.com/site/case.html#component=s&case=case-0&model=m)" in page
-    assert "](" not in a_report(Site()).markdown()
-
-
-def test_the_verdict_comes_first_then_what_changed_then_the_tables() -> None:
+def test_the_verdict_comes_first_and_components_fields_and_cases_link_to_the_site() -> None:
     page = outcome_page(an_outcome()).markdown()
     places = [
         page.index(part) for part in ("**regressed**", "| field |", "| metric |", "## Every run", "`receipts`: unch")
     ]
     assert places == sorted(places)
+    page = a_report().markdown()
+    assert "[`total`](https://example.com/site/component.html#component=s&model=m&field=total)" in page
+    assert "[`case-0`](https://example.com/site/case.html#component=s&case=case-0&model=m)" in page
+    assert "](" not in a_report(Site()).markdown()
 
 
 def test_a_page_of_any_size_fits_and_says_what_is_left_out() -> None:
@@ -113,9 +110,6 @@ def test_a_page_of_any_size_fits_and_says_what_is_left_out() -> None:
         assert len(page) <= most
         assert page.count("<details>") == page.count("</details>"), most
         assert re.search(r"Left out here for want of room: .*(section|details)|Cut here", page.splitlines()[-1]), most
-
-
-def test_a_megabyte_of_text_fits_into_a_comment() -> None:
     page = outcome_page(a_hostile_outcome("<b>" + "x" * 1_000_000))
     assert len(page.within(COMMENT)) <= COMMENT
 

@@ -45,34 +45,28 @@ def test_a_family_that_moves_models_beyond_their_own_noise_can_carry_an_audit_an
     assert "no model was moved beyond chance" in check.reasons[0]
 
 
-def test_a_single_answer_each_cannot_tell_and_none_that_differs_moves_nobody() -> None:
+def test_an_error_decides_and_what_is_not_known_or_answered_once_leaves_it_open() -> None:
     check = judged(asked(0.4, replicates=1))
     assert (check.verdict, check.trial.p if check.trial else 0) == ("not settled", None)
     assert "one answer a question" in check.reasons[0]
     still = asked(0.0)
     same = replace(still, outcomes={"quiz": replace(still.outcomes["quiz"], scores=np.ones((4, 8, 60, 2), np.float32))})
     assert judged(same).reasons[0].startswith("no model was moved beyond chance (p = 1.00)")
-
-
-def test_two_scenarios_that_are_answered_alike_are_named_and_no_others() -> None:
-    named = [(one.scenario, one.rule) for one in judged(asked(0.4, copy=True)).remarks]
-    assert named == [("s7", "same answers")]
-
-
-def test_a_scenario_that_is_harder_for_everybody_comes_with_advice() -> None:
-    shift = np.zeros(8)
-    shift[3] = -0.4
-    (remark,) = [one for one in judged(asked(0.2, shift=shift)).remarks if one.scenario == "s3"]
-    assert (remark.severity, remark.rule) == ("warning", "harder for all")
-    assert "drop it, or go by the audit's adjusted grades" in remark.message
-
-
-def test_an_error_decides_and_what_is_not_known_leaves_it_open() -> None:
     trap = ScenarioRemark(severity="error", scenario="s0", rule="adversarial", message="a trap")
     unread = ScenarioRemark(severity="warning", scenario="s0", rule="unreviewed", message="unread")
     assert judged(asked(0.4), trap).verdict == "cannot carry an audit"
     assert judged(asked(0.4), unread).verdict == "not settled"
     assert judged(None).reasons == ["no trial: nobody knows whether these templates move a model"]
+
+
+def test_scenarios_answered_alike_are_named_and_one_harder_for_everybody_comes_with_advice() -> None:
+    named = [(one.scenario, one.rule) for one in judged(asked(0.4, copy=True)).remarks]
+    assert named == [("s7", "same answers")]
+    shift = np.zeros(8)
+    shift[3] = -0.4
+    (remark,) = [one for one in judged(asked(0.2, shift=shift)).remarks if one.scenario == "s3"]
+    assert (remark.severity, remark.rule) == ("warning", "harder for all")
+    assert "drop it, or go by the audit's adjusted grades" in remark.message
 
 
 def test_what_was_not_answered_twice_is_not_taken_for_an_answer_that_stayed() -> None:

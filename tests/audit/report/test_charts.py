@@ -71,7 +71,7 @@ def test_the_same_result_gives_the_same_bytes(charts: Mapping[str, str]) -> None
         assert chart(an_audit()).to_dict(validate=False) == chart(an_audit()).to_dict(validate=False)
 
 
-def test_a_model_alone_has_a_place_but_no_quadrant() -> None:
+def test_a_model_alone_has_no_quadrant_and_many_are_all_there_if_not_all_named() -> None:
     alone = an_audit(models=("alone",))
     fields = {"ability_ci95": None, "fluctuation_ci95": None}
     bare = alone.model_copy(
@@ -84,6 +84,11 @@ def test_a_model_alone_has_a_place_but_no_quadrant() -> None:
     said = words(svg(overall_map(bare)))
     assert "alone: ability" in said
     assert not any(word in said for word in ("avoid", "median", "interval", "noise", "grade"))
+    models = [f"vendor/model-{at:02}-instruct" for at in range(50)]
+    chart = svg(overall_map(an_audit(models=models)))
+    named = {text for text in ElementTree.fromstring(chart).itertext() if text.startswith("vendor/")}
+    assert 10 < len(named) < 50
+    assert all(f"{name}: ability" in words(chart) for name in models)
 
 
 def test_no_name_is_mark_up_in_a_chart(tmp_path: Path) -> None:
@@ -93,14 +98,6 @@ def test_no_name_is_mark_up_in_a_chart(tmp_path: Path) -> None:
     for chart in charts.values():
         assert {one.tag.partition("}")[2] for one in ElementTree.fromstring(chart).iter()} <= ELEMENTS
     assert all(f"{visible(name)}: ability" in words(charts["map.svg"]) for name in models)
-
-
-def test_many_models_are_all_there_if_not_all_named() -> None:
-    models = [f"vendor/model-{at:02}-instruct" for at in range(50)]
-    chart = svg(overall_map(an_audit(models=models)))
-    named = {text for text in ElementTree.fromstring(chart).itertext() if text.startswith("vendor/")}
-    assert 10 < len(named) < 50
-    assert all(f"{name}: ability" in words(chart) for name in models)
 
 
 def test_without_the_libraries_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

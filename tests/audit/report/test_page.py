@@ -55,7 +55,7 @@ def nothing_known() -> AuditResult:
     return bare.model_copy(update={**fields, **lists, "neutrality": neutrality, "used": used})
 
 
-def test_a_row_holds_the_figures_of_its_model() -> None:
+def test_a_row_holds_the_figures_of_its_model_and_the_best_grade_is_first() -> None:
     result = an_audit()
     rows = table(page_of(result), "P(grade)")
     assert sorted(row["model"] for row in rows) == list(MODELS)
@@ -67,9 +67,6 @@ def test_a_row_holds_the_figures_of_its_model() -> None:
         assert (row["grade"], row["quadrant"], row["P(grade)"]) == (one.grade, one.quadrant, "0.70")
         assert (row["worst scenario"], row["drop"]) == (one.worst.scenario, points(one.worst.drop))
         assert (row["$ per 1,000 right"], row["latency"]) == ("0.4321", "1.25 s")
-
-
-def test_the_best_grade_is_first_and_among_equals_the_ablest() -> None:
     result = an_audit(models=[f"m{at}" for at in range(12)])
     rows = table(page_of(result), "P(grade)")
     grades = [row["grade"] for row in rows]

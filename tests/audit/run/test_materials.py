@@ -71,7 +71,7 @@ def test_a_cells_digest_tells_all_that_shapes_its_answers() -> None:
     assert [cell for cell, digest in other.cells().items() if digest != before[cell]] == ["b0/s1/q-00", "b0/s1/q-01"]
 
 
-def test_an_audit_is_drawn_of_labelled_cases_the_same_for_all_models(tmp_path: Path) -> None:
+def test_an_audit_is_drawn_of_labelled_cases_the_same_for_all_models_with_bare_first(tmp_path: Path) -> None:
     library = AuditLibrary(tmp_path)
     materials = read_materials(library.places, (SKILL, SECOND), default_scenarios(library.places))
     models = [Model(id=name, provider="openai") for name in ("one", "two")]
@@ -85,9 +85,6 @@ def test_an_audit_is_drawn_of_labelled_cases_the_same_for_all_models(tmp_path: P
     assert audit.calls_per_model == 4 * 3 * 3
     write_manifest(tmp_path / "kept", audit)
     assert read_manifest(tmp_path / "kept" / "audit.json") == audit
-
-
-def test_bare_is_the_first_scenario_and_a_manifest_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     library = AuditLibrary(tmp_path)
     library.write(".evaluator/scenarios/anxious.md", "---\nname: anxious\nintent: i\n---\n{{ prompt }}\n")
     assert default_scenarios(library.places) == ("bare", "anxious", "curt", "grand")

@@ -86,14 +86,11 @@ def _with(cube, outcomes):
     )
 
 
-def test_a_models_shares_of_its_variance_sum_to_one() -> None:
+def test_shares_of_a_variance_sum_to_one_and_the_question_that_follows_the_scenario_has_all() -> None:
     cube = paper()
     for model in range(len(cube.models)):
         assert sum(figures.shares_by_benchmark(cube, model).values()) == pytest.approx(1)
     assert sum(one.share for one in figures.scenario_carriers(cube)) == pytest.approx(1)
-
-
-def test_the_question_that_follows_the_scenario_carries_the_fluctuation() -> None:
     cube = drawn(np.zeros(4), questions=40, replicates=2)
     scores = np.zeros_like(cube.outcomes["quiz"].scores)
     scores[:, ::2, 7] = 1.0

@@ -103,7 +103,7 @@ def test_who_never_moved_has_no_interval_of_width_zero_and_that_nobody_moved_is_
 
 
 def test_an_interval_is_wider_than_stillness_and_no_wider_than_scores_can_be() -> None:
-    cube = drawn(np.full(12, 0.0), questions=40, seed=2)
+    cube = drawn(np.full(6, 0.0), questions=40, seed=2)
     for resampled in ("scenarios", "cases", "both"):
         ends = intervals(cube, resampled).fluctuation
         assert ends[:, 0].max() < 1.5  # the noise is about 5.6 points

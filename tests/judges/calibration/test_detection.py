@@ -122,7 +122,7 @@ def test_a_pair_without_an_answer_counts_for_nothing_and_a_batch_of_them_is_refu
         batch_rates([judged("p", {}, answered=())], {}, [], 0.6)
 
 
-def test_a_judge_is_trusted_in_a_dimension_if_what_it_finds_and_leaves_alone_is_above_the_bar() -> None:
+def test_a_judge_is_trusted_in_a_dimension_above_the_bar_and_the_pairs_that_would_decide_do() -> None:
     for counts, trusted in (
         ((95, 5, 98, 2), True),
         ((20, 80, 98, 2), False),  # it misses
@@ -133,9 +133,6 @@ def test_a_judge_is_trusted_in_a_dimension_if_what_it_finds_and_leaves_alone_is_
         row = of(measured(judge_of(*counts)), "factuality")
         assert row.trusted is trusted, counts
         assert (row.more_pairs is None) == (trusted is not None), counts
-
-
-def test_the_number_of_pairs_that_would_decide_decides() -> None:
     row = of(measured(judge_of(8, 2, 9, 1)), "factuality")
     factor = (20 + row.more_pairs) / 20
     more = measured(judge_of(*(round(count * factor * 1.05) for count in (8, 2, 9, 1))))

@@ -34,14 +34,11 @@ def test_nothing_is_added_where_that_would_be_a_fault() -> None:
                 touch(bias, way, prompt, output, PLEA, Random(1))
 
 
-def test_padding_adds_half_as_many_words_and_no_number_or_name() -> None:
+def test_padding_adds_half_as_many_words_and_ways_are_used_alike_often_by_the_seed() -> None:
     long = f"{PROSE} " * 8
     padded = touch("verbosity", "filler", "", long, PLEA, Random(1))
     assert 1.3 * len(long.split()) < len(padded.split()) < 1.8 * len(long.split())
     assert set("0123456789").isdisjoint(padded.replace(long.rstrip(), ""))
-
-
-def test_ways_are_used_alike_often_and_the_seed_repeats_them() -> None:
     outputs = {f"o{place}": ("Describe it.", PROSE) for place in range(25)}
     touched = in_turns("injection", outputs, PLEA, 3)
     counts = [[way for way, _ in touched.texts.values()].count(way) for way in PROBES["injection"]]

@@ -43,7 +43,7 @@ def test_a_piece_of_a_text_is_never_a_lesser_quote_than_exact(piece: str, before
     assert quote_similarity(piece, f"{before} {piece} {after}") in (None, 100.0)
 
 
-def test_code_tells_quotes_from_observations() -> None:
+def test_code_tells_quotes_from_observations_and_what_is_in_the_baseline_alone() -> None:
     for evidence, kind, not_found in (
         ("", "none", ()),
         ("N/A", "none", ()),
@@ -57,9 +57,6 @@ def test_code_tells_quotes_from_observations() -> None:
         read = read_evidence(evidence, TEXT, beside=["Late fees rise."])
         assert read.kind == kind, evidence
         assert tuple(quote.casefold() for quote in read.not_found) == not_found, evidence
-
-
-def test_an_omission_is_in_the_baseline_and_not_in_the_candidate() -> None:
     for evidence, words in (
         ("Names the raised fees and the closed archive", ["fee", "clos", "archiv"]),
         ("Names the reading room", []),  # which the candidate has, too

@@ -11,7 +11,7 @@ from tests.support.reviews import NOON, change, label, pair, scored
 NOTE = 'two\n# lines: "quoted" é'
 
 
-def test_kappa_is_of_the_items_that_both_labelled() -> None:
+def test_kappa_is_of_the_items_that_both_labelled_and_near_scores_agree_more_than_far_ones() -> None:
     items = {item.id: item for item in (pair(f"p{number}") for number in range(8))}
     ada = [label(item, "ada", overall="1" if place < 4 else "2") for place, item in enumerate(items.values())]
     ben = [label(item, "ben", overall="2" if place == 0 else "1" if place < 4 else "2") for place, item in
@@ -24,6 +24,12 @@ def test_kappa_is_of_the_items_that_both_labelled() -> None:
     assert round(row.kappa.value, 3) == 0.667
     assert row.kappa.ci95 is not None
     assert [(one.item, one.answers) for one in status.disputed] == [("p0", {"ada": "1", "ben": "2"})]
+    items = {item.id: item for item in (scored(f"s{number}") for number in range(6))}
+    ada = [label(item, "ada", tone=str(1 + place % 3)) for place, item in enumerate(items.values())]
+    near = [label(item, "ben", tone=str(min(3, 2 + place % 3))) for place, item in enumerate(items.values())]
+    far = [label(item, "ben", tone=str(3 - place % 3)) for place, item in enumerate(items.values())]
+    kappas = [review_status(items, [*ada, *ben]).agreement[0].kappa.value or 0.0 for ben in (near, far)]
+    assert kappas[0] > 0 > kappas[1]
 
 
 def test_what_waits_is_counted_by_reason_with_the_moment_its_judging_began() -> None:
@@ -36,16 +42,7 @@ def test_what_waits_is_counted_by_reason_with_the_moment_its_judging_began() -> 
     assert (status.oldest, status.newest_label) == ("2026-03-01T08:00:00Z", NOON)
 
 
-def test_scores_that_are_near_agree_more_than_scores_that_are_far() -> None:
-    items = {item.id: item for item in (scored(f"s{number}") for number in range(6))}
-    ada = [label(item, "ada", tone=str(1 + place % 3)) for place, item in enumerate(items.values())]
-    near = [label(item, "ben", tone=str(min(3, 2 + place % 3))) for place, item in enumerate(items.values())]
-    far = [label(item, "ben", tone=str(3 - place % 3)) for place, item in enumerate(items.values())]
-    kappas = [review_status(items, [*ada, *ben]).agreement[0].kappa.value or 0.0 for ben in (near, far)]
-    assert kappas[0] > 0 > kappas[1]
-
-
-def test_notes_stand_with_what_is_disputed_as_they_may_become_edge_cases() -> None:
+def test_notes_stand_with_what_is_disputed_and_become_edge_cases_with_what_was_answered() -> None:
     item = change()
     labels = [
         label(item, "ada", factuality="candidate_worse high", tone="same", note="is an estimate a fact?"),
@@ -53,9 +50,6 @@ def test_notes_stand_with_what_is_disputed_as_they_may_become_edge_cases() -> No
     ]
     (disputed,) = review_status({item.id: item}, labels).disputed
     assert (disputed.question, disputed.notes) == ("factuality", {"ada": "is an estimate a fact?"})
-
-
-def test_a_note_becomes_an_edge_case_with_what_everybody_answered() -> None:
     items = {item.id: item for item in (scored(), pair(), change())}
     labels = [
         label(scored(), "ada", tone="3", note=NOTE),

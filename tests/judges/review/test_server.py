@@ -135,13 +135,10 @@ def test_every_answer_forbids_scripts_of_others_and_frames(server: ReviewServer)
         assert headers["Cache-Control"] == "no-store", path
 
 
-def test_a_reviewer_sees_neither_roles_nor_reasons_nor_where_an_item_is_from(server: ReviewServer) -> None:
+def test_a_reviewer_sees_what_it_said_and_neither_roles_nor_reasons_nor_others(server: ReviewServer) -> None:
     item = change()
     shown = json.dumps(ask(server, f"items/{item.id}?reviewer=ada")[1])
     assert not any(word in shown for word in ("baseline", "candidate", "block", '"item"', "judging"))
-
-
-def test_what_was_said_is_shown_again_to_its_reviewer_alone(server: ReviewServer) -> None:
     label(server, note="hard")
     mine, others = (ask(server, f"items/{pair().id}?reviewer={name}")[1] for name in ("ada", "ben"))
     assert (mine["keys"], mine["note"]) == ({"overall": "1"}, "hard")

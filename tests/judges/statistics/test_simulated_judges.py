@@ -17,7 +17,7 @@ RATES = (0.0, 0.05, 0.2, 0.5, 1.0)
 
 def test_a_few_samples_hold_the_planted_bias() -> None:
     for name in WORLDS:
-        assert coverage(*WORLDS[name], seeds=40) >= 0.8, name
+        assert coverage(*WORLDS[name], seeds=25) >= 0.8, name
 
 
 @pytest.mark.simulation

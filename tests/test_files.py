@@ -122,10 +122,15 @@ def test_what_is_no_json_is_not_written(value: Any) -> None:
         json_text(value)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("json")
+
+
 @quick
 @given(value=json_values)
-def test_json_written_is_json_read(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
-    path = tmp_path_factory.mktemp("json") / "a.json"
+def test_json_written_is_json_read(folder: Path, value: Any) -> None:
+    path = folder / "a.json"
     files.replace_text(path, json_text(value))
     assert read_json(path) == value
     assert path.read_bytes().endswith(b"\n")

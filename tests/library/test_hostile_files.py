@@ -85,14 +85,17 @@ def _read_or_refused(read: Callable[[Path], object], root: Path) -> None:
     assert time.monotonic() - started < 10
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("libraries")
+
+
 @pytest.mark.parametrize("path", FILES)
 @thorough
 @given(data=st.data())
-def test_a_file_is_read_or_refused_in_one_line(
-    path: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_file_is_read_or_refused_in_one_line(path: str, data: st.DataObject, folder: Path) -> None:
     good, read = FILES[path]
-    root = _library(tmp_path_factory.mktemp("library"))
+    root = _library(folder / path.replace("/", "-"))  # what the last example spoilt is written over
     _put(root, path, data.draw(spoilt(good)))
     _read_or_refused(read, root)
     if path.endswith("prompt.md"):
@@ -101,10 +104,8 @@ def test_a_file_is_read_or_refused_in_one_line(
 
 @thorough
 @given(lines=st.lists(spoilt(_QUESTION), max_size=3))
-def test_questions_are_read_or_refused_in_one_line(
-    lines: list[bytes], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    root = tmp_path_factory.mktemp("library")
+def test_questions_are_read_or_refused_in_one_line(lines: list[bytes], folder: Path) -> None:
+    root = folder / "questions"
     write_component(root, prompt=_FRONT, schema=None)
     _put(root, f"fixtures/{NAME}/questions.jsonl", b"\n".join(lines))
     _read_or_refused(_cases, root)

@@ -62,7 +62,7 @@ def expected_f1(truth: Any, planted: Sequence[Planted], plan: FieldPlan) -> floa
 @pytest.mark.parametrize("folder", CASES, ids=lambda folder: folder.name)
 def test_every_planted_error_is_reported_at_its_place_and_none_is_invented(folder: Path) -> None:
     component = folder.parts[-3]
-    for seed in range(12):
+    for seed in range(12 if component == AWARD else 6):  # the others have fewer fields
         assert_the_planted_are_reported(TRUTHS[folder], COMPONENTS[component].plan, POOLS[component], seed)
 
 
@@ -103,7 +103,7 @@ def test_planted_errors_are_reported_under_every_alignment(align: str) -> None:
         "lines[].qty": FieldRule(weight=0.5),
     }
     plan = plan_fields(ORDER_SCHEMA, declared, "datasets.json")
-    for seed in range(60):
+    for seed in range(40):
         assert_the_planted_are_reported(ORDER, plan, pool_of([ORDER]), seed)
 
 

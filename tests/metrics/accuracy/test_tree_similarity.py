@@ -172,7 +172,7 @@ def mutated(dice: random.Random, node: Nested, labels: int, rate: float) -> Nest
 
 def test_the_distance_of_random_trees_is_what_two_others_find() -> None:
     dice = random.Random(1)
-    for _ in range(800):
+    for _ in range(500):
         labels, deep = dice.choice([1, 2, 3, 6]), dice.choice([0.0, 0.3, 0.6, 0.9])
         one = random_tree(dice, dice.randint(1, 10), labels, deep)
         other = random_tree(dice, dice.randint(1, 10), labels, deep)
@@ -183,7 +183,7 @@ def test_the_distance_of_random_trees_is_what_two_others_find() -> None:
 
 def test_the_distance_of_larger_random_trees_is_what_apted_finds() -> None:
     dice = random.Random(1)
-    for _ in range(8):
+    for _ in range(6):
         one = random_tree(dice, dice.randint(30, 50), 4, dice.random())
         for other in (random_tree(dice, dice.randint(30, 50), 4, dice.random()), mutated(dice, one, 4, 0.05)):
             assert ours(one, other) == ours(other, one) == by_apted(one, other), (one, other)

@@ -174,7 +174,7 @@ def spoilt_answers(vendor: str, count: int, dice: random.Random) -> Row:
     """One run whose answers are each spoilt otherwise, from any bytes to values that nearly fit."""
 
     def send(asked: Asked) -> None:
-        asked.connection.send(http_answer(spoil(good(asked), dice)))
+        asked.received.send(http_answer(spoil(good(asked), dice)))
 
     with tempfile.TemporaryDirectory() as folder, raw_server({"spoilt": send}) as server:
         library, env = served_library(Path(folder), vendor, server.url, ["spoilt"], replicates=count, timeout_s=5)

@@ -111,6 +111,7 @@ def test_a_leaderboard_column_is_a_line_for_record_and_row_and_one_where_it_come
 class Cohere(OpenAI):
     """`POST …/v2/chat`, as far as the walk-through needs it."""
 
+    base_path = ""
     paths = re.compile("/v2/chat")
 
     def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:

@@ -3,11 +3,9 @@
 import asyncio
 import datetime
 import ipaddress
-import json
 import ssl
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,79 +13,55 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from skill_evaluator.library.config import Model
-from skill_evaluator.providers.base import ProviderError
 
-from tests.support.vendor_dialects import DIALECTS, PLAIN, Answer
-from tests.support.vendor_server import VendorServer
-from tests.support.vendors import ask, entry, opened
+from tests.support.http_server import serve
+from tests.support.vendor_dialects import PLAIN, Answer
+from tests.support.vendor_server import Asked, Behaviour, VendorServer
+from tests.support.vendors import KEY, ask, ask_and_fail, entry, opened
 
-BODY = json.dumps(DIALECTS["openai"].answer(Answer())[0]).encode()
-ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(BODY), BODY)
+UNASKED = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 
 
-class Counting:
-    """A server that answers every request alike: how many came, over how many connections."""
-
-    def __init__(self, *after: bytes, hang_up: bool = False) -> None:
-        self.url = ""
-        self.connections = self.requests = 0
-        self._sent = b"".join((ANSWER, *after))
-        self._hang_up = hang_up
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: "))
-                await reader.readexactly(int(length[16:]))
-                self.requests += 1
-                writer.write(self._sent)
-                await writer.drain()
-                if self._hang_up:
-                    break
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        writer.close()
-
-
-@asynccontextmanager
-async def serving(server: Counting, context: ssl.SSLContext | None = None) -> AsyncIterator[Model]:
-    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=context)
-    async with listening:
-        scheme = "http" if context is None else "https"
-        port = listening.sockets[0].getsockname()[1]
-        yield Model(id="m", provider="openai", base_url=f"{scheme}://127.0.0.1:{port}/v1")
-
-
-def asked_in_turn(server: Counting, pause_s: float = 0.0) -> tuple[int, int]:
-    """Ask three times, one after the other; return how many requests came over how many connections."""
+def asked_in_turn(server: VendorServer, behaviour: Behaviour, pause_s: float = 0.0) -> int:
+    """Ask three times, one after the other; return over how many connections."""
+    server.enqueue(*[behaviour] * 3)
+    before = server.opened
 
     async def run() -> None:
-        async with serving(server) as model, opened(model) as provider:
+        async with opened(entry("openai-compatible", server.url)) as provider:
             for _ in range(3):
                 assert (await provider.complete(PLAIN)).text == "fine"
                 await asyncio.sleep(pause_s)
 
     asyncio.run(run())
-    return server.requests, server.connections
+    assert len(server.received) % 3 == 0
+    return server.opened - before
 
 
-def test_a_connection_is_kept_for_the_next_call() -> None:
-    assert asked_in_turn(Counting()) == (3, 1)
+def answer_and(end: Callable[[Asked], object]) -> Behaviour:
+    """An answer, and what the server does unasked right after it."""
+
+    def behave(asked: Asked) -> None:
+        asked.answer(Answer())
+        end(asked)
+
+    return behave
 
 
-def test_a_connection_that_the_server_ended_or_spoke_on_unasked_is_not_used_again() -> None:
-    assert asked_in_turn(Counting(hang_up=True), 0.05) == (3, 3)
-    assert asked_in_turn(Counting(ANSWER), 0.05) == (3, 3)
+def test_a_connection_is_kept_for_the_next_call(server: VendorServer) -> None:
+    assert asked_in_turn(server, Answer()) == 1
 
 
-def test_latency_is_the_networks_and_not_the_wait_for_a_busy_loop() -> None:
+def test_a_connection_that_the_server_ended_or_spoke_on_unasked_is_not_used_again(server: VendorServer) -> None:
+    assert asked_in_turn(server, answer_and(lambda asked: asked.received.drop()), 0.05) == 3
+    assert asked_in_turn(server, answer_and(lambda asked: asked.received.handler.wfile.write(UNASKED)), 0.05) == 3
+
+
+def test_latency_is_the_networks_and_not_the_wait_for_a_busy_loop(server: VendorServer) -> None:
     """Every turn of the loop takes long, as when other answers are being scored: the bytes come a turn before."""
 
     async def run() -> tuple[float, float]:
-        async with serving(Counting()) as model, opened(model) as provider:
+        async with opened(entry("openai-compatible", server.url)) as provider:
             await provider.complete(PLAIN)
             loop = asyncio.get_running_loop()
 
@@ -131,17 +105,12 @@ def certified(folder: Path) -> ssl.SSLContext:
 
 
 def test_a_key_is_sent_only_to_a_server_that_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    context, server = certified(tmp_path), Counting()
-
-    async def run() -> str:
-        async with serving(server, context) as model, opened(model) as provider:
-            return (await provider.complete(PLAIN)).text
-
-    with pytest.raises(ProviderError) as caught:
-        asyncio.run(run())
-    assert (caught.value.reason, server.requests) == ("unreachable", 0)
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
-    assert (asyncio.run(run()), server.requests) == ("fine", 1)
+    monkeypatch.setenv("COMPATIBLE_KEY", KEY)
+    with serve(VendorServer(), tls=certified(tmp_path)) as server:
+        model = entry("openai-compatible", server.url)
+        assert (ask_and_fail(model).reason, server.received) == ("unreachable", [])
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
+        assert (ask(model).text, len(server.received)) == ("fine", 1)
 
 
 def test_a_proxy_of_the_environment_is_used(server: VendorServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ class BatchServer(Server):
             self.lost_replies -= lost
             self.torn -= torn
         if lost:
-            received.connection.drop()
+            received.drop()
         else:
             received.reply(status, content[: len(content) * 2 // 3] if torn else content)
 

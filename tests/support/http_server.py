@@ -5,28 +5,33 @@ A function handles each request: it replies, or it writes to the connection what
 
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
 from unittest.mock import patch
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 Headers = Mapping[str, str | Callable[[], str]]  # a date is computed when it is sent
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request as it arrived, header names in lower case, and the connection to reply on."""
+    """One request as it arrived, header names in lower case, and the connection it came over.
+
+    A reply keeps the connection. Whatever else is written to it ends it.
+    """
 
     method: str
     path: str
     headers: Mapping[str, str]
     raw: bytes
-    connection: "Connection" = field(repr=False)
+    handler: BaseHTTPRequestHandler = field(repr=False)
+    stopping: threading.Event = field(repr=False)
 
     @property
     def body(self) -> Any:
@@ -40,36 +45,26 @@ class Received:
 
     @property
     def query(self) -> dict[str, str]:
-        """The last value of each parameter of the query."""
-        return {name: values[-1] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        """The parameters of the query."""
+        return dict(parse_qsl(urlsplit(self.path).query))
 
     def reply(self, status: int, body: Any, headers: Headers | None = None, *, cut: bool = False) -> None:
         """Send a body, bytes as they are and anything else as JSON; `cut` sends half of it and hangs up."""
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        handler = self.connection.handler
-        handler.send_response(status)
+        self.handler.send_response(status)
         usual: Headers = {"content-type": "application/json", "content-length": str(len(raw))}
         for name, value in {**usual, **(headers or {})}.items():
-            handler.send_header(name, value() if callable(value) else value)
-        handler.end_headers()
+            self.handler.send_header(name, value() if callable(value) else value)
+        self.handler.end_headers()
         if self.method != "HEAD":
-            handler.wfile.write(raw[: len(raw) // 2] if cut else raw)
+            self.handler.wfile.write(raw[: len(raw) // 2] if cut else raw)
         if cut:
-            self.connection.drop()
-
-
-class Connection:
-    """The connection of a request, to be written to in any way; it is closed then."""
-
-    def __init__(self, handler: BaseHTTPRequestHandler, stopping: threading.Event) -> None:
-        self.handler = handler
-        self.socket: socket.socket = handler.connection
-        self.stopping = stopping
+            self.drop()
 
     def send(self, *parts: bytes) -> None:
         """Write bytes as they are."""
         self.handler.close_connection = True
-        self.socket.sendall(b"".join(parts))
+        self.handler.connection.sendall(b"".join(parts))
 
     def drip(self, content: bytes, every_s: float) -> None:
         """Write byte by byte."""
@@ -88,19 +83,19 @@ class Connection:
     def wait_for_hang_up(self, seconds: float) -> None:
         """Send nothing until the client gives up, but at most for so long."""
         self.handler.close_connection = True
-        self.socket.settimeout(seconds)
-        self.socket.recv(1)
+        self.handler.connection.settimeout(seconds)
+        self.handler.connection.recv(1)
 
     def drop(self) -> None:
         """Hang up."""
         self.handler.close_connection = True
-        _shut(self.socket)
+        _shut(self.handler.connection)
 
     def reset(self) -> None:
         """Hang up as a machine does that knows of no connection."""
         self.handler.close_connection = True
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.socket.close()
+        self.handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.handler.connection.close()
 
 
 class Server:
@@ -109,6 +104,7 @@ class Server:
     def __init__(self) -> None:
         self.url = ""
         self.stopping = threading.Event()  # lets go of handlers that wait for something
+        self.opened = 0  # connections so far
         self._connections: set[socket.socket] = set()
 
     @property
@@ -132,6 +128,7 @@ class _HttpServer(ThreadingHTTPServer):
     served: Server
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        self.served.opened += 1
         self.served._connections.add(request)
         super().process_request(request, client_address)
 
@@ -160,21 +157,23 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        connection = Connection(self, self.served.stopping)
         with suppress(OSError):  # the client may be gone by now
-            self.served.handle(Received(self.command, self.path, headers, raw, connection))
+            self.served.handle(Received(self.command, self.path, headers, raw, self, self.served.stopping))
 
     do_GET = do_HEAD = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815 (the library calls them so)
 
 
 @contextmanager
-def serve(server: Kind, port: int = 0) -> Iterator[Kind]:
+def serve(server: Kind, port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[Kind]:
     """Run a server on a port (0: a free one) until the end of the block."""
     http = _HttpServer(("127.0.0.1", port), type("BoundHandler", (_Handler,), {"served": server}))
     http.served = server
-    server.url = f"http://127.0.0.1:{http.server_address[1]}"
-    # The servers here speak without TLS, and to load the system's certificates takes each client 30 ms.
-    with patch("ssl.SSLContext.load_verify_locations"), serving(http, server.stopping.set):
+    server.url = f"http{'s' if tls else ''}://127.0.0.1:{http.server_address[1]}"
+    # Without TLS nobody needs the system's certificates, and to load them takes each client 30 ms.
+    trust = nullcontext() if tls else patch("ssl.SSLContext.load_verify_locations")
+    if tls:
+        http.socket = tls.wrap_socket(http.socket, server_side=True)
+    with trust, serving(http, server.stopping.set):
         yield server
 
 

@@ -37,24 +37,24 @@ def http_answer(body: bytes, *headers: str, status: str = "200 OK", length: int 
 
 
 def _whole(*headers: str, status: str = "200 OK", **how: int | str) -> Mode:
-    return lambda asked: asked.connection.send(http_answer(good(asked), *headers, status=status, **how))
+    return lambda asked: asked.received.send(http_answer(good(asked), *headers, status=status, **how))
 
 
 def _body(content: bytes, *headers: str, status: str = "200 OK") -> Mode:
-    return lambda asked: asked.connection.send(http_answer(content, *headers, status=status))
+    return lambda asked: asked.received.send(http_answer(content, *headers, status=status))
 
 
 def _raw(content: bytes) -> Mode:
-    return lambda asked: asked.connection.send(content)
+    return lambda asked: asked.received.send(content)
 
 
 def _recoded(encoding: str, name: str = "") -> Mode:
     charset = f"content-type: application/json; charset={name or encoding}"
-    return lambda asked: asked.connection.send(http_answer(good(asked).decode().encode(encoding), charset))
+    return lambda asked: asked.received.send(http_answer(good(asked).decode().encode(encoding), charset))
 
 
 def _chunked(*chunks: bytes) -> Mode:
-    return lambda asked: asked.connection.send(
+    return lambda asked: asked.received.send(
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n", *chunks
     )
 
@@ -87,9 +87,9 @@ def _echo(status: str) -> Mode:
         said = " ".join(spellings(asked.key))
         header = f"x-request-id: {said}"
         if status.startswith("200"):
-            asked.connection.send(http_answer(good(asked).replace(b"RIGHT", json.dumps(said).encode()[1:-1]), header))
+            asked.received.send(http_answer(good(asked).replace(b"RIGHT", json.dumps(said).encode()[1:-1]), header))
         else:
-            asked.connection.send(
+            asked.received.send(
                 http_answer(json.dumps({"error": {"message": said, "code": said}}).encode(), header, status=status)
             )
 
@@ -97,19 +97,19 @@ def _echo(status: str) -> Mode:
 
 
 def _drip_headers(asked: Asked) -> None:
-    asked.connection.drip(http_answer(good(asked)), 0.15)
+    asked.received.drip(http_answer(good(asked)), 0.15)
 
 
 def _drip_body(asked: Asked) -> None:
     head, _, body = http_answer(good(asked)).partition(b"\r\n\r\n")
-    asked.connection.send(head, b"\r\n\r\n")
-    asked.connection.drip(body, 0.15)
+    asked.received.send(head, b"\r\n\r\n")
+    asked.received.drip(body, 0.15)
 
 
 def _endless(first: bytes, again: bytes) -> Mode:
     def send(asked: Asked) -> None:
-        asked.connection.send(first)
-        asked.connection.for_ever(again)
+        asked.received.send(first)
+        asked.received.for_ever(again)
 
     return send
 
@@ -121,8 +121,8 @@ _BOMB = _bomb(100)
 MODES: Mapping[str, Mode] = {
     "right": _whole(),
     # what stands before the body
-    "nothing": lambda asked: asked.connection.drop(),
-    "reset": lambda asked: asked.connection.reset(),
+    "nothing": lambda asked: asked.received.drop(),
+    "reset": lambda asked: asked.received.reset(),
     "no-http": _raw(b"HELLO\r\n\r\n"),
     "other-protocol": _raw(b"\x15\x03\x01\x00\x02\x02\x16"),
     "odd-status": _raw(b"HTTP/1.1 99999 Odd\r\n\r\n"),
@@ -141,7 +141,7 @@ MODES: Mapping[str, Mode] = {
     "header-with-nul": _raw(_OK + b"x-odd: \x00\r\ncontent-length: 2\r\n\r\n{}"),
     "header-of-odd-bytes": _whole("x-request-id: \x1b]0;pwned\x07::error::pwned", "request-id: \udcff\udcfe"),
     # how long the body is said to be
-    "half-a-body": lambda asked: asked.connection.send(http_answer(good(asked), length=len(good(asked)) * 2)),
+    "half-a-body": lambda asked: asked.received.send(http_answer(good(asked), length=len(good(asked)) * 2)),
     "length-negative": _whole(length=-5),
     "length-absurd": _whole(length="9" * 400),
     "length-of-words": _whole(length="many"),

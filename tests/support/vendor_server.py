@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.support.http_server import Connection, Headers, Received, Server, serve
+from tests.support.http_server import Headers, Received, Server, serve
 from tests.support.vendor_dialects import DIALECTS, Answer, Dialect
 
 
@@ -23,11 +23,6 @@ class Asked:
 
     received: Received
     dialect: Dialect
-
-    @property
-    def connection(self) -> Connection:
-        """The connection, for what no HTTP library would send."""
-        return self.received.connection
 
     @property
     def key(self) -> str:
@@ -78,14 +73,9 @@ def Malformed(raw: bytes = b'{"id": "cut off he') -> Behaviour:
     return lambda asked: asked.received.reply(200, raw)
 
 
-def HtmlPage() -> Behaviour:
-    """A proxy's page, with 200."""
-    return Status(200, body=b"<!doctype html><html><body>Sign in to the network</body></html>")
-
-
 def DropBefore() -> Behaviour:
     """The request is read, then the connection closed without a byte."""
-    return lambda asked: asked.connection.drop()
+    return lambda asked: asked.received.drop()
 
 
 def DropMidBody() -> Behaviour:
@@ -100,14 +90,14 @@ class Hang:
     seconds: float = 30.0
 
     def __call__(self, asked: Asked) -> None:
-        asked.connection.wait_for_hang_up(self.seconds)
+        asked.received.wait_for_hang_up(self.seconds)
 
 
 def SlowFirstByte(seconds: float = 0.3) -> Behaviour:
     """The usual answer, later."""
 
     def answer(asked: Asked) -> None:
-        asked.connection.stopping.wait(seconds)
+        asked.received.stopping.wait(seconds)
         asked.answer(Answer())
 
     return answer
@@ -121,8 +111,8 @@ class Endless:
     sent: list[int] = field(default_factory=list)
 
     def __call__(self, asked: Asked) -> None:
-        asked.connection.send(b"HTTP/1.1 %d Odd\r\ncontent-type: application/json\r\n\r\n" % self.code)
-        asked.connection.for_ever(b" " * 65_536, self.sent)
+        asked.received.send(b"HTTP/1.1 %d Odd\r\ncontent-type: application/json\r\n\r\n" % self.code)
+        asked.received.for_ever(b" " * 65_536, self.sent)
 
 
 def EchoKey(code: int = 401) -> Behaviour:
@@ -135,11 +125,6 @@ def EchoKey(code: int = 401) -> Behaviour:
             asked.refuse(code, f"incorrect API key provided: {asked.key}")
 
     return echo
-
-
-def Empty() -> Answer:
-    """A finished answer without any text."""
-    return Answer(text="")
 
 
 def Refusal(text: str = "I cannot help with that") -> Answer:

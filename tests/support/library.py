@@ -16,11 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 from unittest.mock import patch
 
-from skill_evaluator.cli import main
+import typer.main
+from skill_evaluator import cli
 
 from tests.support.chat_server import notice
 
@@ -221,14 +223,30 @@ sys.exit(code)
 """
 
 
+_load_command = cache(cli.load_command)
+_application = cache(cli._application)
+_get_command = cache(typer.main.get_command)
+
+
+@contextmanager
+def _loaded_once() -> Iterator[None]:
+    """Put the program and its commands together once: a process does so for one command, which here is for each."""
+    with (
+        patch.object(cli, "load_command", _load_command),
+        patch.object(cli, "_application", _application),
+        patch.object(typer.main, "get_command", _get_command),
+    ):
+        yield
+
+
 def call(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, columns: int | None = None) -> Ended:
     """Do as `skill-evaluator ...` does, in this process; its stdout may be a terminal so many columns wide."""
     code = 0
     environment = _environment(env) | ({"COLUMNS": str(columns), "TERM": "xterm"} if columns else {})
-    with chdir(folder), patch.dict(os.environ, environment, clear=True), _captured() as (out, err):
+    with chdir(folder), patch.dict(os.environ, environment, clear=True), _loaded_once(), _captured() as (out, err):
         out.isatty = lambda: columns is not None  # type: ignore[method-assign]
         try:
-            main([*arguments])
+            cli.main([*arguments])
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else int(left.code is not None)
         finally:

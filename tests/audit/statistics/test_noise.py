@@ -54,7 +54,7 @@ def test_noise_is_the_scenarios_own_and_the_interaction_of_these_questions_is_no
     scores = cube.outcomes["quiz"].scores.copy()
     random = np.random.default_rng(7)
     scores[:, 2] = random.random(scores[:, 2].shape) < 0.02  # nearly always wrong, so hardly any noise
-    cells = noise_of(_with(cube, replace(cube.outcomes["quiz"], scores=scores)), "cases").cells
+    cells = noise_of(replace(cube, outcomes={"quiz": replace(cube.outcomes["quiz"], scores=scores)}), "cases").cells
     own = 1e4 * scores.var(axis=2, ddof=1)[..., 0].mean(axis=0) / 100
     assert cells.mean(axis=0)[[0, 1, 3, 4]] == pytest.approx(own[[0, 1, 3, 4]], rel=0.1)
     assert cells.mean(axis=0)[2] < 0.3 * cells.mean()
@@ -66,24 +66,13 @@ def test_equal_replicates_are_no_noise_and_the_ceiling_is_the_binomial_variance(
     outcomes = cube.outcomes["quiz"]
     twice = np.repeat(outcomes.scores, 2, axis=3)
     repeated = type(outcomes)(questions=outcomes.questions, scores=twice)
-    assert noise_of(_with(cube, repeated), "scenarios").floor == pytest.approx([0, 0, 0])
+    assert noise_of(replace(cube, outcomes={"quiz": repeated}), "scenarios").floor == pytest.approx([0, 0, 0])
     cube = drawn(MODELS[:1], questions=100)
     known = most_noise(cube)
     assert known is not None
     rates = cube.overall / 100
     assert known == pytest.approx(1e4 * (rates * (1 - rates)).mean(axis=1) / 100)
     assert most_noise(paper()) is None
-
-
-def _with(cube, outcomes):
-    return type(cube)(
-        models=cube.models,
-        scenarios=cube.scenarios,
-        benchmarks=cube.benchmarks,
-        scores=cube.scores,
-        weights=cube.weights,
-        outcomes={"quiz": outcomes},
-    )
 
 
 def test_shares_of_a_variance_sum_to_one_and_the_question_that_follows_the_scenario_has_all() -> None:
@@ -95,15 +84,7 @@ def test_shares_of_a_variance_sum_to_one_and_the_question_that_follows_the_scena
     scores = np.zeros_like(cube.outcomes["quiz"].scores)
     scores[:, ::2, 7] = 1.0
     outcomes = type(cube.outcomes["quiz"])(questions=cube.outcomes["quiz"].questions, scores=scores)
-    moved = _with(cube, outcomes)
-    moved = type(cube)(
-        models=cube.models,
-        scenarios=cube.scenarios,
-        benchmarks=cube.benchmarks,
-        scores=100 * scores.mean(axis=(2, 3))[:, :, None],
-        weights=cube.weights,
-        outcomes=moved.outcomes,
-    )
+    moved = replace(cube, scores=100 * scores.mean(axis=(2, 3))[:, :, None], outcomes={"quiz": outcomes})
     first = figures.case_carriers(moved)[0]
     assert (first.name, first.benchmark, round(first.share, 6)) == ("q7", "quiz", 1.0)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.reports.site.conftest import demo, undrawn
+from tests.reports.site.conftest import undrawn
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
 from tests.support.sites import contents, site_data, watched
@@ -60,22 +60,6 @@ def test_versions_and_models_are_compared_as_the_command_does(library: Library) 
     keep(library, a_run("1.7.0", 10, WORSE))
     undrawn(library)
     assert next(iter(site_data(site, f"compare/{SKILL}/versions"))) == "1.7.0"
-
-
-@pytest.mark.process
-def test_both_answers_stand_only_where_documents_are_published(tmp_path: Path) -> None:
-    library = demo(tmp_path)
-    site = undrawn(library)
-    assert not (site / "data" / "answers").exists()
-    library.write(".evaluator/settings.yaml", "site:\n  components:\n    receipts:\n      documents: true\n")
-    undrawn(library)
-    models = site_data(site, "compare/receipts/versions")["1.2.0"]["models"]
-    words, changed = site_data(site, models[0]["answers"])["blocks"]
-    assert "the commonest answer changed in" in words["words"]
-    assert changed["columns"] == ["case", "score", "path", "before", "after"]
-    library.write(".evaluator/settings.yaml", "seed: 1\n")
-    undrawn(library)
-    assert not list((site / "data" / "answers").rglob("*.js"))
 
 
 @pytest.mark.browser

@@ -51,8 +51,16 @@ def built(library: Library, documents: bool) -> tuple[Path, str]:
 
 
 def test_no_key_or_label_of_an_answer_is_on_a_site_without_documents(measured: Library) -> None:
-    """Nor on that of a build after one that showed documents."""
-    (_, private), (_, public), (site, again) = (built(measured, documents) for documents in (False, True, False))
+    """Nor on that of a build after one that showed documents, which alone has both answers to a case."""
+    site, private = built(measured, documents=False)
+    assert not (site / "data" / "answers").exists()
+    _, public = built(measured, documents=True)
+    (model,) = site_data(site, f"compare/{SKILL}/versions")["1.1.0"]["models"]
+    words, changed = site_data(site, model["answers"])["blocks"]
+    assert "the commonest answer changed in" in words["words"]
+    assert changed["columns"] == ["case", "score", "path", "before", "after"]
+    _, again = built(measured, documents=False)
+    assert not list((site / "data" / "answers").rglob("*.js"))
     for secret in (TRUTH_KEY, "Elm St", "ACME", MADE_UP, "copied from", "A topic"):
         assert (secret in private, secret in public, secret in again) == (False, True, False), secret
     page = site_data(site, f"components/{SKILL}")

@@ -108,18 +108,9 @@ def test_an_interval_lies_in_0_to_1_and_around_the_mean(values: list[float]) -> 
     assert low - 1e-9 <= fmean(values) <= high + 1e-9
 
 
-@pytest.mark.parametrize("values", [[], [0.5]])
-def test_fewer_than_two_values_have_no_interval_and_no_spread(values: list[float]) -> None:
-    assert unit_interval(values) is None
-    assert stdev_or_none(values) is None
-
-
-def test_the_mean_of_nothing_is_none() -> None:
-    assert mean_or_none([]) is None
-    assert mean_or_none([0.0]) == 0.0
-
-
-def test_the_spread_divides_by_one_less_than_n() -> None:
+def test_too_few_values_have_no_interval_no_spread_and_no_mean_and_a_spread_divides_by_one_less_than_n() -> None:
+    assert [(unit_interval(values), stdev_or_none(values)) for values in ([], [0.5])] == [(None, None)] * 2
+    assert (mean_or_none([]), mean_or_none([0.0])) == (None, 0.0)
     assert stdev_or_none([0.0, 1.0]) == pytest.approx(math.sqrt(0.5))
 
 

@@ -226,24 +226,18 @@ def test_text_components_need_no_schema(tmp_path: Path) -> None:
     assert loaded.schema_errors(5) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("receipt", "unknown component 'receipt' in <components> (did you mean 'receipts'?)"),
-        ("zzz", "unknown component 'zzz' in <components> (known: receipts)"),
-        ("../receipts", "a component is named like its folder (letters, digits, '.', '_', '-'), not '../receipts'"),
-        ("..", "a component is named like its folder (letters, digits, '.', '_', '-'), not '..'"),
-        ("receipts/", "a component is named like its folder (letters, digits, '.', '_', '-'), not 'receipts/'"),
-        ("/etc", "a component is named like its folder (letters, digits, '.', '_', '-'), not '/etc'"),
-        ("", "a component is named like its folder (letters, digits, '.', '_', '-'), not ''"),
-        ("receipts\n", "a component is named like its folder (letters, digits, '.', '_', '-'), not 'receipts '"),
-    ],
-)
-def test_a_name_that_is_no_components(tmp_path: Path, name: str, message: str) -> None:
+def test_a_name_that_is_no_components(tmp_path: Path) -> None:
     components = write_component(tmp_path).parent
-    with pytest.raises(ComponentError) as caught:
-        load_component(components, name)
-    assert str(caught.value).replace(str(components), "<components>") == message
+    named_like = "a component is named like its folder (letters, digits, '.', '_', '-'), not"
+    for name, message in {
+        "receipt": "unknown component 'receipt' in <components> (did you mean 'receipts'?)",
+        "zzz": "unknown component 'zzz' in <components> (known: receipts)",
+        "receipts\n": f"{named_like} 'receipts '",
+        **{wrong: f"{named_like} '{wrong}'" for wrong in ("../receipts", "..", "receipts/", "/etc", "")},
+    }.items():
+        with pytest.raises(ComponentError) as caught:
+            load_component(components, name)
+        assert str(caught.value).replace(str(components), "<components>") == message
 
 
 def test_a_components_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -25,28 +25,17 @@ def test_a_link_out_is_refused_with_where_it_leads_and_what_to_do(tmp_path: Path
     assert Root(tmp_path / "f", FixtureError, follow_links=True).inside(path) == path
 
 
-@pytest.mark.parametrize("target", ["../../secret", "/proc/self/environ", "../..", "../../f-other/x", "../../none"])
-def test_every_way_out_is_one(tmp_path: Path, target: str) -> None:
+def test_every_way_out_is_one(tmp_path: Path) -> None:
     (tmp_path / "f-other").mkdir()
-    path = linked(tmp_path / "f" / "a" / "x", target)
-    with pytest.raises(FixtureError, match="leads out of"):
-        Root(tmp_path / "f", FixtureError, follow_links=False).inside(path)
-
-
-def test_a_link_to_a_link_out_and_a_folder_that_is_one_lead_out(tmp_path: Path) -> None:
     root = tmp_path / "f"
+    ways = ("../../secret", "/proc/self/environ", "../..", "../../f-other/x", "../../none")
+    out = [linked(root / "a" / f"x{number}", target) for number, target in enumerate(ways)]
     linked(root / "b", tmp_path)
-    for path in (linked(root / "a" / "x", "../b"), root / "b" / "secret"):
+    linked(root / "c", "a")
+    # a link to a link out, a folder that is one, and a link out behind a link that stays inside
+    for path in (*out, linked(root / "a" / "x", "../b"), root / "b" / "secret", root / "c" / "x1"):
         with pytest.raises(FixtureError, match="leads out of"):
             Root(root, FixtureError, follow_links=False).inside(path)
-
-
-def test_a_link_out_is_met_behind_a_link_that_stays_inside(tmp_path: Path) -> None:
-    root = tmp_path / "f"
-    linked(root / "a" / "x", "/proc/self/environ")
-    linked(root / "b", "a")
-    with pytest.raises(FixtureError, match="leads out of"):
-        Root(root, FixtureError, follow_links=False).inside(root / "b" / "x")
 
 
 def test_a_link_that_stays_inside_is_fine_and_so_is_a_root_behind_a_link(tmp_path: Path) -> None:

@@ -135,16 +135,14 @@ WRONG = (
 )
 
 
-@pytest.mark.parametrize("line", WRONG)
-def test_a_line_that_is_no_journal_line_is_one_line_s_loss(
-    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = _written(tmp_path, _answer(FIRST))
-    path.write_text(path.read_text() + line + "\n")
-    _written(tmp_path, _answer(Call("b", 0)))
-    assert list(outcomes(tmp_path)) == [FIRST, Call("b", 0)]
-    assert "replicates.jsonl:2 is left out, it is not a journal line: " in capsys.readouterr().err
-    assert line in path.read_text().splitlines()  # somebody paid for it
+def test_a_line_that_is_no_journal_line_is_one_line_s_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, line in enumerate(WRONG):
+        path = _written(tmp_path / str(number), _answer(FIRST))
+        path.write_text(path.read_text() + line + "\n")
+        _written(path.parent, _answer(Call("b", 0)))
+        assert list(outcomes(path.parent)) == [FIRST, Call("b", 0)], line
+        assert "replicates.jsonl:2 is left out, it is not a journal line: " in capsys.readouterr().err, line
+        assert line in path.read_text().splitlines()  # somebody paid for it
 
 
 def test_many_wrong_lines_are_counted_in_one_sentence(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.commands.test_draft import RIGHT, WRONG, evaluate, write
 from tests.support.library import ROOT, SCRIPT, SKILL, Ended, Library, ended, start
 
 MODULE = "skill_evaluator.commands.pytest_plugin"
-PLUGINS = ("-p", "no:skill_evaluator", "-p", MODULE, "-p", "no:cacheprovider")
+PLUGINS = ("-p", MODULE, "-p", "no:cacheprovider")
 CHECKS = f"""
 def test_holds(evaluate_skill):
     tried = evaluate_skill("{SKILL}", models=["recorded"], replicates=6)
@@ -35,8 +35,8 @@ def recorded(library: Library) -> Library:
 
 
 def run_pytest(library: Library, *arguments: str) -> Ended:
-    """Run the team's tests as where the plugin is installed; here it may be, and then by the same entry point."""
-    env = {"PYTHONPATH": str(SCRIPT.parent)}
+    """Run the team's tests as where this plugin is installed, and no other."""
+    env = {"PYTHONPATH": str(SCRIPT.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     with start(library.root, "-m", "pytest", "-q", *PLUGINS, *arguments, "test_skills.py", env=env) as process:
         return ended(process)
 

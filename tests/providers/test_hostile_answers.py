@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.providers.base import Completion, ProviderError, Usage
 
-from tests.support.vendor_dialects import DIALECTS, Answer, Json, Place, address_of
+from tests.support.vendor_dialects import DIALECTS, Answer, Json, Place
 from tests.support.vendor_server import Body, Endless, Malformed, Status, VendorServer, vendor_server
 from tests.support.vendors import VENDORS, any_json, ask, ask_and_fail, asking, entry, failure_of
 
@@ -103,13 +103,6 @@ def test_whatever_stands_beside_the_text_the_text_is_kept(vendor: str, server: V
                 assert is_whole(completion), (place, value)
 
 
-@pytest.fixture(scope="module")
-def elsewhere() -> Iterator[VendorServer]:
-    """A server that all examples of a property share."""
-    with vendor_server() as running:
-        yield running
-
-
 @contextmanager
 def suppress_malformed() -> Iterator[None]:
     """Let the one failure pass that a body may end in."""
@@ -120,25 +113,23 @@ def suppress_malformed() -> Iterator[None]:
             raise
 
 
-def test_any_json_is_an_answer_or_a_failure_of_its_own(vendor: str, elsewhere: VendorServer) -> None:
+def test_any_json_is_an_answer_or_a_failure_of_its_own(vendor: str, server: VendorServer) -> None:
     dialect = DIALECTS[vendor]
     names = sorted({str(place[0]) for place in dialect.beside} | set(dialect.answer(Answer())[0]))
-    base_url = address_of(elsewhere.url, vendor)
-    with asking(entry(vendor, elsewhere.url, base_url=base_url)) as complete:
+    with asking(entry(vendor, server.url)) as complete:
 
         @given(st.dictionaries(st.sampled_from(names), any_json) | any_json, st.booleans())
         def check(value: Any, inside: bool) -> None:
             whole = dialect.answer(Answer())[0]
-            elsewhere.enqueue(Body({**whole, **value} if inside and isinstance(value, dict) else value))
+            server.enqueue(Body({**whole, **value} if inside and isinstance(value, dict) else value))
             with suppress_malformed():
                 assert is_whole(complete())
 
         check()
 
 
-def test_any_bytes_are_an_answer_or_a_failure_of_their_own(vendor: str, elsewhere: VendorServer) -> None:
-    base_url = address_of(elsewhere.url, vendor)
-    with asking(entry(vendor, elsewhere.url, base_url=base_url)) as complete:
+def test_any_bytes_are_an_answer_or_a_failure_of_their_own(vendor: str, server: VendorServer) -> None:
+    with asking(entry(vendor, server.url)) as complete:
 
         @given(
             st.binary(max_size=200) | st.text(max_size=50).map(str.encode),
@@ -148,7 +139,7 @@ def test_any_bytes_are_an_answer_or_a_failure_of_their_own(vendor: str, elsewher
         )
         def check(raw: bytes, encoding: str, status: int, packed: bool) -> None:
             body = gzip.compress(raw) if packed else raw
-            elsewhere.enqueue(Status(status, {"content-encoding": encoding} if encoding else {}, body=body))
+            server.enqueue(Status(status, {"content-encoding": encoding} if encoding else {}, body=body))
             problem = failure_of(complete)
             assert problem.reason in REASONS
             assert str(problem)
@@ -196,10 +187,9 @@ def test_of_an_error_only_the_beginning_is_read(vendor: str, server: VendorServe
         assert (problem.reason, problem.status, problem.retryable) == ("server_error", 500, True)
 
 
-def test_a_key_is_sent_to_no_other_origin(vendor: str, server: VendorServer, elsewhere: VendorServer) -> None:
-    elsewhere.received.clear()
-    location = f"{elsewhere.url}/{vendor}{DIALECTS[vendor].path}?secret=path"
-    with asking(entry(vendor, server.url)) as complete:
+def test_a_key_is_sent_to_no_other_origin(vendor: str, server: VendorServer) -> None:
+    with vendor_server() as elsewhere, asking(entry(vendor, server.url)) as complete:
+        location = f"{elsewhere.url}/{vendor}{DIALECTS[vendor].path}?secret=path"
         for number, status in enumerate((301, 302, 303, 307, 308), 1):
             server.enqueue(Status(status, {"location": location}))
             problem = failure_of(complete)

@@ -158,20 +158,11 @@ def test_a_refused_identity_names_the_rule_and_the_claims_and_never_the_token(
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_model_that_refuses_the_access_token_is_told_by_the_identity(
-    vendor: str, identities: IdentityServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(identities, "tokens", Forgetful())
+def test_a_model_that_refuses_the_access_token_is_told_by_the_identity(vendor: str, identities: IdentityServer) -> None:
+    identities.forgets = True
     error = refusal(vendor, identities)
     assert (error.reason, error.status, error.fatal) == ("identity_refused", 401, True)
     assert "not a token: [redacted]" in error.failure(Redactor([])).message
-
-
-class Forgetful(list[str]):
-    """Tokens that were given out and count no more."""
-
-    def __contains__(self, token: object) -> bool:
-        return False
 
 
 @pytest.mark.parametrize("vendor", ["anthropic", "openai"])
@@ -219,13 +210,10 @@ def test_google_without_an_identity_pool_needs_the_default_credentials_of_the_pl
     assert "/nowhere/credentials.json was not found" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("fields", "why"),
-    [
+def test_an_entry_that_cannot_be_keyless_is_refused_by_its_place() -> None:
+    for fields, why in (
         ({"provider": "local"}, "provider 'local' takes no identity"),
         ({"provider": "openai", "api_key_env": "LAB_KEY"}, "api_key_env names a key"),
-    ],
-)
-def test_an_entry_that_cannot_be_keyless_is_refused_by_its_place(fields: dict[str, Any], why: str) -> None:
-    with pytest.raises(ConfigError, match=rf"auth: oidc at models\[0\].auth in models.yaml: {why}; leave one"):
-        kinds_of([Model(id="here", auth="oidc", **fields)], "models.yaml")
+    ):
+        with pytest.raises(ConfigError, match=rf"auth: oidc at models\[0\].auth in models.yaml: {why}; leave one"):
+            kinds_of([Model(id="here", auth="oidc", **fields)], "models.yaml")

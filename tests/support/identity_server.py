@@ -37,6 +37,7 @@ class IdentityServer(VendorServer):
         self.lives_s = 3600
         self.refusal: tuple[int, Any] | None = None
         self.echoes = False
+        self.forgets = False  # no token that was given out is known any more
         self.tokens: list[str] = []
         self.audiences: list[str] = []
         self.exchanged: list[Mapping[str, Any]] = []
@@ -69,7 +70,7 @@ class IdentityServer(VendorServer):
         received, access = asked.received, asked.received.headers["authorization"].removeprefix("Bearer ")
         self.paths.append(received.route)
         self.calls.append(access)
-        if access not in self.tokens or "x-api-key" in received.headers:
+        if self.forgets or access not in self.tokens or "x-api-key" in received.headers:
             return Status(401, message=f"not a token: {access}")
         return Answer(text=access if self.echoes else "fine")
 

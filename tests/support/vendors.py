@@ -62,7 +62,8 @@ async def opened(model: Model, timeout_s: float = 20.0) -> AsyncIterator[Provide
 def asking(model: Model, settings: Settings = USUAL) -> Iterator[Ask]:
     """What asks the provider of an entry, which is open meanwhile."""
     with asyncio.Runner() as runner:
-        provider = PROVIDERS[model.provider].open(model, KEY, settings)
+        kind = PROVIDERS[model.provider]
+        provider = kind.open(model, find_key(model, kind, dict(os.environ)), settings)
         try:
             yield lambda request=PLAIN: runner.run(provider.complete(request))
         finally:
@@ -71,12 +72,8 @@ def asking(model: Model, settings: Settings = USUAL) -> Iterator[Ask]:
 
 def ask(model: Model, request: Request = PLAIN) -> Completion:
     """One call through a provider opened for it alone."""
-
-    async def call() -> Completion:
-        async with opened(model) as provider:
-            return await provider.complete(request)
-
-    return asyncio.run(call())
+    with asking(model) as complete:
+        return complete(request)
 
 
 def ask_and_fail(model: Model, request: Request = PLAIN) -> ProviderError:

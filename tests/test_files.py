@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +38,8 @@ def written(folder: Path, content: str | bytes, name: str = "file") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+BROKEN: Mapping[str, Sequence[tuple[str, str]]] = {
+    "yaml": [
         ("a: [1", "{path}:2:1: broken YAML: did not find expected ',' or ']'"),
         ("a: 1\nb: c: d\n", "{path}:2:5: broken YAML: mapping values are not allowed in this context"),
         ("a:\n\t- b\n", "{path}:2:1: broken YAML: found character that cannot start any token"),
@@ -51,18 +50,7 @@ def written(folder: Path, content: str | bytes, name: str = "file") -> Path:
         ("a: !!int x", "{path}: broken YAML: invalid literal"),
         ("a: !!timestamp x", "{path}: broken YAML:"),
     ],
-)
-def test_broken_yaml_is_refused_with_its_place(tmp_path: Path, content: str, message: str) -> None:
-    path = written(tmp_path, content)
-    with pytest.raises(ConfigError) as caught:
-        read_yaml(path)
-    assert str(caught.value).startswith(message.format(path=path))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+    "json": [
         ('{"a": 1,}', "{path}:1:9: not JSON: "),
         ('{\n "a": x}', "{path}:2:7: not JSON: Expecting value"),
         ("", "{path}:1:1: not JSON: Expecting value"),
@@ -72,13 +60,17 @@ def test_broken_yaml_is_refused_with_its_place(tmp_path: Path, content: str, mes
         ('{"a": -1e999}', "{path}: not JSON: -1e999 is more than a number may be"),
         ("9" * 5000, "{path}: not JSON: "),
     ],
-)
-def test_broken_json_is_refused_with_its_place(tmp_path: Path, content: str, message: str) -> None:
-    path = written(tmp_path, content)
-    with pytest.raises(FixtureError) as caught:
-        read_json(path, FixtureError)
-    assert str(caught.value).startswith(message.format(path=path))
-    assert "\n" not in str(caught.value)
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_file_is_refused_with_its_place(tmp_path: Path, kind: str) -> None:
+    for content, message in BROKEN[kind]:
+        path = written(tmp_path, content)
+        with pytest.raises(FixtureError) as caught:
+            (read_yaml if kind == "yaml" else read_json)(path, FixtureError)
+        assert str(caught.value).startswith(message.format(path=path)), content[:99]
+        assert "\n" not in str(caught.value)
 
 
 def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:

@@ -23,6 +23,13 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def standing() -> Iterator[ChatServer]:
+    """A server for all tests of a file, where what they begin with was asked of it."""
+    with chat_server() as running:
+        yield running
+
+
 @pytest.fixture
 def served(library: Library, server: ChatServer) -> Library:
     """A library whose one model is the server."""

@@ -1,13 +1,13 @@
 """`--adaptive`: no more is asked of a model whose verdict is settled, and the run is as good as any other."""
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.chat_server import Asked, ChatServer, Reply, chat_server, notice, varied
+from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
 from tests.support.library import CASES, SKILL, Library, comparable, journal, read
 
 PLANNED = 30
@@ -22,12 +22,6 @@ def _answers(year: int) -> Callable[[Asked], Reply]:
 def _version(library: Library, version: str, before: str = "1.0.0") -> None:
     prompt = library.component / "prompt.md"
     prompt.write_text(prompt.read_text().replace(f"version: {before}", f"version: {version}"))
-
-
-@pytest.fixture(scope="module")
-def standing() -> Iterator[ChatServer]:
-    with chat_server() as running:
-        yield running
 
 
 @pytest.fixture

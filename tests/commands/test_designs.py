@@ -2,13 +2,13 @@
 
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.chat_server import Asked, ChatServer, Reply, chat_server, notice
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import GitRepository, git
 from tests.support.library import CASES, SCHEMA, SKILL, Ended, Library, ended, journal, read, wait_until
 
@@ -32,12 +32,6 @@ class Asking:
         self.seen.append((prompt, asked.case_id))
         year = 1999 if self.wrong(prompt, asked) else 2024
         return Reply(text=notice(asked.case_id, year), delay_s=self.delay_s)
-
-
-@pytest.fixture(scope="module")
-def standing() -> Iterator[ChatServer]:
-    with chat_server() as running:
-        yield running
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """`plan --drift`: a model that moved is found though its prompt did not, and pooled with no run before it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.records.record import Record, read_record
 
-from tests.support.chat_server import Asked, ChatServer, Reply, chat_server, notice
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import GitRepository
 from tests.support.library import SKILL, Ended, Library, read
 from tests.support.records import keep
@@ -23,12 +22,6 @@ class Vendor:
 
     def __call__(self, asked: Asked) -> Reply:
         return Reply(text=notice(asked.case_id, self.year), served_model=self.served_model)
-
-
-@pytest.fixture(scope="module")
-def standing() -> Iterator[ChatServer]:
-    with chat_server() as running:
-        yield running
 
 
 @pytest.fixture

@@ -11,24 +11,6 @@ from tests.support.pushed import PushedLibrary, faults, jobs, reasons
 ALL = ["m", "n"]
 
 
-def test_a_dishonest_change_is_marked_on_its_line_and_hides_no_other(pushed: PushedLibrary) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    pushed.component("b", "1.1.0")
-    for version, prompt, message in (
-        ("1.0.0", "Read otherwise.", "raise it above 1.0.0"),
-        ("0.9.0", None, "lowered from 1.0.0 to 0.9.0"),
-        ("1.1", None, "version '1.1' in components/a/prompt.md is not semver"),
-        ("01.1.0", None, "is not semver"),
-    ):
-        pushed.component("a", version, prompt=prompt)
-        pushed.commit()
-        plan = pushed.plan(base)
-        assert jobs(plan) == {"b": ALL}, version
-        ((file, words),) = faults(plan)
-        assert file == "components/a/prompt.md:3", version
-        assert message in words, version
-
-
 def test_a_schema_changes_with_a_major_version_only(pushed: PushedLibrary) -> None:
     base = pushed.git("rev-parse", "HEAD")
     wider = {**SCHEMA, "additionalProperties": True}

@@ -8,7 +8,6 @@ import json
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.providers.base import Completion, ProviderError, Usage
 
+from tests.support.raw_server import bomb
 from tests.support.vendor_dialects import DIALECTS, Answer, Json, Place
 from tests.support.vendor_server import Body, Endless, Malformed, Status, VendorServer, vendor_server
 from tests.support.vendors import VENDORS, any_json, ask, ask_and_fail, asking, entry, failure_of
@@ -148,12 +148,6 @@ def test_any_bytes_are_an_answer_or_a_failure_of_their_own(vendor: str, server: 
 
 
 REASONS = {"malformed_body", "connection_lost", "bad_request", "rate_limited", "server_error"}
-
-
-@cache
-def bomb() -> bytes:
-    """A small body that unpacks to a huge one."""
-    return gzip.compress(b" " * 20_000_000)
 
 
 def test_a_body_over_the_limit_is_an_answer_without_text(vendor: str, server: VendorServer) -> None:

@@ -14,6 +14,7 @@ from skill_evaluator.providers.redaction import Redactor
 
 from tests.support.identity_server import CLAIMS, IDENTIFIERS, REQUEST_TOKEN, IdentityServer, identity_server
 from tests.support.vendor_dialects import PLAIN, address_of
+from tests.support.vendors import failure_of
 
 VENDORS = ("anthropic", "openai", "google")
 AUDIENCES = {
@@ -84,9 +85,7 @@ def ask(vendor: str, server: IdentityServer, times: int = 1) -> list[Completion]
 
 
 def refusal(vendor: str, server: IdentityServer) -> ProviderError:
-    with pytest.raises(ProviderError) as caught:
-        ask(vendor, server)
-    return caught.value
+    return failure_of(lambda: ask(vendor, server))
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

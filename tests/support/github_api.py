@@ -1,8 +1,7 @@
 """As much of GitHub's API as the platform `github` asks for, on a loopback port: one repository in memory."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from tests.support.http_server import Received, Server, serve
@@ -100,8 +99,6 @@ class GitHubApi(Server):
         return 200, items[(page - 1) * size : page * size], link
 
 
-@contextmanager
-def github_api() -> Iterator[GitHubApi]:
+def github_api() -> AbstractContextManager[GitHubApi]:
     """Serve one until the block ends."""
-    with serve(GitHubApi()) as api:
-        yield api
+    return serve(GitHubApi())

@@ -1,8 +1,7 @@
 """A server that speaks what huggingface_hub asks of a hub of files: which version there is, and its bytes."""
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from tests.support.http_server import Received, Server, serve
 
@@ -31,8 +30,6 @@ class Hub(Server):
         received.reply(200 if content else 404, content, headers)
 
 
-@contextmanager
-def hub() -> Iterator[Hub]:
+def hub() -> AbstractContextManager[Hub]:
     """Run a hub until the end of the block."""
-    with serve(Hub()) as running:
-        yield running
+    return serve(Hub())

@@ -6,8 +6,8 @@ tokens with which models were asked.
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -95,8 +95,6 @@ class IdentityServer(VendorServer):
             received.reply(status, said(body) if callable(said) else said)
 
 
-@contextmanager
-def identity_server() -> Iterator[IdentityServer]:
+def identity_server() -> AbstractContextManager[IdentityServer]:
     """A server on a free port, stopped afterwards."""
-    with serve(IdentityServer()) as server:
-        yield server
+    return serve(IdentityServer())

@@ -9,8 +9,9 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from functools import cache
 from urllib.parse import quote
 
 from tests.support.http_server import serve
@@ -18,7 +19,6 @@ from tests.support.vendor_dialects import Answer
 from tests.support.vendor_server import Asked, VendorServer
 
 _MODE = re.compile(rb"mode-([a-z0-9-]+)")
-_MEGABYTE = 2**20
 _RIGHT = Answer(text=json.dumps({"title": "RIGHT", "year": 2024}))
 
 Mode = Callable[[Asked], None]
@@ -59,9 +59,15 @@ def _chunked(*chunks: bytes) -> Mode:
     )
 
 
-def _bomb(megabytes: int) -> bytes:
+@cache
+def bomb() -> bytes:
+    """A small body in gzip that unpacks to 100 MB."""
     packer = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
-    return b"".join([*(packer.compress(b" " * _MEGABYTE) for _ in range(megabytes)), packer.flush()])
+    return b"".join([*(packer.compress(b" " * 2**20) for _ in range(100)), packer.flush()])
+
+
+def _packed(encoding: str, pack: Callable[[bytes], bytes] = bytes) -> Mode:
+    return lambda asked: asked.received.send(http_answer(pack(bomb()), f"content-encoding: {encoding}"))
 
 
 def spellings(key: str) -> list[str]:
@@ -116,7 +122,6 @@ def _endless(first: bytes, again: bytes) -> Mode:
 
 _OK = b"HTTP/1.1 200 OK\r\n"
 _TYPE = b"content-type: application/json\r\n"
-_BOMB = _bomb(100)
 
 MODES: Mapping[str, Mode] = {
     "right": _whole(),
@@ -156,9 +161,9 @@ MODES: Mapping[str, Mode] = {
     "drip-headers": _drip_headers,
     "drip-body": _drip_body,
     # how the body is packed and written
-    "gzip-bomb": _body(_BOMB, "content-encoding: gzip"),
-    "gzip-bomb-twice": _body(gzip.compress(_BOMB), "content-encoding: gzip, gzip"),
-    "gzip-half": _body(_BOMB[: len(_BOMB) // 2], "content-encoding: gzip"),
+    "gzip-bomb": _packed("gzip"),
+    "gzip-bomb-twice": _packed("gzip, gzip", gzip.compress),
+    "gzip-half": _packed("gzip", lambda packed: packed[: len(packed) // 2]),
     "gzip-of-nothing": _body(b"", "content-encoding: gzip"),
     "no-gzip": _whole("content-encoding: gzip"),
     "packed-oddly": _whole("content-encoding: " + "gzip, " * 30 + "odd"),
@@ -209,8 +214,6 @@ class RawServer(VendorServer):
         return self.modes[name]
 
 
-@contextmanager
-def raw_server(modes: Mapping[str, Mode] = MODES) -> Iterator[RawServer]:
+def raw_server(modes: Mapping[str, Mode] = MODES) -> AbstractContextManager[RawServer]:
     """A server on a free port whose right answer holds the word RIGHT; stopped afterwards."""
-    with serve(RawServer(modes)) as server:
-        yield server
+    return serve(RawServer(modes))

@@ -8,8 +8,8 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -182,8 +182,6 @@ class VendorServer(Server):
         return self.connections
 
 
-@contextmanager
-def vendor_server() -> Iterator[VendorServer]:
+def vendor_server() -> AbstractContextManager[VendorServer]:
     """A server on a free port, stopped and emptied afterwards."""
-    with serve(VendorServer()) as server:
-        yield server
+    return serve(VendorServer())

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from skill_evaluator.commands import compare as command
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import write_record
 
 from tests.support.library import SKILL, Library
@@ -27,10 +26,8 @@ def options(library: Library, run: str, **changed: Any) -> command.CompareOption
 
 def recorded(library: Library, *models: str) -> None:
     """A run of version 1.0.0 on each model, on the component's leaderboard."""
-    records = [a_record(SCORES, skill=SKILL, model_id=model, run_id=f"20260101T000000Z-0-{model}") for model in models]
-    for record in records:
-        write_record(library.component / "evals" / "records" / f"{record.run_id}.json", record)
-    append_rows(library.leaderboard, SKILL, [record.row() for record in records])
+    runs = {model: f"20260101T000000Z-0-{model}" for model in models}
+    keep(library, *(a_record(SCORES, skill=SKILL, model_id=model, run_id=run_id) for model, run_id in runs.items()))
 
 
 def calibrated(capsys: pytest.CaptureFixture[str], wanted: command.CompareOptions) -> Any:
@@ -74,10 +71,7 @@ def test_what_is_not_there_is_said(library: Library) -> None:
 def test_too_few_replicates_are_a_user_error_in_one_line(library: Library) -> None:
     file = library.root / "record.json"
     write_record(file, a_record({"a": [0.5] * 3}))
-    ended = library.skill_evaluator("compare", "--calibrate", str(file))
-    assert ended.code == 2
-    assert "needs at least 4" in ended.err
-    assert ended.err.count("\n") == 1
+    assert library.call("compare", "--calibrate", str(file)).refuses("needs at least 4")
 
 
 def test_further_runs_of_the_version_are_dealt_too(library: Library, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,15 +4,12 @@ import json
 import sys
 
 import pytest
-from skill_evaluator.comparing import similarity
 
 from tests.support.chat_server import ChatServer
 from tests.support.library import SCRIPT, SKILL, Library
 
 TRUTH = "The supplier must deliver within 30 days."
 PARAPHRASE = "Delivery has to take place within thirty days by the vendor."
-
-needs_model = pytest.mark.skipif(not similarity.installed(), reason=f"needs the extra: {similarity.INSTALL}")
 
 
 def declare(library: Library, **options: object) -> None:
@@ -36,7 +33,7 @@ def test_without_the_extra_one_line_says_what_to_install_and_nothing_is_asked(
     assert server.requests == 0
 
 
-@needs_model
+@pytest.mark.embeddings
 def test_a_dry_run_scores_the_truth_without_loading_the_model(library: Library) -> None:
     declare(library, threshold=0.8)
     with library.command("-X", "importtime", str(SCRIPT), SKILL, "--dry-run") as process:
@@ -47,7 +44,7 @@ def test_a_dry_run_scores_the_truth_without_loading_the_model(library: Library) 
     assert not imported & {"torch", "transformers", "sentence_transformers"}
 
 
-@needs_model
+@pytest.mark.embeddings
 def test_a_run_records_and_shows_how_alike_the_texts_are(library: Library) -> None:
     declare(library, threshold=0.8)
     said = {"alpha": TRUTH, "beta": PARAPHRASE, "gamma": "The cat sat on the mat."}
@@ -69,7 +66,7 @@ def test_a_run_records_and_shows_how_alike_the_texts_are(library: Library) -> No
     }
 
 
-@needs_model
+@pytest.mark.embeddings
 def test_without_a_threshold_it_is_reported_and_not_counted(library: Library) -> None:
     declare(library)
     ended = library.evaluate_here("--replicates", "1")

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.asked_judges import ITEMS, JUDGE, QUOTE, RUBRIC, JudgingLibrary, answer, compared, method
-from tests.support.library import SCRIPT, ended
+from tests.support.asked_judges import ITEMS, JUDGE, QUOTE, JudgingLibrary, answer, compared, method
 from tests.support.vendor_server import Answer, Refusal, vendor_server
 from tests.support.vendors import VENDORS
 
@@ -151,15 +150,6 @@ def test_a_dry_run_counts_both_orders_of_all_pairs(library: JudgingLibrary) -> N
     assert (whole["total"]["calls"], part["total"]["calls"]) == (2 * (1 + 15), 2 * (1 + 6))
     assert whole["notes"] == ["every pair is asked in both orders"]
     assert not library.judgements.exists()
-
-
-def test_a_dry_run_does_without_the_heavy_libraries(library: JudgingLibrary) -> None:
-    words = ("judge", "pairwise", RUBRIC, "--items", ITEMS, "--judge", JUDGE, "--dry-run")
-    listing = "import sys; from skill_evaluator.cli import main\ntry: main()\nfinally: print('imported:', *sys.modules)"
-    with library.command("-c", listing, *words, env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
-        done = ended(process)
-    assert "12 questions a judge" in done.out
-    assert not set(done.out.split("imported:")[1].split()) & {"numpy", "scipy", "openai", "anthropic", "google.genai"}
 
 
 @pytest.mark.parametrize(

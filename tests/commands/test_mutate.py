@@ -1,6 +1,7 @@
 """`mutate`: a prompt with five rules, each covered by a case but one, asked of a server that obeys what it is told."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -41,10 +42,7 @@ def ruled(library: Library, server: ChatServer) -> Library:
     library.write(f"components/{SKILL}/prompt.md", PROMPT)
     properties = {**{name: {"type": kind} for name, kind in TYPES.items()}, "signed": {"type": "string"}}
     library.write(f"components/{SKILL}/schema.json", {"type": "object", "properties": properties})
-    for case_id in ("alpha", "beta", "gamma"):
-        for file in (library.root / f"fixtures/{SKILL}/cases/{case_id}").iterdir():
-            file.unlink()
-        (library.root / f"fixtures/{SKILL}/cases/{case_id}").rmdir()
+    shutil.rmtree(library.root / "fixtures" / SKILL)
     for rule, (name, right, _) in RULES.items():
         if rule != UNCOVERED:
             library.case(name, {**CALM, name: right})
@@ -55,6 +53,7 @@ def ruled(library: Library, server: ChatServer) -> Library:
 def test_the_rule_that_no_case_covers_is_named_and_killed_mutants_are_asked_no_further(
     ruled: Library, server: ChatServer
 ) -> None:
+    before = set(ruled.tree())
     done = ruled.call("mutate", SKILL, "--format", "json")
     assert done.code == 0, done.err
     by_text = {mutant["text"].removeprefix("- "): mutant for mutant in done.json["mutants"]}
@@ -74,13 +73,13 @@ def test_the_rule_that_no_case_covers_is_named_and_killed_mutants_are_asked_no_f
     assert server.requests == 5 * (5 * 4 + 4 * 2) == done.json["calls"]
     assert done.json["saved_calls"] == 5 * 4 * 2
 
+    new = {path for path in set(ruled.tree()) - before if "/evals/results" not in path and not path.endswith("/evals")}
+    assert not new, "something is recorded"
 
-def test_running_again_asks_nothing_and_says_the_same_as_a_page(ruled: Library, server: ChatServer) -> None:
-    first = ruled.call("mutate", SKILL, "--format", "json")
-    server.forget()
+    server.forget()  # running again asks nothing, and says the same as a page
     again, text, page = (ruled.call("mutate", SKILL, "--format", form) for form in ("json", "text", "markdown"))
     assert server.requests == 0
-    assert again.json == first.json
+    assert again.json == done.json
     assert text.out.index("-- Take the second signature.") < text.out.index("rule-dropped-7")
     assert "4 of 5 mutants killed, 1 survived · mutation score 0.80" in text.out
     assert "noticed no mutant: plain" in text.out
@@ -136,14 +135,6 @@ def test_a_model_that_changes_meanwhile_kills_no_mutant(ruled: Library, server: 
     assert [one["status"] for one in done.json["mutants"][5:]] == ["survived"] * 9
 
 
-def test_it_records_nothing(ruled: Library) -> None:
-    before = set(ruled.tree())
-    ruled.call("mutate", SKILL)
-    new = {path for path in set(ruled.tree()) - before if "/evals/results" not in path and not path.endswith("/evals")}
-    assert not new
-    assert not ruled.leaderboard.exists()
-
-
 def test_a_dry_run_lists_the_mutants_and_makes_no_call(ruled: Library, server: ChatServer) -> None:
     before = ruled.tree()
     done = ruled.call("mutate", SKILL, "--dry-run", "--format", "json")
@@ -176,16 +167,12 @@ def test_noise_as_large_as_a_mutant_kills_nothing(ruled: Library, server: ChatSe
 
 def test_answers_that_ignore_the_prompt_are_refused(library: Library) -> None:
     library.write(f"components/{SKILL}/prompt.md", PROMPT)
-    done = library.call("mutate", SKILL)
-    assert done.code == 2
-    assert "the same whatever the prompt says" in done.err
+    assert library.call("mutate", SKILL).refuses("the same whatever the prompt says")
     assert not library.results.exists()
 
 
 def test_several_models_are_refused(ruled: Library, server: ChatServer) -> None:
     entry = {"provider": "openai", "base_url": server.url}
     ruled.models({"id": "one", **entry}, {"id": "two", **entry})
-    done = ruled.call("mutate", SKILL)
-    assert done.code == 2
-    assert "name it with --model (one, two)" in done.err
+    assert ruled.call("mutate", SKILL).refuses("name it with --model (one, two)")
     assert ruled.call("mutate", SKILL, "--model", "two", "--dry-run").code == 0

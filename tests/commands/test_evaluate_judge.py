@@ -1,7 +1,6 @@
 """`evaluate --judge ID`: a judge scores the text fields that name a rubric, in a part of the record of its own."""
 
 import json
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,20 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.asked_judges import answer, method, written
-from tests.support.chat_server import Asked, Reply, chat_server, notice
-from tests.support.library import (
-    CASES,
-    REPLAY,
-    SCRIPT,
-    SKILL,
-    Ended,
-    Library,
-    comparable,
-    ended,
-    journal,
-    read,
-    wait_until,
-)
+from tests.support.chat_server import Asked, ChatServer, Reply, killed_at, notice
+from tests.support.library import CASES, REPLAY, SKILL, Ended, Library, comparable, journal, read
 from tests.support.rubrics import some_criterion
 
 JUDGE_FILE = "judge.jsonl"
@@ -121,37 +108,33 @@ def test_the_budget_is_of_the_judge_s_calls_too_and_what_stopped_goes_on_by_resu
     assert stopped.code == 4
     assert "INCOMPLETE: coverage 1.00, stopped by the judge judge: " + limit[0][2:].replace("-", "_") in stopped.out
     assert library.rows() == []
-    _, _, command = stopped.err.rpartition("to go on where this stopped: skill-evaluator ")
-    words = [word for word in shlex.split(command) if word not in limit]
-    done = library.call(*words)
+    done = library.call(*stopped.to_go_on())
     assert done.code == 0, done.err
     assert library.record()["judged"]["answered"] == len(CASES)
     assert read(library.run_folder() / "record.json") == library.record()
 
 
-def test_killed_while_it_judges_beside_the_truth_and_resumed_it_asks_nothing_twice(library: JudgedLibrary) -> None:
-    def reply(asked: Asked, stuck: bool = False) -> Reply:
+def test_killed_while_it_judges_beside_the_truth_and_resumed_it_asks_nothing_twice(
+    library: JudgedLibrary, server: ChatServer
+) -> None:
+    def reply(asked: Asked) -> Reply:
         judges = asked.body["model"] == "judge-1"
         beside = [
             f"<judged_{name}" in asked.body["messages"][-1]["content"] for name in ("output", "reference", "source")
         ]
         assert all(beside) if judges else not any(beside)
-        delay = 60 if stuck and server.requests > CALLS + 1 else 0
-        return Reply(text=answer(totals=written(4)) if judges else notice(asked.case_id), delay_s=delay)
+        return Reply(text=answer(totals=written(4)) if judges else notice(asked.case_id))
 
-    with chat_server() as server:
-        models = ({"id": name, "provider": "openai", "api_id": f"{name}-1"} for name in ("recorded", "judge"))
-        library.models(*({**model, "base_url": server.url} for model in models))
-        server.reply = lambda asked: reply(asked, stuck=True)
-        words = (str(SCRIPT), SKILL, "--model", "recorded", "--judge", "judge")
-        with library.command(*words) as process:
-            wait_until(lambda: server.requests > CALLS + 2)
-            process.kill()
-            ended(process)
-        assert library.rows() == []
-        server.reply = reply
-        done = library.judged("--resume")
-        assert done.code == 0, done.err
+    models = ({"id": name, "provider": "openai", "api_id": f"{name}-1"} for name in ("recorded", "judge"))
+    library.models(*({**model, "base_url": server.url} for model in models))
+    server.reply = reply
+    with killed_at(server, CALLS + 3, library.root / "components"):
+        assert library.judged("--concurrency", "1").code == 0
+    assert library.rows() == []
+    server.forget()
+    done = library.judged("--resume")
+    assert done.code == 0, done.err
+    assert server.requests == 1
     (run,) = library.results.glob("*/judged/*/runs/*")
     made = [(line["case_id"], line["replicate"]) for folder in (library.run_folder(), run) for line in journal(folder)]
     assert len(made) == len(set(made)) == CALLS + len(CASES)
@@ -209,14 +192,11 @@ def test_what_cannot_be_judged_is_said_in_one_line_before_any_call(
     library.fields(title=field)
     library.rubric(**rubric)
     done = library.evaluate_here("--model", "recorded", "--judge", "recorded-judge")
-    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
-    assert problem in done.err
+    assert done.refuses(problem)
     assert not library.results.exists()
 
 
 def test_a_judge_without_its_key_is_refused_before_any_call(library: JudgedLibrary) -> None:
     library.models(REPLAY, {"id": "judge", "provider": "anthropic"})
-    done = library.judged()
-    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
-    assert "the judge judge cannot be asked: ANTHROPIC_API_KEY is not set" in done.err
+    assert library.judged().refuses("the judge judge cannot be asked: ANTHROPIC_API_KEY is not set")
     assert not library.results.exists()

@@ -1,7 +1,6 @@
 """`judge calibrate --judge`: labelled and planted pairs are asked about in one judging, and the answers measured."""
 
 import json
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ from skill_evaluator.judges.calibration.planting import CONTROLS
 
 from tests.support.asked_judges import ITEMS, RUBRIC, JudgingLibrary, compared, method
 from tests.support.asked_judges import answer as comparison
-from tests.support.chat_server import Reply, chat_server
 from tests.support.judged import answer
-from tests.support.library import ROOT, SCRIPT, Ended, ended, read, wait_until
+from tests.support.library import ROOT, Ended, read
 
 LABELLED = [
     {
@@ -51,27 +49,15 @@ def answered_by_people(library: JudgingLibrary) -> None:
     """Record a judge that prefers what people do and calls everything the same that is not broken in a number."""
     dry = both(library, "--dry-run", "--format", "json")
     assert dry.code == 0, dry.err
-    lines = [
-        {
-            "case_id": f"{item['id']}/{order}",
-            "replicate": 0,
-            "text": comparison(totals=compared("first" if item["human"] == order else "second")),
-        }
-        for item in LABELLED
-        for order in (1, 2)
-    ]
+    texts = {}
     for item in LABELLED:
-        for way in (*DAMAGES, *CONTROLS):
-            worse = {"factuality": ("worse", "high")} if way in ("number_changed", "date_changed") else {}
-            lines += [
-                {
-                    "case_id": f"{item['id']}/{way}/{order}",
-                    "replicate": 0,
-                    "text": json.dumps(answer({**QUIET, **worse})),
-                }
-                for order in (1, 2)
-            ]
-    library.write("answers.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        for order in (1, 2):
+            winner = "first" if item["human"] == order else "second"
+            texts[f"{item['id']}/{order}", 0] = comparison(totals=compared(winner))
+            for way in (*DAMAGES, *CONTROLS):
+                worse = {"factuality": ("worse", "high")} if way in ("number_changed", "date_changed") else {}
+                texts[f"{item['id']}/{way}/{order}", 0] = json.dumps(answer({**QUIET, **worse}))
+    library.record_answers(texts)
 
 
 def test_labelled_and_planted_pairs_are_asked_in_one_judging_and_measured(library: JudgingLibrary) -> None:
@@ -139,36 +125,13 @@ def test_only_what_is_named_is_asked(library: JudgingLibrary) -> None:
         assert done.json["questions"] == calls, done.err
 
 
-def test_killed_and_resumed_a_calibration_asks_nothing_twice(library: JudgingLibrary) -> None:
-    text = json.dumps(answer(QUIET))
-    with chat_server() as server:
-        library.served_by(server.url)
-        server.reply = lambda _: Reply(text=text, delay_s=60 if server.requests > 9 else 0.02)
-        words = ("judge", "calibrate", "--items", ITEMS, "--judge", "served", "--rubric", RUBRIC, "--broken", "6")
-        with library.command("-m", "skill_evaluator", *words, env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
-            wait_until(lambda: len(library.asked()) >= 5)
-            process.kill()
-            ended(process)
-        before = [line["case_id"] for line in library.asked()]
-        assert 5 <= len(before) < 60
-        server.reply = lambda _: Reply(text=text)
-        done = library.call(*words, "--resume")
-        assert done.code == 0, done.err
-    asked = [line["case_id"] for line in library.asked()]
-    assert len(asked) == len(set(asked)) == 60
-    assert asked[: len(before)] == before
-
-
 def test_what_stopped_prints_the_command_that_goes_on(library: JudgingLibrary) -> None:
     answered_by_people(library)
     done = both(library, "--max-calls", "7")
     assert done.code == 4
     assert "18 pairs without an answer that counts" in done.out
     assert "elsewhere" not in done.out  # no table without a row
-    command = next(line for line in done.err.splitlines() if line.startswith("to go on"))
-    words = shlex.split(command.partition(": ")[2])[1:]
-    del words[words.index("--max-calls") : words.index("--max-calls") + 2]
-    again = library.call(*words)
+    again = library.call(*done.to_go_on())
     assert again.code == 0, again.err
     assert len(library.asked()) == 60
 
@@ -184,15 +147,12 @@ def test_what_stopped_prints_the_command_that_goes_on(library: JudgingLibrary) -
 def test_what_cannot_be_asked_is_said_in_a_line(
     library: JudgingLibrary, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = calibrate(library, *arguments)
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert message in done.err
+    assert calibrate(library, *arguments).refuses(message)
 
 
 def test_items_without_texts_cannot_be_asked_about(library: JudgingLibrary) -> None:
     library.items({"id": "a", "human": 1})
-    done = calibrate(library, "--rubric", RUBRIC)
-    assert (done.code, "item 'a' of items.jsonl has no texts" in done.err) == (2, True)
+    assert calibrate(library, "--rubric", RUBRIC).refuses("item 'a' of items.jsonl has no texts")
 
 
 @pytest.mark.local_model

@@ -43,17 +43,12 @@ def sees_all(pair: PlantedPair) -> dict[str, Any]:
 
 def judged(library: JudgingLibrary, name: str, pairs: Sequence[PlantedPair], finds: Finds) -> str:
     """Have a judge judge pairs by `judge regression`; return the path of its results."""
-    library.write(f"{name}.jsonl", "".join(f"{pair.model_dump_json()}\n" for pair in pairs))
+    library.lines(f"{name}.jsonl", *(pair.model_dump(mode="json") for pair in pairs))
     usual = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
-    lines = [
-        {"case_id": f"{pair.id}/{order}", "replicate": 0, "text": json.dumps(answer({**usual, **finds(pair)}))}
-        for pair in pairs
-        for order in (1, 2)
-    ]
-    library.write("answers.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    done = library.call(
-        "judge", "regression", "--items", f"{name}.jsonl", "--judge", "recorded", "--out", name, "--format", "json"
-    )
+    texts = {pair.id: json.dumps(answer({**usual, **finds(pair)})) for pair in pairs}
+    library.record_answers({(f"{name}/{order}", 0): text for name, text in texts.items() for order in (1, 2)})
+    asked = ("--items", f"{name}.jsonl", "--judge", "recorded", "--out", name)
+    done = library.call("judge", "regression", *asked, "--format", "json")
     assert done.code in (0, 3, 4), done.err
     return str(Path(done.json["folder"]) / "evaluation_results.json")
 
@@ -96,16 +91,14 @@ def test_the_batch_of_the_same_judge_is_corrected(library: JudgingLibrary) -> No
 def test_verdicts_and_severities_are_held_against_peoples_labels_by_dimension(library: JudgingLibrary) -> None:
     """The judge finds all that was broken; people see it as the planting does, but call a lost item of low impact."""
     pairs = plant(OUTPUTS, broken=48, controls=24, seed=5).pairs
-    batch = judged(
-        library, "batch", pairs, lambda pair: {pair.dimension: ("worse", pair.impact)} if pair.impact else {}
-    )
+    batch = judged(library, "batch", pairs, sees_all)
     labels = [
         {"id": pair.id, "dimension": name, "human": "candidate_worse" if name == pair.dimension else "same"}
         | ({"impact": "low" if name == "completeness" else pair.impact} if name == pair.dimension else {})
         for pair in pairs
         for name in ("factuality", "completeness")
     ]
-    library.write("labels.jsonl", "".join(json.dumps(label) + "\n" for label in labels))
+    library.lines("labels.jsonl", *labels)
     done = calibrate(library, "--batch", batch, "--labels", "labels.jsonl", "--format", "json")
     assert done.code == 0, done.err
     (judge,) = done.json["judges"]
@@ -130,10 +123,7 @@ def test_verdicts_and_severities_are_held_against_peoples_labels_by_dimension(li
     ],
 )
 def test_what_is_missing_is_said_in_a_line(library: JudgingLibrary, arguments: tuple[str, ...], message: str) -> None:
-    done = calibrate(library, *arguments)
-    assert done.code == 2
-    assert message in done.err
-    assert done.err.count("\n") == 1
+    assert calibrate(library, *arguments).refuses(message)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +137,7 @@ def test_what_is_missing_is_said_in_a_line(library: JudgingLibrary, arguments: t
 def test_a_wrong_label_is_named_with_its_line(library: JudgingLibrary, label: dict[str, str], message: str) -> None:
     pairs = [pair for pair in plant(OUTPUTS, broken=0, controls=60, seed=0).pairs if pair.id == "notice-0/same_text"]
     results = judged(library, "planted", pairs, sees_all_but_dates)
-    library.write("labels.jsonl", json.dumps(label) + "\n")
+    library.lines("labels.jsonl", label)
     named = ("--planted", "planted.jsonl", "--regressions", results, "--batch", results, "--labels", "labels.jsonl")
     done = calibrate(library, *named)
     assert done.code == 2
@@ -156,9 +146,8 @@ def test_a_wrong_label_is_named_with_its_line(library: JudgingLibrary, label: di
 
 def test_results_about_other_pairs_or_of_another_judge_are_refused(library: JudgingLibrary) -> None:
     results = judged(library, "planted", PLANTED.pairs, sees_all_but_dates)
-    library.write(
-        "other.jsonl", f"{plant([GoodOutput(id='x', input='p', output='o')], 0, 1, 0).pairs[0].model_dump_json()}\n"
-    )
+    other = plant([GoodOutput(id="x", input="p", output="o")], 0, 1, 0).pairs[0]
+    library.lines("other.jsonl", other.model_dump(mode="json"))
     done = calibrate(library, "--planted", "other.jsonl", "--regressions", results)
     assert (done.code, "about none of the planted pairs" in done.err) == (2, True)
     changed = read(Path(library.root / results))

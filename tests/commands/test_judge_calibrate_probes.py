@@ -122,13 +122,8 @@ def test_probes_find_what_raises_scores(library: JudgingLibrary) -> None:
     assert found["verbosity", ""]["present"] is found["injection", ""]["present"] is True
     (part,) = judged["scores"]["totals"]["all"]["confidence"]["table"]
     assert (part["confidence"], part["right"]["value"], part["right"]["n"]) == (0.9, 1.0, 20)
-    again = library.call(
-        "judge",
-        "calibrate",
-        "--format",
-        "json",
-        *("--items", ITEMS, "--verdicts", str(library.judging() / "scores.jsonl")),
-    )
+    files = ("--items", ITEMS, "--verdicts", str(library.judging() / "scores.jsonl"))
+    again = library.call("judge", "calibrate", "--format", "json", *files)
     assert again.json["judges"][0]["scores"]["totals"]["all"]["right"] == judged["scores"]["totals"]["all"]["right"]
 
 
@@ -140,9 +135,7 @@ def test_a_rubric_by_which_nobody_scored_is_refused_before_a_call(library: Judgi
         (("--rubric", RUBRIC), "people scored items.jsonl by tone, and rubric.yaml has no such criterion"),
         (("--broken", "2"), "items.jsonl has scores of people: they go with --rubric FILE"),
     ):
-        done = call(library, *arguments)
-        assert (done.code, done.err.count("\n")) == (2, 1)
-        assert message in done.err
+        assert call(library, *arguments).refuses(message)
 
 
 def blind_to_roles(texts: Texts, *, against_new: bool) -> str:
@@ -155,17 +148,9 @@ def blind_to_roles(texts: Texts, *, against_new: bool) -> str:
     verdict = "same"
     if whole["output_a"] != whole["output_b"]:
         verdict = "a_better" if whole["output_a"] else "b_better"
-    findings = [
-        {
-            "dimension": name,
-            "verdict": verdict if name == "completeness" else "same",
-            "evidence_a": "12",
-            "evidence_b": "",
-        }
-        | {"impact": "high"}
-        for name in usual
-    ]
-    return json.dumps({"per_dimension": findings})
+    evidence = {"evidence_a": "12", "evidence_b": "", "impact": "high"}
+    verdicts = {**usual, "completeness": verdict}
+    return json.dumps({"per_dimension": [{"dimension": at, "verdict": v, **evidence} for at, v in verdicts.items()]})
 
 
 @pytest.mark.parametrize("against_new", [False, True])
@@ -212,9 +197,8 @@ def test_a_dry_run_shows_what_probes_cost(library: JudgingLibrary) -> None:
     assert "injection: 6 outputs again with it (pairwise); no place in 1 output: it is JSON" in done.out
     assert "injection: 2 outputs again with it (regression)" in done.out
     assert "names: 6 planted pairs again as A and B" in done.out
-    assert (
-        "54 questions a judge" in done.out
-    )  # 7 and 6 pairs, 6 planted ones twice and 2 of them changed, in both orders
+    # 7 and 6 pairs, 6 planted ones twice and 2 of them changed, in both orders
+    assert "54 questions a judge" in done.out
 
 
 @pytest.mark.parametrize(
@@ -228,9 +212,7 @@ def test_a_probe_that_cannot_be_tried_is_said_in_a_line(
     library: JudgingLibrary, arguments: tuple[str, ...], message: str
 ) -> None:
     library.served_by("http://127.0.0.1:9/v1")
-    done = call(library, *arguments)
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert message in done.err
+    assert call(library, *arguments).refuses(message)
 
 
 def test_an_answer_without_a_verdict_after_the_change_is_counted_and_no_shift(library: JudgingLibrary) -> None:
@@ -243,16 +225,13 @@ def test_an_answer_without_a_verdict_after_the_change_is_counted_and_no_shift(li
     assert (row["items"], row["lost"], row["shift"]["value"]) == (24, 6, 0.0)
 
 
-def test_asked_again_nothing_is_asked_twice(library: JudgingLibrary) -> None:
-    def first(server: ChatServer) -> None:
-        server.reply = lambda asked: Reply(text=gullible(shown(asked)))
-        library.served_by(server.url)
-
-    with chat_server() as server:
-        first(server)
-        words = ("--rubric", RUBRIC, "--probe", "authority")
-        done = call(library, *words, "--max-calls", "50")
-        assert done.code == 4
-        assert "--probe authority" in done.err
-        assert call(library, *words, "--resume").code == 0
-    assert len(library.asked()) == 120
+def test_asked_again_nothing_is_asked_twice(library: JudgingLibrary, server: ChatServer) -> None:
+    library.items(*PAIRS[:8])
+    server.reply = lambda asked: Reply(text=gullible(shown(asked)))
+    library.served_by(server.url)
+    words = ("--rubric", RUBRIC, "--probe", "authority")
+    done = call(library, *words, "--max-calls", "20")
+    assert done.code == 4
+    assert "--probe authority" in done.err
+    assert call(library, *words, "--resume").code == 0
+    assert (server.requests, len(library.asked())) == (32, 32)

@@ -1,7 +1,5 @@
 """`judge calibrate` on scores: outputs that people scored, and a judge's scores of them, from files or asked for."""
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +24,6 @@ def library(tmp_path: Path) -> JudgingLibrary:
     return JudgingLibrary(tmp_path)
 
 
-def lines(library: JudgingLibrary, path: str, *values: Mapping[str, Any]) -> None:
-    library.write(path, "".join(json.dumps(value) + "\n" for value in values))
-
-
 def scored(library: JudgingLibrary, *arguments: str) -> Ended:
     return library.call("judge", "calibrate", "--items", ITEMS, "--verdicts", "scores.jsonl", *arguments)
 
@@ -49,8 +43,8 @@ def said(judge: str, scores: list[int], **more: Any) -> list[dict[str, Any]]:
 
 
 def two_judges(library: JudgingLibrary) -> None:
-    lines(library, ITEMS, *({"id": f"s{place}", "scores": {"clear": score}} for place, score in enumerate(PEOPLE)))
-    lines(library, "scores.jsonl", *said("keen", KEEN), *said("timid", TIMID))
+    library.lines(ITEMS, *({"id": f"s{place}", "scores": {"clear": score}} for place, score in enumerate(PEOPLE)))
+    library.lines("scores.jsonl", *said("keen", KEEN), *said("timid", TIMID))
 
 
 def test_scores_have_the_figures_of_other_libraries(library: JudgingLibrary) -> None:
@@ -77,8 +71,8 @@ def test_the_page_says_by_criterion_whether_scores_are_trusted(library: JudgingL
     assert "keen, clear on all: trusted. Weighted κ with people" in text
     assert "timid, clear on all: not trusted. Weighted κ with people" in text
     assert "It keeps to the middle of the scale more than people do" in text
-    lines(library, ITEMS, *({"id": f"s{place}", "scores": {"clear": score}} for place, score in enumerate(PEOPLE[:15])))
-    lines(library, "scores.jsonl", *said("keen", KEEN[:15]))
+    library.lines(ITEMS, *({"id": f"s{place}", "scores": {"clear": score}} for place, score in enumerate(PEOPLE[:15])))
+    library.lines("scores.jsonl", *said("keen", KEEN[:15]))
     page = scored(library, "--format", "markdown").out
     assert "keen, clear on all: undecided: about" in page
     assert "more labels would decide" in page
@@ -87,8 +81,8 @@ def test_the_page_says_by_criterion_whether_scores_are_trusted(library: JudgingL
 def test_each_person_of_an_item_counts_alike_and_people_are_measured_too(library: JudgingLibrary) -> None:
     others = [score if place % 3 else 3 for place, score in enumerate(PEOPLE)]
     both = list(zip(PEOPLE, others, strict=True))
-    lines(library, ITEMS, *({"id": f"s{place}", "scores": {"clear": scores}} for place, scores in enumerate(both)))
-    lines(library, "scores.jsonl", *said("keen", KEEN))
+    library.lines(ITEMS, *({"id": f"s{place}", "scores": {"clear": scores}} for place, scores in enumerate(both)))
+    library.lines("scores.jsonl", *said("keen", KEEN))
     row = calibrated(library)["keen"]["scores"]["clear"]["all"]
     twice = sklearn.metrics.cohen_kappa_score(KEEN + KEEN, PEOPLE + others, weights="linear")
     assert row["kappa_linear"]["value"] == pytest.approx(twice, abs=1e-6)
@@ -103,8 +97,8 @@ def test_strata_splits_and_scores_that_do_not_count_are_kept_apart(library: Judg
         for place, score in enumerate(PEOPLE[:20])
     ]
     items[0]["split"] = "held_out"
-    lines(library, ITEMS, *items)
-    lines(library, "scores.jsonl", *said("keen", KEEN[:18]), {**said("keen", KEEN[:19])[18], "score": None})
+    library.lines(ITEMS, *items)
+    library.lines("scores.jsonl", *said("keen", KEEN[:18]), {**said("keen", KEEN[:19])[18], "score": None})
     strata = calibrated(library)["keen"]["scores"]["clear"]
     assert {name: (row["n"], row["unscored"], row["unjudged"]) for name, row in strata.items()} == {
         "kind 0": (9, 1, 0),
@@ -127,22 +121,12 @@ def test_what_its_own_family_wrote_is_held_against_what_people_say_of_it(library
     writers = ["gpt-5" if place % 2 else "claude-5" for place in range(80)]
     people = [min(score, 4) for score in PEOPLE]
     given = [score + (writer == "gpt-5") for score, writer in zip(people, writers, strict=True)]
-    lines(
-        library,
-        ITEMS,
-        *(
-            {"id": f"s{place}", "scores": {"clear": score}, "model": writer}
-            for place, (score, writer) in enumerate(zip(people, writers, strict=True))
-        ),
-    )
-    lines(library, "scores.jsonl", *said("gpt-5-mini", given))
+    items = enumerate(zip(people, writers, strict=True))
+    library.items(*({"id": f"s{n}", "scores": {"clear": score}, "model": writer} for n, (score, writer) in items))
+    library.lines("scores.jsonl", *said("gpt-5-mini", given))
     (bias,) = calibrated(library)["gpt-5-mini"]["biases"]
-    assert (bias["bias"], bias["mode"], bias["criterion"], bias["present"]) == (
-        "self_preference",
-        "score",
-        "clear",
-        True,
-    )
+    assert (bias["bias"], bias["mode"], bias["criterion"]) == ("self_preference", "score", "clear")
+    assert bias["present"] is True
     assert bias["shift"]["value"] == 0.25
     assert "gpt-5-mini, clear: its own family as the writer moves its verdicts by 0.250" in scored(library).out
 
@@ -151,9 +135,9 @@ def test_own_outputs_in_pairs_are_held_against_what_people_prefer(library: Judgi
     pairs = [
         {"id": f"p{place}", "human": 1 + place % 2, "model_1": "gpt-5", "model_2": "claude-5"} for place in range(60)
     ]
-    lines(library, ITEMS, *pairs)
+    library.lines(ITEMS, *pairs)
     verdicts = [{"id": pair["id"], "judge": "gpt-4", "order": order, "winner": 1} for pair in pairs for order in (1, 2)]
-    lines(library, "scores.jsonl", *verdicts)
+    library.lines("scores.jsonl", *verdicts)
     (bias,) = calibrated(library)["gpt-4"]["biases"]
     assert (bias["shift"]["value"], bias["items"], bias["present"]) == (0.5, 60, True)
 
@@ -161,17 +145,10 @@ def test_own_outputs_in_pairs_are_held_against_what_people_prefer(library: Judgi
 def test_verdicts_by_a_criterion_are_held_against_labels_by_it(library: JudgingLibrary) -> None:
     pairs = [{"id": f"p{place}", "criteria": {"tone": 1 + place % 2}} for place in range(60)]
     pairs += [{"id": f"q{place}", "human": 1 + place % 2} for place in range(60)]
-    lines(library, ITEMS, *pairs)
+    library.lines(ITEMS, *pairs)
     right = [{"winner": 1, "criteria": {"tone": pair.get("criteria", {}).get("tone", 2)}} for pair in pairs]
-    lines(
-        library,
-        "scores.jsonl",
-        *(
-            {"id": pair["id"], "judge": "j", "order": order, **one}
-            for pair, one in zip(pairs, right, strict=True)
-            for order in (1, 2)
-        ),
-    )
+    verdicts = [{"id": pair["id"], "judge": "j", **one} for pair, one in zip(pairs, right, strict=True)]
+    library.lines("scores.jsonl", *({**verdict, "order": order} for verdict in verdicts for order in (1, 2)))
     judge = calibrated(library)["j"]
     assert (judge["strata"]["all"]["n"], judge["strata"]["all"]["trusted"]) == (60, False)
     assert (judge["criteria"]["tone"]["all"]["n"], judge["criteria"]["tone"]["all"]["trusted"]) == (60, True)
@@ -191,19 +168,16 @@ def test_verdicts_by_a_criterion_are_held_against_labels_by_it(library: JudgingL
 def test_a_wrong_line_is_one_line_of_error(
     library: JudgingLibrary, item: dict[str, Any], score: dict[str, Any], message: str
 ) -> None:
-    lines(library, ITEMS, {"id": "s0", "scores": {"clear": 3}, **item})
-    lines(library, "scores.jsonl", {**said("j", [3])[0], **score})
-    done = scored(library)
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert message in done.err
+    library.lines(ITEMS, {"id": "s0", "scores": {"clear": 3}, **item})
+    library.lines("scores.jsonl", {**said("j", [3])[0], **score})
+    assert scored(library).refuses(message)
 
 
 def test_what_judge_score_leaves_is_measured(library: JudgingLibrary) -> None:
     library.rubric({"scale": "1-10"})
     library.items({"id": "a", "output": "The sum is 12."}, {"id": "b", "output": "The sum is 12."})
-    texts = {"a": scored_answer(totals=written(4)), "b": scored_answer(totals=written(2))}
-    answers = [{"case_id": f"{name}/direct", "replicate": 0, "text": text} for name, text in texts.items()]
-    lines(library, "answers.jsonl", *answers)
+    scores = {"a": 4, "b": 2}
+    library.record_answers({(f"{name}/direct", 0): scored_answer(totals=written(n)) for name, n in scores.items()})
     done = library.judge("score", "--judge", "recorded")
     assert done.code == 0, done.err
     library.items({"id": "a", "scores": {"totals": 4}}, {"id": "b", "scores": {"totals": [1, 2]}})

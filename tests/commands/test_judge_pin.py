@@ -21,7 +21,7 @@ def library(tmp_path: Path) -> JudgingLibrary:
     """With a recorded run of the component, and a judge that finds nothing."""
     library = JudgingLibrary(tmp_path)
     assert library.evaluate_here().code == 0
-    library.models(REPLAY, {"id": "judge", "provider": "replay", "params": {"file": "judge.jsonl"}})
+    library.models(REPLAY, {**REPLAY, "id": "judge", "params": {"file": "judge.jsonl"}})
     library.record_answers({(f"{case}/{order}", 0): SAME for case in CASES for order in (1, 2)}, "judge.jsonl")
     return library
 
@@ -66,7 +66,7 @@ def test_a_run_is_held_against_what_is_pinned_though_its_run_folder_is_gone(libr
 def test_without_anything_pinned_it_says_what_to_do(library: JudgingLibrary) -> None:
     done = judged(library, library.run_folder().name)
     assert done.code == 2
-    assert done.err.splitlines()[-1].endswith("give --baseline RUN, or `judge pin RUN` first")
+    assert done.err.endswith("give --baseline RUN, or `judge pin RUN` first\n")
 
 
 def test_pinning_again_replaces_the_outputs_of_the_model(library: JudgingLibrary) -> None:

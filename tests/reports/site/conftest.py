@@ -30,17 +30,17 @@ def serious(page: Any) -> list[tuple[str, list[str]]]:
 
 
 def demo(folder: Path) -> Library:
-    """Return the library that `demo` lays out in a folder."""
+    """Return the library that `demo` lays out in a process of its own, as a browser has the event loop of this one."""
     library = Library(folder / "unused")
     library.root = folder
-    assert library.call("demo", "demo").code == 0
+    assert library.skill_evaluator("demo", "demo").code == 0
     library.root = folder / "demo"
     return library
 
 
-def undrawn(library: Library, name: str = "site", code: int = 0) -> Path:
+def undrawn(library: Library, code: int = 0) -> Path:
     """Build a site without the libraries that draw its charts, which take a second to bundle; return its folder."""
     with patch("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */"):
-        ended = library.call("site", "build", "--out", name)
+        ended = library.call("site", "build", "--out", "site")
     assert ended.code == code, ended.err
-    return library.root / name
+    return library.root / "site"

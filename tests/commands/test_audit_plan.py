@@ -138,11 +138,10 @@ def test_a_cap_needs_a_price_and_choice_components_are_the_default(priced: Audit
 
 def test_a_component_that_cannot_be_read_is_left_out_with_a_warning(tmp_path: Path) -> None:
     library = AuditLibrary(tmp_path)
+    question = {"id": "a", "question": "Which?", "options": ["x", "y"], "answer": "A"}
     for name, rest in (("good", ""), ("broken", deep_yaml())):
         library.write(f"components/{name}/prompt.md", f"---\nversion: 1.0.0\noutput: choice\n{rest}---\nAnswer.\n")
-    line = '{"id": "a", "question": "Which?", "options": ["x", "y"], "answer": "A"}\n'
-    for name in ("good", "broken"):
-        library.write(f"fixtures/{name}/questions.jsonl", line)
+        library.lines(f"fixtures/{name}/questions.jsonl", question)
     planned = library.call("audit", "plan")
     assert planned.code == 0, planned
     assert [one["name"] for one in read(tmp_path / "audit-plan.json")["audit"]["benchmarks"]] == ["good"]

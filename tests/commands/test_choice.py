@@ -29,7 +29,7 @@ def capitals(library: Library) -> Library:
         f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.0.0\noutput: choice\n---\nA letter.\n"
     )
     (library.component / "schema.json").unlink()
-    library.write(f"fixtures/{SKILL}/questions.jsonl", "".join(json.dumps(line) + "\n" for line in QUESTIONS))
+    library.lines(f"fixtures/{SKILL}/questions.jsonl", *QUESTIONS)
     library.record_answers(ANSWERS)
     return library
 
@@ -93,7 +93,7 @@ def test_lint_counts_questions_options_and_keys(capitals: Library) -> None:
 
 def test_lint_warns_of_a_letter_that_is_the_key_too_often(capitals: Library) -> None:
     lines = [{**QUESTIONS[0], "id": f"q-{number}"} for number in range(9)]
-    capitals.write(f"fixtures/{SKILL}/questions.jsonl", "\n".join(map(json.dumps, lines)))
+    capitals.lines(f"fixtures/{SKILL}/questions.jsonl", *lines)
     ended = capitals.call("lint", SKILL)
     assert "hint: C is the key of 9 of 9 questions, where 3.0 are its share" in ended.out
     assert ended.code == 0

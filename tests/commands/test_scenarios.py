@@ -36,15 +36,7 @@ def drafted(changed: dict[str, str] | None = None) -> str:
 @pytest.fixture
 def library(tmp_path: Path, server: ChatServer) -> AuditLibrary:
     made = AuditLibrary(tmp_path)
-    made.models(
-        {
-            "id": "served",
-            "provider": "openai",
-            "base_url": server.url,
-            "price": {"input": 1, "output": 2},
-            "api_key_env": "DRAFTING_KEY",
-        }
-    )
+    made.served_by(server.url, price={"input": 1, "output": 2}, api_key_env="DRAFTING_KEY")
     server.reply = lambda _: Reply(text=drafted())
     return made
 
@@ -98,27 +90,23 @@ def test_a_cap_that_the_draft_could_exceed_asks_nothing(library: AuditLibrary, s
 
 def test_nothing_is_overwritten_and_nobody_is_asked_for_it(library: AuditLibrary, server: ChatServer) -> None:
     library.write(f"{FAMILY}/mine.md", "mine")
-    done = draft(library)
-    assert (done.code, server.requests) == (2, 0)
-    assert "a draft overwrites nothing" in done.err
+    assert draft(library).refuses("a draft overwrites nothing")
+    assert server.requests == 0
     assert [path.name for path in (library.root / FAMILY).iterdir()] == ["mine.md"]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_an_answer_that_is_no_family_writes_nothing(library: AuditLibrary, server: ChatServer) -> None:
+    for answer in (
         "no JSON",
         json.dumps({"scenarios": [{"name": "one", "intent": "x", "template": "{{ prompt }}"}]}),
         drafted().replace("{{ prompt }}", "{{ input }}"),
         drafted().replace("Answer as briefly as a note in the margin.", TEXTS["paralegal"]),
         drafted().replace('"name": "Concise"', '"name": "../.."'),
-    ],
-)
-def test_an_answer_that_is_no_family_writes_nothing(answer: str, library: AuditLibrary, server: ChatServer) -> None:
-    server.reply = lambda _: Reply(text=answer)
-    done = draft(library)
-    assert (done.code, "the answer holds no family of scenarios" in done.err) == (2, True)
-    assert not (library.root / FAMILY).exists()
+    ):
+        server.reply = lambda _, text=answer: Reply(text=text)
+        done = draft(library)
+        assert (done.code, "the answer holds no family of scenarios" in done.err) == (2, True), answer
+        assert not (library.root / FAMILY).exists()
 
 
 def test_nobody_is_asked_in_a_scenario_that_nobody_has_read(library: AuditLibrary, server: ChatServer) -> None:

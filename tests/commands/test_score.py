@@ -1,7 +1,5 @@
 """A finished run scored again, from its own answers: nothing is asked, and nothing changes that should not."""
 
-import json
-
 from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
 from tests.support.library import SKILL, Library, comparable, journal, read
 
@@ -75,7 +73,7 @@ def test_a_failed_call_is_replayed_as_the_failure_it_was(library: Library) -> No
         {"case_id": "alpha", "replicate": 0, "error": error},
         {"case_id": "alpha", "replicate": 1, "error": "gone"},
     ]
-    library.write("answers.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    library.lines("answers.jsonl", *lines)
     run = library.evaluate_here("--case", "alpha", "--format", "json").json["runs"][0]
     assert [line["error"]["reason"] for line in journal(library.run_folder())] == ["read_timeout", "gone"]
     assert run["failures"] == {"provider_error": 1, "timeout": 1}

@@ -33,24 +33,20 @@ def test_a_first_version_has_nothing_to_be_compared_with(library: Library) -> No
     assert (ended.code, ended.json["comparison"]) == (0, None)
 
 
-def test_a_version_that_is_worse_is_said_to_be_and_fails(library: Library) -> None:
+def test_a_version_that_is_worse_is_said_to_be_and_fails_unless_the_policy_lets_it_pass(
+    library: Library, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     _answers(library, 2024)
     assert library.evaluate_here("--replicates", str(REPLICATES)).code == 0
     _version(library, "1.1.0")
     _answers(library, 1999)
+    lenient = library.copy(tmp_path_factory.mktemp("lenient"))
     ended = library.evaluate_here("--replicates", str(REPLICATES))
     assert ended.code == 3
     assert "regressed on these fixtures" in ended.out
     assert len(library.rows()) == 2
-
-
-def test_a_policy_may_let_it_pass(library: Library) -> None:
-    library.settings(policy={"fail_on": []})
-    _answers(library, 2024)
-    library.evaluate_here("--replicates", str(REPLICATES))
-    _version(library, "1.1.0")
-    _answers(library, 1999)
-    ended = library.evaluate_here("--replicates", str(REPLICATES), "--format", "json")
+    lenient.settings(policy={"fail_on": []})
+    ended = lenient.evaluate_here("--replicates", str(REPLICATES), "--format", "json")
     assert (ended.code, ended.json["comparison"]["verdict"]) == (0, "regressed")
 
 

@@ -4,8 +4,7 @@ import csv
 import io
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from skill_evaluator.judges.calibration.planting import GoodOutput, plant
 
@@ -74,20 +73,18 @@ def judge_answers() -> Iterator[tuple[tuple[str, int], str]]:
 
 def people_write(library: Library) -> None:
     """Write what a person prepares: items, labels, the rubric of pairs."""
-
-    def lines(path: str, *values: Mapping[str, Any]) -> None:
-        library.write(path, "".join(json.dumps(value) + "\n" for value in values))
-
     library.write(PAIRS_RUBRIC, {"criteria": [some_criterion(method=method("pairwise_comparison"))]})
     texts = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
-    lines("outputs.jsonl", *({"id": f"o{n}", "input": f"Add {n}.", "output": QUOTE} for n in range(2)))
-    lines("pairs.jsonl", *({"id": f"p{n}", **texts, "input": f"Add {n}."} for n in range(2)))
-    lines("labelled.jsonl", *({"id": f"p{n}", "human": n + 1} for n in range(2)))
-    lines("scored.jsonl", *({"id": f"o{n}", "scores": {"totals": n + 2}} for n in range(2)))
-    lines("scores.jsonl", *({"id": f"o{n}", "judge": "recorded", "criterion": "totals", "score": 3} for n in range(2)))
-    lines("planted.jsonl", *(pair.model_dump(mode="json") for pair in _PLANTED))
+    library.lines("outputs.jsonl", *({"id": f"o{n}", "input": f"Add {n}.", "output": QUOTE} for n in range(2)))
+    library.lines("pairs.jsonl", *({"id": f"p{n}", **texts, "input": f"Add {n}."} for n in range(2)))
+    library.lines("labelled.jsonl", *({"id": f"p{n}", "human": n + 1} for n in range(2)))
+    library.lines("scored.jsonl", *({"id": f"o{n}", "scores": {"totals": n + 2}} for n in range(2)))
+    library.lines(
+        "scores.jsonl", *({"id": f"o{n}", "judge": "recorded", "criterion": "totals", "score": 3} for n in range(2))
+    )
+    library.lines("planted.jsonl", *(pair.model_dump(mode="json") for pair in _PLANTED))
     names = ("factuality", "completeness", "format_adherence")
-    lines("found.jsonl", *({"id": _PLANTED[0].id, "dimension": name, "human": "same"} for name in names))
+    library.lines("found.jsonl", *({"id": _PLANTED[0].id, "dimension": name, "human": "same"} for name in names))
 
 
 def judges_write(library: Library, done: Callable[..., Ended]) -> None:

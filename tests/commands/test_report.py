@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 def report(folder: Path, *arguments: str, api: GitHubApi | None = None) -> Ended:
     of_github = {"GITHUB_STEP_SUMMARY": str(folder / "summary"), "GITHUB_REPOSITORY": NAME, "GITHUB_TOKEN": TOKEN}
-    address = {"GITHUB_API_URL": api.address if api else ""}
+    address = {"GITHUB_API_URL": api.url if api else ""}
     return call(folder, "report", *arguments, env={**(of_github if api else {}), **address})
 
 

@@ -25,6 +25,7 @@ from skill_evaluator.providers.boundary import ask_once, opened
 from skill_evaluator.runner.limits import wait_before_retry
 
 from tests.support.vendor_dialects import PLAIN
+from tests.support.vendors import failure_of
 
 LIMITS = Settings(timeout_s=5, limits=SafetyLimits(answer_bytes=20))
 
@@ -54,9 +55,7 @@ def ask(answer: Callable[[], Any]) -> Completion:
 
 
 def fail(answer: Callable[[], Any]) -> ProviderError:
-    with pytest.raises(ProviderError) as caught:
-        ask(answer)
-    return caught.value
+    return failure_of(lambda: ask(answer))
 
 
 PROBLEMS = [

@@ -26,11 +26,6 @@ class GitHubApi(Server):
         self.refusing: int | None = None  # a status that everything is answered with
         self.asked: list[str] = []
 
-    @property
-    def address(self) -> str:
-        """Where it is."""
-        return self.url
-
     def merged(self, commit: str, number: int, merged: bool = True, comments: int = 0) -> None:
         """Have a pull request that a commit belongs to, with so many comments of people."""
         at = "2024-01-01T00:00:00Z" if merged else None

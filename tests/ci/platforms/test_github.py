@@ -17,7 +17,7 @@ MARK = "<!-- skill-evaluator -->"
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHubApi]:
     with github_api() as running:
-        monkeypatch.setenv("GITHUB_API_URL", running.address)
+        monkeypatch.setenv("GITHUB_API_URL", running.url)
         monkeypatch.setenv("GITHUB_REPOSITORY", NAME)
         monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")

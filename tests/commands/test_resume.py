@@ -11,8 +11,10 @@ import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, varied
 from tests.support.library import (
+    ANSWERS,
     CASES,
     REPLAY,
+    SCHEMA,
     SKILL,
     Library,
     comparable,
@@ -166,44 +168,18 @@ def test_calls_that_failed_are_asked_again_and_replace_their_failure(served: Lib
     assert (record["scored"], record["failures"], record["retries"]) == (6, {}, 0)
 
 
-def _new_prompt(library: Library) -> None:
-    library.write(f"components/{SKILL}/prompt.md", "---\nversion: 1.0.0\n---\nExtract the title alone.\n")
-
-
-def _new_schema(library: Library) -> None:
-    schema = read(library.component / "schema.json")
-    library.write(f"components/{SKILL}/schema.json", {**schema, "title": "Notice"})
-
-
-def _new_truth(library: Library) -> None:
-    library.case("beta", {"title": "beta", "year": 2025})
-
-
-def _new_document(library: Library) -> None:
-    library.write(f"fixtures/{SKILL}/cases/gamma/document.md", "gamma was rewritten.\n")
-
-
-def _no_case(library: Library) -> None:
-    folder = library.root / "fixtures" / SKILL / "cases" / "alpha"
-    folder.rename(library.root / "alpha")
-
-
-def _new_params(library: Library) -> None:
-    library.models({**REPLAY, "params": {"file": "answers.jsonl", "max_output_tokens": 99}})
-
-
-def _no_model(library: Library) -> None:
-    library.models({**REPLAY, "id": "other"})
-
-
-CHANGES: Mapping[str, tuple[Callable[[Library], None], str]] = {
-    "the prompt": (_new_prompt, "prompt"),
-    "the schema": (_new_schema, "schema"),
-    "a model setting": (_new_params, "settings"),
-    "a truth": (_new_truth, "case 'beta'"),
-    "a document": (_new_document, "case 'gamma'"),
-    "a case that is gone": (_no_case, "case 'alpha'"),
-    "a model that is gone": (_no_model, "model 'recorded'"),
+PROMPT, FIXTURES = f"components/{SKILL}/prompt.md", f"fixtures/{SKILL}/cases"
+CHANGES: Mapping[str, tuple[Callable[[Library], object], str]] = {
+    "the prompt": (lambda of: of.write(PROMPT, "---\nversion: 1.0.0\n---\nExtract the title alone.\n"), "prompt"),
+    "the schema": (lambda of: of.write(f"components/{SKILL}/schema.json", {**SCHEMA, "title": "Notice"}), "schema"),
+    "a model setting": (
+        lambda of: of.models({**REPLAY, "params": {"file": ANSWERS, "max_output_tokens": 99}}),
+        "settings",
+    ),
+    "a truth": (lambda of: of.case("beta", {"title": "beta", "year": 2025}), "case 'beta'"),
+    "a document": (lambda of: of.write(f"{FIXTURES}/gamma/document.md", "gamma was rewritten.\n"), "case 'gamma'"),
+    "a case that is gone": (lambda of: (of.root / FIXTURES / "alpha").rename(of.root / "alpha"), "case 'alpha'"),
+    "a model that is gone": (lambda of: of.models({**REPLAY, "id": "other"}), "model 'recorded'"),
 }
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,8 +75,13 @@ def test_the_picture_of_the_verdict_is_what_the_command_prints_today(monkeypatch
     module = importlib.util.module_from_spec(loaded)
     monkeypatch.setitem(sys.modules, "picture", module)
     loaded.loader.exec_module(module)
-    drawn, kept = module.drawn(module.PICTURES["verdict.svg"]), (ROOT / "docs" / "verdict.svg").read_text("utf-8")
-    assert _words(drawn.decode()) == _words(kept)
+
+    def demonstration(folder: Path) -> Path:
+        assert call(folder, "demo", "demo").code == 0
+        return folder / "demo"
+
+    drawn = module.drawn(replace(module.PICTURES["verdict.svg"], lay_out=demonstration))
+    assert _words(drawn.decode()) == _words((ROOT / "docs" / "verdict.svg").read_text("utf-8"))
     text = README.read_text()
     assert all(f"](docs/{name})" in text for name in module.PICTURES)
     assert all(0 < (ROOT / "docs" / name).stat().st_size < 150_000 for name in module.PICTURES)

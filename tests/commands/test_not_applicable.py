@@ -99,7 +99,10 @@ def test_a_plan_leaves_it_out_of_the_jobs_and_collect_takes_what_they_ran(tmp_pa
     assert sorted(len(record.get("not_applicable", {})) for record in pipeline.records().values()) == [0, 1]
 
 
-def test_an_audit_asks_no_model_what_one_of_them_cannot_take(tmp_path: Path, server: ChatServer) -> None:
+def test_an_audit_asks_no_model_what_one_of_them_cannot_take(
+    tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skill_evaluator.commands.audit_report.draw", lambda *_: None)  # charts take seconds
     library = AuditLibrary(tmp_path)
     one = {"id": "one", "provider": "openai", "base_url": server.url}
     library.models(one, {**one, "id": "two"})

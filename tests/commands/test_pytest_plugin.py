@@ -1,5 +1,6 @@
 """The pytest plugin: a team's own test holds a component to what is recorded, and fails in words that help."""
 
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -21,6 +22,7 @@ def test_holds(evaluate_skill):
 def test_one_case(evaluate_skill):
     assert evaluate_skill("{SKILL}", cases=["alpha"]).result["runs"][0]["n_cases"] == 1
 """
+UNJUDGED = "def test_unjudged(evaluate_skill):\n    evaluate_skill('new').check()\n"
 MISTYPED = "def test_mistyped(evaluate_skill):\n    evaluate_skill('notices')\n"
 
 
@@ -41,11 +43,17 @@ def run_pytest(library: Library, *arguments: str) -> Ended:
         return ended(process)
 
 
-def test_what_holds_passes_and_nothing_is_recorded(recorded: Library) -> None:
+def test_what_holds_passes_what_is_not_judged_warns_and_nothing_is_recorded(recorded: Library) -> None:
+    for folder in (recorded.root / "components", recorded.root / "fixtures"):
+        shutil.copytree(folder / SKILL, folder / "new", ignore=shutil.ignore_patterns("evals", "leaderboard.json"))
+    recorded.write("components/new/prompt.md", "---\nname: new\nversion: 1.0.0\n---\nExtract title and year.\n")
+    recorded.write("test_skills.py", CHECKS + UNJUDGED)
     write(recorded, "1.0.0", "Extract title and year, please.", RIGHT)
     before = {path for path in recorded.tree() if "__pycache__" not in path}
     done = run_pytest(recorded)
-    assert (done.code, done.out.splitlines()[-1].split(" in ")[0]) == (0, "2 passed"), done.out
+    assert (done.code, done.out.splitlines()[-1].split(" in ")[0]) == (0, "3 passed, 1 warning"), done.out
+    assert "UserWarning: new: no verdict" in done.out
+    assert "there is no complete record to judge against: evaluate new first" in done.out
     assert {path for path in recorded.tree() if "__pycache__" not in path} == before
 
 
@@ -62,15 +70,6 @@ def test_a_regression_fails_with_what_was_lost_and_a_wrong_name_with_the_line_th
     assert "  lost fields: year" in lines
     assert not [line for line in lines if "pytest_plugin.py" in line]  # no traceback of ours
     assert "skill-evaluator try notices: error: " in done.out
-
-
-def test_where_nothing_is_judged_it_warns(library: Library) -> None:
-    write(library, "1.0.0", "Extract title and year.", RIGHT)
-    library.write("test_skills.py", f"def test_holds(evaluate_skill):\n    evaluate_skill('{SKILL}').check()\n")
-    done = run_pytest(library)
-    assert (done.code, "1 passed, 1 warning" in done.out) == (0, True), done.out
-    assert f"UserWarning: {SKILL}: no verdict" in done.out
-    assert f"there is no complete record to judge against: evaluate {SKILL} first" in done.out
 
 
 def test_to_load_it_imports_nothing_beyond_itself() -> None:

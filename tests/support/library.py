@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
@@ -239,11 +239,25 @@ def _loaded_once() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _without_fork() -> Iterator[None]:
+    """Score in this process, as on a system that cannot fork: this one is large, and a fork of it takes long."""
+    fork = os.fork
+    del os.fork
+    try:
+        yield
+    finally:
+        os.fork = fork
+
+
 def call(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, columns: int | None = None) -> Ended:
     """Do as `skill-evaluator ...` does, in this process; its stdout may be a terminal so many columns wide."""
     code = 0
     environment = _environment(env) | ({"COLUMNS": str(columns), "TERM": "xterm"} if columns else {})
-    with chdir(folder), patch.dict(os.environ, environment, clear=True), _loaded_once(), _captured() as (out, err):
+    inside = (chdir(folder), patch.dict(os.environ, environment, clear=True), _loaded_once(), _without_fork())
+    with ExitStack() as entered, _captured() as (out, err):
+        for each in inside:
+            entered.enter_context(each)
         out.isatty = lambda: columns is not None  # type: ignore[method-assign]
         try:
             cli.main([*arguments])

@@ -180,6 +180,6 @@ FEW_KEYS = {"a": FieldRule(align="key", key=("k",)), "a[].b": FieldRule(align="k
 def test_of_many_answers_items_of_one_key_are_paired_as_in_the_double_loop(leaves: Any, seed: int) -> None:
     dice = random.Random(seed)
     plan = FieldPlan(leaves=leaves, arrays=FEW_KEYS)
-    outputs = [items_of_few_keys(dice) for _ in range(50)]  # from 2,000 pairs on they are taken at once
+    outputs = [items_of_few_keys(dice) for _ in range(60)]  # 2,000 pairs: they are taken at once
     outputs += dice.choices(outputs, k=4)
     assert pairwise_field_f1(answers(*outputs, plan=plan)) == pytest.approx(double_loop(outputs, plan), abs=1e-12)

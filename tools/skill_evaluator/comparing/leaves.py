@@ -32,10 +32,6 @@ class _Values:
         self.lengths: dict[str, int] = {}
 
 
-class PartnerDependentError(Exception):
-    """The value holds an array whose alignment depends on what it is compared with."""
-
-
 # The forms at a path: numbers in ascending order, so that equal multisets are equal.
 Forms = tuple[int, ...]
 
@@ -224,14 +220,6 @@ def pairs_by_best(rule: FieldRule, field: Field) -> bool:
     return rule.align == "best" or (
         rule.align == "set" and field.item.rule is not None and not field.item.rule.exact_equality
     )
-
-
-def leaves_of(value: Any, plan: FieldPlan) -> Leaves:
-    """Return the leaves of a value that stands alone; raise PartnerDependentError where alignment needs the partner."""
-    leaves = Lexicon(plan).leaves(value)
-    if leaves.groups:
-        raise PartnerDependentError(", ".join(place.field.path for place in leaves.groups))
-    return leaves
 
 
 def values_by_path(value: Any, plan: FieldPlan) -> dict[str, Hashable]:

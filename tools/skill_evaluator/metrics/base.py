@@ -68,11 +68,6 @@ class Comparison:
         return compare_sides(self.truth_side, self.output_side)
 
     @cached_property
-    def truth_key(self) -> str:
-        """One text for all JSON values equal to the truth."""
-        return canonical_json(self.truth)
-
-    @cached_property
     def output_key(self) -> str:
         """One text for all JSON values equal to the output."""
         return canonical_json(self.output)

@@ -8,7 +8,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, 
 from skill_evaluator.text import counted, listed
 
 if TYPE_CHECKING:  # scipy comes with it
-    from skill_evaluator.verdicts.discrimination import AuditedCase, CaseAudit
+    from skill_evaluator.evaluation.discrimination import AuditedCase, CaseAudit
 
 _ADVICE = {
     "disagrees": "those who are better elsewhere are worse here: look at its ground truth",

@@ -16,11 +16,13 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, cut_table
 from skill_evaluator.display.safe_text import abridged, code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
+from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.ci_judged import judged_conclusions, judged_sections, judged_sheet
 from skill_evaluator.reports.comparison import MARKS, comparison_sections, legend_section
 from skill_evaluator.reports.forecast import forecast_sheet
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
+from skill_evaluator.verdicts.few import FEW_CASES, can_show
 from skill_evaluator.verdicts.results import ComparisonResult
 from skill_evaluator.verdicts.rules import WORST_FIRST
 
@@ -55,7 +57,8 @@ def print_plan(plan: Plan, form: Format) -> None:
     ]
     lines += [f"not judged: {one.skill} on {', '.join(one.models)}: {one.reason}" for one in plan.unjudged]
     lines += [f"wrong: {fault.file}:{fault.line}: {fault.message}" for fault in plan.faults]
-    lines += [] if plan.month is None else [plan.month.words]
+    lines += [f"{skill}: {words}" for skill, words in _few(plan).items()]
+    lines += [*plan.retiring, *([] if plan.month is None else [plan.month.words])]
     lines.append(_total(plan))
     print_result(
         form,
@@ -79,6 +82,8 @@ def plan_page(plan: Plan) -> Page:
         for fault in plan.faults
     ]
     month = "" if plan.month is None else f"{plan.month.words}."
+    retiring = map(code_span, plan.retiring)
+    few = bullets([*retiring, *(f"{code_span(skill)}: {code_span(words)}" for skill, words in _few(plan).items())])
     tables = {
         "Forecast": forecast_sheet(plan.forecast),
         "Not evaluated": _skipped_sheet(plan.skipped),
@@ -88,7 +93,9 @@ def plan_page(plan: Plan) -> Page:
     }
     return Page(
         [
-            Section(name="the plan", heading="## Evaluation plan", blocks=[f"{_total(plan)}.", reason, *chosen, month]),
+            Section(
+                name="the plan", heading="## Evaluation plan", blocks=[f"{_total(plan)}.", reason, *chosen, few, month]
+            ),
             *(
                 Section(name=title, heading=f"### {title}", blocks=cut_table(sheet, _MOST_PLANNED))
                 for title, sheet in tables.items()
@@ -96,6 +103,14 @@ def plan_page(plan: Plan) -> Page:
             ),
         ]
     )
+
+
+def _few(plan: Plan) -> dict[str, str]:
+    """Return of each component with few cases what these can show."""
+    cases: dict[str, set[str]] = {}
+    for entry in plan.entries:
+        cases.setdefault(entry.skill, set()).update(entry.cases)
+    return {skill: can_show(len(ids)) for skill, ids in cases.items() if 0 < len(ids) < FEW_CASES}
 
 
 def _names(models: Sequence[str], quote: Callable[[str], str]) -> Cell:
@@ -108,7 +123,8 @@ def _chosen_sheet(plan: Plan, quote: Callable[[str], str]) -> Sheet:
         entries = [entry for entry in plan.entries if entry.skill == chosen.skill and entry.model_id in chosen.models]
         size = map(Cell, (str(len(entries)), *_size(entries)))
         names = (Cell(chosen.skill, code=True), _names(chosen.models, quote))
-        rows.append((*names, *size, Cell(chosen.reason, code=True)))
+        besides = dict.fromkeys(entry.beside_words for entry in entries if entry.beside_words)
+        rows.append((*names, *size, Cell("; ".join([chosen.reason, *besides]), code=True)))
     return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))
 
 
@@ -193,7 +209,8 @@ def _drift_sections(result: ComparisonResult, site: Site) -> list[Section]:
             lines.append(f"the model moved though the prompt did not: {name}: {', '.join(map(code_span, model.moved))}")
         else:
             lines.append(f"no drift: {name}; its runs are pooled")
-        served = [run.served_model or "an unnamed model" for run in (model.baseline, model.candidate) if run]
+        runs = (run for run in (model.baseline, model.candidate) if run)
+        served = [served_text(run.served_model) or "an unnamed model" for run in runs]
         if len(set(served)) > 1:
             lines.append(f"{name}: the vendor served {', then '.join(map(code_span, served))}")
     details = [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
-from skill_evaluator.display import number, signed
+from skill_evaluator.display import FEWEST_CASES, number, signed
 from skill_evaluator.display.addresses import NO_SITE, Site, linked
 from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets
 from skill_evaluator.display.safe_text import code_span, visible
@@ -16,11 +16,11 @@ from skill_evaluator.reports.comparison_sheets import (
     STYLES,
     all_sheets,
     changed_sheets,
-    first_of,
     measure_sheet,
     noise_sheet,
     run_sheet,
 )
+from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.results import ComparisonResult, ModelVerdict, Watch
 from skill_evaluator.verdicts.rules import WORST_FIRST
 
@@ -28,8 +28,9 @@ MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive"
 _MOST_NAMED, _MOST_LOST = 5, 3
 _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
-    "scope: fixtures (these cases), beyond (cases not seen), both (the same figures), together (both at once)",
-    "n: answers on a line of fixtures, else cases",
+    "scope: these (cases), beyond (cases not seen), both (the same figures), together (both at once)",
+    "p: one-sided, in the direction of the change · an interval is shown from five cases on",
+    "n: answers on a line of these cases where answers are draws of their own, else cases",
 )
 
 
@@ -48,7 +49,7 @@ def _text(result: ComparisonResult) -> Iterator[Sheet | Text]:
     for model in worst_first(result):
         versions = " → ".join(_versions(model))
         yield Text()
-        words = f"{MARKS[model.verdict]} {model.model_id}: {model.verdict} · {versions}{_lost(model)}"
+        words = f"{MARKS[model.verdict]} {model.model_id}: {with_served(model)} · {versions}{_lost(model)}"
         yield _headline(model.verdict, words)
         verdicts, *reasons = model_words(model, result.gate)
         yield Text(visible(verdicts))
@@ -74,7 +75,7 @@ def comparison_sections(result: ComparisonResult, site: Site = NO_SITE) -> list[
     return [
         Section(
             name=result.skill,
-            heading=f"## {skill}: {result.verdict} {_scope(result)}{_lost_linked(result.skill, site, *result.models)}",
+            heading=f"## {skill}: {scope_words(result)}{_lost_linked(result.skill, site, *result.models)}",
             blocks=[bullets([code_span(line) for line in _left_out(result)])],
         ),
         *(model_section(result, model, site) for model in worst_first(result)),
@@ -101,7 +102,7 @@ def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO
         opened, folds = [], [Fold("The figures", [*changed, *measured, *rest])]
     return Section(
         name=f"{result.skill} on {model.model_id}",
-        heading=f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {model.verdict}{lost}",
+        heading=f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {with_served(model)}{lost}",
         blocks=[f"{versions} · {_other_verdicts(model, result.gate)}", bullets(reasons), *opened],
         folds=folds,
     )
@@ -109,7 +110,7 @@ def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO
 
 def verdict_words(result: ComparisonResult) -> str:
     """Return the verdict on a component in a line, with what lost more than a good mean may hide."""
-    return f"{result.skill}: {result.verdict} {_scope(result)}{_lost(*result.models)}"
+    return f"{result.skill}: {scope_words(result)}{_lost(*result.models)}"
 
 
 def model_words(model: ModelVerdict, gate: str) -> list[str]:
@@ -135,14 +136,36 @@ def _headline(verdict: str, words: str) -> Text:
     return Text(visible(words), style=STYLES.get(verdict, "bold"))
 
 
-def _scope(result: ComparisonResult) -> str:
-    if result.gate == "fixtures":
-        return f"on these fixtures; beyond them {result.generalises}"
-    if result.gate == "generalises":
-        return "beyond these fixtures"
-    if result.fixtures == result.generalises == result.verdict:
-        return "on these fixtures and beyond them"
-    return f"(on these fixtures {result.fixtures}, beyond them {result.generalises})"
+def scope_words(result: ComparisonResult) -> str:
+    """Return the verdict on a component with both scopes, and whether another model answered."""
+    return with_served(*result.models, words=_scopes(result))
+
+
+def with_served(*models: ModelVerdict, words: str | None = None) -> str:
+    """Return the words of a verdict (of one model: the verdict itself), and whether another model answered."""
+    changes, words = {model.served for model in models}, words or models[0].verdict
+    if "model" in changes:
+        return f"{words}{':' if words == 'incomparable' else ';'} another model answered"
+    return f"{words}; another release of the model answered" if "date" in changes else words
+
+
+def _scopes(result: ComparisonResult) -> str:
+    """Word both scopes: what holds on these cases is not said of others."""
+    cases, verdict = result.n_cases, result.verdict
+    these, them = {None: ("these cases", "them"), 1: ("this case", "it")}.get(cases, (f"these {cases} cases", "them"))
+    if verdict == "incomparable":
+        return verdict
+    if result.gate != "these" and result.these == result.beyond == verdict:
+        return f"{verdict} on {these} and beyond {them}"
+    if result.gate == "beyond":
+        return f"{verdict} beyond {these}; on {them} {result.these}"
+    if result.gate == "both":
+        return f"{verdict}: {result.these} on {these}, {result.beyond} beyond {them}"
+    if result.beyond == "inconclusive" and cases is not None and cases < FEWEST_CASES:
+        return f"{verdict} on {these}; too few to speak of others"
+    if result.beyond == verdict:
+        return f"{verdict} on {these} and beyond {them}"
+    return f"{verdict} on {these}; beyond {them} {result.beyond}"
 
 
 def _lost_linked(skill: str, site: Site, *models: ModelVerdict) -> str:
@@ -161,11 +184,16 @@ def _lost(*models: ModelVerdict, shown: Callable[[str, str], str] = lambda _, na
         "case": dict.fromkeys(case_id for model in models for case_id in model.lost_cases),
     }
     words = [
-        f"{kind}{'s' * (len(names) > 1)} {first_of([shown(kind, name) for name in names], _MOST_LOST)}"
+        f"{kind}{'s' * (len(names) > 1)} {listed([shown(kind, name) for name in names], _MOST_LOST)}"
         for kind, names in lost.items()
         if names
     ]
     return f" · lost: {'; '.join(words)}" if words else ""
+
+
+def lost_words(*models: ModelVerdict) -> str:
+    """Name the fields and cases that some models lost; empty where there are none."""
+    return _lost(*models).removeprefix(" · ")
 
 
 def _versions(model: ModelVerdict) -> list[str]:
@@ -174,8 +202,8 @@ def _versions(model: ModelVerdict) -> list[str]:
 
 def _other_verdicts(model: ModelVerdict, gate: str) -> str:
     """Word the verdicts that do not decide, and how much was measured."""
-    words = [f"these fixtures: {model.fixtures}"] if gate == "robust" else []
-    words += [f"beyond them: {model.generalises}"] if gate != "generalises" else []
+    words = [f"these {counted(model.n_cases, 'case')}: {model.these}"] if gate != "these" else []
+    words += [f"beyond them: {model.beyond}"] if gate != "beyond" else []
     words += [f"agreement of replicates: {model.stability}", f"coverage {model.coverage:.2f}"]
     if model.baseline is not None and model.baseline_runs + model.candidate_runs > 2:
         counts = zip((model.baseline, model.candidate), (model.baseline_runs, model.candidate_runs), strict=True)
@@ -187,7 +215,7 @@ def since_anchor(watch: Watch) -> str:
     """Return in words what became of a model since the anchor."""
     return (
         f"since the anchor {watch.anchor_version}: {watch.metric} {signed(watch.difference)} "
-        f"({signed(watch.ci95[0])} to {signed(watch.ci95[1])}), {watch.verdict} at look {watch.look}"
+        f"({signed(watch.interval[0])} to {signed(watch.interval[1])}), {watch.verdict} at look {watch.look}"
     )
 
 
@@ -200,7 +228,7 @@ def _notes(model: ModelVerdict) -> Iterator[str]:
     if cases.within_noise:
         yield f"cases that moved within the noise of a single case: {cases.within_noise}"
     if cases.every_answer_worse:
-        named = first_of(cases.every_answer_worse, _MOST_NAMED)
+        named = listed(cases.every_answer_worse, _MOST_NAMED)
         yield f"of these, worse in every answer (evaluate --aa would tell them from noise): {named}"
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from skill_evaluator.display import WHOLE, arrow, number, probability, signed
+from skill_evaluator.display import WHOLE, arrow, interval, number, probability, signed
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.records.served import served_text
+from skill_evaluator.text import listed
 from skill_evaluator.verdicts.results import MeasureResult, ModelVerdict, Scope
 
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
@@ -54,7 +56,7 @@ def changed_sheets(
             rows = []
             for change in changes[:most]:
                 counts = [f"{path or WHOLE} {count}" for path, count in change.fields.items()]
-                cell = Cell(first_of(counts, _MOST_FIELDS_OF_A_CASE), code=True) if counts else Cell("–")
+                cell = Cell(listed(counts, _MOST_FIELDS_OF_A_CASE), code=True) if counts else Cell("–")
                 case = Cell(change.case_id, code=True, link=site.page(skill, case=change.case_id, model=model.model_id))
                 rows.append([case, Cell(arrow(change.before, change.after)), cell])
             first = f"{title}: {len(changes)}"
@@ -63,34 +65,28 @@ def changed_sheets(
             yield from _more(len(changes) - most)
 
 
-def first_of(names: Sequence[str], most: int) -> str:
-    """Return the first of some names, and how many more there are."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
-
-
 def _more(count: int, of: str = "") -> Iterator[str]:
     if count > 0:
         yield f"… and {count} more{of}"
 
 
 def measure_sheet(model: ModelVerdict, *, narrow: bool) -> Sheet:
-    """Return the table of metrics: a row on these fixtures, below it a row beyond them, or one row for both."""
+    """Return the table of metrics: a row on these cases, below it a row beyond them, or one row for both."""
     figures = ("95 % interval", *(() if narrow else ("p",)), "q", "detects", "n")
     rows = []
     for result in model.metrics:
-        scopes = [("fixtures", result.fixtures), ("beyond", result.generalises)]
-        if result.fixtures.ci95 == result.generalises.ci95 and result.fixtures.verdict == result.generalises.verdict:
-            scopes = [("both", result.generalises)]
-        elif result.robust.verdict not in (result.fixtures.verdict, result.generalises.verdict):
-            scopes.append(("together", result.robust))
+        scopes = [("these", result.these), ("beyond", result.beyond)]
+        if result.these.ci95 == result.beyond.ci95 and result.these.verdict == result.beyond.verdict:
+            scopes = [("both", result.beyond)]
+        elif result.both.verdict not in (result.these.verdict, result.beyond.verdict):
+            scopes.append(("together", result.both))
         mark = {"critical": " *", "supporting": "", "advisory": " (advisory)"}[result.tier]
         scores = Cell(arrow(result.baseline, result.candidate)), Cell(signed(result.difference))
         first = [Cell(result.metric + mark, code=True), *scores]
         for at, (name, scope) in enumerate(scopes):
             lead = [Cell(""), Cell(""), Cell("")] if at else first
             verdict = _verdict_cell(result.verdict if name == "both" else scope.verdict, None if at else result)
-            rows.append([*lead, Cell(name), *_scope_cells(scope, figures), verdict])
+            rows.append([*lead, Cell(name), *_scope_cells(scope, figures, result.n_cases), verdict])
     columns = ("metric", "before → after", "change", "scope", *figures, "verdict")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}), below=figures[::-1])
 
@@ -101,9 +97,9 @@ def noise_sheet(model: ModelVerdict) -> Sheet:
     return Sheet(columns=("noise from", "sd", "known from"), rows=rows, numbers=frozenset({"sd"}))
 
 
-def _scope_cells(scope: Scope, columns: Sequence[str]) -> list[Cell]:
+def _scope_cells(scope: Scope, columns: Sequence[str], cases: int) -> list[Cell]:
     figures = {
-        "95 % interval": _interval(scope),
+        "95 % interval": interval(scope.ci95, cases, signed),
         "p": probability(scope.p),
         "q": probability(scope.q),
         "detects": number(scope.detectable_drop),
@@ -129,7 +125,7 @@ def _field_sheet(fields: Sequence[MeasureResult], narrow: bool, page: Callable[.
         values = {
             "before → after": arrow(field.baseline, field.candidate),
             "change": signed(field.difference),
-            "95 % interval": _interval(field),
+            "95 % interval": interval(field.ci95, field.n_cases, signed),
             "q": probability(field.q),
         }
         before, after = field.profile_before or {}, field.profile_after or {}
@@ -149,7 +145,7 @@ def run_sheet(model: ModelVerdict) -> Sheet:
     failures = sorted({kind for run in runs for kind, count in run.failures.items() if count})
     rows = [
         _facts("run", [run.run_id for run in runs], code=True),
-        _facts("served model", [run.served_model or "–" for run in runs], code=True),
+        _facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
         _facts("replicates", [str(run.replicates) for run in runs]),
         _facts("answered", [f"{run.coverage * 100:.4g} %" for run in runs]),
         *(_amounts(kind, [run.failures.get(kind, 0) for run in runs], "{:,.0f}", code=True) for kind in failures),
@@ -181,7 +177,3 @@ def _amounts(name: str, amounts: Sequence[float | None], form: str, *, code: boo
         share = round((after / before - 1) * 100) if before else None
         change = "=" if before == after or share == 0 else f"{after:+g}" if share is None else f"{share:+} %"
     return [Cell(name, code=code), *cells, Cell(change)]
-
-
-def _interval(scope: Scope | MeasureResult) -> str:
-    return "–" if scope.ci95 is None else f"{signed(scope.ci95[0])} to {signed(scope.ci95[1])}"

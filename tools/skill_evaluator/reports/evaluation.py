@@ -11,6 +11,7 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Fold, Page, Section, bullets
 from skill_evaluator.display.safe_text import code_span, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
+from skill_evaluator.evaluation.spreads import RunSpread
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.record import Record
@@ -21,7 +22,9 @@ from skill_evaluator.reports.comparison import (
     legend_section,
     model_section,
     print_comparison,
+    with_served,
 )
+from skill_evaluator.reports.ending import print_ending
 from skill_evaluator.reports.faults import fault_lines
 from skill_evaluator.reports.ranking import print_rankings, ranking_section
 from skill_evaluator.reports.run_facts import (
@@ -39,7 +42,6 @@ from skill_evaluator.scoring.changed_answers import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.verdicts.ranking_results import ModelRanking
 from skill_evaluator.verdicts.results import ComparisonResult
-from skill_evaluator.verdicts.spreads import RunSpread
 
 _OF_A_CASE = ("case_id", "accuracy", "reproducibility", "failures")
 
@@ -61,10 +63,12 @@ def print_finished(
     changes: Sequence[ChangedAnswers] = (),
     ranking: ModelRanking | None = None,
     site: Site = NO_SITE,
+    folders: Sequence[str] = (),
 ) -> None:
     """Print the result of an evaluation to stdout, then what it was for: a verdict, or the spread of one version.
 
-    After the verdict comes what became of the answers, and of several models which is better.
+    After the verdict comes what became of the answers, of several models which is better, and what to do next.
+    `folders` are the flags that name the library.
     """
     print_result(
         form,
@@ -87,12 +91,20 @@ def print_finished(
     )
     if form != "text":
         return
+    answers = {run.record.run_id: _explained_by(run, component) for run in finished}
     if verdict is not None:
         print_comparison(verdict, form)
     if changes:
         print_changes(changes)
     if ranking is not None:
         print_rankings([ranking], form)
+    if verdict is not None:
+        print_ending(verdict, form, answers, folders)
+
+
+def _explained_by(run: Finished, component: Component) -> str:
+    """Return by what `explain` finds the answers of a run."""
+    return run.folder.name if run.folder.parent == component.results_dir else str(run.folder)
 
 
 def _page(
@@ -170,7 +182,7 @@ def report_page(finished: Finished, verdict: ComparisonResult | None = None, sit
     if verdict is None or model is None:
         return Page([run])
     decided = replace(
-        model_section(verdict, model, site), heading=f"{run.heading}: {MARKS[model.verdict]} {model.verdict}"
+        model_section(verdict, model, site), heading=f"{run.heading}: {MARKS[model.verdict]} {with_served(model)}"
     )
     return Page([decided, replace(run, heading="## The run"), legend_section([verdict])])
 

@@ -15,6 +15,7 @@ REMEDIES: Mapping[str, str] = {
     "permission_denied": "let the key of '{model}' use this model; then --resume",
     "identity_refused": "mend that rule or the rights it gives, by the token's subject and audience; then --resume",
     "unknown_model": "correct api_id or base_url of '{model}' in models.yaml",
+    "model_retired": "the model is retired: `skill-evaluator switch {model} NEW` says whether another will do",
     "out_of_credit": "top up the account; then --resume",
     "context_exceeded": "raise the context of the server, or shorten document or prompt",
     "bad_request": "correct params or structured_output of '{model}' in models.yaml, by what the server says",

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import semver
 from rich.text import Text
 
-from skill_evaluator.display import arrow, number, probability
+from skill_evaluator.display import number
 from skill_evaluator.display.addresses import NO_SITE, Site, linked
 from skill_evaluator.display.mermaid import line_chart
 from skill_evaluator.display.pages import Fold, Page, Section, bullets
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result, write
 from skill_evaluator.records.record import Row
+from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.comparison import MARKS, since_anchor
 from skill_evaluator.reports.comparison_sheets import STYLES
 from skill_evaluator.reports.junit import Outcome, Test, junit_text
@@ -50,10 +51,11 @@ _COLUMNS = (
 )
 _ONLY_MEAN = (None,) * 4  # the interval, mean and n of a reproducibility are in the record
 _WHERE = {
-    "fixtures": "on these fixtures",
-    "generalises": "beyond these fixtures",
-    "robust": "on these fixtures and beyond them",
+    "these": "on these cases",
+    "beyond": "beyond these cases",
+    "both": "on these cases and beyond them",
 }
+_MOVED = ("regressed", "improved")
 _MOST_DRAWN, _MOST_VERSIONS = 12, 30
 _FORMULA = ("=", "+", "-", "@")
 _AS_TEST: Mapping[str, Outcome] = {"regressed": "failure", "inconclusive": "skipped", "incomparable": "skipped"}
@@ -62,12 +64,10 @@ _AS_TEST: Mapping[str, Outcome] = {"regressed": "failure", "inconclusive": "skip
 def print_history(history: "History", form: Format, site: Site = NO_SITE) -> None:
     """Print a history to stdout."""
     findings = list(_findings(history))
-    no_change = [] if any(model.changes for model in history.models) else ["no change beyond chance"]
+    steps = [point.step for model in history.models for point in model.points if point.step is not None]
+    no_change = [] if any(step.verdict in _MOVED for step in steps) else ["no version regressed or improved"]
     title = "by version, each against the one before"
-    explanation = (
-        f"strict means, verdicts {_WHERE[history.gate]}; changes: best split of a model's versions beyond what runs "
-        f"do, α {history.alpha:g}"
-    )
+    explanation = f"strict means, verdicts {_WHERE[history.gate]}, α {history.alpha:g}"
     names = [model.model_id for model in history.models]
     skill = linked(code_span(history.skill), site.page(history.skill))
     print_result(
@@ -110,14 +110,13 @@ def _trends(history: "History") -> Iterator[str]:
 
 
 def _findings(history: "History") -> Iterator[tuple[str, str, str]]:
-    """Yield each change, the way since the anchor, and each remark: its model, its words, its style on a terminal."""
+    """Yield what moved, what became of it since the anchor, and remarks: a model, words, a style on a terminal."""
     for model in history.models:
-        for change in model.changes:
-            verdict = "regressed" if change.direction == "worse" else "improved"
-            also = f"; at the same time {'; '.join(change.remarks)}" if change.remarks else ""
-            scores = f"{change.direction} from {change.version} on: {arrow(change.before, change.after)}"
-            certainty = f"(q {probability(change.q)}, {change.n_cases} cases)"
-            yield model.model_id, f"{MARKS[verdict]} {scores} {certainty}{also}", STYLES[verdict]
+        for point in model.points:
+            step = point.step
+            if step is not None and step.verdict in _MOVED:
+                words = f"{MARKS[step.verdict]} {point.version} {step.verdict} against {step.before}"
+                yield model.model_id, f"{words}: {'; '.join(step.reasons[:1])}".rstrip(": "), STYLES[step.verdict]
         highest = model.points[-1].step
         if highest is not None and highest.watch is not None:
             yield model.model_id, since_anchor(highest.watch), STYLES.get(highest.watch.verdict, "")
@@ -149,7 +148,7 @@ def print_csv(rows: Iterable[Row]) -> None:
     sheet = csv.writer(sys.stdout, lineterminator="\n")
     sheet.writerow(_COLUMNS)
     for row in sorted(rows, key=lambda row: (row.timestamp, row.run_id)):
-        run = (row.skill, row.skill_version, row.model_id, row.served_model, row.run_id, row.timestamp)
+        run = (row.skill, row.skill_version, row.model_id, served_text(row.served_model), row.run_id, row.timestamp)
         measured = (row.scenario, row.complete, row.coverage, row.replicates, row.saved_calls, row.n_cases)
         for metric, summary in row.accuracy.items():
             scores = (summary.strict_mean, *(summary.ci95 or (None, None)), summary.mean, summary.n)

@@ -10,11 +10,10 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, 
 from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.calibration.detection_results import FEWEST_PAIRS
 from skill_evaluator.judges.calibration.results import FigureResult
-from skill_evaluator.judges.regression.reading import Mismatch
+from skill_evaluator.judges.regression.reading import CheckedFinding, Mismatch
 from skill_evaluator.judges.regression.results import (
     DECISIONS,
     DimensionResult,
-    FindingResult,
     JudgeRegressions,
     PairResult,
     RateAlert,
@@ -130,7 +129,7 @@ def _lines(pair: PairResult) -> Iterator[tuple[int, str]]:
                 yield 2, f"{role}, {evidence.kind}: {shortened(evidence.text, limit=_EVIDENCE)}"
 
 
-def _finding(pair: PairResult, dimension: DimensionResult) -> FindingResult | None:
+def _finding(pair: PairResult, dimension: DimensionResult) -> CheckedFinding | None:
     """Return the first finding that calls the candidate worse in a dimension."""
     return next(
         (

@@ -1,4 +1,4 @@
-"""A mutation run for people: what these fixtures would not notice first, then every mutant and what noticed it."""
+"""A mutation run for people: what these cases would not notice first, then every mutant and what noticed it."""
 
 from collections.abc import Iterator
 
@@ -6,8 +6,8 @@ from rich.text import Text
 
 from skill_evaluator.display.safe_text import code_block, code_span, shortened, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.evaluation.mutation_results import MutantResult, MutationEstimate, MutationResult, Reaction
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.mutation_results import MutantResult, MutationEstimate, MutationResult, Reaction
 
 _STYLES = {"killed": "green", "survived": "red", "undecided": "yellow"}
 _NAMED = 5
@@ -43,7 +43,7 @@ def mutation_markdown(result: MutationResult) -> str:
     lines = [f"## {_headline(result, code_span(result.skill), code_span(result.model_id))}", ""]
     survivors = [one for one in result.mutants if one.status == "survived"]
     if survivors:
-        lines += ["### Survived: these fixtures would not notice", ""]
+        lines += ["### Survived: these cases would not notice", ""]
     for one in survivors:
         lines += [f"- {code_span(one.id)}, {_extent(one)}; {_wanted(one)}", "", code_block("\n".join(one.diff)), ""]
     lines += [markdown_table(_sheet(result)), *(f"- {code_span(line)}" for line in _notes(result))]
@@ -54,7 +54,7 @@ def _text(result: MutationResult) -> Iterator[Sheet | Text]:
     yield Text(visible(_headline(result, result.skill, result.model_id)), style="bold")
     survivors = [one for one in result.mutants if one.status == "survived"]
     if survivors:
-        yield Text("\nsurvived: these fixtures would not notice", style="red")
+        yield Text("\nsurvived: these cases would not notice", style="red")
     for one in survivors:
         yield Text(f"\n{visible(one.id)}: {_extent(one)}", style="bold")
         yield from (Text(f"  {visible(line)}") for line in one.diff)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from skill_evaluator.display import number, probability, signed
+from skill_evaluator.display import interval, number, probability, signed
 from skill_evaluator.display.pages import Page, Section, bullets
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result, write
@@ -55,7 +55,7 @@ def ranking_pieces(ranking: ModelRanking) -> Iterator[Sheet | Text]:
     """Yield what a terminal shows of a ranking."""
     yield Text()
     yield Text(visible(_title(ranking, ranking.skill)), style="bold")
-    yield from (Text(visible(line), style="green") for line in _advice(ranking))
+    yield Text(visible(_advice(ranking)), style="" if ranking.advice.model_id is None else "green")
     yield Text()
     yield _sheet(ranking)
     yield Text()
@@ -65,7 +65,7 @@ def ranking_pieces(ranking: ModelRanking) -> Iterator[Sheet | Text]:
 
 def ranking_section(ranking: ModelRanking) -> Section:
     """Return the section of a page. Text from outside stands in code spans, so that none of it is taken for mark-up."""
-    advice, left_out = (bullets(list(map(code_span, lines))) for lines in (_advice(ranking), _left_out(ranking)))
+    advice, left_out = (bullets(list(map(code_span, lines))) for lines in ([_advice(ranking)], _left_out(ranking)))
     return Section(
         name=f"the models of {ranking.skill}",
         heading=f"## {_title(ranking, code_span(ranking.skill))}",
@@ -77,9 +77,13 @@ def _title(ranking: ModelRanking, skill: str) -> str:
     return f"{skill}: {counted(len(ranking.models), 'model')} on the same {counted(ranking.n_cases, 'case')}"
 
 
-def _advice(ranking: ModelRanking) -> list[str]:
-    names = ("to ship", "or, for less")
-    return [f"{name}: {one.model_id} ({one.reason})" for name, one in zip(names, ranking.advice, strict=False)]
+def _advice(ranking: ModelRanking) -> str:
+    advice = ranking.advice
+    return (
+        f"to ship: {advice.model_id} ({advice.reason})"
+        if advice.model_id
+        else f"to ship: none is named ({advice.reason})"
+    )
 
 
 def _left_out(ranking: ModelRanking) -> list[str]:
@@ -87,7 +91,7 @@ def _left_out(ranking: ModelRanking) -> list[str]:
 
 
 def _legend(ranking: ModelRanking) -> Iterator[str]:
-    tested = f"q over {counted(len(ranking.pairs), 'pair')}, α {ranking.alpha:g}, tolerance {ranking.tolerance:g}"
+    tested = f"q over {counted(ranking.family, 'pair')}, α {ranking.alpha:g}, tolerance {ranking.tolerance:g}"
     yield f"models with a letter in common cannot be told apart ({tested})"
     yield "strict means; USD: what 1,000 answers cost, one to a case; ◆ no other model is as good and as cheap"
 
@@ -101,7 +105,6 @@ def _sheet(ranking: ModelRanking) -> Sheet:
     rows = []
     for model in ranking.models:
         score = model.accuracy.get(ranking.metric)
-        interval = "–" if score is None or score.ci95 is None else f"{score.ci95[0]:.3f} to {score.ci95[1]:.3f}"
         metrics = [model.accuracy[name].strict_mean if name in model.accuracy else None for name in others]
         usd = "–" if model.usd_per_1000_cases is None else f"{model.usd_per_1000_cases:,.2f}"
         seconds = ["–" if s is None else f"{s:.2f}" for s in (model.latency_p50_s, model.latency_p95_s)]
@@ -112,7 +115,7 @@ def _sheet(ranking: ModelRanking) -> Sheet:
                 Cell(model.model_id, code=True),
                 Cell(" ".join(model.groups)),
                 Cell(number(None if score is None else score.strict_mean)),
-                Cell(interval),
+                Cell("–" if score is None else interval(score.ci95, score.n_cases)),
                 *(Cell(number(value)) for value in (*metrics, *map(model.reproducibility.get, agreement))),
                 *map(Cell, (usd, *seconds)),
                 Cell(_measured(model)),
@@ -143,8 +146,8 @@ def _remarks(model: RankedModel) -> Iterator[str]:
         yield f"{names}: no worse on any metric ({surely}) and cheaper"
     added = model.prompt_adds
     if added is not None and added.difference is not None and added.ci95 is not None:
-        interval = f"{signed(added.ci95[0])} to {signed(added.ci95[1])}"
-        yield f"the prompt adds {signed(added.difference)} ({interval}, q {probability(added.q)})"
+        low, high = map(signed, added.ci95)
+        yield f"the prompt adds {signed(added.difference)} ({low} to {high}, q {probability(added.q)})"
 
 
 def print_csv(rankings: Sequence[ModelRanking]) -> None:

@@ -5,7 +5,7 @@ A finished record comes in. `quote` is how a text from outside is written: as it
 
 from collections.abc import Callable, Iterator
 
-from skill_evaluator.display import WHOLE, cost_words, number
+from skill_evaluator.display import WHOLE, cost_words, interval, number
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.safe_text import name_text, prose
 from skill_evaluator.display.sheets import Cell, Sheet
@@ -35,7 +35,7 @@ def cells(summary: Summary) -> tuple[str, ...]:
     """Return the figures of one metric, as FIGURES names them."""
     return (
         number(summary.strict_mean),
-        _interval(summary.ci95),
+        interval(summary.ci95, summary.n_cases),
         number(summary.mean),
         number(summary.stdev),
         str(summary.n),
@@ -112,7 +112,7 @@ def judged_sheets(record: Record) -> Iterator[Sheet]:
                 Cell(name, code=True),
                 Cell(prose(rubric)),
                 Cell(mean),
-                Cell(_interval(ci95)),
+                Cell(interval(ci95, record.n_cases)),
                 Cell(str(n)),
                 Cell(reasons or "–"),
             ]
@@ -122,13 +122,11 @@ def judged_sheets(record: Record) -> Iterator[Sheet]:
     )
 
 
-def _interval(ci95: tuple[float, float] | None) -> str:
-    return "–" if ci95 is None else f"{ci95[0]:.3f} to {ci95[1]:.3f}"
-
-
 def remarks(record: Record, quote: Quote) -> list[str]:
     """Return what a draft is, what looks at the run mean, pass^k of several answers, and what broke the contract."""
     remarks = [*([_DRAFT] if record.draft else []), *_looked_at(record)]
+    if record.served_otherwise is not None:
+        remarks.append(quote(record.served_otherwise))
     if record.not_applicable:
         named = [f"{quote(case_id)} ({quote(why)})" for case_id, why in record.not_applicable.items()]
         remarks.append(f"not applicable to this model, and not asked: {listed(named)}")

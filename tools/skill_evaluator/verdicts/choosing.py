@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_lowercase
 
 from skill_evaluator.records.record import Record
+from skill_evaluator.text import listed
 from skill_evaluator.verdicts.ranking_results import Advice, Contrast, RankedModel
 
 Point = tuple[float | None, float]
@@ -47,27 +48,47 @@ def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:
     return not any(other <= cost and of_other >= score for other, of_other in others)
 
 
-def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast]) -> list[Advice]:
-    """Return the best model, and the cheapest that cannot be told apart from it, if that is another."""
-    sound = [row for row in rows if not row.dominated_by]
+def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast]) -> Advice:
+    """Return the model to ship, as far as anything shows it.
+
+    No other is shown to be better than it. Where that holds of several, the cheapest of them is named, or the quickest.
+    A model that regressed is never named.
+    """
+    if len(rows) < 2:
+        return Advice(reason="there is no other model to hold it against" if rows else "no model can be ranked")
+    beaten = {pair.higher if pair.verdict == "improved" else pair.lower for pair in pairs if pair.told_apart}
+    best = [row for row in rows if row.model_id not in beaten] or list(rows)
+    sound = [row for row in best if row.verdict != "regressed"]
     if not sound:
-        return []
-    best = sound[0]
-    advice = [Advice(model_id=best.model_id, reason="the highest score" if len(rows) > 1 else "there is no other")]
-    contrasts = {pair.lower: pair for pair in pairs if pair.higher == best.model_id}
-    cheaper = [
-        row
-        for row in sound[1:]
-        if row.usd_per_1000_cases is not None
-        and best.usd_per_1000_cases is not None
-        and row.usd_per_1000_cases < best.usd_per_1000_cases
-        and set(row.groups) & set(best.groups)
-    ]
-    if cheaper:
-        thrifty = min(cheaper, key=lambda row: row.usd_per_1000_cases or 0.0)
-        share = 1 - (thrifty.usd_per_1000_cases or 0.0) / (best.usd_per_1000_cases or 1.0)
-        seen = contrasts[thrifty.model_id].detectable_drop
-        reach = "" if seen is None else f"; a gap of {seen:.3f} would have shown 4 times in 5"
-        reason = f"{share:.0%} cheaper and not told apart from {best.model_id}{reach}"
-        advice.append(Advice(model_id=thrifty.model_id, reason=reason))
-    return advice
+        worse = listed([row.model_id for row in best])
+        return Advice(reason=f"{worse} regressed against the version before, and no other is as good")
+    if len(best) == 1:
+        return Advice(model_id=best[0].model_id, reason="told apart from every other, and better")
+    named, merits = _thriftiest(sound)
+    if named is None:
+        names = listed([row.model_id for row in sound])
+        return Advice(reason=f"{names} are not told apart, and neither cost nor time tells which to take")
+    rest = [row.model_id for row in best if row.model_id != named.model_id]
+    drops = [pair.detectable_drop for pair in pairs if {pair.higher, pair.lower} <= {named.model_id, *rest}]
+    reach = max((drop for drop in drops if drop is not None), default=None)
+    seen = "" if reach is None else f"; a gap of {reach:.3f} would have shown 4 times in 5"
+    return Advice(model_id=named.model_id, reason=f"not told apart from {listed(rest)}; {merits}{seen}")
+
+
+def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
+    """Return the row that is cheapest, of equally cheap ones the quickest, and in words why it; None where none is."""
+    if len(rows) == 1:
+        return rows[0], "the only one of them that did not regress"
+    words = []
+    for word, values in (
+        ("cheapest", {row.model_id: row.usd_per_1000_cases for row in rows}),
+        ("quickest", {row.model_id: row.latency_p50_s for row in rows}),
+    ):
+        known = [value for row in rows if (value := values[row.model_id]) is not None]
+        if len(known) < len(rows) or min(known) == max(known):
+            continue
+        words.append(word)
+        rows = [row for row in rows if values[row.model_id] == min(known)]
+        if len(rows) == 1:
+            return rows[0], f"the {' and '.join(words)} of them"
+    return None, ""

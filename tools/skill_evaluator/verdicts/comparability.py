@@ -3,14 +3,17 @@
 A `Pair` comes in. `common_part` says which cases are comparable and why the rest is not; `measures` reads their scores.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
 from skill_evaluator.display.safe_text import value_pair
+from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.records.record import SCORED, CaseRecord, Record
+from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, FieldCount, Record
+from skill_evaluator.records.served import Change, change_of, is_mixed, served_text
 from skill_evaluator.records.strict import strict_by_replicate
 from skill_evaluator.text import ValueChange, differences, listed
 
@@ -19,6 +22,9 @@ CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]
 """Baseline and candidate of each case."""
 Scores = tuple[float, ...]
 STALE_DAYS = 30  # vendors change what stands behind a name; an older baseline is remarked upon
+_NO_ANSWERS = FieldCount(right=0, n=0)
+_ASK_ANEW = "`evaluate` asks both versions of what answers now, `policy.served: any` compares whatever answers"
+TO_MOVE = 'declare at fields of evals/datasets.json a token F1 from which a text is right: {"": {"threshold": 0.6}}'
 AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 
@@ -43,7 +49,7 @@ class Pair:
     runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one, and
     `look` the number of times that runs were held against it, this one included. `rewording` is what another wording
     would do to the baseline's model, where that was measured. `passed_over` says which recorded runs and cases do not
-    count.
+    count. `side_by_side`: no day stands between them, though no record says so. `any_served`: whichever model answered.
     """
 
     baseline: Record | None
@@ -56,6 +62,13 @@ class Pair:
     look: int = 1
     passed_over: tuple[str, ...] = ()
     rewording: Rewording | None = None
+    side_by_side: bool = False
+    any_served: bool = False
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether no day stands between the two: they were asked in one run, or are taken to have been."""
+        return self.side_by_side or (self.baseline is not None and self.candidate.beside == self.baseline.run_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +85,22 @@ class Common:
     remarks: tuple[str, ...]
 
 
-def common_part(baseline: Record, candidate: Record) -> Common:
-    """Return what two records of one component have in common."""
+def as_asked(pair: Pair) -> Pair:
+    """Return a pair, marked where no day stands between its two sides though no record says so.
+
+    Models that were asked in the same invocations were asked in the same minutes. What another tool measured is taken
+    to be measured side by side.
+    """
+    if pair.baseline is None:
+        return pair
+    sides = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
+    before, after = ({invocation_of(record.run_id) for record in side} for side in sides)
+    elsewhere = all(record.is_from_elsewhere for side in sides for record in side)
+    return replace(pair, side_by_side=elsewhere or before == after)
+
+
+def common_part(baseline: Record, candidate: Record, *, any_served: bool = False) -> Common:
+    """Return what two records of one component have in common; `any_served`: whichever model answered."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     shared = [case_id for case_id in before if case_id in after]
@@ -87,12 +114,21 @@ def common_part(baseline: Record, candidate: Record) -> Common:
     return Common(
         cases=tuple((before[case_id], after[case_id]) for case_id in shared if case_id not in left_out),
         left_out=dict(sorted(left_out.items())),
-        barriers=tuple(_barriers(baseline, candidate)),
-        remarks=tuple(_remarks(baseline, candidate)),
+        barriers=tuple(_barriers(baseline, candidate, any_served=any_served)),
+        remarks=tuple(_remarks(baseline, candidate, any_served=any_served)),
     )
 
 
-def _barriers(baseline: Record, candidate: Record) -> Iterator[str]:
+def served_change(baseline: Record, candidate: Record) -> Change | None:
+    """Return whether another model answered one run than the other, or another release; of two models: within one."""
+    if baseline.model_id != candidate.model_id:
+        return "model" if is_mixed(baseline.served_model) or is_mixed(candidate.served_model) else None
+    return change_of(baseline.served_model, candidate.served_model, candidate.requested)
+
+
+def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
+    if served_change(baseline, candidate) == "model" and not any_served:
+        yield f"another model answered: {_served(baseline, candidate)}; {_ASK_ANEW}"
     if baseline.skill != candidate.skill:
         yield f"they are of different components: '{baseline.skill}' and '{candidate.skill}'"
     if baseline.scorer_version != candidate.scorer_version:
@@ -104,14 +140,33 @@ def _barriers(baseline: Record, candidate: Record) -> Iterator[str]:
     for name, barrier in (
         ("schema", "the schema changed"),
         ("contract", "what the schema refers to changed"),
-        ("datasets", "fields are compared otherwise: evals/datasets.json declares so, or other fields are prose now"),
+        ("datasets", ""),  # named below: it takes a walk over all fields
         ("scenario", "they are of different scenarios"),
     ):
         if baseline.digests.get(name) != candidate.digests.get(name) and not (name == "scenario" and without_prompt):
-            yield barrier
+            yield barrier or _otherwise(baseline, candidate)
+    if _is_stuck(baseline) and _is_stuck(candidate):
+        yield f"exact_match cannot move: no answer in prose is the truth to the letter; {TO_MOVE}"
     changes = _setting_changes(baseline, candidate) if baseline.model_id == candidate.model_id else None
     if changes is not None and not _is_other_address(changes, baseline, candidate):
         yield "the model's settings changed" + (f": {_listed(changes)}" if changes else "")
+
+
+def _is_stuck(record: Record) -> bool:
+    """Return whether answers are prose and none is exactly the truth, by which alone the record is ranked."""
+    exact, fields = record.accuracy.get(record.primary_metric), record.per_field.values()
+    is_prose = bool(fields) and all(field.compare == "text" for field in fields)
+    return record.primary_metric == "exact_match" and is_prose and exact is not None and exact.strict_mean == 0
+
+
+def _otherwise(baseline: Record, candidate: Record) -> str:
+    """Say which fields are compared otherwise than before, and what to write so that they are compared as before."""
+    before, after = ({path: field.compare for path, field in run.per_field.items()} for run in (baseline, candidate))
+    changed = [path for path in before if after.get(path, before[path]) != before[path]]
+    said = listed([f"'{path}' as {before[path]}, then {after[path]}" for path in changed])
+    line = json.dumps({path: {"compare": before[path]} for path in changed}, ensure_ascii=False)[1:-1]
+    remedy = f"{said}; to go on as before, write {line} at fields of evals/datasets.json"
+    return f"fields are compared otherwise: {remedy if changed else 'evals/datasets.json declares so'}"
 
 
 def _setting_changes(baseline: Record, candidate: Record) -> list[ValueChange] | None:
@@ -136,7 +191,11 @@ def _listed(changes: Sequence[ValueChange]) -> str:
     return listed([f"{change.path} {' → '.join(value_pair(change.before, change.after))}" for change in changes])
 
 
-def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
+def _served(baseline: Record, candidate: Record) -> str:
+    return ", then ".join(served_text(run.served_model) or "an unnamed model" for run in (baseline, candidate))
+
+
+def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
     if baseline.scenario == SCHEMA_ALONE != candidate.scenario:
         yield "the baseline was asked with the schema alone, without the prompt"
     same_model = baseline.model_id == candidate.model_id
@@ -145,9 +204,9 @@ def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
     changes = _setting_changes(baseline, candidate) if same_model else None
     if changes and _is_other_address(changes, baseline, candidate):
         yield f"the answers come from elsewhere, which is no setting of the model: {_listed(changes)}"
-    drifts = list(_drifts(baseline, candidate)) if same_model else []
+    drifts = list(_drifts(baseline, candidate, any_served=any_served)) if same_model else []
     if drifts:
-        remedy = ": run `evaluate --with-baseline` to ask both prompts in one run"
+        remedy = ": run `evaluate` to ask both prompts in one run"
         alone = candidate.beside == baseline.run_id or candidate.skill_version == baseline.skill_version
         yield " and ".join(drifts) + ("" if alone else remedy)
     if baseline.evaluator_version != candidate.evaluator_version:
@@ -158,18 +217,23 @@ def _remarks(baseline: Record, candidate: Record) -> Iterator[str]:
     if baseline.transport != candidate.transport:
         how = {"direct": "call by call", "batch": "in batches"}
         yield f"the baseline was asked {how[baseline.transport]}, the candidate {how[candidate.transport]}"
-    if baseline.replicates != candidate.replicates:
+    if baseline.replicates != candidate.replicates and candidate.beside != baseline.run_id:
         yield f"{baseline.replicates} replicates a case, then {candidate.replicates}"
 
 
-def _drifts(baseline: Record, candidate: Record) -> Iterator[str]:
+def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
     """Yield what may have changed a model between two runs, whatever the prompt."""
     before, after = moment_of(baseline), moment_of(candidate)
     if before is not None and after is not None and (after - before).days > STALE_DAYS:
         yield f"the baseline is {(after - before).days} days older"
-    if baseline.served_model != candidate.served_model:
-        served = [record.served_model or "an unnamed model" for record in (baseline, candidate)]
-        yield f"the vendor served {', then '.join(served)}"
+    said = baseline.served_model != candidate.served_model
+    if said and (any_served or served_change(baseline, candidate) != "model"):  # else that is why nothing is compared
+        yield f"the vendor served {_served(baseline, candidate)}"
+    for name in ("version", "fingerprints", "concurrency"):
+        was, now = (getattr(record.server, name, None) for record in (baseline, candidate))
+        was, now = (listed(sorted(value)) if isinstance(value, dict) else value for value in (was, now))
+        if was and now and was != now:
+            yield f"the server's {name}: {was}, then {now}"
     before_rate, after_rate = baseline.tokens.hit_rate or 0, candidate.tokens.hit_rate or 0
     if (before_rate > 0) != (after_rate > 0):
         yield f"a prompt cache was read in one run only: {before_rate:.0%} of the input, then {after_rate:.0%}"
@@ -238,7 +302,8 @@ def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[Measure]:
     for name in AGREEMENT:
         yield from _measure(name, "reproducibility", cases)
     for path in dict.fromkeys(path for pair in cases for case in pair for path in case.fields):
-        yield from _measure(path, "field", cases)
+        of_path = [(old, new) for old, new in cases if path in old.fields or path in new.fields]
+        yield from _measure(path, "field", of_path)
 
 
 def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[Measure]:
@@ -263,16 +328,17 @@ def _agreement(case: CaseRecord, name: str) -> Scores:
 def field_scores(case: CaseRecord, name: str) -> Scores:
     """Return one score for each answer, 1 for right and 0 for wrong, missing or extra; their mean is right ÷ n.
 
-    The items of an array in one answer are right or wrong together: they count as one answer, not as many.
+    The items of an array in one answer are right or wrong together: they count as one answer, not as many. An answer
+    that could not be read is wrong in every field.
     """
-    count = case.fields.get(name)
-    if count is None or not count.n:
-        return ()
-    answers = min(count.n, case.outcomes.count(SCORED))
-    right = answers * count.right / count.n
+    count = case.fields.get(name, _NO_ANSWERS)
+    scored = case.outcomes.count(SCORED)
+    answers = min(count.n, scored)
+    right = answers * count.right / max(1, count.n)
     whole = int(right)
     part = (right - whole,) if right > whole else ()
-    return (1.0,) * whole + part + (0.0,) * (answers - whole - len(part))
+    unread = sum(outcome in ANSWERED for outcome in case.outcomes) - scored if scored < len(case.outcomes) else 0
+    return (1.0,) * whole + part + (0.0,) * (answers - whole - len(part) + unread)
 
 
 _READERS: Mapping[Kind, Callable[[CaseRecord, str], Scores]] = {

@@ -5,19 +5,19 @@ What is comparable, how large each effect is and what noise it stands in (`measu
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import get_args
 
 from skill_evaluator.library.config import Gate, Tier, VerdictName
 from skill_evaluator.records.judged import judged_changes
 from skill_evaluator.stats import rounded
-from skill_evaluator.verdicts.comparability import Measure, Pair, Scores, case_means
+from skill_evaluator.verdicts.comparability import Measure, Pair, served_change
 from skill_evaluator.verdicts.effects import Effect, adjusted
 from skill_evaluator.verdicts.measuring import Compared, Measured, measure_all
 from skill_evaluator.verdicts.missing import bounds_of
 from skill_evaluator.verdicts.noise import parts_of
-from skill_evaluator.verdicts.reasons import named_cases, profile_of, reasons_of
+from skill_evaluator.verdicts.reasons import falls_of, named_cases, profile_of, reasons_of, remedy_of
 from skill_evaluator.verdicts.results import (
     Cases,
     ComparisonResult,
@@ -30,16 +30,17 @@ from skill_evaluator.verdicts.results import (
     Watch,
 )
 from skill_evaluator.verdicts.rules import (
+    Levels,
     Losses,
     VerdictRules,
     bounded_verdict,
     component_verdict,
-    is_harmed,
+    is_lost,
     measure_verdict,
     model_verdict,
     verdict_with_losses,
 )
-from skill_evaluator.verdicts.watching import at_look, failed_before, look_of, spending, watch_anchors
+from skill_evaluator.verdicts.watching import failed_before, look_of, watch_anchors
 
 GATES: tuple[Gate, ...] = get_args(Gate)
 FAMILY = "the measures of equal weight, of all models (Benjamini-Hochberg)"
@@ -55,7 +56,7 @@ class _Tested:
 
 
 Tests = Mapping[Gate, _Tested | None]
-"""One measure by each question."""
+"""One measure in each scope."""
 
 
 def compare_records(
@@ -64,24 +65,28 @@ def compare_records(
     rules: VerdictRules,
     left_out: Mapping[str, str] | None = None,
     wanted: Callable[[Measure], bool] = lambda measure: True,
+    rest: Sequence[Pair] = (),
 ) -> ComparisonResult:
     """Return the verdict on a component from the records of its models, by the measures that are `wanted`.
 
-    `left_out` holds models that have no records, and why; they are only shown.
+    `left_out` holds models that have no records, and why; they are only shown. `rest` holds pairs of further models:
+    they are in the families, and nothing else is told of them.
     """
-    compared = measure_all(pairs, rules.primary_metric, wanted)
+    family = [replace(pair, any_served=pair.any_served or rules.policy.served == "any") for pair in (*pairs, *rest)]
+    comparable = sum(pair.baseline is not None for pair in family)
+    compared = measure_all(family, rules.primary_metric, wanted)
     measured = [(model.pair, measured) for model in compared for measured in model.measured]
     by_gate = {gate: _within_families(measured, gate, rules) for gate in GATES}
     tests = iter([{gate: by_gate[gate][at] for gate in GATES} for at in range(len(measured))])
     models = [
-        _model(model, list(islice(tests, len(model.measured))), watch, rules, models=len(pairs))
-        for model, watch in zip(compared, watch_anchors(pairs, rules), strict=True)
+        _model(model, list(islice(tests, len(model.measured))), watch, rules, models=comparable)
+        for model, watch, _ in zip(compared, watch_anchors(family, rules), pairs, strict=False)
     ]
     return ComparisonResult(
         skill=skill,
         verdict=component_verdict(model.verdict for model in models),
-        fixtures=component_verdict(model.fixtures for model in models),
-        generalises=component_verdict(model.generalises for model in models),
+        these=component_verdict(model.these for model in models),
+        beyond=component_verdict(model.beyond for model in models),
         gate=rules.policy.gate,
         alpha=rules.alpha,
         family=FAMILY,
@@ -93,17 +98,17 @@ def compare_records(
 def _within_families(
     measured: Sequence[tuple[Pair, Measured]], gate: Gate, rules: VerdictRules
 ) -> list[_Tested | None]:
-    """Return each measure's test by one question: q over the measures of its tier, of all models."""
+    """Return each measure's test in one scope: q over the measures of its tier, of all models."""
     tested: list[_Tested | None] = [None] * len(measured)
     effects = [own.effects[gate] for _, own in measured]
     for tier in get_args(Tier):
         family = [
-            (at, effect, at_look(effect.p, look_of(pair)))
-            for at, ((pair, own), effect) in enumerate(zip(measured, effects, strict=True))
+            (at, effect)
+            for at, ((_, own), effect) in enumerate(zip(measured, effects, strict=True))
             if effect is not None and rules.tier(own.measure) == tier
         ]
-        q_values = adjusted([p for *_, p in family])
-        for (at, effect, _), q in zip(family, q_values, strict=True):
+        q_values = adjusted([effect.p for _, effect in family])
+        for (at, effect), q in zip(family, q_values, strict=True):
             tested[at] = _Tested(effect=effect, q=q, family=len(family))
     return tested
 
@@ -115,7 +120,7 @@ def _model(
     coverage = _coverage(compared)
     covered = coverage >= rules.required_coverage
     results = [
-        _result(measured, test, compared, rules, covered=covered)
+        _result(measured, test, compared, rules, models, covered=covered)
         for measured, test in zip(compared.measured, tests, strict=True)
     ]
     verdicts: dict[Gate, VerdictName] = dict.fromkeys(GATES, "incomparable")
@@ -138,11 +143,12 @@ def _model(
             earlier_run=failed_before(pair, rules, models) if covered else None,
             watch=watch,
         )
+    verdict = verdict_with_losses(verdicts[rules.policy.gate], losses)
     return ModelVerdict(
         model_id=pair.candidate.model_id,
-        verdict=verdict_with_losses(verdicts[rules.policy.gate], losses),
-        fixtures=verdicts["fixtures"],
-        generalises=verdicts["generalises"],
+        verdict=verdict,
+        these=verdicts["these"],
+        beyond=verdicts["beyond"],
         stability=stability,
         coverage=round(coverage, 6),
         metrics=[result for result in results if result.kind != "field"],
@@ -161,6 +167,9 @@ def _model(
             *pair.passed_over,
             *judged_changes(None if pair.baseline is None else pair.baseline.judged, pair.candidate.judged),
         ],
+        falls=falls_of(losses, results),
+        remedy=remedy_of(compared, results, coverage, rules) if verdict == "inconclusive" else None,
+        served=None if pair.baseline is None else served_change(pair.baseline, pair.candidate),
     )
 
 
@@ -180,34 +189,40 @@ def _coverage(compared: Compared) -> float:
 def _noise(compared: Compared, rules: VerdictRules) -> list[NoisePart]:
     """Return what moves the primary metric by chance; nothing where it is not measured."""
     primary = compared.primary(rules.primary_metric)
-    if primary is None or (beyond := primary.effects["generalises"]) is None:
+    if primary is None or (beyond := primary.effects["beyond"]) is None:
         return []
-    parts = parts_of(primary.noise, compared.run, beyond.error)
+    parts = parts_of(primary.runs, compared.run, beyond.error)
     return [NoisePart(part=part, sd=rounded(sd), source=source) for part, sd, source in parts]
 
 
 def _result(
-    measured: Measured, tests: Tests, compared: Compared, rules: VerdictRules, *, covered: bool
+    measured: Measured, tests: Tests, compared: Compared, rules: VerdictRules, models: int, *, covered: bool
 ) -> MeasureResult:
     measure, pair = measured.measure, compared.pair
     tolerance = rules.tolerance(measure)
     missing = None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
     is_critical = rules.is_critical(measure)
     required = rules.required_coverage if is_critical else 0.0  # of the cases that the metric says something about
+    levels = rules.levels(measure, look_of(pair))
+    lost = covered and measure.kind != "reproducibility" and is_lost(measured, models)
     scopes = {}
-    for gate in GATES:
-        scope = _scope(tests[gate], pair, tolerance, rules.alpha, covered=covered)
-        verdict = bounded_verdict(scope.verdict, missing, tolerance, required)
-        scopes[gate] = scope.model_copy(update={"verdict": verdict})
-    if is_critical:
-        scopes["robust"] = _above_floor(scopes["robust"], pair)
+    for gate, test in tests.items():
+        effect, q = (None, None) if test is None else (test.effect, test.q)
+        verdict = measure_verdict(effect, q, tolerance, levels, covered=covered)
+        if lost and gate == "these":
+            verdict = "regressed"
+        elif is_critical and verdict == "regressed" and _is_within_rewording(effect, pair):
+            verdict = "inconclusive"
+        scopes[gate] = _scope(test, levels, bounded_verdict(verdict, missing, tolerance, required))
     gating = scopes[rules.policy.gate]
     is_field = measure.kind == "field"
-    harmed = is_field and covered and is_harmed(measure, gating.q, rules)
+    difference = measured.after.mean - measured.before.mean
+    surely = gating.q is not None and gating.q <= levels.fall
+    harmed = is_field and covered and (lost or (surely and difference < -rules.policy.harm))
     waived = None
     waiver = rules.waiver_for(measure, pair.candidate.model_id)
     if waiver is not None and (gating.verdict == "regressed" or harmed):
-        below = waiver.breaks_floor(_mean(measure.after))
+        below = waiver.breaks_floor(measured.after.mean)
         waived = Waived(
             reason=waiver.reason,
             expires=waiver.expires.isoformat(),
@@ -220,18 +235,18 @@ def _result(
         kind=measure.kind,
         tier=rules.tier(measure),
         tolerance=tolerance,
-        baseline=_mean(measure.before),
-        candidate=_mean(measure.after),
-        difference=round(sum(measure.differences) / len(measure.differences), 6),
+        baseline=round(measured.before.mean, 6),
+        candidate=round(measured.after.mean, 6),
+        difference=round(difference, 6),
         ci95=gating.ci95,
         p=gating.p,
         q=gating.q,
         n_cases=len(measure.case_ids),
         detectable_drop=gating.detectable_drop,
         verdict=gating.verdict,
-        fixtures=scopes["fixtures"],
-        generalises=scopes["generalises"],
-        robust=scopes["robust"],
+        these=scopes["these"],
+        beyond=scopes["beyond"],
+        both=scopes["both"],
         harmed=harmed,
         missing=missing,
         waived=waived,
@@ -240,9 +255,9 @@ def _result(
     )
 
 
-def _scope(test: _Tested | None, pair: Pair, tolerance: float, alpha: float, *, covered: bool) -> Scope:
+def _scope(test: _Tested | None, levels: Levels, verdict: VerdictName) -> Scope:
     if test is None:
-        return Scope(verdict="inconclusive")
+        return Scope(verdict=verdict)
     effect = test.effect
     low, high = effect.ci95
     return Scope(
@@ -251,18 +266,12 @@ def _scope(test: _Tested | None, pair: Pair, tolerance: float, alpha: float, *, 
         p=round(effect.p, 6),
         q=round(test.q, 6),
         n=effect.n,
-        detectable_drop=rounded(effect.detectable(alpha / test.family / spending(look_of(pair)))),
-        verdict=measure_verdict(effect, test.q, tolerance, alpha, covered=covered),
+        detectable_drop=rounded(effect.detectable(levels.fall / test.family)),
+        verdict=verdict,
     )
 
 
-def _above_floor(scope: Scope, pair: Pair) -> Scope:
-    """Return the answer with no regression that is smaller than what a neutral rewording does to this model."""
-    floor = None if pair.rewording is None else pair.rewording.sigma
-    if scope.verdict != "regressed" or floor is None or scope.difference is None or -scope.difference > floor:
-        return scope
-    return scope.model_copy(update={"verdict": "inconclusive"})
-
-
-def _mean(arm: Sequence[Scores]) -> float:
-    return round(sum(case_means(arm)) / len(arm), 6)
+def _is_within_rewording(effect: Effect | None, pair: Pair) -> bool:
+    """Return whether a fall is no larger than what a neutral rewording does to this model."""
+    sigma = None if pair.rewording is None else pair.rewording.sigma
+    return sigma is not None and effect is not None and -effect.difference <= sigma

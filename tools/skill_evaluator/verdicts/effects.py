@@ -1,167 +1,214 @@
-"""Scores of two versions, case by case → effect, interval, p-value and the smallest drop that could have been seen.
+"""Scores of two versions, case by case → the difference, its standard error, p, interval, and the drop it could show.
 
-Two questions are never mixed: on these cases the replicates are the sample, beyond them the cases are. Numbers in,
-numbers out. numpy and scipy.special come with this module, which only a comparison needs.
+The case is the unit, and the difference is paired: what a case's answers have in common within a run is then part of
+what differs between cases, whether it can be told or not. Numbers in, numbers out. numpy and scipy.special come with
+this module, which only a comparison needs.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
-from scipy.special import betaincinv, stdtr, stdtrit
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
-from skill_evaluator.verdicts.randomisation import (
-    Arm,
-    Floats,
-    dealing_p,
-    flipping_ps,
-    least_dealing_p,
-    least_flipping_p,
-    mcnemar_p,
-)
-
+Floats = NDArray[np.float64]
+Arm = Sequence[Sequence[float]]
+"""One sample: the scores of each case's replicates."""
 Interval = tuple[float, float]
 
 ALPHA = 0.05
 POWER = 0.8
+MISSED = 0.03  # of drops of the tolerated size may be called excluded
 _SLACK = 1e-9  # a spread below this is rounding
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extra:
-    """Noise that no dealing of scores shows: the variance it adds to the difference, and its degrees of freedom."""
-
-    variance: float = 0.0
-    degrees: float = math.inf
-
-
-NO_EXTRA = Extra()
-
-
-def together(*parts: Extra) -> Extra:
-    """Return independent sources of noise as one; degrees of freedom by Satterthwaite 1946 (doi:10.2307/3002019)."""
-    present = [part for part in parts if part.variance > 0.0]
-    if not present:
-        return NO_EXTRA
-    variance = sum(part.variance for part in present)
-    return Extra(variance=variance, degrees=variance**2 / sum(part.variance**2 / part.degrees for part in present))
+_MOST_CAPS = 16  # cut-offs that are tried
+_FREE = 0.75  # of the differences stay as they are where few false alarms are allowed, or differences are few:
+_STRICT = 0.01  # the share of false alarms
+_FEW = 5  # the number of differences
+_SETTLED = 3  # equal answers of both versions together: a model that gives them repeats itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Candidate minus baseline, on scores in [0, 1]. `p` is two-sided; `n` is the size of the sample.
+    """Candidate minus baseline, on scores in [0, 1], from a sample of `n`.
 
-    `error` is the standard error of the interval (0: nothing varied) and `degrees` its degrees of freedom. `least_p` is
-    the smallest p there could be. `unseen` bounds the share of answers of a kind that none of these showed.
+    `p` is one-sided, in the direction of the difference. `error` is the standard error (0: nothing varied) and
+    `degrees` its degrees of freedom. The difference is above `lowest` with 97 % confidence, but for what may have gone
+    unseen. `unseen` bounds the share of documents, or answers, that may fail though none of
+    these did.
     """
 
     difference: float
-    ci95: Interval
-    p: float
-    n: int
     error: float
     degrees: float
-    least_p: float = 0.0
+    p: float
+    lowest: float
+    n: int
     unseen: float = 0.0
 
     @property
-    def detectable_drop(self) -> float | None:
-        """The smallest drop that this test alone finds beyond chance at 5 % with 80 % power."""
-        return self.detectable(ALPHA)
+    def ci95(self) -> Interval:
+        """The 95 % interval."""
+        return self.interval(ALPHA)
 
-    def detectable(self, alpha: float) -> float | None:
-        """Return the smallest drop found at this level with 80 % power; None if no drop would be, whatever its size.
+    def interval(self, alpha: float) -> Interval:
+        """Return the interval that misses the truth with probability alpha, within −1 and 1.
 
-        Where nothing varied it is a share of failing answers: so many that none of them in the other arm is beyond
-        chance.
+        It holds what may have gone unseen: a failure in each document or answer of a share `unseen`, which is that of
+        95 % confidence.
         """
-        if self.least_p > alpha:
-            return None
+        half, unseen = self._half(alpha), 1.0 - math.pow(1.0 - self.unseen, math.log(alpha) / math.log(ALPHA))
+        seen = self.difference * (1.0 - unseen)
+        low, high = min(self.difference - half, seen - unseen), max(self.difference + half, seen + unseen)
+        return max(-1.0, low), min(1.0, high)
+
+    def _half(self, alpha: float) -> float:
+        return float(stdtrit(self.degrees, 1 - alpha / 2)) * self.error if self.error else 0.0
+
+    def detectable(self, level: float) -> float | None:
+        """Return the smallest drop that is beyond chance at this level, one-sided, with 80 % power; None for no drop.
+
+        Where nothing varied it is the share that may go unseen.
+        """
         if self.error == 0.0:
-            failures = math.ceil(math.log2(2 / alpha))
-            return float(betaincinv(failures, self.n - failures + 1, POWER)) if failures <= self.n else None
-        return min(1.0, float(stdtrit(self.degrees, 1 - alpha / 2) + stdtrit(self.degrees, POWER)) * self.error)
+            return self.unseen or None
+        if not math.isfinite(self.error):
+            return None
+        drop = float(stdtrit(self.degrees, 1 - level) + stdtrit(self.degrees, POWER)) * self.error
+        return drop if drop < 1.0 else None
 
 
-def replicate_effect(baseline: Arm, candidate: Arm, seed: int = 0, extra: Extra = NO_EXTRA) -> Effect | None:
-    """Return the effect on the expected score of these very cases; None if no arm has two replicates of a case.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """One arm: the scores of each case as their number (`counts`), mean, and the variance of one of them.
 
-    The replicates of a case are taken for independent draws; `extra` is the noise that they do not show.
-
-    The statistic is the mean over cases of the difference of case means. p: replicates are dealt anew to the two arms
-    within each case (Fisher's randomisation test, stratified). Interval: Welch 1947 (doi:10.1093/biomet/34.1-2.28) on
-    the variances within cases.
+    A case with one score takes the mean variance of the others.
     """
-    sizes = [(len(before), len(after)) for before, after in zip(baseline, candidate, strict=True)]
-    if max(map(max, sizes), default=0) < 2:
+
+    counts: Floats
+    means: Floats
+    variances: Floats
+
+    @classmethod
+    def of(cls, arm: Arm) -> "Within":
+        """Summarise an arm."""
+        sizes = np.fromiter(map(len, arm), int, len(arm))
+        scores = np.fromiter(chain.from_iterable(arm), float, int(sizes.sum()))
+        starts = np.cumsum(sizes) - sizes
+        means = np.add.reduceat(scores, starts) / sizes
+        squares = np.add.reduceat((scores - np.repeat(means, sizes)) ** 2, starts)
+        repeated = sizes > 1
+        variances = squares / np.maximum(1, sizes - 1)
+        if not repeated.all():
+            variances[~repeated] = variances[repeated].mean() if repeated.any() else 0.0
+        variances[variances < _SLACK**2] = 0.0
+        return cls(counts=sizes.astype(float), means=means, variances=variances)
+
+    @property
+    def mean(self) -> float:
+        """The mean over cases."""
+        return float(self.means.mean())
+
+    @property
+    def explained(self) -> float:
+        """The variance of the mean over cases, if the replicates of a case are independent draws."""
+        return float((self.variances / self.counts).sum()) / len(self.counts) ** 2
+
+    @property
+    def slope(self) -> float:
+        """How much the mean moves when every answer's odds do: the mean of s(1 − s) over the cases' scores s.
+
+        Each s is drawn towards the mean of all by one answer's weight, since few answers are seldom all there are. A
+        score of many parts that hardly varies moves no more than it varies.
+        """
+        scores = (self.counts * self.means + self.mean) / (self.counts + 1)
+        moved = float((scores * (1 - scores)).mean())
+        return min(moved, float(np.sqrt(self.variances).mean())) if (self.counts > 1).any() else moved
+
+
+def paired_effect(before: Within, after: Within, of_runs: float = 0.0) -> Effect | None:
+    """Return the effect with the cases as the sample: a paired t-test over them; None for one case.
+
+    `of_runs` is the variance that two runs add as a whole, taken as known. error² = s² ÷ C + (D ÷ C)² + `of_runs`, with
+    D the mean of the C differences and s their standard deviation. The second term is what one more case that did not
+    move would say: a variance estimated as 0 from few cases is not 0. Where every answer to a case got the same score
+    from both versions, nothing is left to chance.
+    """
+    differences = after.means - before.means
+    cases = len(differences)
+    if cases < 2:
         return None
-    arms = (Within.of(baseline), Within.of(candidate))
-    n = min(arm.answers for arm in arms)
-    difference = arms[1].mean - arms[0].mean
-    parts = [arm.variances / arm.counts / len(arm.counts) ** 2 for arm in arms]
-    variance = float(sum(part.sum() for part in parts))
-    varied = variance >= _SLACK**2
-    if not varied:
-        error = sampled = math.sqrt(extra.variance)
-        degrees = max(1.0, extra.degrees)
-    else:
-        spread = sum((part**2 / np.maximum(1.0, arm.counts - 1)).sum() for part, arm in zip(parts, arms, strict=True))
-        widest = max(arm.widest for arm in arms)
-        noise = together(Extra(variance=variance, degrees=variance**2 / float(spread)), extra)
-        sampled, degrees = math.sqrt(noise.variance), noise.degrees
-        error = math.sqrt(noise.variance + sum(_unseen_variance(widest, arm.answers) for arm in arms))
+    differences[np.abs(differences) < _SLACK] = 0.0
+    still = not (differences.any() or before.variances.any() or after.variances.any())
+    settled = still and bool((before.counts + after.counts >= _SETTLED).all())
+    of_runs = 0.0 if settled else of_runs
+    difference = float(differences.mean())
+    rises = _Held.of(-differences, of_runs)
+    moved = _Held.of(differences, of_runs) if difference < 0.0 else rises
     return Effect(
         difference=difference,
-        ci95=_interval(difference, error, degrees, n, varied=varied),
-        p=_with_extra(dealing_p(baseline, candidate, seed), difference, sampled, degrees, extra),
-        n=n,
+        error=float(moved.errors[0]),
+        degrees=float(moved.degrees[0]),
+        p=0.5 if still else moved.p,
+        lowest=-rises.highest,
+        n=cases,
+        unseen=unseen_share(cases) if still and not settled else 0.0,
+    )
+
+
+def replicate_effect(before: Within, after: Within, of_runs: float = 0.0) -> Effect | None:
+    """Return the effect on these very cases where their replicates are known to be independent draws; else None.
+
+    error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ answers)² + `of_runs`, with vᵢ the variance of all answers of both
+    versions to a case around their common mean: what dealing them to the two versions anew would show (Fisher's
+    randomisation, stratified), by Student's t. The second term is what one more answer that did not move would say.
+    None where no case has two answers of a version.
+    """
+    counts, totals = (before.counts, after.counts), before.counts + after.counts
+    if max(arm.max() for arm in counts) < 2:
+        return None
+    within = sum((arm.counts - 1.0) * arm.variances for arm in (before, after))
+    apart = counts[0] * counts[1] / totals * (after.means - before.means) ** 2
+    parts = (within + apart) / (totals - 1.0) * totals / (counts[0] * counts[1]) / len(totals) ** 2
+    variance, spread = float(parts.sum()), float((parts**2 / (totals - 1.0)).sum())
+    degrees = variance**2 / spread if spread > 0.0 else float((totals - 1.0).sum())
+    answers, difference = float(min(arm.sum() for arm in counts)), after.mean - before.mean
+    still = variance < _SLACK**2
+    settled = still and bool((totals >= _SETTLED).all())
+    seen = 0.0 if still else variance + (difference / answers) ** 2
+    total = seen + (0.0 if settled else of_runs)
+    if seen:
+        degrees *= (total / seen) ** 2
+    error = math.sqrt(total)
+    return Effect(
+        difference=0.0 if still else difference,
         error=error,
         degrees=degrees,
-        least_p=least_dealing_p(sizes),
-        unseen=unseen_share(n),
+        p=float(stdtr(degrees, -abs(difference) / error)) if error and not still else 0.5,
+        lowest=(0.0 if still else difference) - float(stdtrit(degrees, 1.0 - MISSED)) * error,
+        n=int(answers),
+        unseen=unseen_share(int(answers)) if still and not settled else 0.0,
     )
 
 
-def case_effects(
-    differences: Sequence[Sequence[float]], seed: int = 0, extras: Sequence[Extra] | None = None
-) -> list[Effect | None]:
-    """Return the effect of each metric on cases not seen, from its difference in each case; None for fewer than two.
-
-    `extras`, one a metric, are the noise that all cases share, so that no difference between cases shows it.
-    p: signs are flipped (Fisher 1935), the same ones for all metrics; for differences of −1, 0 and 1 that is McNemar's
-    exact test. Interval: Student's t; for differences of −1, 0 and 1 Agresti and Min 2005 (doi:10.1002/sim.1781).
-    """
-    added = [NO_EXTRA] * len(differences) if extras is None else extras
-    sampled = [(at, np.asarray(values, float)) for at, values in enumerate(differences) if len(values) > 1]
-    flipped = iter(flipping_ps([values for _, values in sampled if not _is_signed(values)], seed))
-    effects: list[Effect | None] = [None] * len(differences)
-    for at, values in sampled:
-        p = mcnemar_p(values) if _is_signed(values) else next(flipped)
-        effects[at] = _case_effect(values, p, added[at])
-    return effects
+def beyond(effect: Effect, cases: int) -> Effect:
+    """Return an effect as it holds for cases not seen, of which some may fail as none of these did."""
+    return replace(effect, n=cases, unseen=max(effect.unseen, unseen_share(cases)))
 
 
-def both(fixtures: Effect | None, beyond: Effect | None) -> Effect | None:
+def both(these: Effect | None, others: Effect | None) -> Effect | None:
     """Return the effect that holds on these cases and beyond them; None where either cannot be told.
 
-    p is the larger one (an intersection-union test, Berger 1982, doi:10.1080/00401706.1982.10487790). The interval
-    spans both.
+    p is the larger one (an intersection-union test, Berger 1982, doi:10.1080/00401706.1982.10487790), and the interval
+    that of the wider.
     """
-    if fixtures is None or beyond is None or fixtures is beyond:
-        return None if fixtures is None else beyond
-    wider = max(fixtures, beyond, key=lambda effect: effect.error)
-    return Effect(
-        difference=beyond.difference,
-        ci95=(min(fixtures.ci95[0], beyond.ci95[0]), max(fixtures.ci95[1], beyond.ci95[1])),
-        p=max(fixtures.p, beyond.p),
-        n=beyond.n,
-        error=wider.error,
-        degrees=wider.degrees,
-        least_p=max(fixtures.least_p, beyond.least_p),
-        unseen=max(fixtures.unseen, beyond.unseen),
-    )
+    if these is None or others is None:
+        return None
+    wider = max(these, others, key=lambda effect: effect.error)
+    both_ways = {"p": max(these.p, others.p), "lowest": min(these.lowest, others.lowest)}
+    return replace(wider, **both_ways, n=others.n, unseen=max(these.unseen, others.unseen))
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
@@ -186,104 +233,74 @@ def unseen_share(n: int) -> float:
     return 1.0 - math.pow(ALPHA, 1.0 / n)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Within:
-    """One arm: the mean over its cases, its answers, and the largest range of scores in a case (`widest`).
+def _held(differences: Floats) -> Floats:
+    """Return the differences, and below them in rows the same with the furthest falls held at a cut-off.
 
-    `counts`, `means` and `variances` have one entry a case: its replicates, their mean, and the variance of one.
+    A case that falls further than the others makes their t smaller, though it is no sign of improvement. Held at a
+    cut-off it cannot, and the smallest p of all rows counts: t is largest where those furthest are held at Σd² ÷ Σd of
+    the others. No more than a quarter of the cases are held, since cases that fell a little would else look alike.
+    By simulation this costs no false alarms: of 4 % asked 3.3 to 4.4 %, of 0.5 % up to 0.6 %.
+    """
+    sorted_ones = np.sort(differences)
+    edge = -np.sort(np.abs(differences))[math.ceil(_FREE * len(differences)) - 1]
+    rest, squares = np.cumsum(sorted_ones[::-1])[::-1][1:], np.cumsum(sorted_ones[::-1] ** 2)[::-1][1:]
+    fell = rest < 0.0
+    best = squares[fell] / rest[fell]  # by the number of those that are held, less one
+    caps = np.concatenate(
+        (best[(sorted_ones[:-1][fell] <= best) & (best <= sorted_ones[1:][fell])], sorted_ones, [edge])
+    )
+    caps = np.unique(caps[caps <= min(edge, -_SLACK)])
+    if len(caps) > _MOST_CAPS:
+        caps = caps[np.linspace(0, len(caps) - 1, _MOST_CAPS).astype(int)]
+    return np.asarray(np.maximum(differences, np.concatenate(([-np.inf], caps))[:, None]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Differences as they are, and below them in rows the same with the furthest falls held at a cut-off.
+
+    A difference that falls further than the others makes t smaller, though it does not speak against a fall. Held at a
+    cut-off it cannot: of all cut-offs the smallest p counts, and for a rise the highest lower end. So a lower score
+    makes no fall less sure and no rise surer. t has its maxima where those held are at Σd² ÷ Σd of the others.
     """
 
-    mean: float
-    answers: int
-    counts: Floats
     means: Floats
-    variances: Floats
-    widest: float
-
-    @property
-    def explained(self) -> float:
-        """The variance of the mean over cases, if the replicates are independent draws."""
-        return float((self.variances / self.counts).sum()) / len(self.counts) ** 2
+    errors: Floats
+    degrees: Floats
+    few: NDArray[np.bool_]  # the rows in which no more than a quarter is held
+    count: int
 
     @classmethod
-    def of(cls, arm: Arm) -> "Within":
-        """Summarise an arm. A case with one replicate takes the mean variance of the others."""
-        sizes = np.fromiter(map(len, arm), int, len(arm))
-        scores = np.fromiter(chain.from_iterable(arm), float, int(sizes.sum()))
-        starts = np.cumsum(sizes) - sizes
-        means = np.add.reduceat(scores, starts) / sizes
-        squares = np.add.reduceat((scores - np.repeat(means, sizes)) ** 2, starts)
-        repeated = sizes > 1
-        variances = squares / np.maximum(1, sizes - 1)
-        variances[~repeated] = variances[repeated].mean() if repeated.any() else 0.0
-        ranges = np.maximum.reduceat(scores, starts) - np.minimum.reduceat(scores, starts)
-        return cls(
-            mean=float(means.mean()),
-            answers=int(sizes.sum()),
-            counts=sizes.astype(float),
-            means=means,
-            variances=variances,
-            widest=float(ranges.max()),
-        )
+    def of(cls, differences: Floats, of_runs: float) -> "_Held":
+        """Hold the falls; degrees of freedom are Satterthwaite's (doi:10.2307/3002019)."""
+        count, ordered = len(differences), np.sort(differences)
+        edge = min(-np.sort(np.abs(differences))[math.ceil(_FREE * count) - 1], -_SLACK)
+        rest, squares = np.cumsum(ordered[::-1])[::-1][1:], np.cumsum(ordered[::-1] ** 2)[::-1][1:]
+        fell = rest < 0.0
+        best = squares[fell] / rest[fell]  # by the number of those that are held, less one
+        best = best[(ordered[:-1][fell] <= best) & (best <= ordered[1:][fell])]
+        some = ordered[np.linspace(0, count - 1, min(count, _MOST_CAPS)).astype(int)]
+        caps = np.concatenate(([-np.inf, edge], best, some))
+        rows = np.maximum(differences, caps[:, None])
+        means = rows.mean(axis=1)
+        seen = ((rows - means[:, None]) ** 2).sum(axis=1) / (count - 1) / count + (means / count) ** 2
+        seen[seen < _SLACK**2] = 0.0
+        degrees = (count - 1.0) * ((seen + of_runs) / np.where(seen > 0.0, seen, 1.0)) ** 2
+        degrees[seen == 0.0] = np.inf if of_runs else count - 1.0
+        return cls(means, np.sqrt(seen + of_runs), degrees, caps <= edge, count)
 
+    @property
+    def p(self) -> float:
+        """One-sided. Where 1 % or less is asked no more than a quarter is held: few that all fell a little look alike.
 
-def _with_extra(p: float, difference: float, error: float, degrees: float, extra: Extra) -> float:
-    """Return p of dealing, or that of Student's t with the noise that dealing does not show, if that is larger."""
-    if extra.variance == 0.0:
-        return p
-    return max(p, 2.0 * float(stdtr(degrees, -abs(difference) / error)))
+        By simulation this costs few false alarms: of 4 % asked there are 3.5 to 4.9 %, of 0.3 % up to 0.4 %.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p_values = np.where(self.errors > 0.0, stdtr(self.degrees, self.means / self.errors), 0.5)
+        return max(float(p_values.min()), min(_STRICT, float(p_values[self.few].min())))
 
-
-def _case_effect(differences: Floats, p: float, extra: Extra) -> Effect:
-    n = len(differences)
-    difference = centre = float(differences.mean())
-    deviation = float(differences.std(ddof=1)) / math.sqrt(n)
-    unseen = _unseen_variance(float(np.ptp(differences)), n)
-    if _is_signed(differences) and bool(differences.any()):
-        # a difference of paired rates, with half a pair added to each cell
-        up, down = (differences > 0).sum() + 0.5, (differences < 0).sum() + 0.5
-        centre = float((up - down) / (n + 2))
-        deviation, unseen = math.sqrt(max(0.0, (up + down) / (n + 2) - centre**2) / (n + 2)), 0.0
-    varied = deviation >= _SLACK
-    if not varied:
-        sampled = error = math.sqrt(extra.variance)
-        degrees = extra.degrees if extra.variance else float(n - 1)
-    else:
-        noise = together(Extra(variance=deviation**2, degrees=float(n - 1)), extra)
-        sampled, degrees = math.sqrt(noise.variance), noise.degrees
-        error = math.sqrt(noise.variance + unseen)
-    return Effect(
-        difference=difference,
-        ci95=_interval(centre, error, degrees, n, varied=varied),
-        p=_with_extra(p, difference, sampled, degrees, extra),
-        n=n,
-        error=error,
-        degrees=degrees,
-        least_p=least_flipping_p(n),
-    )
-
-
-def _is_signed(differences: Floats) -> bool:
-    """Return whether each case went from right to wrong, from wrong to right, or stayed."""
-    return bool(((differences == 0.0) | (np.abs(differences) == 1.0)).all())
-
-
-def _unseen_variance(widest: float, n: int) -> float:
-    """Return what one more value, half of the seen range away, would add to the variance of a mean of n.
-
-    Few values seldom show the tail that moves their mean. For many it adds next to nothing.
-    """
-    return (widest / 2 / n) ** 2
-
-
-def _interval(centre: float, error: float, degrees: float, n: int, *, varied: bool) -> Interval:
-    """Return the 95 % interval; where nothing varied, it allows for the share of answers that may have gone unseen.
-
-    Noise that all cases share does not make that share smaller.
-    """
-    half = float(stdtrit(degrees, 1 - ALPHA / 2)) * error if error else 0.0
-    low, high = centre - half, centre + half
-    if not varied:
-        unseen = unseen_share(n)
-        low, high = min(low, centre * (1 - unseen) - unseen), max(high, centre * (1 - unseen) + unseen)
-    return max(-1.0, low), min(1.0, high)
+    @property
+    def highest(self) -> float:
+        """What the mean is below with 97 % confidence, by simulation 95 to 98 %. Few differences are held sparingly."""
+        ends = self.means + stdtrit(self.degrees, 1.0 - MISSED) * self.errors
+        return float((ends if self.count > _FEW else ends[self.few]).min())

@@ -1,17 +1,16 @@
-"""What `history` says of a component: versions with their steps, and the changes of level. Programs read it, too.
+"""What `history` says of a component: versions with their steps. Programs read it, too.
 
 Its own module because it imports nothing numeric: a history that was drawn before is only read.
 """
 
 from statistics import fmean
-from typing import Literal
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.stats import mean_or_none, rounded
 from skill_evaluator.verdicts.comparability import Pair, strict_scores
 from skill_evaluator.verdicts.pooling import pooled
-from skill_evaluator.verdicts.results import ModelVerdict, Watch
+from skill_evaluator.verdicts.results import Fall, ModelVerdict, Watch
 
 
 class Step(FrozenModel):
@@ -22,11 +21,12 @@ class Step(FrozenModel):
 
     before: str
     verdict: VerdictName
-    generalises: VerdictName
+    beyond: VerdictName
     difference: float | None
     ci95: tuple[float, float] | None
     q: float | None
     reasons: list[str]
+    falls: list[Fall] = []
     watch: Watch | None = None
 
     @classmethod
@@ -36,11 +36,12 @@ class Step(FrozenModel):
         return cls(
             before=model.baseline.skill_version if model.baseline else "",
             verdict=model.verdict,
-            generalises=model.generalises,
+            beyond=model.beyond,
             difference=primary.difference if primary else None,
             ci95=primary.ci95 if primary else None,
             q=primary.q if primary else None,
             reasons=model.reasons,
+            falls=model.falls,
             watch=model.watch,
         )
 
@@ -82,41 +83,18 @@ class Point(FrozenModel):
         )
 
 
-class Change(FrozenModel):
-    """A version from which on the primary metric has another level; `q` is adjusted over its family of splits.
-
-    `before` and `after` are the mean levels up to this change and from it to the next. `remarks` name what else changed
-    with the version.
-    """
-
-    version: str
-    direction: Literal["worse", "better"]
-    before: float
-    after: float
-    p: float
-    q: float
-    n_cases: int
-    remarks: list[str]
-
-
 class ModelHistory(FrozenModel):
-    """One model, the lowest version first.
-
-    `remarks` name what was not searched for changes and why, and what hides them. `run_sd` is the standard deviation
-    of a whole run that changes are held against, the largest of any version.
-    """
+    """One model, the lowest version first. `remarks` name what was stopped early and what was passed over."""
 
     model_id: str
     points: list[Point]
-    changes: list[Change]
     remarks: list[str]
-    run_sd: float | None = None
 
 
 class History(FrozenModel):
     """The history of a component; `gate` names the question that the verdicts answer.
 
-    `aa_runs` counts the further runs of a version that tell what a run as a whole does.
+    `aa_runs` counts the further runs of a version, which are pooled with its newest.
     """
 
     skill: str

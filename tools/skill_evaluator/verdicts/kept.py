@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from skill_evaluator.errors import LeaderboardError, StorageError
 from skill_evaluator.files import FrozenModel, parse_json, read_bytes, read_text, replace_text
 from skill_evaluator.library.config import Settings
+from skill_evaluator.library.waivers import Waiver
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import Record
 from skill_evaluator.text import canonical_json, digest
@@ -26,7 +27,6 @@ from skill_evaluator.verdicts.ranking_results import ModelRanking
 from skill_evaluator.verdicts.recorded import AUDITS
 from skill_evaluator.verdicts.results import Comparisons
 from skill_evaluator.verdicts.rewording import AUDIT_RESULT
-from skill_evaluator.verdicts.rules import Waiver
 
 _FILE = ".history.json"
 _MOST = 8_000_000  # characters of the file; what was not used for longest goes first

@@ -1,4 +1,4 @@
-"""Pairs of records → every measure that both have, its effect by either question, and the noise that it stands in.
+"""Pairs of records → every measure that both have, its effect on these cases and beyond them, and the noise of runs.
 
 Its own module because it ends where decisions begin: nothing here knows a verdict.
 """
@@ -8,17 +8,25 @@ from dataclasses import dataclass, replace
 
 from skill_evaluator.library.config import Gate
 from skill_evaluator.verdicts.comparability import Common, Measure, Pair, arms_of, common_part, measures
-from skill_evaluator.verdicts.effects import Effect, both, case_effects, replicate_effect
-from skill_evaluator.verdicts.noise import ONE_RUN, RunEffect, RunNoise, Runs, noise_of, run_effect, samples
+from skill_evaluator.verdicts.effects import Effect, Within, beyond, both, paired_effect, replicate_effect
+from skill_evaluator.verdicts.noise import ONE_RUN, RunEffect, Runs, run_effect, samples
 from skill_evaluator.verdicts.pooling import pooled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A measure with its noise, and its effect by each question; None where it cannot be told."""
+    """A measure with its runs, and its effect in each scope; None where it cannot be told.
+
+    `of_runs` is the variance that runs as a whole add to the difference. `independent`: the replicates of a case are
+    known to be independent draws.
+    """
 
     measure: Measure
-    noise: RunNoise
+    runs: Runs
+    before: Within
+    after: Within
+    of_runs: float
+    independent: bool
     effects: dict[Gate, Effect | None]
 
 
@@ -36,7 +44,7 @@ class Compared:
 
     def primary(self, metric: str) -> Measured | None:
         """Return the component's primary metric as it was measured, if it was."""
-        return next((own for own in self.measured if own.measure.name == metric), None)
+        return next((measured for measured in self.measured if measured.measure.name == metric), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +55,6 @@ class _Matched:
     common: Common | None = None
     figures: tuple[Measure, ...] = ()
     runs: tuple[Runs, ...] = ()
-
-    @property
-    def interleaved(self) -> bool:
-        """Whether both versions were asked in one run."""
-        baseline, candidate = self.pair.baseline, self.pair.candidate
-        return baseline is not None and candidate.beside == baseline.run_id
 
     @property
     def independent(self) -> bool:
@@ -67,9 +69,9 @@ def measure_all(
 
     The effect of a run is learned from the primary metric of all pairs.
     """
-    matched = [_match(pair, lambda own: wanted(own) or own.name == primary_metric) for pair in pairs]
+    matched = [_match(pair, lambda figure: wanted(figure) or figure.name == primary_metric) for pair in pairs]
     between_runs = run_effect(list(_runs_of(matched, primary_metric)))
-    return [_measure(match, ONE_RUN if match.interleaved else between_runs) for match in matched]
+    return [_measure(match, ONE_RUN if match.pair.is_beside else between_runs) for match in matched]
 
 
 def _runs_of(matched: Iterable[_Matched], metric: str) -> Iterator[Runs]:
@@ -88,7 +90,7 @@ def _match(pair: Pair, wanted: Callable[[Measure], bool]) -> _Matched:
     if pair.baseline is None:
         return _Matched(pair=pair)
     before, after = pooled(pair.baseline, pair.baseline_again), pooled(pair.candidate, pair.candidate_again)
-    common = common_part(before, after)
+    common = common_part(before, after, any_served=pair.any_served)
     if common.barriers:
         return _Matched(pair=pair, common=common)
     shared = [name for name in pair.candidate.accuracy if name in pair.baseline.accuracy]
@@ -99,17 +101,25 @@ def _match(pair: Pair, wanted: Callable[[Measure], bool]) -> _Matched:
 
 
 def _measure(match: _Matched, run: RunEffect) -> Compared:
-    noises = [noise_of(runs, run, independent=match.independent) for runs in match.runs]
-    beyond = case_effects([figure.differences for figure in match.figures], extras=[noise.run for noise in noises])
     measured = []
-    for figure, noise, effect in zip(match.figures, noises, beyond, strict=True):
-        fixtures = effect  # where a case counts as one draw, and for agreement, which is one value a case
-        if figure.kind != "reproducibility" and noise.case_run is not None:
-            fixtures = replicate_effect(figure.before, figure.after, extra=noise.unshown) or effect
-        effects: dict[Gate, Effect | None] = {
-            "fixtures": fixtures,
-            "generalises": effect,
-            "robust": both(fixtures, effect),
-        }
-        measured.append(Measured(measure=figure, noise=noise, effects=effects))
+    for figure, runs in zip(match.figures, match.runs, strict=True):
+        alone = len(runs.before) == len(runs.after) == 1  # then the figure has the scores of these runs, and no others
+        before, after = (runs.before[0], runs.after[0]) if alone else map(Within.of, (figure.before, figure.after))
+        of_runs = run.variance(runs) if run.sd else 0.0
+        independent = match.independent and figure.kind != "reproducibility"  # agreement is one value a case
+        paired = paired_effect(before, after, of_runs)
+        these = (replicate_effect(before, after, of_runs) if independent else None) or paired
+        others = None if paired is None else beyond(paired, len(figure.case_ids))
+        effects: dict[Gate, Effect | None] = {"these": these, "both": both(these, others), "beyond": others}
+        measured.append(
+            Measured(
+                measure=figure,
+                runs=runs,
+                before=before,
+                after=after,
+                of_runs=of_runs,
+                independent=independent,
+                effects=effects,
+            )
+        )
     return Compared(pair=match.pair, common=match.common, run=run, measured=tuple(measured))

@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain, zip_longest
 
 from skill_evaluator.files import FrozenModel
@@ -16,36 +15,31 @@ from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord
 from skill_evaluator.records.strict import strict_score
 from skill_evaluator.verdicts.comparability import CasePairs, Kind, field_scores
 
-Loss = tuple[int, int, int, int]
-"""One case: planned and lost of the baseline, planned and lost of the candidate."""
-
 _UNDEFINED = "undefined"  # what became of a value, beside the outcomes of calls
 _NO_TRUTH = "no ground truth"
 _NO_VALUE = "the ground truth has no value of it"
 _ALL_ANSWERED = frozenset(ANSWERED)
-_DEALINGS = 1_999
-_SEED = 0
 _SLACK = 1e-9  # two sums of the same shares in another order differ by less
 _DIGIT = 1e-6  # a bound is rounded outward to it
 _MOST_NAMED = 5
-_ALPHA = 0.05
 
 
 class Missing(FrozenModel):
     """The values that a measure lacks: the difference if all of them were worst for the candidate, and if best.
 
-    `lost`: by id of a case, what each side lost there; what weighs most comes first. `undefined`: the cases of which
-    the metric says nothing, and why. `rests_on` is the share of cases with a ground truth of which it says something.
-    `informative_p`: how likely random losses differ as much between the sides from document to document.
+    `lost`: by id of a case, what each side lost there; what weighs most comes first. `baseline_lost` and
+    `candidate_lost` count the answers in all. `undefined`: the cases of which the metric says nothing, and why.
+    `rests_on` is the share of cases with a ground truth of which it says something.
     """
 
     worst: float
     best: float
     n_cases: int
     lost: dict[str, str] = {}
+    baseline_lost: int = 0
+    candidate_lost: int = 0
     undefined: dict[str, str] = {}
     rests_on: float = 1.0
-    informative_p: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +106,10 @@ def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing |
         best=best,
         n_cases=len(bounded),
         lost={case.case_id: case.words for case in sorted(incomplete, key=lambda one: (-one.width, one.case_id))},
+        baseline_lost=sum(case.before.lost.total() for case in incomplete),
+        candidate_lost=sum(case.after.lost.total() for case in incomplete),
         undefined=undefined,
         rests_on=round(len(bounded) / (len(bounded) + labelled), 6),
-        informative_p=informative_loss(_losses(defined, name if kind == "accuracy" else None)) if incomplete else None,
     )
 
 
@@ -195,19 +190,6 @@ def _answers(case: CaseRecord, metric: str) -> Iterator[tuple[str, float | None]
     return zip_longest(case.outcomes, case.replicates.get(metric, [])[: len(case.outcomes)])
 
 
-def _losses(cases: CasePairs, metric: str | None) -> tuple[Loss, ...]:
-    return tuple(
-        (
-            len(before.outcomes),
-            _lost_values(before, metric).total(),
-            len(after.outcomes),
-            _lost_values(after, metric).total(),
-        )
-        for before, after in cases
-        if before.outcomes and after.outcomes
-    )
-
-
 _READERS: dict[Kind, Callable[[CaseRecord, str], _Range | None]] = {
     "accuracy": _accuracy_side,
     "reproducibility": _agreement_side,
@@ -222,42 +204,16 @@ def _outward(worst: float, best: float) -> tuple[float, float]:
     return max(-1.0, round(low, 6)), min(1.0, round(high, 6))
 
 
-@lru_cache(maxsize=32)
-def informative_loss(losses: tuple[Loss, ...]) -> float | None:
-    """Return how likely random losses differ as much between the sides, document by document; None if none was lost.
-
-    The statistic is the sum over documents of (share lost by the candidate − share lost by the baseline)². Each side's
-    losses are dealt over its answers anew, and its number of losses stays (a permutation test, which for one side is
-    that of χ²): p = (b + 1) ÷ (m + 1). A document that both sides lost alike does not count, nor does an outage that
-    struck documents at random.
-    """
-    before, before_lost, after, after_lost = zip(*losses, strict=True) if losses else ((), (), (), ())
-    if not any(before_lost) and not any(after_lost):
-        return None
-    from numpy import array, square
-    from numpy.random import default_rng
-
-    dice = default_rng(_SEED)
-    seen = square(array(after_lost) / array(after) - array(before_lost) / array(before)).sum()
-    dealt = [
-        dice.multivariate_hypergeometric(planned, sum(lost), size=_DEALINGS) / array(planned)
-        for planned, lost in ((before, before_lost), (after, after_lost))
-    ]
-    reached = (square(dealt[1] - dealt[0]).sum(axis=1) >= seen - _SLACK).sum()
-    return round((int(reached) + 1) / (_DEALINGS + 1), 6)
-
-
 def missing_reasons(metric: str, missing: Missing, tolerance: float, required_coverage: float) -> Iterator[str]:
     """Yield what a measure lacks, where, and how far that could move it."""
     if missing.lost:
         crossing = f": a drop of {tolerance:g} is not excluded" if crosses(missing, tolerance) else ""
         yield (
-            f"{metric}: answers to {len(missing.lost)} of {missing.n_cases} documents are missing; whatever they were, "
-            f"the difference is {missing.worst:+.3f} to {missing.best:+.3f}{crossing} ({_named(missing.lost)})"
+            f"{metric}: answers to {len(missing.lost)} of {missing.n_cases} documents are missing, "
+            f"{missing.baseline_lost} of the baseline and {missing.candidate_lost} of the candidate; "
+            f"whatever they were, the difference is {missing.worst:+.3f} to {missing.best:+.3f}{crossing} "
+            f"({_named(missing.lost)})"
         )
-        if missing.informative_p is not None and missing.informative_p <= _ALPHA:
-            p = f"p {missing.informative_p:.4f}"
-            yield f"{metric}: the two sides lost answers to different documents, beyond chance ({p})"
     if missing.undefined:
         everything = missing.n_cases + len(missing.undefined)
         too_few = ""

@@ -6,10 +6,9 @@ Its own module because a list of cases has errors of its own: among forty cases 
 import numpy as np
 from scipy.special import stdtr
 
-from skill_evaluator.verdicts.comparability import Measure
-from skill_evaluator.verdicts.effects import Within, adjusted
-from skill_evaluator.verdicts.noise import RunNoise
-from skill_evaluator.verdicts.randomisation import Floats
+from skill_evaluator.verdicts.effects import Floats, Within, adjusted
+from skill_evaluator.verdicts.measuring import Measured
+from skill_evaluator.verdicts.rules import MOSTLY
 
 FALSE_NAMES = 0.1  # the share of named cases that may have moved by chance
 _PRIOR_DEGREES = 8.0  # the mean variance of all cases counts as much as so many degrees of freedom of a case's own
@@ -18,37 +17,44 @@ _KEPT_TO_VARIANCE = 2.71  # the variance of a normal variable, in the mean squar
 _LEAST_MOVED = 3
 
 
-def moved_beyond_chance(measure: Measure, noise: RunNoise) -> list[bool]:
-    """Return whether each case of a measure moved beyond chance."""
-    return [q <= FALSE_NAMES for q in adjusted(chances_of_cases(measure, noise))]
+def moved_beyond_chance(measured: Measured) -> list[bool]:
+    """Return whether each case of a measure moved beyond chance.
+
+    A document in which all was right and nothing is, or the reverse, needs no other to be held against, as long as its
+    score is a mean of several things: a score of 0 or 1 may be a coin that fell otherwise.
+    """
+    surely = [q <= FALSE_NAMES for q in adjusted(chances_of_cases(measured))]
+    scores = {score for arm in (measured.measure.before, measured.measure.after) for case in arm for score in case}
+    if scores <= {0.0, 1.0}:
+        return surely
+    means = np.array([measured.before.means, measured.after.means])
+    turned = (means.max(axis=0) >= MOSTLY) & (means.min(axis=0) <= 1.0 - MOSTLY)
+    return [sure or bool(turn) for sure, turn in zip(surely, turned, strict=True)]
 
 
-def chances_of_cases(measure: Measure, noise: RunNoise) -> list[float]:
-    """Return p of each case of a measure: how often chance alone would move it as far."""
-    before, after = Within.of(measure.before), Within.of(measure.after)
-    differences = after.means - before.means
-    if noise.case_run is None or not ((before.counts > 1) & (after.counts > 1)).all():
-        p_values = _ps_among_cases(differences)
+def chances_of_cases(measured: Measured) -> list[float]:
+    """Return the two-sided p of each case of a measure: how often chance alone would move it as far."""
+    before, after = measured.before, measured.after
+    if measured.independent and ((before.counts > 1) & (after.counts > 1)).all():
+        p_values = _ps_by_replicates(before, after, measured.of_runs)
     else:
-        p_values = _ps_by_replicates(before, after, differences, noise)
-        if noise.case_run.variance > 0.0:  # it is a mean over cases, and they are not alike
-            p_values = np.maximum(p_values, _ps_among_cases(differences))
+        p_values = _ps_among_cases(after.means - before.means)
     return [float(p) for p in p_values]
 
 
-def _ps_by_replicates(before: Within, after: Within, differences: Floats, noise: RunNoise) -> Floats:
+def _ps_by_replicates(before: Within, after: Within, of_runs: float) -> Floats:
     """Return p of each case, where the replicates of a case are draws: t with a moderated variance (empirical Bayes).
 
-    A case's own variance is shrunk towards the mean of all, Smyth 2004 (doi:10.2202/1544-6115.1027), with a fixed
-    weight and without the degrees of freedom that shrinking adds, since scores are not normal.
+    A case's own variance is shrunk towards the mean of the baseline's, Smyth 2004 (doi:10.2202/1544-6115.1027), with a
+    fixed weight and without the degrees of freedom that shrinking adds, since scores are not normal. What the new
+    version does to one case thus makes no other case less sure.
     """
     degrees = before.counts + after.counts - 2
     squares = before.variances * (before.counts - 1) + after.variances * (after.counts - 1)
-    usual = float((squares / degrees).mean())
+    usual = float(before.variances.mean())
     moderated = (_PRIOR_DEGREES * usual + squares) / (_PRIOR_DEGREES + degrees)
-    shared = noise.run.variance + (noise.case_run.variance * len(differences) if noise.case_run else 0.0)
-    error = np.sqrt(moderated * (1 / before.counts + 1 / after.counts) + shared)
-    return _two_sided(differences, error, degrees)
+    error = np.sqrt(moderated * (1 / before.counts + 1 / after.counts) + of_runs)
+    return _two_sided(after.means - before.means, error, degrees)
 
 
 def _ps_among_cases(differences: Floats) -> Floats:

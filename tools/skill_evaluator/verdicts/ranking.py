@@ -11,15 +11,24 @@ from itertools import combinations
 
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
-from skill_evaluator.stats import mean_or_none, rounded, unit_interval
+from skill_evaluator.records.served import is_mixed
+from skill_evaluator.stats import ROUNDING, mean_or_none, rounded, unit_interval
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.choosing import advise, alike, letters, on_frontier, usd_per_1000
-from skill_evaluator.verdicts.comparability import AGREEMENT, Measure, Pair, common_part, moment_of, strict_scores
+from skill_evaluator.verdicts.comparability import (
+    AGREEMENT,
+    Measure,
+    Pair,
+    as_asked,
+    common_part,
+    moment_of,
+    strict_scores,
+)
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.pooling import cut_to, pooled
 from skill_evaluator.verdicts.ranking_results import Contrast, Dominance, ModelRanking, RankedModel, Score
 from skill_evaluator.verdicts.results import MeasureResult, Scope
-from skill_evaluator.verdicts.rules import ROUNDING, VerdictRules
+from skill_evaluator.verdicts.rules import VerdictRules
 
 _SHARED = 0.5  # of the newest run's cases, which a model must have answered to be ranked with it
 
@@ -69,18 +78,23 @@ def rank_models(
     runs: Sequence[Pair],
     rules: VerdictRules,
     *,
+    rest: Sequence[Pair] = (),
     prompts: Sequence[Pair] = (),
     verdicts: Mapping[str, VerdictName],
     left_out: Mapping[str, str],
 ) -> ModelRanking:
     """Rank models, whose runs are the candidates of `runs`, by the strict mean of the primary metric.
 
-    `prompts` holds runs with the schema alone beside those with the prompt. Only the cases that all models share count.
-    A model that was measured otherwise than the newest run, or on other cases, is left out.
+    `rest` holds the runs of models that are not shown: all models of a version are one family. `prompts` holds runs
+    with the schema alone beside those with the prompt. Only the cases that all models share count. A model that was
+    measured otherwise than the newest run, or on other cases, is left out.
     """
-    comparable, unlike = _comparable(runs)
-    models = _ranked(_on_shared_cases(comparable), rules.primary_metric)
-    met = _meet(skill, models, replace(rules, waivers=()))
+    comparable, unlike = _comparable(runs, rest)
+    family = _ranked(_on_shared_cases(comparable), rules.primary_metric)
+    all_met = _meet(skill, family, replace(rules, waivers=()))
+    hidden = {pair.candidate.model_id for pair in rest}
+    models = [model for model in family if model.name not in hidden]
+    met = [one for one in all_met if not {one.higher.name, one.lower.name} & hidden]
     apart = {frozenset((one.higher.name, one.lower.name)) for one in met if one.contrast.told_apart}
     groups = dict(zip(letters(), alike([model.name for model in models], apart), strict=False))
     added = {}
@@ -114,16 +128,18 @@ def rank_models(
         models=rows,
         groups=groups,
         pairs=[one.contrast for one in met],
+        family=len(all_met),
         advice=advise(rows, [one.contrast for one in met]),
-        left_out={**left_out, **unlike},
+        left_out={**left_out, **{name: why for name, why in unlike.items() if name not in hidden}},
     )
 
 
-def _comparable(runs: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
-    """Return the runs that can be ranked together with the newest, and by model why others cannot."""
-    newest = max((pair.candidate for pair in runs), key=lambda record: (record.timestamp, record.run_id))
+def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
+    """Return the runs, and the rest, that can be ranked together with the newest run; by model why others cannot."""
+    records = [pair.candidate for pair in runs]
+    newest = max(records, key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id))
     comparable, unlike = [], {}
-    for pair in runs:
+    for pair in (*runs, *rest):
         common = common_part(newest, pair.candidate)
         if common.barriers:
             unlike[pair.candidate.model_id] = f"not measured as {newest.model_id} was: {common.barriers[0]}"
@@ -132,7 +148,9 @@ def _comparable(runs: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
             unlike[pair.candidate.model_id] = f"it answered {shared} of {newest.model_id}"
         else:
             comparable.append(pair)
-    return comparable, unlike
+    return comparable, {
+        name: why for name, why in unlike.items() if name not in {one.candidate.model_id for one in rest}
+    }
 
 
 def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
@@ -188,11 +206,13 @@ def _meet(skill: str, models: Sequence[_Candidate], rules: VerdictRules) -> list
     """Compare every two models; q is over all of them."""
     couples = list(combinations(models, 2))
     pairs = [
-        Pair(
-            baseline=higher.record,
-            candidate=lower.record,
-            baseline_again=higher.pair.candidate_again,
-            candidate_again=lower.pair.candidate_again,
+        as_asked(
+            Pair(
+                baseline=higher.record,
+                candidate=lower.record,
+                baseline_again=higher.pair.candidate_again,
+                candidate_again=lower.pair.candidate_again,
+            )
         )
         for higher, lower in couples
     ]
@@ -202,7 +222,7 @@ def _meet(skill: str, models: Sequence[_Candidate], rules: VerdictRules) -> list
             higher=higher,
             lower=lower,
             measures=result.metrics,
-            contrast=_contrast(higher, lower, _primary(result.metrics, rules.primary_metric)),
+            contrast=_contrast(higher, lower, _primary(result.metrics, rules.primary_metric), rules.alpha / 2),
         )
         for (higher, lower), result in zip(couples, results, strict=True)
     ]
@@ -216,7 +236,9 @@ def _primary(measures: Iterable[MeasureResult], metric: str) -> MeasureResult | 
     return next((measure for measure in measures if (measure.metric, measure.kind) == (metric, "accuracy")), None)
 
 
-def _contrast(higher: _Candidate, lower: _Candidate, primary: MeasureResult | None) -> Contrast:
+def _contrast(higher: _Candidate, lower: _Candidate, primary: MeasureResult | None, level: float) -> Contrast:
+    """Return the contrast of two models; `level` is for either direction, as the scores say which is the lower."""
+    beyond = primary is not None and primary.q is not None and primary.q <= level
     verdict: VerdictName = "incomparable" if primary is None else primary.verdict
     return Contrast(
         higher=higher.name,
@@ -228,7 +250,7 @@ def _contrast(higher: _Candidate, lower: _Candidate, primary: MeasureResult | No
         n_cases=0 if primary is None else primary.n_cases,
         detectable_drop=None if primary is None else primary.detectable_drop,
         verdict=verdict,
-        told_apart=verdict in ("regressed", "improved"),
+        told_apart=beyond and verdict in ("regressed", "improved"),
     )
 
 

@@ -5,6 +5,7 @@ Frozen models without a decision in them; their JSON Schema is generated.
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
+from skill_evaluator.records.served import Served
 from skill_evaluator.verdicts.results import Scope
 
 
@@ -30,7 +31,7 @@ class Dominance(FrozenModel):
 class Contrast(FrozenModel):
     """Two models on the same cases by the primary metric: the lower one's score minus the higher one's.
 
-    `q` is adjusted over all pairs. They are told apart where the lower one is worse beyond chance, and a drop larger
+    `q` is adjusted over the family. They are told apart where the lower one is worse beyond chance, and a drop larger
     than the tolerated one is not excluded; or it is better on cases that only these two have.
     """
 
@@ -61,7 +62,7 @@ class RankedModel(FrozenModel):
     run_id: str
     timestamp: str
     age_days: int | None
-    served_model: str | None
+    served_model: Served
     replicates: int
     coverage: float
     accuracy: dict[str, Score]
@@ -76,17 +77,17 @@ class RankedModel(FrozenModel):
 
 
 class Advice(FrozenModel):
-    """A model to ship, and why."""
+    """The model to ship, and why it; None: why none is named."""
 
-    model_id: str
+    model_id: str | None = None
     reason: str
 
 
 class ModelRanking(FrozenModel):
     """The models of a component, best first, on the cases that all of them answered.
 
-    `advice`: the best first, then the cheapest that cannot be told apart from it; never a dominated one.
-    `left_out`: models that are not ranked, and why.
+    q of the `pairs` is over `family` pairs: those of all models of the version, shown or not. `left_out`: models that
+    are not ranked, and why.
     """
 
     skill: str
@@ -98,5 +99,6 @@ class ModelRanking(FrozenModel):
     models: list[RankedModel]
     groups: dict[str, list[str]]
     pairs: list[Contrast]
-    advice: list[Advice]
+    family: int
+    advice: Advice
     left_out: dict[str, str] = {}

@@ -3,21 +3,26 @@
 Results that are already decided come in. Nothing here changes a verdict.
 """
 
+from calendar import month_name
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.text import counted
-from skill_evaluator.verdicts.comparability import Common, Rewording, case_means
-from skill_evaluator.verdicts.effects import unseen_share
+from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.comparability import Common, Pair, Rewording, case_means, field_scores, moment_of
+from skill_evaluator.verdicts.deciding import open_measure
 from skill_evaluator.verdicts.measuring import Compared, Measured
 from skill_evaluator.verdicts.missing import missing_reasons
 from skill_evaluator.verdicts.moved import moved_beyond_chance
-from skill_evaluator.verdicts.results import CaseChange, Cases, MeasureResult
-from skill_evaluator.verdicts.rules import Losses, VerdictRules
+from skill_evaluator.verdicts.noise import samples
+from skill_evaluator.verdicts.results import CaseChange, Cases, Fall, MeasureResult, joined_falls
+from skill_evaluator.verdicts.rules import MOSTLY, Losses, VerdictRules, spending
+from skill_evaluator.verdicts.watching import look_of
 
 _UNSCORED = "unscored"
-_MOST_NAMED = 5
+_MISSING = "the answers that are missing would decide it"
+_SEVERAL = 3  # fields: with fewer, a document that is lost may be a coin that fell otherwise
 _NAMED_ALONE = 0.01  # a measure with so small a p is named even where its family does not confirm it
 
 
@@ -30,7 +35,7 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
         return Cases(broke=[], fixed=[], left_out=common.left_out)
     measure, tolerance = primary.measure, rules.tolerance(primary.measure)
     pairs = {before.case_id: (before, after) for before, after in common.cases}
-    surely = dict(zip(measure.case_ids, moved_beyond_chance(measure, primary.noise), strict=True))
+    surely = dict(zip(measure.case_ids, moved_beyond_chance(primary), strict=True))
     means = zip(measure.case_ids, case_means(measure.before), case_means(measure.after), strict=True)
     moved = [
         CaseChange(
@@ -40,7 +45,7 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
         if abs(after - before) > tolerance
     ]
     moved.sort(key=lambda change: (-abs(change.after - change.before), change.case_id))
-    named = [change for change in moved if surely[change.case_id]]
+    named = [change for change in moved if surely[change.case_id] or _is_lost_document(*pairs[change.case_id])]
     worse = {
         case_id
         for case_id, before, after in zip(measure.case_ids, measure.before, measure.after, strict=True)
@@ -55,6 +60,15 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
             change.case_id for change in moved if change.case_id in worse and not surely[change.case_id]
         ],
     )
+
+
+def _is_lost_document(before: CaseRecord, after: CaseRecord) -> bool:
+    """Return whether nearly all of a document's several fields were right and hardly any is: no coin falls so."""
+    shares = [
+        fmean([score for path in before.fields for score in field_scores(case, path)] or [0.0])
+        for case in (before, after)
+    ]
+    return len(before.fields) >= _SEVERAL and shares[0] >= MOSTLY and shares[1] <= 1 - MOSTLY
 
 
 def changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
@@ -88,20 +102,47 @@ def reasons_of(
     if not common.cases:
         yield "not comparable: no case is the same in both"
     if coverage < rules.required_coverage:
-        yield f"coverage {coverage:.2f} is below the required {rules.required_coverage:.2f}"
-    if results and all(result.by(rules.policy.gate).p is None for result in results if result.kind == "accuracy"):
-        yield "one case says nothing of chance"
+        yield f"coverage {coverage:.2f} is below the required {rules.required_coverage:.2f}; {_MISSING}"
+    if _is_of_one_case(results, rules):
+        yield f"one case says nothing of chance: {_more_than_one_case(compared.pair)}"
     weighed = [result for result in results if result.kind != "field" or result.tier != "advisory"]
     yield from _reasons_of_losses(losses, results, rules)
     yield from _reasons_of_measures(weighed, rules)
+    for measured, result in _critical(compared, results):
+        yield from _look_of_step(measured, result, compared.pair, rules)
+        if (still_open := open_measure(measured, result, compared.pair, rules)) is not None:
+            yield "; ".join(still_open)
+    yield from _look_since_anchor(losses, rules)
     for result in weighed:
         if result.tier == "critical" and result.missing is not None:
             yield from missing_reasons(result.metric, result.missing, result.tolerance, rules.required_coverage)
     yield from _reasons_of_rewording(compared.pair.rewording, weighed)
+    if common.cases:
+        yield from _premise(compared.pair)
+    if compared.pair.side_by_side and compared.pair.candidate.is_from_elsewhere:
+        yield "taken to be measured side by side; `compare --apart` allows for different days"
     yield from common.remarks
     if common.left_out:
         left_out = [f"{case_id} ({why})" for case_id, why in common.left_out.items()]
-        yield f"{counted(len(left_out), 'case')} left out: {_first(left_out)}"
+        yield f"{counted(len(left_out), 'case')} left out: {listed(left_out)}"
+
+
+def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: float, rules: VerdictRules) -> str | None:
+    """Return what would decide an inconclusive verdict on a model; None where only a look at its cases would."""
+    if coverage < rules.required_coverage:
+        return _MISSING
+    if _is_of_one_case(results, rules):
+        return _more_than_one_case(compared.pair)
+    for measured, result in _critical(compared, results):
+        if (still_open := open_measure(measured, result, compared.pair, rules)) is not None:
+            return still_open[1]
+    lacking = any(result.missing is not None and result.missing.lost for result in results if result.tier == "critical")
+    return _MISSING if lacking else None
+
+
+def _critical(compared: Compared, results: Sequence[MeasureResult]) -> list[tuple[Measured, MeasureResult]]:
+    pairs = zip(compared.measured, results, strict=True)
+    return [(measured, result) for measured, result in pairs if result.tier == "critical"]
 
 
 def _reasons_of_rewording(rewording: Rewording | None, results: Sequence[MeasureResult]) -> Iterator[str]:
@@ -115,29 +156,32 @@ def _reasons_of_rewording(rewording: Rewording | None, results: Sequence[Measure
         )
 
 
+def falls_of(losses: Losses, results: Sequence[MeasureResult]) -> list[Fall]:
+    """Return how far each lost field fell, the furthest first."""
+    lost = [result for result in results if result.kind == "field" and result.metric in losses.fields]
+    lost.sort(key=lambda result: result.difference or 0.0)
+    return [(one.metric, f"{one.baseline:.3f} → {one.candidate:.3f}") for one in lost]
+
+
 def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[str]:
     """Yield what is lost though the means may not show it."""
-    lost = sorted(
-        (result for result in results if result.kind == "field" and result.metric in losses.fields),
-        key=lambda result: result.difference or 0.0,
-    )
-    if lost:
-        fell = _first([f"{result.metric} {result.baseline:.3f} → {result.candidate:.3f}" for result in lost])
-        fields = _count(lost, "field")
-        yield f"{fields} lost more than {rules.policy.harm:g}, which counts whatever the mean does: {fell}"
+    if falls := falls_of(losses, results):
+        fields, harm = _count(falls, "field"), f"{rules.policy.harm:g}"
+        yield f"{fields} lost more than {harm}, which counts whatever the mean does: {joined_falls(falls)}"
     critical = [case for case in losses.cases if case.case_id in losses.critical_cases]
     if critical:
         yield f"{_count(critical, 'critical case')} lost more than {rules.policy.harm:g}: {_falls(critical)}"
-    if losses.cases and any(result.tier == "critical" and result.verdict == "improved" for result in results):
+    better = {result.verdict for result in results if result.tier == "critical"} & {"improved", "unchanged"}
+    if losses.cases and better:
         yield (
-            f"*improved* is not said where {_count(losses.cases, 'case')} lost more than {rules.policy.harm:g}: "
+            f"*{min(better)}* is not said where {_count(losses.cases, 'case')} lost more than {rules.policy.harm:g}: "
             f"{_falls(losses.cases)}"
         )
     watch = losses.watch
     if watch is not None and watch.verdict == "regressed":
         yield (
-            f"{watch.metric}: {watch.difference:+.3f} ({watch.ci95[0]:+.3f} to {watch.ci95[1]:+.3f}) since the anchor "
-            f"{watch.anchor_version} (p {watch.p:.2g}; look {watch.look} allows {watch.level:.2g})"
+            f"{watch.metric}: {watch.difference:+.3f} ({watch.interval[0]:+.3f} to {watch.interval[1]:+.3f}) since the "
+            f"anchor {watch.anchor_version} (p {max(watch.p, 1e-6):.2g}; look {watch.look} allows {watch.level:.2g})"
         )
     if losses.earlier_run is not None:
         yield f"run {losses.earlier_run} of this version regressed, and the runs since do not exclude that drop"
@@ -162,33 +206,73 @@ def _reasons_of_measures(results: Sequence[MeasureResult], rules: VerdictRules) 
     critical = [result for result in results if result.tier == "critical"]
     yield from (_moved(result, "rose") for result in critical if result.verdict == "improved")
     for result in critical:
-        if rules.policy.gate == "robust" and result.verdict == "inconclusive":
+        if rules.policy.gate == "both" and result.verdict == "inconclusive":
             yield from _only_these_answers(result)
-        if result.verdict == "inconclusive" and result.ci95 is not None:
-            yield from _not_excluded(result)
 
 
 def _only_these_answers(result: MeasureResult) -> Iterator[str]:
     """Yield that a change is one of these documents alone, where it is."""
-    if result.fixtures.verdict in ("regressed", "improved"):
-        verb = "fell" if result.fixtures.verdict == "regressed" else "rose"
+    if result.these.verdict in ("regressed", "improved"):
+        verb = "fell" if result.these.verdict == "regressed" else "rose"
         yield f"{_moved(result, verb)} on these documents; that others would too is not shown"
 
 
-def _not_excluded(result: MeasureResult) -> Iterator[str]:
-    """Yield what keeps a measure open."""
-    low, high = result.ci95 or (-1.0, 1.0)
-    drop = result.detectable_drop
-    seen = "so little cannot show any drop" if drop is None else f"this run could have seen a drop of {drop:.3f}"
-    if result.tolerance == 0.0:
-        if (result.difference or 0.0) < 0.0:
-            yield f"{_moved(result, 'fell')}, within chance, and no drop is tolerated"
-    elif low < -result.tolerance:
-        interval = f"interval {low:+.3f} to {high:+.3f}"
-        yield f"{result.metric}: a drop of {result.tolerance:g} is not excluded ({interval}); {seen}"
-    elif result.missing is None:
-        unseen = f"{unseen_share(result.fixtures.n):.3f}"
-        yield f"{result.metric}: failures in {unseen} of all answers could go unseen in {result.fixtures.n}"
+def _is_of_one_case(results: Sequence[MeasureResult], rules: VerdictRules) -> bool:
+    accuracy = [result.by(rules.policy.gate) for result in results if result.kind == "accuracy"]
+    return bool(results) and all(scope.p is None for scope in accuracy)
+
+
+def _more_than_one_case(pair: Pair) -> str:
+    """Return what would decide where there is one case."""
+    more, candidate = "more cases would decide it", pair.candidate
+    if candidate.settings is None or candidate.provider == "replay" or samples(candidate):
+        return more
+    sampled = f"`profile: sampled` of {candidate.model_id} in models.yaml, which draws each answer anew"
+    return f"{more}, or {sampled}; then `skill-evaluator evaluate {candidate.skill} --replicates 5`"
+
+
+def _look_of_step(measured: Measured, result: MeasureResult, pair: Pair, rules: VerdictRules) -> Iterator[str]:
+    """Yield that a drop would count had its baseline, the anchor, not been looked at so often, where that is so."""
+    look, fell = look_of(pair), (result.difference or 0.0) < 0.0
+    if pair.anchor is None or result.verdict != "inconclusive" or result.q is None or not fell:
+        return
+    level = rules.levels(measured.measure, look).fall
+    if level < result.q <= rules.levels(measured.measure, 0).fall:
+        yield f"{result.metric}: {_look(look, pair.anchor.skill_version, level, result.q)}"
+
+
+def _look_since_anchor(losses: Losses, rules: VerdictRules) -> Iterator[str]:
+    """Yield that the loss since the anchor would count had it not been looked at so often, where that is so."""
+    watch = losses.watch
+    if watch is None or watch.verdict != "inconclusive" or watch.difference >= 0.0:
+        return
+    if watch.p <= watch.level / spending(watch.look):
+        yield f"{watch.metric}: {_look(watch.look, watch.anchor_version, watch.level, watch.p)}"
+
+
+def _look(look: int, anchor: str, level: float, p: float) -> str:
+    return f"look {look} at anchor {anchor} asks for p ≤ {level:.1g}, and p is {p:.1g}"
+
+
+def _premise(pair: Pair) -> Iterator[str]:
+    """Yield what a verdict on recorded runs takes for granted, and the command that makes it unneeded."""
+    before, after = pair.baseline, pair.candidate
+    if before is None or pair.is_beside or before.model_id != after.model_id or after.provider == "replay":
+        return
+    if before.digests.get("prompt") == after.digests.get("prompt"):  # did the model move? That is the question itself
+        return
+    moments = [moment for moment in map(moment_of, (before, after)) if moment is not None]
+    between = "between the two runs"
+    if len(moments) == 2:
+        first, last = sorted(moments)
+        month, year = f" {month_name[first.month]}", f" {first.year}"
+        year *= first.year != last.year
+        month *= (first.year, first.month) != (last.year, last.month)
+        between = f"between {first.day}{month}{year} and {last.day} {month_name[last.month]}{year and f' {last.year}'}"
+        if first.date() == last.date():
+            between = f"between two runs of {last.day} {month_name[last.month]}"
+    beside = "" if after.settings is None else f"; `skill-evaluator evaluate {after.skill}` asks both side by side"
+    yield f"if the model did not move {between} (recorded runs){beside}"
 
 
 def _moved(result: MeasureResult, verb: str) -> str:
@@ -200,9 +284,4 @@ def _count(things: Sequence[object], name: str) -> str:
 
 
 def _falls(cases: Sequence[CaseChange]) -> str:
-    return _first([f"{case.case_id} {case.before:.3f} → {case.after:.3f}" for case in cases])
-
-
-def _first(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return listed([f"{case.case_id} {case.before:.3f} → {case.after:.3f}" for case in cases])

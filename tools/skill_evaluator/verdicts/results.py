@@ -8,14 +8,20 @@ from pydantic import Field
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import Gate, Tier, VerdictName
 from skill_evaluator.records.record import Record
+from skill_evaluator.records.served import Change, Served, served_text
+from skill_evaluator.text import listed
 from skill_evaluator.verdicts.missing import Missing
+
+Fall = tuple[str, str]
+"""A lost field, whose path may be text of an answer, and the words of how far it fell."""
 
 
 class Scope(FrozenModel):
-    """The answer to one question: on these fixtures (n answers), or beyond them (n cases).
+    """What holds on these cases, or beyond them; n is the size of the sample.
 
-    `p` is two-sided, `q` adjusted over the family. A drop of `detectable_drop` in this measure alone would have been
-    beyond chance in the family with 80 % power; null: no drop would, whatever its size.
+    `p` is one-sided, in the direction of the difference, `q` adjusted over the family. A drop of `detectable_drop` in
+    this measure alone would have been beyond chance in the family with 80 % power; null: no drop would, whatever its
+    size.
     """
 
     difference: float | None = None
@@ -40,7 +46,7 @@ class Waived(FrozenModel):
 class MeasureResult(FrozenModel):
     """One metric or field. The figures of the scope that gates stand here too, for readers of one number.
 
-    `robust` joins both questions. `harmed`: the field lost more than `policy.harm` beyond chance.
+    `both` joins the two scopes. `harmed`: the field lost more than `policy.harm` beyond chance.
     """
 
     metric: str
@@ -56,9 +62,9 @@ class MeasureResult(FrozenModel):
     n_cases: int
     detectable_drop: float | None
     verdict: VerdictName
-    fixtures: Scope
-    generalises: Scope
-    robust: Scope
+    these: Scope
+    beyond: Scope
+    both: Scope
     harmed: bool = False
     missing: Missing | None = None
     waived: Waived | None = None
@@ -66,8 +72,8 @@ class MeasureResult(FrozenModel):
     profile_after: dict[str, int] | None = None
 
     def by(self, gate: Gate) -> Scope:
-        """Return the answer to the question that a gate asks."""
-        return {"fixtures": self.fixtures, "generalises": self.generalises, "robust": self.robust}[gate]
+        """Return the scope that a gate looks at."""
+        return {"these": self.these, "beyond": self.beyond, "both": self.both}[gate]
 
     @property
     def is_waived(self) -> bool:
@@ -113,7 +119,7 @@ class Watch(FrozenModel):
     """What became of the critical measures since the anchor; `metric` is the one that fell most surely.
 
     `look` counts the runs that were held against the anchor. `level` is what p must not exceed at this look, so that
-    all looks together give no more than the accepted false alarms.
+    all looks together give no more than the accepted false alarms; `interval` is as much wider than the 95 % one.
     """
 
     anchor_version: str
@@ -121,7 +127,7 @@ class Watch(FrozenModel):
     look: int
     metric: str
     difference: float
-    ci95: tuple[float, float]
+    interval: tuple[float, float]
     p: float
     level: float
     verdict: VerdictName
@@ -132,7 +138,7 @@ class RunSummary(FrozenModel):
 
     run_id: str
     skill_version: str
-    served_model: str | None
+    served_model: Served
     coverage: float
     replicates: int
     failures: dict[str, int]
@@ -174,16 +180,23 @@ class RunSummary(FrozenModel):
         return f"{self.skill_version} ({', '.join(marks)})" if marks else self.skill_version
 
 
-class ModelVerdict(FrozenModel):
-    """One model: the verdicts on these fixtures, beyond them and on its agreement with itself, and the reasons.
+def joined_falls(falls: list[Fall]) -> str:
+    """Return the end of the reason that names lost fields."""
+    return listed([f"{path} {words}" for path, words in falls])
 
-    `lost_fields` and `lost_cases` fell by more than `policy.harm`, beyond chance.
+
+class ModelVerdict(FrozenModel):
+    """One model: the verdicts on these cases, beyond them and on its agreement with itself, and the reasons.
+
+    `lost_fields` and `lost_cases` fell by more than `policy.harm`, beyond chance. `remedy` is what would decide an
+    inconclusive verdict; None where only a look at its cases would. `served`: what differs in what answered. `falls`:
+    the fields that a reason names.
     """
 
     model_id: str
     verdict: VerdictName
-    fixtures: VerdictName
-    generalises: VerdictName
+    these: VerdictName
+    beyond: VerdictName
     stability: VerdictName
     coverage: float
     metrics: list[MeasureResult]
@@ -198,6 +211,15 @@ class ModelVerdict(FrozenModel):
     baseline: RunSummary | None
     candidate: RunSummary
     reasons: list[str]
+    falls: list[Fall] = []
+    remedy: str | None = None
+    served: Change | None = Field(default=None, exclude_if=lambda change: change is None)
+
+    @property
+    def n_cases(self) -> int:
+        """The number of cases that the verdict rests on."""
+        critical = [one.n_cases for one in self.metrics if one.tier == "critical"]
+        return max(critical or [one.n_cases for one in self.metrics], default=0)
 
     @property
     def moved(self) -> list[str]:
@@ -210,24 +232,32 @@ class ModelVerdict(FrozenModel):
             for one in (*self.metrics, *self.fields)
             if one.harmed or (one.tier != "advisory" and one.verdict in ("regressed", "improved"))
         ]
-        return measures or [f"cases that fell: {', '.join(self.lost_cases)}"] * (self.verdict == "regressed")
+        measures = measures or [f"cases that fell: {', '.join(self.lost_cases)}"] * (self.verdict == "regressed")
+        served = [served_text(run.served_model) for run in (self.baseline, self.candidate) if run]
+        return [*measures, *([f"served model {served[0]} → {served[-1]}"] if self.served == "model" else [])]
 
 
 class ComparisonResult(FrozenModel):
-    """A component: the verdict is that on its worst model. `gate` names the question that decides.
+    """A component: the verdict is that on its worst model. `gate` names the scope that decides.
 
     `left_out`: models that have no run to compare, and why; they are in no verdict.
     """
 
     skill: str
     verdict: VerdictName
-    fixtures: VerdictName
-    generalises: VerdictName
+    these: VerdictName
+    beyond: VerdictName
     gate: str
     alpha: float
     family: str
     models: list[ModelVerdict]
     left_out: dict[str, str] = {}
+
+    @property
+    def n_cases(self) -> int | None:
+        """The number of cases that the verdict rests on; None where it is another for each model, or none."""
+        counts = {model.n_cases for model in self.models} - {0}
+        return counts.pop() if len(counts) == 1 else None
 
     def on_run(self, run_id: str | None) -> ModelVerdict | None:
         """Return the verdict on a run, if it is among the candidates."""

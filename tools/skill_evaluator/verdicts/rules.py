@@ -11,52 +11,54 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, ConfigError, SkillEvaluatorError
-from skill_evaluator.files import StrictModel, validated
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED
 from skill_evaluator.library.config import (
-    DEFAULT_LIMITS,
     ComponentPolicy,
     MetricPolicy,
     Policy,
-    SafetyLimits,
     Settings,
     Tier,
     VerdictName,
 )
-from skill_evaluator.library.roots import Root
-from skill_evaluator.library.yaml_files import read_yaml
+from skill_evaluator.library.waivers import Waiver, load_waivers
 from skill_evaluator.records.record import Record
+from skill_evaluator.stats import ROUNDING
 from skill_evaluator.verdicts.comparability import Measure
 from skill_evaluator.verdicts.missing import Missing, crosses
-from skill_evaluator.verdicts.results import CaseChange, Watch
+from skill_evaluator.verdicts.results import CaseChange, ComparisonResult, Watch
 
 if TYPE_CHECKING:  # numpy is imported where an effect is measured
     from skill_evaluator.verdicts.effects import Effect
+    from skill_evaluator.verdicts.measuring import Measured
 
-ROUNDING = 1e-9  # two scores that differ by less are equal
-_FEWEST_LOST = 3
+_FEWEST_LOST = 3  # cases
+_EQUAL_LOOKS = 20  # looks at one anchor that keep their power
+MOSTLY = 0.9  # right in so large a share of answers, and then wrong in as large a one
+OF_CRITICAL, _OF_OTHERS = 0.8, 0.2  # the parts of alpha that critical measures, and all others, may err in
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
 
-class Waiver(StrictModel):
-    """A file in `.evaluator/waivers/`: a regression of a metric or field that is accepted until a day, and why.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """The one-sided q at or below which a fall, and a rise, is beyond chance."""
 
-    `down_to` is its floor: a candidate that scores below it regressed all the same.
+    fall: float
+    rise: float
+
+
+def spending(look: int) -> float:
+    """Return the share of alpha that a look may spend: each look is a run that is held against one anchor.
+
+    All of it where a run is held against a baseline that is no anchor (look 0). Else three quarters go to the first,
+    15 % in equal parts to the next nineteen, and a tenth over all from the second on as 1 ÷ k(k − 1), so that the sum
+    over an open end is 1 (alpha spending; by Bonferroni's inequality it holds however looks depend on each other).
+
+    >>> [round(spending(look), 4) for look in (0, 1, 2, 10, 20, 21)]
+    [1.0, 0.75, 0.0579, 0.009, 0.0082, 0.0002]
     """
-
-    component: str
-    metric: str | None = None
-    field: str | None = None
-    model: str | None = None
-    reason: str = Field(min_length=1)
-    expires: datetime.date
-    down_to: float | None = Field(default=None, ge=0.0, le=1.0)
-
-    def breaks_floor(self, score: float) -> bool:
-        """Return whether a candidate's strict mean is below the floor."""
-        return self.down_to is not None and score < self.down_to - ROUNDING
+    if look <= 1:
+        return 0.75 if look else 1.0
+    return (0.15 / (_EQUAL_LOOKS - 1) if look <= _EQUAL_LOOKS else 0.0) + 0.1 / (look * (look - 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,11 @@ class VerdictRules:
         if self._component is not None:
             tolerances.append(self._component.tolerance)
         return next((tolerance for tolerance in tolerances if tolerance is not None), self.policy.tolerance)
+
+    def levels(self, measure: Measure, look: int) -> Levels:
+        """Return how sure a fall, and a rise, of a measure must be at a look."""
+        part = OF_CRITICAL if self.is_critical(measure) else _OF_OTHERS
+        return Levels(fall=self.alpha * part * spending(look), rise=self.alpha / 2)
 
     def waiver_for(self, measure: Measure, model_id: str) -> Waiver | None:
         """Return the waiver of a measure that ends last, in force or expired; None if there is none.
@@ -149,57 +156,33 @@ def rules_for(settings: Settings, config: Path, candidate: Record) -> VerdictRul
     )
 
 
-def load_waivers(config: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> list[Waiver]:
-    """Read every waiver, expired ones too; raises ConfigError."""
-    waivers, problems = check_waivers(config, limits)
-    if problems:
-        raise ConfigError(next(iter(problems.values())))
-    return waivers
-
-
-def check_waivers(config: Path, limits: SafetyLimits) -> tuple[list[Waiver], dict[Path, str]]:
-    """Return the waivers that are in order, and by file what is wrong with the others."""
-    waivers, problems = [], {}
-    root = Root(config, ConfigError, follow_links=limits.follow_links)
-    for path in sorted((config / "waivers").glob("*.y*ml")):
-        try:
-            waiver = validated(Waiver, read_yaml(root.inside(path), depth=limits.yaml_depth), path)
-            if (waiver.metric is None) == (waiver.field is None):
-                raise ConfigError(f"{path} must name either a metric or a field")
-        except SkillEvaluatorError as problem:
-            problems[path] = str(problem)
-        else:
-            waivers.append(waiver)
-    return waivers, problems
-
-
 def measure_verdict(
-    effect: "Effect | None", q: float | None, tolerance: float, alpha: float, *, covered: bool
+    effect: "Effect | None", q: float | None, tolerance: float, levels: Levels, *, covered: bool
 ) -> VerdictName:
     """Return the verdict on one measure: that of the first line that holds.
 
     1. inconclusive: nothing was measured, or too little of what was planned (not `covered`).
-    2. improved: a drop beyond the tolerance is excluded, and the score rose beyond chance.
-    3. unchanged: such a drop is excluded, and a failure that no answer showed would be rarer than the tolerance.
-    4. regressed: such a drop is not excluded, and the score fell beyond chance.
+    2. improved: the score rose beyond chance.
+    3. unchanged: a drop beyond the tolerance is excluded, and so is one that may have gone unseen.
+    4. regressed: a drop beyond the tolerance is not excluded, and the score fell beyond chance.
     5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
 
-    A drop is excluded when the 95 % interval lies above it. Beyond chance means q ≤ alpha. No interval excludes every
-    drop, so a tolerance of 0 means «no drop beyond chance and none seen»: a score that fell is regressed beyond chance
-    and inconclusive within it, any other is improved or unchanged.
+    A drop is excluded when the difference is above it with 97 % confidence, which the lower end of a 95 % interval
+    nearly shows. What may have gone unseen also withholds a change, as long as the interval that holds it spans 0. No
+    interval excludes every drop, so a tolerance of 0 means «no drop beyond chance and none seen»: a score that fell is
+    regressed beyond chance and inconclusive within it, any other is improved or unchanged.
     """
     if effect is None or q is None or not covered:
         return "inconclusive"
-    beyond_chance = q <= alpha
-    if tolerance == 0.0:
-        if effect.difference < -ROUNDING:
-            return "regressed" if beyond_chance else "inconclusive"
-        return "improved" if beyond_chance and effect.difference > ROUNDING else "unchanged"
-    if effect.ci95[0] >= -tolerance:
-        if beyond_chance and effect.difference > 0:
-            return "improved"
-        return "unchanged" if effect.unseen <= tolerance else "inconclusive"
-    return "regressed" if beyond_chance and effect.difference < 0 else "inconclusive"
+    low, high = effect.interval(2 * levels.rise)  # of the policy's alpha
+    if effect.difference > ROUNDING and q <= levels.rise and (low > 0.0 or not effect.unseen):
+        return "improved"
+    fell, unseen = effect.difference < -ROUNDING, effect.difference * (1.0 - effect.unseen) - effect.unseen
+    if (not fell) if tolerance == 0.0 else min(effect.lowest, unseen) >= -tolerance:
+        return "unchanged"
+    excluded = tolerance > 0.0 and effect.lowest >= -tolerance
+    shown = q <= levels.fall and (high < 0.0 or not effect.unseen)
+    return "regressed" if fell and shown and not excluded else "inconclusive"
 
 
 def bounded_verdict(
@@ -260,17 +243,20 @@ class Losses:
         return [case.case_id for case in self.cases if case.case_id in self.critical_cases]
 
 
-def is_harmed(measure: Measure, q: float | None, rules: VerdictRules) -> bool:
-    """Return whether a field fell by more than `policy.harm` over all cases, beyond chance.
+def is_lost(measured: "Measured", models: int) -> bool:
+    """Return whether a measure was right in nearly every answer of every case, and is right in hardly any.
 
-    A field that was right in every answer of at least three cases and now is in none needs no test: even if each case
-    were a coin toss, that is one chance in 64.
+    Too few cases for a test show this all the same. The answers to a case may be copies of each other, so that a case
+    counts as one draw: with 90 % of chance in common, any of ten fields falls so by chance in 0.4 % of comparisons of
+    three cases and in 4 % of those of two. Hence two cases tell it of one model alone, one case does not, and where
+    several models have one answer a case nothing is said.
     """
-    if sum(measure.differences) / len(measure.differences) >= -rules.policy.harm:
+    before, after = measured.before, measured.after
+    cases, repeated = len(before.means), bool((after.counts > 1).all())
+    if cases < (_FEWEST_LOST if models > 1 or not repeated else _FEWEST_LOST - 1) or (models > 1 and not repeated):
         return False
-    was_right = all(score == 1.0 for scores in measure.before for score in scores)
-    is_lost = was_right and not any(score for scores in measure.after for score in scores)
-    return (is_lost and len(measure.case_ids) >= _FEWEST_LOST) or (q is not None and q <= rules.alpha)
+    fell = bool((before.means - after.means > MOSTLY / 2).all())
+    return fell and before.mean >= MOSTLY - ROUNDING and after.mean <= 1.0 - MOSTLY + ROUNDING
 
 
 def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
@@ -278,19 +264,27 @@ def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
 
     A field that is lost, a critical case that is lost, and loss since the anchor are regressions whatever the means do.
     After an earlier run of the same version that regressed, a later one that leaves the drop open does not pass.
-    A case that is lost withholds *improved*.
+    Where a case is lost, a version is neither *improved* nor *unchanged*.
     """
     watched = losses.watch is not None and losses.watch.verdict == "regressed"
     if losses.fields or losses.lost_critical_cases or watched:
         return "regressed"
     if losses.earlier_run is not None and verdict == "inconclusive":
         return "regressed"
-    return "unchanged" if verdict == "improved" and losses.cases else verdict
+    return "inconclusive" if verdict in ("improved", "unchanged") and losses.cases else verdict
 
 
 def component_verdict(models: Iterable[VerdictName]) -> VerdictName:
     """Return the verdict on a component: the worst of those on its models, or incomparable if it has none."""
     return min(models, key=WORST_FIRST.index, default="incomparable")
+
+
+def exit_code_of(results: Sequence[ComparisonResult], policy: Policy, fail_on: Iterable[str] = ()) -> int:
+    """Return the exit code of verdicts, 4 also where another model answered; `fail_on` goes before the policy's."""
+    code = exit_code(component_verdict(result.verdict for result in results), fail_on or policy.fail_on)
+    models = (model for result in results for model in result.models)
+    unlike = policy.served == "same" and any((one.verdict, one.served) == ("incomparable", "model") for one in models)
+    return EXIT_INCOMPLETE if code == EXIT_OK and unlike else code
 
 
 def exit_code(verdict: VerdictName, fail_on: Iterable[str]) -> int:

@@ -1,85 +1,51 @@
-"""The variances of a record → how many cases and replicates would show a given drop, and what they would cost.
+"""A record → the smallest drop that its cases and replicates show, and how many of either would show a smaller one.
 
-Its own module because it looks ahead: nothing here is a verdict. What stands between two runs beside their answers is
-that of the comparison (`noise`), which depends on how they are made (`Premises`).
+Its own module because it looks ahead: nothing here is a verdict. It is the paired t of a comparison, turned around.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
-from statistics import fmean
+from bisect import bisect_left
+from collections.abc import Callable
+from statistics import fmean, variance
 from typing import Literal
+
+from scipy.special import stdtrit
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import ANSWERED, Record
+from skill_evaluator.records.strict import strict_by_replicate
 from skill_evaluator.stats import mean_or_none, rounded
-from skill_evaluator.verdicts.comparability import Scores, arms_of, common_part, measures
-from skill_evaluator.verdicts.drops import (
-    Premises,
-    Spread,
-    drop_beyond,
-    drop_on_fixtures,
-    fewest,
-    least_drop,
-    spread_of,
-)
-from skill_evaluator.verdicts.effects import ALPHA, NO_EXTRA, POWER, Extra
-from skill_evaluator.verdicts.noise import (
-    RUN_DEGREES,
-    RUN_SHARE,
-    RunEffect,
-    Runs,
-    noise_of,
-    run_effect,
-    samples,
-)
-from skill_evaluator.verdicts.pooling import pooled
+from skill_evaluator.verdicts.effects import POWER
+from skill_evaluator.verdicts.noise import RUN_SD
+from skill_evaluator.verdicts.rules import OF_CRITICAL
 
-PlannedDesign = Literal["recorded", "recorded, A/A", "interleaved"]
+PlannedDesign = Literal["beside", "recorded"]
 REPLICATES = (1, 2, 3, 5, 10, 20)
+_UNSEEN = 0.25  # one answer in all, half the range of scores away, is the least that answers are taken to vary by
+_MOST = 1_000_000  # cases or replicates; more is no plan
 _TOO_FEW_CASES = "its record has fewer than two cases with a score: nothing can be told from it"
 _ONE_REPLICATE = "its record has one replicate a case: evaluate with --replicates 2 or more to know how answers vary"
 
 
 class Choice(FrozenModel):
-    """A number of replicates, and the fewest cases with which they show the drop beyond these fixtures.
+    """A number of replicates of the candidate, and the fewest cases with which they show the drop.
 
-    `calls` and `cost_usd` are those of one run of these cases. `present_fixtures` and `present_beyond` are the smallest
-    drops that the present cases show, on themselves and beyond them. None: it cannot be told, or no number suffices.
+    `calls` and `cost_usd` are those of one run of these cases. `shows` is the smallest drop that the present cases
+    show. None: it cannot be told, or no number suffices.
     """
 
     replicates: int
     cases: int | None
     calls: int | None
     cost_usd: float | None
-    present_fixtures: float | None
-    present_beyond: float | None
-
-
-class DesignChoice(FrozenModel):
-    """A way to make the two runs, and what it takes with the record's own replicates.
-
-    `runs` of the baseline's version are held against one of the candidate's. `hidden` is the smallest drop that is seen
-    however many cases and replicates there are: the effect of a run as a whole hides what is smaller.
-    `one_draw`: the answers of a case count as one draw, so that these cases and cases beyond them are one question.
-    """
-
-    design: PlannedDesign
-    runs: int
-    one_draw: bool
-    hidden: float
-    replicates_needed: int | None
-    cases: int | None
-    present_fixtures: float | None
-    present_beyond: float | None
+    shows: float
 
 
 class Sizing(FrozenModel):
-    """The choices for one model. With `replicates_needed` the present cases show the drop on themselves.
+    """What one model's newest record shows: a drop of `shows` with its own cases and replicates.
 
-    `between_cases` and `between_replicates` are standard deviations, and so is `between_runs`, of a whole run; of its
-    estimate `aa_runs` were used. `replicates_needed` and `choices` are of the `design` that the next run will have.
+    `between_replicates` is the standard deviation of an answer to a case, `between_runs` that of a day between two
+    runs. `replicates_needed` of the present cases show the drop that was asked for.
     """
 
     model_id: str
@@ -89,99 +55,47 @@ class Sizing(FrozenModel):
     strict_mean: float | None
     cases: int
     replicates: int
-    between_cases: float | None
-    between_replicates: float | None
-    between_runs: float | None
-    aa_runs: int
+    between_replicates: float | None = None
+    between_runs: float | None = None
     cost_per_call_usd: float | None
-    design: PlannedDesign
-    replicates_needed: int | None
-    designs: list[DesignChoice]
-    choices: list[Choice]
-    remarks: list[str]
+    shows: float | None = None
+    replicates_needed: int | None = None
+    choices: list[Choice] = []
+    remarks: list[str] = []
 
 
 class SizingPlan(FrozenModel):
-    """The designs that show a drop of `detect` with this power at this level, for every model of a component."""
+    """What shows a drop of `detect` with this power at this level, for every model of a component.
+
+    `design`: the baseline is asked `beside` the candidate, half as often, or was `recorded` on another day.
+    """
 
     skill: str
     detect: float
+    design: PlannedDesign
     power: float = POWER
-    alpha: float = ALPHA
+    alpha: float
     models: list[Sizing]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recorded:
-    """A version's newest run of a model with its A/A runs: the primary metric of each case, in all and in each of them.
+def smallest_drop(
+    cases: int, replicates: int, baseline_replicates: int, *, within: float, day: float, alpha: float
+) -> float:
+    """Return the smallest drop that a comparison of this size calls regressed with 80 % power.
 
-    `runs` holds them against the newest, as if that were another version; None where nothing was scored.
+    `within` is the variance of the answers to a case, which are taken to be independent, and `day` that of a run.
     """
-
-    newest: Record
-    scores: tuple[Scores, ...] = ()
-    runs: Runs | None = None
-
-    @classmethod
-    def of(cls, newest: Record, again: Sequence[Record]) -> "_Recorded":
-        """Read the scores."""
-        cases = common_part(pooled(newest, again), newest).cases
-        for figure in measures(cases, [newest.primary_metric]):
-            arms = arms_of(figure, (newest, *again), (newest,))
-            return cls(newest=newest, scores=figure.before, runs=Runs.of(*arms))
-        return cls(newest=newest)
-
-    def premises(self, run: RunEffect) -> dict[PlannedDesign, Premises]:
-        """Return what each design leaves between two runs.
-
-        Without A/A runs nothing tells what the answers of a case have in common, unless the provider samples them. A/A
-        runs that are yet to be made are taken to show that it is nothing.
-        """
-        assert self.runs is not None  # noqa: S101  (a spread has scores)
-        unit, count = self.runs.unit, len(self.scores)
-        unknown = NO_EXTRA if samples(self.newest) else None
-        stated = Extra(variance=(RUN_SHARE * unit) ** 2, degrees=RUN_DEGREES)
-        repeated = Premises(runs=2, run=stated)
-        if len(self.runs.before) > 1:
-            noise, weight = noise_of(self.runs, run, independent=samples(self.newest)), self.runs.weight
-            by_case = noise.case_run
-            repeated = Premises(
-                runs=len(self.runs.before),
-                run=Extra(variance=noise.run.variance / weight, degrees=noise.run.degrees),
-                case_run=by_case and Extra(variance=by_case.variance / weight * count, degrees=by_case.degrees),
-            )
-        return {
-            "recorded": Premises(run=stated, case_run=unknown),
-            "recorded, A/A": repeated,
-            "interleaved": Premises(case_run=unknown),
-        }
+    of_a_case = within * (1 / replicates + 1 / baseline_replicates)
+    quantiles = stdtrit(cases - 1, [1 - alpha * OF_CRITICAL, POWER])
+    return min(1.0, float(quantiles.sum()) * math.sqrt(of_a_case / cases + 2 * day))
 
 
-def sizings_of(versions: Sequence[Sequence[Record]], detect: float, *, interleaved: bool = False) -> list[Sizing]:
-    """Return the choices for each model, from the runs of a version (the newest first).
-
-    The effect of a run is learned from all models, as a comparison does. `interleaved`: both versions will be asked in
-    one run.
-    """
-    recorded = [_Recorded.of(newest, again) for newest, *again in versions]
-    run = run_effect([one.runs for one in recorded if one.runs is not None])
-    return [_sizing(one, run, detect, interleaved=interleaved) for one in recorded]
-
-
-def _sizing(recorded: _Recorded, run: RunEffect, detect: float, *, interleaved: bool) -> Sizing:
-    record, scores = recorded.newest, recorded.scores
-    spread = spread_of(scores)
+def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float) -> Sizing:
+    """Return what a model's record shows, and what would show a drop of `detect`."""
+    by_case = (strict_by_replicate(case, record.primary_metric) for case in record.per_case)
+    scores = [case for case in ([score for score in answers if score is not None] for answers in by_case) if case]
     answered = sum(outcome in ANSWERED for case in record.per_case for outcome in case.outcomes)
-    per_call = None if record.cost_usd is None or not answered else record.cost_usd / answered
-    premises = {} if spread is None else recorded.premises(run)
-    repeated = recorded.runs is not None and len(recorded.runs.before) > 1
-    design: PlannedDesign = "interleaved" if interleaved else "recorded, A/A" if repeated else "recorded"
-    designs, choices = [], []
-    if spread is not None:
-        designs = [_design(name, one, spread, record.replicates, detect) for name, one in premises.items()]
-        choices = [_choice(replicates, premises[design], spread, per_call, detect) for replicates in REPLICATES]
-    needed = [one.replicates_needed for one in designs if one.design == design]
-    return Sizing(
+    sizing = Sizing(
         model_id=record.model_id,
         run_id=record.run_id,
         skill_version=record.skill_version,
@@ -189,39 +103,41 @@ def _sizing(recorded: _Recorded, run: RunEffect, detect: float, *, interleaved: 
         strict_mean=rounded(mean_or_none([fmean(case) for case in scores])),
         cases=len(scores),
         replicates=record.replicates,
-        between_cases=None if spread is None else round(math.sqrt(spread.between), 6),
-        between_replicates=None if spread is None else round(math.sqrt(spread.noise), 6),
-        between_runs=None if spread is None else round(math.sqrt(premises["recorded, A/A"].run.variance), 6),
-        aa_runs=run.runs,
-        cost_per_call_usd=per_call,
-        design=design,
-        replicates_needed=needed[0] if needed else None,
-        designs=designs,
-        choices=choices,
-        remarks=[_TOO_FEW_CASES] if len(scores) < 2 else [_ONE_REPLICATE] if spread is None else [],
+        cost_per_call_usd=None if record.cost_usd is None or not answered else record.cost_usd / answered,
     )
+    repeated = [case for case in scores if len(case) > 1]
+    if len(scores) < 2 or not repeated:
+        remark = _TOO_FEW_CASES if len(scores) < 2 else _ONE_REPLICATE
+        return sizing.model_copy(update={"remarks": [remark]})
+    squares = sum(variance(case) * (len(case) - 1) for case in repeated)
+    within = max(squares / sum(len(case) - 1 for case in repeated), _UNSEEN / sum(map(len, scores)))
+    beside = design == "beside"
+    day = 0.0 if beside else (RUN_SD * fmean(fmean(case) * (1 - fmean(case)) for case in scores)) ** 2
+
+    def drop(replicates: int, cases: int = len(scores)) -> float:
+        baseline = -(-replicates // 2) if beside else record.replicates
+        return smallest_drop(cases, replicates, baseline, within=within, day=day, alpha=alpha)
+
+    def choice(replicates: int) -> Choice:
+        baseline = -(-replicates // 2) if beside else 0
+        cases = _fewest(2, lambda number: drop(replicates, number) <= detect)
+        calls = None if cases is None else cases * (replicates + baseline)
+        cost = None if calls is None or sizing.cost_per_call_usd is None else calls * sizing.cost_per_call_usd
+        shows = round(drop(replicates), 6)
+        return Choice(replicates=replicates, cases=cases, calls=calls, cost_usd=rounded(cost), shows=shows)
+
+    changed = {
+        "between_replicates": round(math.sqrt(within), 6),
+        "between_runs": round(math.sqrt(day), 6),
+        "shows": round(drop(record.replicates), 6),
+        "replicates_needed": _fewest(1, lambda number: drop(number) <= detect),
+        "choices": list(map(choice, REPLICATES)),
+    }
+    return sizing.model_copy(update=changed)
 
 
-def _design(design: PlannedDesign, premises: Premises, spread: Spread, replicates: int, detect: float) -> DesignChoice:
-    return DesignChoice(
-        design=design,
-        runs=premises.runs,
-        one_draw=premises.case_run is None,
-        hidden=round(least_drop(premises.between_runs), 6),
-        replicates_needed=fewest(detect, partial(drop_on_fixtures, spread, premises=premises)),
-        cases=fewest(detect, partial(drop_beyond, spread, replicates=replicates, premises=premises)),
-        present_fixtures=rounded(drop_on_fixtures(spread, replicates, premises)),
-        present_beyond=rounded(drop_beyond(spread, len(spread.within), replicates, premises)),
-    )
-
-
-def _choice(replicates: int, premises: Premises, spread: Spread, per_call: float | None, detect: float) -> Choice:
-    cases = fewest(detect, partial(drop_beyond, spread, replicates=replicates, premises=premises))
-    return Choice(
-        replicates=replicates,
-        cases=cases,
-        calls=None if cases is None else cases * replicates,
-        cost_usd=None if cases is None or per_call is None else round(cases * replicates * per_call, 6),
-        present_fixtures=rounded(drop_on_fixtures(spread, replicates, premises)),
-        present_beyond=rounded(drop_beyond(spread, len(spread.within), replicates, premises)),
-    )
+def _fewest(least: int, suffices: Callable[[int], bool]) -> int | None:
+    """Return the smallest number that suffices, where every larger one does, too; None if a million does not."""
+    numbers = range(least, _MOST)
+    place = bisect_left(numbers, True, key=suffices)
+    return numbers[place] if place < len(numbers) else None

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Settings
+from skill_evaluator.library.waivers import load_waivers
 from skill_evaluator.records.archive import Archive, RecordedRun, precedence
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import choose, newest_of_versions, next_lower, runs_of_versions
@@ -20,7 +21,7 @@ from skill_evaluator.verdicts.kept import KeptVerdicts, kept_verdicts
 from skill_evaluator.verdicts.ranking_results import ModelRanking
 from skill_evaluator.verdicts.recorded import models_pair, pair_of, ranking_of, usual_baseline, verdict_on
 from skill_evaluator.verdicts.results import ComparisonResult, Comparisons
-from skill_evaluator.verdicts.rules import load_waivers, rules_for
+from skill_evaluator.verdicts.rules import rules_for
 
 _NEWEST = 5  # versions that are compared without being asked
 _MOST_MODELS = 8  # whose pairs are
@@ -79,7 +80,7 @@ def judged_history(
         by_model[model_id] = [
             pair_of(
                 archive.record(run),
-                next_lower(archive.entries, run),
+                archive.baseline_beside(run) or next_lower(archive.entries, run),
                 archive,
                 settings.policy,
                 anchored=run is newest[-1],

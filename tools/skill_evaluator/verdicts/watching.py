@@ -1,9 +1,7 @@
 """Loss that no single step shows: since the last accepted version, and over several runs of one version.
 
 A look is a run that is held against the anchor. All looks together give no more false alarms than are accepted, however
-many there are: the first may err in α ÷ 2 of the runs in which nothing fell, the k-th in α ÷ 2k(k − 1), and the sum
-over all k is α (alpha spending over an open end; by Bonferroni's inequality it holds however looks depend on each
-other, so that the intervals are a confidence sequence, Robbins 1970, doi:10.1214/aoms/1177696786).
+many there are (`rules.spending`).
 """
 
 from collections.abc import Sequence
@@ -18,23 +16,9 @@ from skill_evaluator.verdicts.results import Watch
 from skill_evaluator.verdicts.rules import VerdictRules, bounded_verdict, measure_verdict
 
 
-def spending(look: int) -> int:
-    """Return by how much less a look may err than the first one.
-
-    >>> [spending(look) for look in (1, 2, 3, 4)]
-    [1, 2, 6, 12]
-    """
-    return look * (look - 1) if look > 1 else 1
-
-
-def at_look(p: float, look: int) -> float:
-    """Return p as it counts at a look."""
-    return min(1.0, p * spending(look))
-
-
 def look_of(pair: Pair) -> int:
-    """Return the look that the comparison with the baseline is: 1 unless the baseline is the anchor."""
-    return pair.look if pair.baseline is not None and _is_anchor(pair) else 1
+    """Return which look at the anchor the comparison with the baseline is; 0 where the baseline is no anchor."""
+    return pair.look if pair.baseline is not None and _is_anchor(pair) else 0
 
 
 def watch_anchors(pairs: Sequence[Pair], rules: VerdictRules) -> list[Watch | None]:
@@ -53,7 +37,7 @@ def watch_anchors(pairs: Sequence[Pair], rules: VerdictRules) -> list[Watch | No
         for measured in compared.measured
         if rules.is_critical(measured.measure) and (effect := measured.effects[rules.policy.gate]) is not None
     ]
-    q_values = adjusted([at_look(effect.p, compared.pair.look) for compared, _, effect in tested])
+    q_values = adjusted([effect.p for *_, effect in tested])
     watches: dict[str, Watch] = {}
     for (compared, measured, effect), q in zip(tested, q_values, strict=True):
         watch = _watch(compared, measured, effect, q, rules)
@@ -67,16 +51,18 @@ def _watch(compared: Compared, measured: Measured, effect: Effect, q: float, rul
     pair, measure = compared.pair, measured.measure
     anchor = pair.baseline
     assert anchor is not None  # noqa: S101  (only pairs with an anchor are watched)
+    level = rules.levels(measure, pair.look).fall
+    low, high = effect.interval(2 * level)
     return Watch(
         anchor_version=anchor.skill_version,
         anchor_run_id=anchor.run_id,
         look=pair.look,
         metric=measure.name,
         difference=round(effect.difference, 6),
-        ci95=(round(effect.ci95[0], 6), round(effect.ci95[1], 6)),
+        interval=(round(low, 6), round(high, 6)),
         p=round(effect.p, 6),
-        level=rules.alpha / spending(pair.look),
-        verdict=_verdict(compared, measured, q, rules),
+        level=level,
+        verdict=_verdict(compared, measured, q, rules, pair.look),
     )
 
 
@@ -96,16 +82,17 @@ def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
             effect = measured.effects[rules.policy.gate]
             if effect is None or not rules.is_critical(measured.measure):
                 continue
-            q = min(1.0, at_look(effect.p, look_of(prefix)) * models)
-            if _verdict(compared, measured, q, rules) == "regressed":
+            q = min(1.0, effect.p * models)
+            if _verdict(compared, measured, q, rules, look_of(prefix)) == "regressed":
                 return runs[after - 1].run_id
     return None
 
 
-def _verdict(compared: Compared, measured: Measured, q: float, rules: VerdictRules) -> VerdictName:
+def _verdict(compared: Compared, measured: Measured, q: float, rules: VerdictRules, look: int) -> VerdictName:
     """Return the verdict on a measure, whatever the missing answers would have been."""
     measure, tolerance = measured.measure, rules.tolerance(measured.measure)
-    verdict = measure_verdict(measured.effects[rules.policy.gate], q, tolerance, rules.alpha, covered=True)
+    levels = rules.levels(measure, look)
+    verdict = measure_verdict(measured.effects[rules.policy.gate], q, tolerance, levels, covered=True)
     missing = None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
     return bounded_verdict(verdict, missing, tolerance, rules.required_coverage)
 

@@ -15,6 +15,7 @@ from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.judges.review.differences import differences
 from skill_evaluator.library.cases import Case
 from skill_evaluator.records.record import CaseRecord, FieldCount, Record
+from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.reports.faults import remedy
 from skill_evaluator.reports.site.writing import cut_name, fitting
@@ -145,7 +146,8 @@ def run_part(record: Record, kept: CaseRecord, why: str | None, remarks: Sequenc
 def with_answers(part: Mapping[str, Any], record: Record, view: CaseView) -> dict[str, Any]:
     """Return a run's part with its distinct outputs and the settings of its requests."""
     settings = None if record.settings is None else record.settings.model_dump(mode="json")
-    facts = {"served model": record.served_model, "run": record.run_id, "seed": record.seed, **(settings or {})}
+    served = served_text(record.served_model)
+    facts = {"served model": served, "run": record.run_id, "seed": record.seed, **(settings or {})}
     return {
         **part,
         "settings": [

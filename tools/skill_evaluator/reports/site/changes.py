@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from skill_evaluator.display import number, probability
-from skill_evaluator.verdicts.history_results import ModelHistory
+from skill_evaluator.display import ends
 from skill_evaluator.verdicts.standing import ComponentStanding
 
 _NEWEST = 5  # versions of a model: the page of a component has all
@@ -17,7 +16,7 @@ def change_rows(name: str, standing: ComponentStanding) -> Iterator[dict[str, An
     for model in standing.history.models:
         for point in model.points[-_NEWEST:]:
             step = point.step
-            low, high = (step.ci95 if step else None) or (None, None)
+            low, high = ends(step.ci95 if step else None, point.n_cases)
             yield {
                 "component": name,
                 "model": model.model_id,
@@ -31,14 +30,4 @@ def change_rows(name: str, standing: ComponentStanding) -> Iterator[dict[str, An
                 "low": low,
                 "high": high,
                 "reasons": [] if step is None else step.reasons[:_REASONS],
-                "level": _level(model, point.version),
             }
-
-
-def _level(model: ModelHistory, version: str) -> str | None:
-    """Say that a version changed the level of the primary metric; None where it did not."""
-    change = next((change for change in model.changes if change.version == version), None)
-    if change is None:
-        return None
-    levels = f"{number(change.before)} → {number(change.after)}"
-    return f"{change.direction.capitalize()} from here on: {levels} (q {probability(change.q)})"

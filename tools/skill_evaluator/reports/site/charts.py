@@ -64,9 +64,7 @@ def _trend() -> Any:
     )
     marks = complete.mark_point(filled=True, size=90, opacity=1)
     hollow = base.transform_filter("!datum.complete").mark_point(filled=False, size=80, strokeWidth=2, opacity=1)
-    changes = named_rows("changes").mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(x=x, color=colour)
     return alt.layer(
-        changes.encode(tooltip=words, description="words:N"),
         spans.encode(y=alt.Y("low:Q", title="@metric"), y2="high:Q"),
         lines,
         marks.encode(y=value, shape=shape, tooltip=words, description="words:N"),

@@ -32,9 +32,9 @@ def _forest() -> Any:
     zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(color="@soft", strokeDash=[4, 3], aria=False)
     return alt.layer(
         zero.encode(x=alt.X("zero:Q", title="after − before")),
-        base.mark_rule(strokeWidth=2, opacity=0.55, aria=False).encode(
-            x=alt.X("low:Q", title="after − before"), x2="high:Q"
-        ),
+        base.transform_filter("datum.low !== null")
+        .mark_rule(strokeWidth=2, opacity=0.55, aria=False)
+        .encode(x=alt.X("low:Q", title="after − before"), x2="high:Q"),
         base.mark_point(filled=True, size=90, opacity=1).encode(
             x=x,
             shape=alt.Shape("verdict:N", scale=shapes, legend=None),

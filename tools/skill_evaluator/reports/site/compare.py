@@ -6,7 +6,7 @@ Finished comparisons come in, of which every figure is that of `compare`.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from skill_evaluator.display import WHOLE, number, signed
+from skill_evaluator.display import WHOLE, ends, number, signed
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.reports.comparison import model_words, reading_words, verdict_words, worst_first
@@ -61,7 +61,7 @@ def _result(result: ComparisonResult, answers: Answers) -> dict[str, Any]:
 def _forest(model: ModelVerdict) -> dict[str, Any]:
     """Return the rows of the chart: metrics first, then the fields that moved, the largest loss first."""
     fields = sorted((one for one in model.fields if one.difference), key=lambda one: one.difference or 0.0)
-    drawn = [one for one in (*model.metrics, *fields) if one.ci95 is not None][:_MOST_DRAWN]
+    drawn = [one for one in (*model.metrics, *fields) if one.difference is not None][:_MOST_DRAWN]
     sure = [
         f"{one.metric or WHOLE} {signed(one.difference)}" for one in drawn if one.verdict in ("regressed", "improved")
     ]
@@ -72,7 +72,7 @@ def _forest(model: ModelVerdict) -> dict[str, Any]:
 
 
 def _row(one: MeasureResult) -> dict[str, Any]:
-    low, high = one.ci95 or (None, None)
+    low, high = ends(one.ci95, one.n_cases)
     return {
         "name": one.metric or WHOLE,
         "kind": one.kind,

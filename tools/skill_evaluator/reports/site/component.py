@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from skill_evaluator.display import WHOLE, number, probability
+from skill_evaluator.display import WHOLE, ends, number
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
@@ -66,16 +66,6 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
         "left": {name: left for name, (_, left) in parts.items()},
         "trendTitle": _trend_title(history),
         "titles": _titles(standing),
-        "changes": [
-            {
-                "model": model.model_id,
-                "version": change.version,
-                "words": f"{model.model_id}: {change.direction} from {change.version} on, "
-                f"{number(change.before)} → {number(change.after)} (q {probability(change.q)})",
-            }
-            for model in history.models
-            for change in model.changes
-        ],
         "remarks": list(_remarks(history)),
     }
 
@@ -98,7 +88,7 @@ def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, A
 
 def _point(row: Row) -> dict[str, Any]:
     accuracy = row.accuracy.get(row.primary_metric)
-    low, high = (accuracy.ci95 if accuracy else None) or (None, None)
+    low, high = ends(accuracy.ci95 if accuracy else None, row.n_cases)
     return {
         "model": row.model_id,
         "version": row.skill_version,
@@ -114,7 +104,7 @@ def _point(row: Row) -> dict[str, Any]:
 
 def _judged(point: Point) -> dict[str, Any]:
     step = point.step
-    low, high = (step.ci95 if step else None) or (None, None)
+    low, high = ends(step.ci95 if step else None, point.n_cases)
     verdict = "first" if step is None else step.verdict
     against = "" if step is None else f" against {step.before}"
     return {
@@ -131,14 +121,7 @@ def _judged(point: Point) -> dict[str, Any]:
 
 
 def _trend_title(history: History) -> str:
-    """Return what the trend shows: the changes beyond chance, else the verdicts on the highest versions."""
-    changes = [
-        f"{model.model_id} is {change.direction} from {change.version} on"
-        for model in history.models
-        for change in model.changes
-    ]
-    if changes:
-        return listed(changes, 3)
+    """Return what the trend shows: the verdicts on the highest versions."""
     newest = [(model.model_id, model.points[-1]) for model in history.models]
     steps = [f"{name} {point.version} {point.step.verdict}" for name, point in newest if point.step is not None]
     return listed(steps, 3) if steps else "One version so far: nothing to compare it with"

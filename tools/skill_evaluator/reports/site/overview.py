@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from skill_evaluator.display import ends
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.choosing import usd_per_1000
@@ -34,7 +35,7 @@ def overview_rows(name: str, standing: ComponentStanding, grades: Mapping[str, s
 def run_figures(record: Record) -> dict[str, Any]:
     """Return what the record of a run says of it as a whole."""
     accuracy = record.accuracy.get(record.primary_metric)
-    low, high = (accuracy.ci95 if accuracy else None) or (None, None)
+    low, high = ends(accuracy.ci95, accuracy.n_cases) if accuracy else (None, None)
     agreement = record.reproducibility.get(AGREEMENT)
     return {
         "run": record.run_id,
@@ -54,10 +55,15 @@ def run_figures(record: Record) -> dict[str, Any]:
 
 
 def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
-    """Return the verdict on a model's highest version, as `leaderboard` has it, else as `history` does."""
+    """Return the verdict on a model's highest version, as `leaderboard` has it, else as `history` does.
+
+    A version that mends the one before is *improved* only if it is better than the anchor, too; else the verdict is
+    that since the anchor.
+    """
     ranked = next((model for model in standing.ranking.models if model.model_id == model_id), None)
-    if ranked is not None:
-        return {"verdict": ranked.verdict}
     points = next(model.points for model in standing.history.models if model.model_id == model_id)
-    verdict: VerdictName | None = None if points[-1].step is None else points[-1].step.verdict
+    step = points[-1].step
+    verdict: VerdictName | None = ranked.verdict if ranked is not None else None if step is None else step.verdict
+    if verdict == "improved" and step is not None and step.watch is not None:
+        verdict = step.watch.verdict
     return {"verdict": verdict}

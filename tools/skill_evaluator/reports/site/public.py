@@ -4,10 +4,9 @@ Where a schema allows any key, a path is text of a truth or an answer; where it 
 category.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from skill_evaluator.comparing.schema_paths import schema_places
 from skill_evaluator.library.components import Component
@@ -15,14 +14,12 @@ from skill_evaluator.metrics.diagnosis.per_field import label
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.records.summaries import FieldSummary
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.history_results import ModelHistory, Point
-from skill_evaluator.verdicts.results import CaseChange, ComparisonResult, Comparisons, ModelVerdict
+from skill_evaluator.verdicts.history_results import ModelHistory, Point, Step
+from skill_evaluator.verdicts.results import CaseChange, ComparisonResult, Comparisons, ModelVerdict, joined_falls
 from skill_evaluator.verdicts.standing import ComponentStanding
 
 OTHERS = "(not in the schema)"
 _FIELD = "a field that the schema does not name"
-_LOST = re.compile(r"\d+ fields? lost more than ")  # the one reason that names fields which nobody declared
-_LOST_FIELD = re.compile(r"(?P<path>.+?)(?P<figures> -?\d+\.\d{3} → -?\d+\.\d{3}(?:, | and \d+ more$|$))")
 
 
 ValueT = TypeVar("ValueT")
@@ -108,9 +105,7 @@ class PublicNames:
     def _point(self, point: Point) -> Point:
         if point.step is None:
             return point
-        return point.model_copy(
-            update={"step": point.step.model_copy(update={"reasons": self._said(point.step.reasons)})}
-        )
+        return point.model_copy(update={"step": point.step.model_copy(update=self._said(point.step))})
 
     def _result(self, result: ComparisonResult) -> ComparisonResult:
         return result.model_copy(update={"models": [self._verdict(model) for model in result.models]})
@@ -125,20 +120,15 @@ class PublicNames:
                 "fields": [field for field in model.fields if field.metric in self._paths],
                 "lost_fields": [path for path in model.lost_fields if path in self._paths],
                 "cases": model.cases.model_copy(update=cases),
-                "reasons": self._said(model.reasons),
+                **self._said(model),
             }
         )
 
     def _change(self, change: CaseChange) -> CaseChange:
         return change.model_copy(update={"fields": self._of(change.fields)})
 
-    def _said(self, reasons: list[str]) -> list[str]:
-        return [self._reason(reason) if _LOST.match(reason) else reason for reason in reasons]
-
-    def _reason(self, reason: str) -> str:
-        head, colon, fields = reason.partition(": ")
-
-        def named(found: re.Match[str]) -> str:
-            return (found["path"] if found["path"] in self._paths else _FIELD) + found["figures"]
-
-        return head + colon + _LOST_FIELD.sub(named, fields)
+    def _said(self, told: ModelVerdict | Step) -> dict[str, Any]:
+        """Return the reasons and falls of a verdict; the one reason that names fields which nobody declared, anew."""
+        known = [(path if path in self._paths else _FIELD, words) for path, words in told.falls]
+        before, after = joined_falls(told.falls), joined_falls(known)
+        return {"reasons": [one.replace(before, after) if before else one for one in told.reasons], "falls": known}

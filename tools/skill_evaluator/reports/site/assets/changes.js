@@ -20,7 +20,6 @@
     return el("li", { class: `card change ${row.verdict}` },
       el("p", { class: "line" }, badge(row.verdict), " ", link("component", { component: row.component }, row.component), el("strong", {}, ` ${row.version}`), row.before ? link("compare", { component: row.component, version: row.version }, `against ${row.before}`) : null, el("span", { class: "soft" }, " on "), el("bdi", {}, row.model), el("span", { class: "soft when" }, age(row.timestamp))),
       figures ? el("p", { class: "soft" }, figures) : null,
-      row.level ? el("p", {}, row.level) : null,
       row.reasons.length ? el("ul", { class: "remarks" }, row.reasons.map((words) => el("li", {}, words))) : null);
   }
 

@@ -1,9 +1,8 @@
 // A component: which model to ship, how it moved over its versions, and where each model is right, wrong or flaky.
 "use strict";
 (function () {
-  const { el, load, script, state, dash, share, dollars, seconds, badge, age, span, table, page, chart, shares, PARTS } = window.site;
+  const { el, load, script, state, dash, share, dollars, seconds, badge, age, interval, span, table, page, chart, shares, PARTS } = window.site;
   const number = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
-  const interval = (row) => (row.low === null ? dash() : `${row.low.toFixed(3)} to ${row.high.toFixed(3)}`);
   const model = { title: "Model", cell: (row) => el("bdi", {}, row.model || row.model_id) };
 
   function section(title, note, ...content) {
@@ -15,13 +14,13 @@
 
   function ranking({ ranking: ranked, agreement }) {
     const metrics = [...new Set(ranked.models.flatMap((row) => Object.keys(row.accuracy)))].filter((name) => name !== ranked.metric).sort();
-    const score = (row) => row.accuracy[ranked.metric] || { strict_mean: null, ci95: null };
+    const score = (row) => { const { strict_mean: value = null, ci95 = null, n_cases: cases = 0 } = row.accuracy[ranked.metric] || {}; return [value, ...(ci95 && cases >= 5 ? ci95 : [null, null])]; };
     const columns = [
       { title: "Place", small: true, cell: (row) => String(row.place) },
       model,
       { title: "Group", cell: (row) => row.groups.join(" ") },
       { title: "Version", cell: (row) => row.skill_version },
-      { title: ranked.metric, number: true, cell: (row) => { const { strict_mean: value, ci95 } = score(row); return [el("span", { class: "figure" }, share(value)), span(value, ci95 && ci95[0], ci95 && ci95[1]), el("span", { class: "soft interval" }, ci95 ? `${ci95[0].toFixed(3)} to ${ci95[1].toFixed(3)}` : "no interval")]; } },
+      { title: ranked.metric, number: true, cell: (row) => [el("span", { class: "figure" }, share(score(row)[0])), span(...score(row)), el("span", { class: "soft interval" }, interval(...score(row)))] },
       ...metrics.map((name) => ({ title: name, number: true, cell: (row) => share((row.accuracy[name] || {}).strict_mean) })),
       { title: agreement, number: true, cell: (row) => share(row.reproducibility[agreement]) },
       { title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd_per_1000_cases) },
@@ -29,9 +28,8 @@
       { title: "Verdict", cell: (row) => badge(row.verdict) },
       { title: "Measured", cell: (row) => age(row.timestamp) },
     ];
-    const names = ["To ship", "Or, for less"];
     return section("Which model to ship", `On the same ${ranked.n_cases} cases. Models with a letter in common cannot be told apart (α ${ranked.alpha}, tolerance ${ranked.tolerance}).`,
-      ranked.advice.length ? el("ul", { class: "advice" }, ranked.advice.map((advice, place) => el("li", {}, el("strong", {}, `${names[place] || "Or"}: `), el("bdi", {}, advice.model_id), ` (${advice.reason})`))) : null,
+      el("p", { class: "advice" }, el("strong", {}, "To ship: "), el("bdi", {}, ranked.advice.model_id || "none is named"), ` (${ranked.advice.reason})`),
       table("Models, the best first", columns, ranked.models),
       Object.entries(ranked.left_out).map(([name, why]) => el("p", { class: "soft" }, el("bdi", {}, name), ` is left out: ${why}`)));
   }
@@ -41,13 +39,13 @@
     const columns = [
       { title: "Version", cell: (row) => row.version }, model,
       { title: shown.metric, number: true, cell: (row) => share(row.value) },
-      { title: "95 % interval", number: true, cell: interval },
+      { title: "95 % interval", number: true, cell: (row) => interval(row.value, row.low, row.high) },
       { title: "Verdict", cell: (row) => (row.complete ? [badge(row.verdict === "first" ? null : row.verdict), row.before ? el("span", { class: "soft" }, ` against ${row.before}`) : null] : "not finished") },
       { title: "All runs of it", number: true, cell: (row) => (row.runs > 1 ? `${number(row.pooled)} (${row.runs} runs)` : dash()) },
       { title: "Measured", cell: (row) => age(row.timestamp) },
     ];
-    return section("Over the versions", "Each version's newest run with its 95 % interval. A line ends where two versions cannot be compared; a hollow mark is a run that was not finished; a dashed line is a change of level beyond chance.",
-      chart("trend", { title: shown.trendTitle, rows, more: { changes: shown.changes }, words: { models: shown.models, versions: shown.versions, metric: `strict mean of ${shown.metric}` }, table: table("Every version of every model", columns, rows) }),
+    return section("Over the versions", "Each version's newest run with its 95 % interval. A line ends where two versions cannot be compared; a hollow mark is a run that was not finished.",
+      chart("trend", { title: shown.trendTitle, rows, words: { models: shown.models, versions: shown.versions, metric: `strict mean of ${shown.metric}` }, table: table("Every version of every model", columns, rows) }),
       more(shown.left.trend, "older runs are"),
       shown.remarks.length ? el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, words))) : null);
   }
@@ -63,7 +61,7 @@
     const figures = (...columns) => table("The figures", [model, { title: "Version", cell: (row) => row.version }, ...columns], shown.newest);
     return [
       section("Right, repeatable, quick and cheap", "The newest complete run of each model.", el("div", { class: "pair" },
-        rows.length ? chart("balance", { title: shown.titles.balance, note: "Accuracy (up) against reproducibility (right): a mark a model, with the 95 % interval of its accuracy.", rows, words, table: figures({ title: shown.metric, number: true, cell: (row) => share(row.accuracy) }, { title: "95 % interval", number: true, cell: interval }, { title: shown.agreement, number: true, cell: (row) => share(row.reproducibility) }) }) : null,
+        rows.length ? chart("balance", { title: shown.titles.balance, note: "Accuracy (up) against reproducibility (right): a mark a model, with the 95 % interval of its accuracy.", rows, words, table: figures({ title: shown.metric, number: true, cell: (row) => share(row.accuracy) }, { title: "95 % interval", number: true, cell: (row) => interval(row.accuracy, row.low, row.high) }, { title: shown.agreement, number: true, cell: (row) => share(row.reproducibility) }) }) : null,
         times.length ? chart("latency", { title: shown.titles.latency, note: "Seconds from sending a call to its answer. Mark: the median; bar: the middle half of the calls; line: from the 5th to the 95th percentile.", rows: times, words, table: figures({ title: "Median s", number: true, cell: (row) => seconds(row.p50) }, ...spread("seconds", "s", seconds)) }) : null,
         costs.some((row) => row.value > 0) ? chart("cost", { title: shown.titles.cost, note: "What 1,000 answers cost. Mark: the mean; bar: the middle half of the answers; line: from the 5th to the 95th percentile.", rows: costs, words, table: figures({ title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd) }, ...spread("dollars", "USD", dollars)) }) : null,
         shown.failures.length ? chart("failures", { title: shown.titles.failures, note: "Calls by what became of them instead of a score.", rows: shown.failures, words: { ...words, kinds: [...new Set(shown.failures.map((row) => row.kind))] }, table: table("Failures", [model, { title: "Reason", cell: (row) => row.kind }, { title: "Calls", number: true, cell: (row) => String(row.count) }], shown.failures) }) : el("p", { class: "notice" }, "Every call of these runs was scored."))),

@@ -1,7 +1,7 @@
 // The overview: every component beside every model. Search, filter and order are in the address.
 "use strict";
 (function () {
-  const { el, load, state, link, dash, share, dollars, seconds, badge, age, span, table, page, MARKS } = window.site;
+  const { el, load, state, link, dash, share, dollars, seconds, badge, age, interval, span, table, page, MARKS } = window.site;
   const DOWN = new Set(["accuracy", "reproducibility", "measured"]);
   const ORDER = ["regressed", "inconclusive", "incomparable", "improved", "unchanged"];
   const VALUE = {
@@ -15,7 +15,7 @@
     { title: "Component", sort: "component", cell: (row) => [name(row), el("span", { class: "soft version" }, row.version || "")] },
     { title: "Model", sort: "model", cell: (row) => (row.model ? el("bdi", {}, row.model) : el("span", { class: "soft why" }, row.why)) },
     { title: "Verdict", sort: "verdict", cell: measured((row) => badge(row.verdict)) },
-    { title: "Accuracy", sort: "accuracy", number: true, cell: measured((row) => [el("span", { class: "figure", "data-value": row.accuracy, title: row.metric }, share(row.accuracy)), span(row.accuracy, row.low, row.high), el("span", { class: "soft interval" }, row.low === null ? "no interval" : `${row.low.toFixed(3)} to ${row.high.toFixed(3)}`)]) },
+    { title: "Accuracy", sort: "accuracy", number: true, cell: measured((row) => [el("span", { class: "figure", "data-value": row.accuracy, title: row.metric }, share(row.accuracy)), span(row.accuracy, row.low, row.high), el("span", { class: "soft interval" }, interval(row.accuracy, row.low, row.high))]) },
     { title: "Reproducibility", sort: "reproducibility", number: true, cell: measured((row) => share(row.reproducibility)) },
     { title: "Grade", sort: "grade", cell: measured((row) => (row.grade ? link("audit", { audit: row.audit }, row.grade) : dash())) },
     { title: "USD per 1,000", sort: "usd", number: true, cell: measured((row) => dollars(row.usd)) },
@@ -42,7 +42,7 @@
   }
 
   page(async () => {
-    const { rows: given, problems, audit } = await load("overview");
+    const { rows: given, problems, audit, retiring } = await load("overview");
     const rows = given.map((row) => ({ ...row, audit }));
     const now = { sort: "component", ...state.read() };
     const place = el("div", { id: "rows" });
@@ -81,6 +81,7 @@
     return [
       el("h1", {}, "Overview"),
       el("p", { class: "lede" }, "How right and how repeatable each component is with each model, at its latest measured version, and whether that version is worse than the one before."),
+      retiring.length ? el("ul", { class: "remarks" }, retiring.map((line) => el("li", {}, line))) : null,
       el("div", { class: "tiles", role: "group", "aria-label": "Filter by verdict" }, tiles),
       el("div", { class: "filters", role: "search" },
         el("div", { class: "wide" }, el("label", { for: "search" }, "Search"), el("input", { type: "search", id: "search", value: now.q || "", placeholder: "component, model or verdict", oninput: (event) => change({ q: event.target.value }) })),

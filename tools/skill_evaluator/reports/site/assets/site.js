@@ -68,6 +68,9 @@
     return el("time", { datetime: timestamp, title: timestamp }, words);
   }
 
+  /** Write a 95 % interval; the pages get none of fewer than five cases. */
+  const interval = (value, low, high) => (value === null || value === undefined ? "–" : low === null || low === undefined ? "too few" : `${low.toFixed(3)} to ${high.toFixed(3)}`);
+
   /** Draw a share and its interval on a line from 0 to 1; the figures stand beside it. */
   function span(value, low, high) {
     const line = el("span", { class: "span", "aria-hidden": "true" });
@@ -133,5 +136,5 @@
     await again();
   }
 
-  window.site = { script, load, el, state, link, dash, share, dollars, seconds, badge, age, span, table, page, shares, MARKS, PARTS };
+  window.site = { script, load, el, state, link, dash, share, dollars, seconds, badge, age, interval, span, table, page, shares, MARKS, PARTS };
 })();

@@ -1,7 +1,7 @@
 // A verdict on a page or two, for those who decide: what was found on each model, how sure that is, what to ship.
 "use strict";
 (function () {
-  const { el, load, state, link, share, badge, table, page } = window.site;
+  const { el, load, state, link, share, badge, interval, table, page } = window.site;
   const signed = (value) => `${value > 0 ? "+" : value < 0 ? "−" : "±"}${Math.abs(value).toFixed(3)}`;
 
   function finding(point, metric) {
@@ -25,7 +25,7 @@
     document.title = `${shown.name} ${judged}: verdict`;
     if (!points.length) return [el("h1", {}, `${shown.name} ${judged}`), el("p", { class: "notice" }, "No complete run of this version.")];
     const columns = [{ title: "Model", cell: (row) => el("bdi", {}, row.model) }, { title: shown.metric, number: true, cell: (row) => share(row.value) },
-      { title: "95 % interval", number: true, cell: (row) => (row.low === null ? "–" : `${row.low.toFixed(3)} to ${row.high.toFixed(3)}`) },
+      { title: "95 % interval", number: true, cell: (row) => interval(row.value, row.low, row.high) },
       { title: "Coverage", number: true, cell: (row) => share(row.coverage) }, { title: "Run", cell: (row) => row.run }];
     return [
       el("p", { class: "crumbs" }, el("a", { href: "index.html" }, "Overview"), " / ", link("component", { component }, shown.name), " / verdict"),
@@ -34,7 +34,7 @@
       el("button", { type: "button", class: "print", onclick: () => window.print() }, "Print, or save as PDF"),
       points.map((point) => finding(point, shown.metric)),
       el("p", {}, link("compare", { component, version: judged }, "Field by field, beside the version before")),
-      latest && shown.ranking.advice.length ? [el("h2", {}, "Which model to ship"), el("ul", { class: "advice" }, shown.ranking.advice.map((advice, place) => el("li", {}, el("strong", {}, place ? "Or, for less: " : "To ship: "), el("bdi", {}, advice.model_id), ` (${advice.reason})`)))] : null,
+      latest && shown.ranking.advice.model_id ? [el("h2", {}, "Which model to ship"), el("p", { class: "advice" }, el("strong", {}, "To ship: "), el("bdi", {}, shown.ranking.advice.model_id), ` (${shown.ranking.advice.reason})`)] : null,
       el("h2", {}, "The figures"), table("Figures of this version", columns, points),
       latest && shown.remarks.length ? el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, words))) : null,
     ];

@@ -42,7 +42,7 @@ def _between_runs(record: Record, archive: Archive) -> RunSpread:
     entry = entry_of(record)
     runs = [
         archive.record(other)
-        for other in runs_alike(archive.entries, entry)
+        for other in runs_alike(archive.runs_of(entry.model_id), entry)
         if other.version == entry.version
         and other.is_comparable(entry)
         and other.digests.get("prompt") == entry.digests.get("prompt")

@@ -62,9 +62,7 @@ def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: 
     """
     wanted = set(versions)
     runs: list[Record] = [
-        archive.record(entry)
-        for entry in archive.entries
-        if entry.complete and entry.model_id == model_id and entry.version in wanted
+        archive.record(entry) for entry in archive.runs_of(model_id) if entry.complete and entry.version in wanted
     ]
     used = {run.seed for run in runs}
     return next(seed for seed in count(first) if seed not in used)

@@ -51,7 +51,7 @@ class MutantResult(FrozenModel):
 
 
 class MutationResult(FrozenModel):
-    """Would these fixtures notice? `score` is killed ÷ (killed + survived).
+    """Would these cases notice? `score` is killed ÷ (killed + survived).
 
     `control` names the cases whose score one of three edits that mean nothing moved: the noise that a mutant must
     exceed. `silent` are the cases that reacted to no mutant that was decided. `left_out` counts mutants that were not

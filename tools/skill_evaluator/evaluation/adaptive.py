@@ -5,24 +5,26 @@ the look before (alpha spending, Lan and DeMets 1983, doi:10.1093/biomet/70.3.65
 inequality, which assumes nothing of how the looks depend on each other.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean, variance
 from typing import Literal, get_args
 
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.verdicts import randomisation
+from skill_evaluator.records.record import CorrectedMean, Record
+from skill_evaluator.records.strict import strict_by_replicate
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.effects import ALPHA, Effect
-from skill_evaluator.verdicts.held_out import HELD_OUT
-from skill_evaluator.verdicts.rules import VerdictRules, measure_verdict, model_verdict
-from skill_evaluator.verdicts.strict_looks import VERDICTS, StrictLook, strict_verdicts
-from skill_evaluator.verdicts.watched import critical_measures, watch
+from skill_evaluator.verdicts.effects import ALPHA, Effect, unseen_share
+from skill_evaluator.verdicts.measuring import measure_all
+from skill_evaluator.verdicts.rules import VerdictRules, model_verdict
 
 Settled = Literal["regressed", "improved", "unchanged"]
+HELD_OUT = 2  # replicates of every case that are asked after the decision to stop: the fewest that show their own noise
 CHANGE_SPENT = 0.1  # of the accepted false alarms goes to the looks (after Haybittle and Peto); the end keeps its own
 _MOST_LOOKS = 10
 _LEAST_REPLICATES = 2  # fewer say nothing of chance
@@ -48,7 +50,7 @@ def looks_of(replicates: int) -> tuple[Look, ...]:
     """Return the looks before the end of a run, at most ten and evenly spaced; what a look saves is asked after it.
 
     >>> [look.after for look in looks_of(20)]
-    [2, 4, 6, 8, 10, 12, 14, 16, 18]
+    [2, 4, 6, 8, 10, 12, 14, 16]
     """
     step = -(-replicates // _MOST_LOOKS)
     ends = range(max(_LEAST_REPLICATES, step), replicates - HELD_OUT, step)
@@ -62,23 +64,13 @@ def settled_between(pair: Pair, rules: VerdictRules, look: Look, models: int) ->
     (result,) = compare_records(rules.skill, [pair], rules).models
     if result.verdict not in get_args(Settled):
         return None
+    (compared,) = measure_all([pair], rules.primary_metric, rules.is_critical)
     gauges = [
         Gauge(effect=own.effects[rules.policy.gate], tolerance=rules.tolerance(own.measure))
-        for own in critical_measures(pair, rules)
+        for own in compared.measured
+        if rules.is_critical(own.measure)
     ]
-    verdict = settled(gauges, result.verdict, look.share, rules.alpha, models)
-    watched = watch(pair, rules)
-    if verdict is None or watched is None:
-        return verdict
-    # what other orders of the replicates are tried by must hold of the one that is
-    strict = strict_look(look, rules.alpha, len(gauges) * models)
-    ((seen,),) = strict_verdicts(watched, watched.after[None], [strict])
-    return verdict if VERDICTS[seen] == verdict else None
-
-
-def strict_look(look: Look, alpha: float, gauges: int) -> StrictLook:
-    """Return a look with the level that p must reach at it on each of so many measures."""
-    return StrictLook(after=look.after, share=look.share, level=alpha * CHANGE_SPENT * look.share / max(1, gauges))
+    return settled(gauges, result.verdict, look.share, rules.alpha, models)
 
 
 def settled(gauges: Sequence[Gauge], ordinary: VerdictName, share: float, alpha: float, models: int) -> Settled | None:
@@ -95,20 +87,48 @@ def settled(gauges: Sequence[Gauge], ordinary: VerdictName, share: float, alpha:
 
 
 def _strict_verdict(gauge: Gauge, share: float, level: float) -> VerdictName:
-    """Return the verdict on a measure with an interval that misses the truth in no more than `share` of 5 %.
+    """Return the verdict at a look that calls a change falsely in `level`, and misses a drop in `share` of 5 %.
 
-    An interval stays as it is where nothing varied. There it bounds what may have gone unseen, and to have seen nothing
-    at a later look is to have seen nothing at the first. Student's t continues p where it is the smallest that drawing
-    can show.
+    It rests on the difference, its standard error and the degrees of freedom. What else the ordinary verdict asks for,
+    a settled one has too: it is the same.
     """
     effect = gauge.effect
-    p = None if effect is None else effect.p
-    if effect is not None and effect.error != 0.0:
-        quantiles = stdtrit(effect.degrees, [1 - ALPHA * share / 2, 1 - ALPHA / 2])
-        further = float(quantiles[0] - quantiles[1]) * effect.error
-        low, high = effect.ci95
-        if p == 1.0 / (randomisation.DRAWS + 1):
-            p = min(p, 2.0 * float(stdtr(effect.degrees, -abs(effect.difference) / effect.error)))
-        effect = replace(effect, ci95=(low - further, high + further))
-    verdict = measure_verdict(effect, p, gauge.tolerance, level, covered=True)
-    return "inconclusive" if verdict == "unchanged" and gauge.tolerance == 0.0 else verdict
+    if effect is None or (effect.error == 0.0 and unseen_share(effect.n) > gauge.tolerance):
+        return "inconclusive"  # answers that are all alike are asked for until a rare other one would have shown
+    to_change, to_exclude = stdtrit(effect.degrees, [1 - level / 2, 1 - ALPHA * share / 2]) * effect.error
+    if effect.difference - to_exclude < -gauge.tolerance:
+        return "regressed" if effect.difference < -to_change else "inconclusive"
+    if effect.difference > to_change:
+        return "improved"
+    return "unchanged" if gauge.tolerance else "inconclusive"
+
+
+def corrected_means(record: Record, seen: int) -> dict[str, CorrectedMean]:
+    """Return by accuracy metric the strict mean of what no look saw: of all but the first `seen` replicates.
+
+    No look chose these answers, so their mean is unbiased whether a look stopped the run or none did.
+    """
+    means = {}
+    for name in record.accuracy:
+        cases = [strict_by_replicate(case, name)[seen:] for case in record.per_case]
+        unseen = [[score for score in case if score is not None] for case in cases]
+        if any(unseen):
+            means[name] = _mean_on_these([case for case in unseen if case])
+    return means
+
+
+def _mean_on_these(cases: Sequence[Sequence[float]]) -> CorrectedMean:
+    """Return the mean over cases, and the 95 % interval of what these very cases are expected to score.
+
+    It is Student's t on the noise within cases, and never narrower than a score allows that no answer has shown: that
+    has a probability of at most 1 − 0.05^(1/n) (`unit_interval` says the same of cases).
+    """
+    mean, unseen = fmean(map(fmean, cases)), 1 - math.pow(ALPHA, 1 / sum(map(len, cases)))
+    half, repeated = 1.0, [case for case in cases if len(case) > 1]
+    if repeated:
+        degrees = sum(len(case) - 1 for case in repeated)
+        spread = fmean(map(variance, repeated)) * sum(1 / len(case) for case in cases) / len(cases) ** 2
+        half = float(stdtrit(degrees, 1 - ALPHA / 2)) * math.sqrt(spread)
+    low = max(0.0, min(mean - half, mean * (1 - unseen)))
+    high = min(1.0, max(mean + half, mean * (1 - unseen) + unseen))
+    return CorrectedMean(strict_mean=round(mean, 6), ci95=(round(low, 6), round(high, 6)))

@@ -1,0 +1,124 @@
+"""The last three lines of a comparison on a terminal: the verdict with its scope, what was lost, what to do next.
+
+A decided `ComparisonResult` comes in. Of several models the worst is spoken of.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from rich.text import Text
+
+from skill_evaluator.display import arrow
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.sheets import Format, show
+from skill_evaluator.records.record import Record
+from skill_evaluator.reports.comparison import MARKS, lost_words, scope_words, worst_first
+from skill_evaluator.reports.comparison_sheets import STYLES
+from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.few import can_show
+from skill_evaluator.verdicts.results import ComparisonResult, ModelVerdict
+
+_MOST_NAMED = 2
+
+
+def print_ending(
+    result: ComparisonResult, form: Format, answers: Mapping[str, str] | None = None, folders: Sequence[str] = ()
+) -> None:
+    """Print the three lines to stdout, as text only.
+
+    `answers` says by what `explain` finds the answers of a run, if they are on this machine; None where no library
+    stands behind the runs. `folders` are the flags that name the library.
+    """
+    if form != "text":
+        return
+    first, *others = ending(result, answers, folders)
+    show([Text(), Text(visible(first), style=STYLES.get(result.verdict, "bold")), *map(Text, map(visible, others))])
+
+
+def ending(
+    result: ComparisonResult, answers: Mapping[str, str] | None = None, folders: Sequence[str] = ()
+) -> tuple[str, str, str]:
+    """Return the three lines."""
+    worst, *others = worst_first(result)
+    of_several = f" ({worst.model_id}, the worst of {counted(len(others) + 1, 'model')})" if others else ""
+    first = f"{MARKS[result.verdict]} {result.skill}: {scope_words(result)}{of_several}"
+    return first, _lost(worst), f"next: {_next(result.skill, worst, answers, folders)}"
+
+
+def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, kept: bool) -> None:
+    """Print the three lines of a run that there is nothing to judge against: what was measured, what it can show.
+
+    `kept`: later versions will be held against it.
+    """
+    if form != "text":
+        return
+    name, cases = shlex.quote(record.skill), counted(record.n_cases, "case")
+    first = f"{record.skill} {record.skill_version}: measured on {cases}; there is no lower version to judge it against"
+    following = f"change the prompt, and {_command(folders, 'try', name)} holds it against this run"
+    if not kept:
+        following = f"{_command(folders, 'evaluate', name)} records what later versions are held against"
+    lines = (first, can_show(record.n_cases), f"next: {following}")
+    show([Text(), *(Text(visible(line), style="" if at else "bold") for at, line in enumerate(lines))])
+
+
+def _lost(model: ModelVerdict) -> str:
+    """Return what one model lost."""
+    if model.verdict == "incomparable":
+        return f"nothing was compared: {model.reasons[0]}" if model.reasons else "nothing was compared"
+    if model.lost_fields or model.lost_cases:
+        return lost_words(model)
+    if model.verdict != "regressed":
+        return "nothing lost"
+    if model.watch is not None and model.watch.verdict == "regressed":
+        return f"lost since the anchor {model.watch.anchor_version}: {model.watch.metric} {model.watch.difference:+.3f}"
+    fell = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" and one.tier != "advisory"]
+    if not fell:  # an earlier run of the version regressed
+        return f"lost: {model.reasons[0]}"
+    fell.sort(key=lambda one: one.tier != "critical")
+    moved = [f"{one.metric} {arrow(one.baseline, one.candidate)}" for one in fell]
+    return f"lost: {listed(moved, _MOST_NAMED)}, spread over fields and cases"
+
+
+def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, folders: Sequence[str]) -> str:
+    """Return what to do."""
+    name = shlex.quote(skill)
+    if model.verdict == "regressed" or (model.verdict == "inconclusive" and model.lost_cases):
+        return _where_to_look(model, answers, folders)
+    if model.verdict == "inconclusive":
+        return model.remedy or next(iter(model.reasons), "more cases would decide it")
+    if answers is None:
+        return "compare what was measured alike" if model.verdict == "incomparable" else "nothing is in the way"
+    if model.verdict == "incomparable":
+        if model.baseline is None:
+            return "evaluate a later version: it is held against this one"
+        return f"{_command(folders, 'evaluate', name)} asks both versions side by side, by today's files"
+    if model.candidate.draft:
+        return f"raise the version in prompt.md, and {_command(folders, 'evaluate', name)} records it"
+    version = model.candidate.skill_version
+    if model.baseline is None or model.baseline.skill_version == version:
+        return "nothing is in the way"
+    accept = _command(folders, "accept", name, version, "--why", "…")
+    return f"nothing is in the way of {version}; {accept} holds later versions against it"
+
+
+def _where_to_look(model: ModelVerdict, answers: Mapping[str, str] | None, folders: Sequence[str]) -> str:
+    """Return the field or case in which most was lost, and the command that shows its answers."""
+    fields = sorted((one for one in model.fields if (one.difference or 0.0) < 0.0), key=lambda one: one.difference or 0)
+    cases = [*model.lost_cases, *(case.case_id for case in model.cases.broke), *model.cases.every_answer_worse]
+    if model.lost_fields or (fields and not cases):
+        kind, name = "field", next(iter(model.lost_fields), fields[0].metric if fields else "")
+    elif cases:
+        kind, name = "case", cases[0]
+    else:
+        return "see the figures above; no single field or case fell"
+    words = f"look at {kind} {name}".rstrip()
+    if answers is None:
+        return words
+    run = answers.get(model.candidate.run_id)
+    if run is None:
+        return f"{words}; the answers are not on this machine"
+    return f"{words}: {_command(folders, 'explain', shlex.quote(run), f'--{kind}', shlex.quote(name))}"
+
+
+def _command(folders: Sequence[str], *words: str) -> str:
+    return f"`skill-evaluator {' '.join([*words, *map(shlex.quote, folders)])}`"

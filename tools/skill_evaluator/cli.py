@@ -39,8 +39,9 @@ COMMANDS: Mapping[str, str] = {
     "worse.",
     "export": "Write records as tables (CSV, JSON Lines, Parquet), verdicts as JUnit XML, or a run for inspect or "
     "promptfoo.",
+    "switch": "Ask every component of two models, in the same minutes, and say which would be worse with the new one.",
     "accept": "Make a recorded version the anchor: the baseline of later ones, with who and why. Makes no call.",
-    "mutate": "Damage the prompt in known ways, ask every mutant, and say which of them the fixtures would not notice.",
+    "mutate": "Damage the prompt in known ways, ask every mutant, and say which of them the cases would not notice.",
     "plan": "Say what is to be evaluated, why, in how many calls and at what cost; write it to plan.json. Makes no "
     "call.",
     "collect": "Put the answers of a plan's jobs together: one record per component and model, and what became of "
@@ -58,8 +59,8 @@ COMMANDS: Mapping[str, str] = {
     "records upgrade": "Rewrite the rows of old leaderboards in today's short shape; each only where its record holds "
     "the rest.",
     "init": "Lay out configuration, workflows and an example component in a repository; overwrites nothing.",
-    "doctor": "Say which model has a key where, and what stands in the way of runs here and in CI. Makes no call to a "
-    "model.",
+    "doctor": "Say which model has a key where, and what stands in the way of runs here and in CI; only --probe makes "
+    "calls.",
     "cases audit": "Say which cases never told two versions or models apart, and which disagree with the rest. Makes "
     "no call.",
     "cases fetch": "Bring the fixtures that settings.yaml names in another repository, and say at which commit they "

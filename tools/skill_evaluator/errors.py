@@ -20,6 +20,11 @@ class SkillEvaluatorError(Exception):
         return " ".join(super().__str__().split())
 
 
+def refuse(problem: SkillEvaluatorError) -> None:
+    """Raise what is wrong with a row, where no row may be left out."""
+    raise problem
+
+
 class PendingError(SkillEvaluatorError):
     """Answers are still to come, from batches that this process does not wait for: shown as one line, exit code 0."""
 

@@ -6,8 +6,10 @@ What is read is a file of limited size and depth. What is written here is there 
 import contextlib
 import json
 import os
+import re
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
-from skill_evaluator.text import finite_float, key_path, refuse_constant
+from skill_evaluator.text import finite_float, key_path, listed, refuse_constant
 
 if TYPE_CHECKING:  # a dry run takes no lock and need not wait for the library
     from filelock import FileLock
@@ -121,7 +123,19 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
     too_deep = f"it is nested more than {_JSON_LEVELS} levels deep"
     if text.count(",") > _JSON_COMMAS:
         raise ValueError(f"it has more than {_JSON_COMMAS:,} values, or commas in its texts")
-    strict: dict[str, Any] = {"parse_constant": refuse_constant, "parse_float": finite_float} if finite else {}
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            key = Counter(name for name, _ in pairs).most_common(1)[0][0]
+            places = re.finditer(rf"{re.escape(json.dumps(key, ensure_ascii=False))}\s*:", text)
+            lines = listed([f"{line}" for line in _lines_at(text, (place.start() for place in places))]) or "?"
+            raise ValueError(f"one object has the key '{key:.100}' twice (it is on line {lines})")
+        return members
+
+    strict: dict[str, Any] = {}
+    if finite:
+        strict = {"parse_constant": refuse_constant, "parse_float": finite_float, "object_pairs_hook": once}
     try:
         value = json.loads(text, **strict)
     except RecursionError:
@@ -134,6 +148,14 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
         if level:
             raise ValueError(too_deep)
     return value
+
+
+def _lines_at(text: str, places: Iterable[int]) -> Iterator[int]:
+    """Yield the line, from 1, of each of some ascending places: the text is read once, however many there are."""
+    line, last = 1, 0
+    for place in places:
+        line, last = line + text.count("\n", last, place), place
+        yield line
 
 
 def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> ModelT:

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field
 _COMPONENT_NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _LONGEST = 240  # characters of a file's name; file systems take 255 bytes, and a suffix is to come
 _FILE_NAME = re.compile(rf"(?!\.)[\w@.+-]{{1,{_LONGEST}}}")
+BASELINE = "baseline"  # after an @, marks the id of a run that asks a baseline beside the run of a new version
 _LONGEST_NAME = 100  # of a component or model: two of them become the name of a job's folder
 
 
@@ -37,6 +38,20 @@ def is_file_name(name: str) -> bool:
     (True, False, False)
     """
     return _FILE_NAME.fullmatch(name) is not None
+
+
+def invocation_of(run_id: str) -> str:
+    """Return the part of a run id that all models of one invocation share: `<time>-<token>`.
+
+    >>> invocation_of("20260301T080000Z-abcdef-gpt-5@baseline")
+    '20260301T080000Z-abcdef'
+    """
+    return "-".join(run_id.split("-", 2)[:2])
+
+
+def is_baseline(run_id: str, beside: str | None) -> bool:
+    """Return whether a run asked the baseline beside another run: it has no row, and gets no verdict."""
+    return beside is not None and f"@{BASELINE}" in run_id
 
 
 def _refuse_no_moment(timestamp: str) -> str:

@@ -89,6 +89,13 @@ class Repository:
         """Whether the work tree is as its commit says, files that git ignores aside."""
         return not self._text("status", "--porcelain")
 
+    def ignores(self, path: Path) -> bool:
+        """Return whether git leaves out a file of that path, which need not exist."""
+        try:
+            return bool(self._run("check-ignore", "--", str(path.absolute())))
+        except GitError:
+            return False
+
     def place(self, path: Path) -> str:
         """Return a path as git names it; raise GitError when it is outside of the repository."""
         try:

@@ -15,8 +15,9 @@ from skill_evaluator.comparing.comparators import amount, canonical
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
+from skill_evaluator.library.waivers import Waiver
 from skill_evaluator.text import letters_of
-from skill_evaluator.verdicts.rules import Waiver
+from skill_evaluator.verdicts.comparability import TO_MOVE
 
 _FEW = 3  # fewer ground truths, arrays or values show no pattern
 _LONGEST_KEY = 60
@@ -64,6 +65,9 @@ def _hint_at_prose(component: Component) -> Iterator[str]:
             f"{what} is prose (a median of {median:g} characters in the ground truths): it is compared as text and "
             f'{counts}; declare "compare": "string" at fields.{json.dumps(path)} where the wording matters{advice}'
         )
+
+    if component.primary_metric == "exact_match" and not component.plan.counts:
+        yield f"exact_match decides, of answers that are prose: it would be 0 for ever, and no drop seen; {TO_MOVE}"
 
 
 def waiver_hints(waivers: Iterable[Waiver], skill: str) -> Iterator[str]:

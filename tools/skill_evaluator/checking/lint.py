@@ -2,6 +2,7 @@
 
 import glob
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,8 +23,10 @@ from skill_evaluator.library.cases import (
 )
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
+from skill_evaluator.library.waivers import Waiver
 from skill_evaluator.parsing import Output
-from skill_evaluator.verdicts.rules import Waiver
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.verdicts.few import FEW_CASES, can_show
 
 Declaration = Mapping[str, Any]
 
@@ -156,6 +159,7 @@ def lint_component(
     except SkillEvaluatorError as problem:
         case_problems = [str(problem)]
     stale, pinned_problems = pinned_remarks(component, cases)
+    labelled = sum(case.labelled for case in cases)
     balance = key_balance(cases) if component.output == "choice" else None
     return Linted(
         name=name,
@@ -166,19 +170,31 @@ def lint_component(
         inferred=component.inferred,
         lines=plan_lines(component, declared),
         cases=len(cases),
-        labelled=sum(case.labelled for case in cases),
+        labelled=labelled,
         hints=[
             *component.inferred,
             *hints(component, [case.truth for case in cases if case.labelled]),
             *(balance.warnings if balance else ()),
             *waiver_hints(waivers, name),
             *(() if case_problems else stale),
+            *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
+            *_served_otherwise(component),
         ],
         balance=balance,
         not_evaluated=not_evaluated,
         waiting=waiting,
         problems=[*case_problems, *pinned_problems, *problems],
     )
+
+
+def _served_otherwise(component: Component) -> list[str]:
+    """Return of each model's newest record what else answered; of one that cannot be read others say so."""
+    with suppress(SkillEvaluatorError):
+        archive = Archive(component)
+        newest = {entry.model_id: entry for entry in reversed(archive.entries)}
+        records = map(archive.record, newest.values())
+        return [f"record {record.run_id}: {words}" for record in records if (words := record.served_otherwise)]
+    return []
 
 
 def _read_cases(component: Component, fixtures: Path | None, waiting: Sequence[str]) -> tuple[list[Case], list[str]]:

@@ -16,6 +16,7 @@ from skill_evaluator.errors import FixtureError, SkillEvaluatorError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.rubric_files import Place, RubricText, criteria_of, read_rubric_text
 from skill_evaluator.library.rubrics import MITIGATIONS, USUAL_METHOD, Criterion, Level
 from skill_evaluator.text import listed, nearest_path, words
@@ -82,18 +83,16 @@ class _Fault:
     message: str
 
 
-def lint_rubrics(
-    paths: Sequence[Path], components: Path, fixtures: Path | None, *, follow_links: bool = False
-) -> RubricLint:
+def lint_rubrics(paths: Sequence[Path], components: Path, fixtures: Path | None, limits: SafetyLimits) -> RubricLint:
     """Check rubrics; components and cases are read only where a criterion names a field of them."""
-    rubrics = tuple(_lint_rubric(path, components, fixtures, follow_links=follow_links) for path in paths)
+    rubrics = tuple(_lint_rubric(path, components, fixtures, limits) for path in paths)
     count = Counter(remark.severity for rubric in rubrics for remark in rubric.remarks)
     return RubricLint(rubrics=rubrics, errors=count["error"], warnings=count["warning"])
 
 
-def _lint_rubric(path: Path, components: Path, fixtures: Path | None, *, follow_links: bool) -> LintedRubric:
+def _lint_rubric(path: Path, components: Path, fixtures: Path | None, limits: SafetyLimits) -> LintedRubric:
     try:
-        text = read_rubric_text(path, follow_links=follow_links)
+        text = read_rubric_text(path, follow_links=limits.follow_links)
     except SkillEvaluatorError as problem:
         placed = re.match(rf"{re.escape(str(path))}:(\d+)(?::\d+)?: ", str(problem))
         message = str(problem)[placed.end() :] if placed else str(problem)
@@ -109,7 +108,7 @@ def _lint_rubric(path: Path, components: Path, fixtures: Path | None, *, follow_
         line = text.line(("unreviewed",))
         remarks.append(Remark(severity="warning", rule="unreviewed", line=line, message=message))
     for index, criterion in criteria.items():
-        for fault in _faults(criterion, components, fixtures):
+        for fault in _faults(criterion, components, fixtures, limits):
             place = _place_in_levels(text, fault.place) if text.has_levels else ("criteria", index, *fault.place)
             message = f"'{criterion.name}': {fault.message}"
             remarks.append(Remark(severity=fault.severity, rule=fault.rule, line=text.line(place), message=message))
@@ -128,10 +127,10 @@ def _place_in_levels(text: RubricText, place: Place) -> Place:
     return ("levels", scores.index(place[1]), *place[2:]) if len(place) > 1 else ("levels",)
 
 
-def _faults(criterion: Criterion, components: Path, fixtures: Path | None) -> Iterator[_Fault]:
+def _faults(criterion: Criterion, components: Path, fixtures: Path | None, limits: SafetyLimits) -> Iterator[_Fault]:
     for check in _CHECKS:
         yield from check(criterion)
-    yield from _check_ground_truth(criterion, components, fixtures)
+    yield from _check_ground_truth(criterion, components, fixtures, limits)
 
 
 def _check_levels(criterion: Criterion) -> Iterator[_Fault]:
@@ -215,13 +214,15 @@ _CHECKS: Sequence[Callable[[Criterion], Iterator[_Fault]]] = (
 )
 
 
-def _check_ground_truth(criterion: Criterion, components: Path, fixtures: Path | None) -> Iterator[_Fault]:
+def _check_ground_truth(
+    criterion: Criterion, components: Path, fixtures: Path | None, limits: SafetyLimits
+) -> Iterator[_Fault]:
     """Refuse a judge for a field whose right value is known and compared by code: a metric is exact and free."""
     target = criterion.applies_to
     if target is None:
         return
     try:
-        component = load_component(components, target.component, fixtures_dir=fixtures)
+        component = load_component(components, target.component, limits, fixtures)
     except SkillEvaluatorError as problem:
         yield _Fault(
             severity="error", rule="applies-to", place=("applies_to", "component"), message=f"applies to: {problem}"

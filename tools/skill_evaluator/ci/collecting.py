@@ -17,13 +17,13 @@ from skill_evaluator.ci.plan import Plan, PlannedRun, planned_runs
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import LeaderboardError, PlanError, RunError
 from skill_evaluator.files import FrozenModel, read_json, validated
-from skill_evaluator.identifiers import Commit, ComponentName, ModelId, RunId, Share, VersionText, moment
+from skill_evaluator.identifiers import BASELINE, Commit, ComponentName, ModelId, RunId, Share, VersionText, moment
 from skill_evaluator.judges.regression.answer import ShipDecision
 from skill_evaluator.judges.regression.results import RegressionResults, most_careful
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import RECORD, Manifest, merged_outcomes, read_answers
 from skill_evaluator.runner.pending import PendingRun
-from skill_evaluator.runner.runs import BASELINE, run_id_of
+from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.results import ComparisonResult
@@ -67,10 +67,10 @@ class GatheredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenRuns:
-    """What was taken of a planned run: the answers of each attempt and when it began. `nothing`: not even a folder."""
+    """What was taken of a planned run: the answers and the manifest of each attempt. `nothing`: not even a folder."""
 
     answers: Sequence[Sequence[Replicate]]
-    begun: Sequence[str]
+    begun: Sequence[Manifest]
     remarks: Sequence[str]
     nothing: bool
 
@@ -93,7 +93,7 @@ def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
 
 def _gather_run(plan: Plan, parts: list[PlannedRun], arrivals: Arrivals, remarks: list[str]) -> GatheredRun:
     taken: list[tuple[Manifest, Iterable[Replicate]]] = []
-    begun, nothing_came = list[str](), True
+    begun, nothing_came = list[Manifest](), True
     for part in parts:
         arrived = take_arrived(part, arrivals)
         taken += [(part.manifest, answers) for answers in arrived.answers]
@@ -104,7 +104,7 @@ def _gather_run(plan: Plan, parts: list[PlannedRun], arrivals: Arrivals, remarks
         skill=parts[0].manifest.skill,
         model_id=parts[0].manifest.model_id,
         parts=tuple(parts),
-        manifest=_whole_manifest(plan, parts, min(begun)) if begun else None,
+        manifest=_whole_manifest(plan, parts, begun) if begun else None,
         answers=merged_outcomes(taken),
         skipped=nothing_came and all(part.job in arrivals.notes for part in parts),
         remarks=tuple(dict.fromkeys(remarks)),
@@ -115,7 +115,7 @@ def take_arrived(part: PlannedRun, arrivals: Arrivals) -> TakenRuns:
     """Return what arrived of a planned run: only what is as planned, and by `remarks` why the rest is not taken."""
     claimed = [run for run in arrivals.runs if run.claims(part)]
     answers: list[list[Replicate]] = []
-    begun: list[str] = []
+    begun: list[Manifest] = []
     remarks: list[str] = []
     for run in claimed:
         wrong = _refusal(run, part.manifest)
@@ -124,7 +124,7 @@ def take_arrived(part: PlannedRun, arrivals: Arrivals) -> TakenRuns:
             continue
         sentences: list[str] = []
         answers.append(_read_answers(run, part.manifest, sentences))
-        begun.append(run.manifest.created)
+        begun.append(run.manifest)
         remarks += map(arrivals.shown, sentences)
     if not claimed:
         remarks.append(arrivals.notes.get(part.job, f"nothing arrived of {part.job}"))
@@ -145,7 +145,7 @@ def _refusal(run: ArrivedRun, planned: Manifest) -> str:
         elif isinstance(there, dict) and here != there:
             names = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
             wrong.append(f"{name}: {listed(names, _NAMED)} not as the plan says")
-        elif here != there:
+        elif here != there and name != "server" and (name != "beside" or here is not None):  # asked alone, it lacks it
             wrong.append(f"{name} is {_shown(here)}, the plan says {_shown(there)}")
     return visible(listed(wrong, _NAMED))
 
@@ -179,17 +179,18 @@ def _read_answers(run: ArrivedRun, planned: Manifest, sentences: list[str]) -> l
     return made
 
 
-def _whole_manifest(plan: Plan, parts: Iterable[PlannedRun], begun: str) -> Manifest:
+def _whole_manifest(plan: Plan, parts: Iterable[PlannedRun], begun: Sequence[Manifest]) -> Manifest:
     """Return the manifest of the run that the shards are parts of, over all planned cases."""
     cases = {case_id: digest for part in parts for case_id, digest in part.manifest.cases.items()}
     first = next(iter(parts)).manifest
-    new, of_baseline = (run_id_of(plan.invocation, first.model_id, mark=mark) for mark in ("", BASELINE))
+    new, of_baseline = (run_id_of(plan.invocation, first.skill, first.model_id, mark=mark) for mark in ("", BASELINE))
     mine, other = (of_baseline, new) if first.role == BASELINE else (new, of_baseline)
     return first.model_copy(
         update={
             "run_id": mine,
             "beside": None if first.beside is None else other,
-            "created": begun,
+            "created": min(run.created for run in begun),
+            "server": next((run.server for run in begun if run.server), None),
             "shard": None,
             "cases": dict(sorted(cases.items())),
         }
@@ -197,7 +198,7 @@ def _whole_manifest(plan: Plan, parts: Iterable[PlannedRun], begun: str) -> Mani
 
 
 class Figures(FrozenModel):
-    """The figures of a record that a page shows; `accuracy` is the strict mean of the primary metric."""
+    """The figures of a record that a page shows: the strict mean of the primary metric, `ci95` from five cases on."""
 
     skill_version: VersionText
     accuracy: Share | None
@@ -226,11 +227,6 @@ class RunOutcome(FrozenModel):
     figures: Figures | None = None
     cost_usd: NonNegativeFloat | None = None
     hit_rate: Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
-
-    @property
-    def not_run(self) -> int:
-        """The number of calls that were never made, or of which nothing arrived."""
-        return self.planned - self.scored - sum(self.failed.values())
 
 
 class JudgedOutcome(FrozenModel):

@@ -2,17 +2,28 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from skill_evaluator.ci.matrix import environment_of, secrets_for
 from skill_evaluator.ci.platforms.github_setup import KEY, SITE, Setup
 from skill_evaluator.files import StrictModel
+from skill_evaluator.library.config import Model
 from skill_evaluator.library.roots import FixturesElsewhere
 from skill_evaluator.providers import Configuration, find_key
+from skill_evaluator.providers.base import Request
+from skill_evaluator.providers.boundary import opened
+from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.runner.engine import Engine, ModelJob, Progress, Stop
+from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.prices import price_of
+from skill_evaluator.runner.prompting import most_input_tokens
+from skill_evaluator.runner.schedule import Call, Replicate, calls_in_flight
 
+_QUESTIONS = ("Why is the sky blue?", "How is bread made?", "What are tides?", "What is rust?", "What does a judge do?")
 Here = Literal["not_needed", "set", "missing", "in_ci_only"]
 InCi = Literal["not_needed", "environment", "repository", "identity", "missing", "unknown"]
 Site = Literal["artifact", "published", "unknown"]
+_SITES: dict[str | None, Site] = {None: "unknown", "pages": "published"}
 
 
 class ModelKey(StrictModel):
@@ -33,7 +44,8 @@ class ModelKey(StrictModel):
 class DoctorReport(StrictModel):
     """What `doctor` prints as JSON; `problems` end with what to do, `unseen` says what could not be looked at, and why.
 
-    `repository` is None where GitHub was not asked. `site` says what CI makes of the site.
+    `repository` is None where GitHub was not asked. `site` says what CI makes of the site. `few` says of components
+    with few cases what these can show, `retiring` of models that are switched off soon when.
     """
 
     repository: str | None
@@ -41,6 +53,8 @@ class DoctorReport(StrictModel):
     models: tuple[ModelKey, ...]
     problems: tuple[str, ...]
     unseen: tuple[str, ...]
+    few: tuple[str, ...] = ()
+    retiring: list[str] = []
 
 
 def examine(
@@ -63,7 +77,7 @@ def examine(
     problems += stale
     return DoctorReport(
         repository=setup.repository if setup else None,
-        site=_site_of(setup),
+        site=_SITES.get(setup.site if setup else None, "artifact"),
         models=keys,
         problems=tuple(problems),
         unseen=setup.unseen if setup else (f"GitHub: {why_unseen}",),
@@ -152,12 +166,6 @@ def _problems_of_tokens(setup: Setup, fixtures: FixturesElsewhere | None) -> Ite
         yield f"{fixtures.repository} is private, and no secret can read it: gh secret set FIXTURES_TOKEN"
 
 
-def _site_of(setup: Setup | None) -> Site:
-    if setup is None or setup.site is None:
-        return "unknown"
-    return "published" if setup.site == "pages" else "artifact"
-
-
 def _problems_of_site(setup: Setup) -> Iterator[str]:
     """Yield why the site that is to be published is not."""
     if setup.site and setup.site != "pages":
@@ -168,6 +176,43 @@ def _problems_of_site(setup: Setup) -> Iterator[str]:
             "the site is to be published, and Pages takes none from workflows: "
             f"gh api{change} repos/{setup.repository}/pages -f build_type=workflow"
         )
+
+
+async def probe(model: Model, configuration: Configuration) -> dict[str, Any]:
+    """Ask a model the same five questions with one seed: twice one by one, then 32 times in flight. Return the JSON."""
+    kind, settings = configuration.kinds[model.provider], configuration.settings
+    same: dict[str, Any] = {"max_output_tokens": model.params.max_output_tokens, "seed": settings.seed}
+    progress, replicates = Progress(model_id=model.id, planned=42), list[Replicate]()
+    for rounds, in_flight in ((range(2), 1), (range(2, 9), 32)):
+        job = ModelJob(
+            model=model,
+            provider=opened(kind, model, find_key(model, kind, configuration.keys), settings),
+            calls=[Call(question, number) for number in rounds for question in _QUESTIONS][:32],
+            request_for=lambda call: Request(case_id="", replicate=0, system="In 60 words.", user=call.case_id, **same),
+            most_input_tokens=most_input_tokens,
+            settings=settings,
+            concurrency=calls_in_flight(model, kind, in_flight),
+            price=price_of(model, kind),
+            redact=redactor_of(configuration.keys, configuration.models),
+        )
+        await (engine := Engine(job, Budget(), Stop(), progress, replicates.append)).run()
+        if engine.halted:
+            break
+    told = {"model": model.id, "calls": len(replicates), "answered": progress.answered, "cost_usd": progress.cost_usd}
+    return {**told, "verdict": _verdict_on(replicates, job.concurrency)}
+
+
+def _verdict_on(replicates: Sequence[Replicate], in_flight: int) -> str:
+    """Say whether answers depend on load: what differs even when it is asked again one by one says nothing of it."""
+    texts = {made.call: made.completion.text for made in replicates if made.completion}
+    said = [[texts.get(Call(question, number), "") for number in range(9)] for question in _QUESTIONS]
+    stable = [(first, {*loaded} - {""}) for first, second, *loaded in said if first and first == second and any(loaded)]
+    changed = sum(loaded != {first} for first, loaded in stable)
+    if not stable:
+        why = [*(made.error.message for made in replicates if made.error), "none was answered alike when asked again"]
+        return f"nothing is known of load: {why[0]}"
+    how = f"{changed} of {len(stable)} questions get other answers with {in_flight} in flight than one by one"
+    return f"answers {'depend' if changed else 'do not depend'} on load: {how}"
 
 
 def is_on_github(fixtures: FixturesElsewhere) -> bool:

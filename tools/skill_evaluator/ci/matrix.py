@@ -19,7 +19,7 @@ from skill_evaluator.providers import key_variables
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.runner.prices import Estimate, InputSize, estimate, sum_of
 from skill_evaluator.runner.runs import input_digests, slug
-from skill_evaluator.runner.schedule import Shard, under
+from skill_evaluator.runner.schedule import Shard, replicates_beside, under
 
 REST = "rest"
 
@@ -47,13 +47,19 @@ class Wanted:
     @property
     def calls_each(self) -> int:
         """The number of calls that one case takes."""
-        return self.replicates * (1 if self.beside is None else 2)
+        return self.replicates + (0 if self.beside is None else replicates_beside(self.replicates))
 
     def estimate(self, case_ids: Collection[str], *, batch: bool = False) -> Estimate:
         """Estimate what its calls on these cases take, call by call or in a batch."""
-        asked = [self.sizes] if self.beside is None else [self.sizes, self.sizes_beside]
-        mine = [{case_id: sizes[case_id] for case_id in case_ids} for sizes in asked]
-        return sum_of([estimate(sizes, self.model, self.kind, self.replicates, batch=batch) for sizes in mine])
+        asked = [(self.sizes, self.replicates)]
+        if self.beside is not None:
+            asked.append((self.sizes_beside, replicates_beside(self.replicates)))
+        return sum_of(
+            [
+                estimate({case: sizes[case] for case in case_ids}, self.model, self.kind, replicates, batch=batch)
+                for sizes, replicates in asked
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,7 +104,7 @@ def read_pending(repository: Repository, refs: Iterable[str], folder: str) -> tu
 
 
 def component_of(path: str) -> str:
-    """Return the component of a pending file."""
+    """Return the component of a pending file, or of a record."""
     return PurePosixPath(path).parts[-4]
 
 
@@ -127,7 +127,7 @@ def pending_changes(
     recorded = _recorded(together, folder)
     for (skill, run_id), content in left.items():
         path = within(folder, f"{skill}/evals/{PENDING}/{run_id}.json")
-        if content is None or run_id in recorded:
+        if content is None or (skill, run_id) in recorded:
             changes.pop(path, None)
             content = None
         if content is not None or path in there:
@@ -141,14 +141,14 @@ def _waiting(files: Mapping[str, str], folder: str) -> dict[str, str]:
     return {
         path: blob
         for path, blob in files.items()
-        if _is_pending(path, folder) and PurePosixPath(path).stem not in recorded
+        if _is_pending(path, folder) and (component_of(path), PurePosixPath(path).stem) not in recorded
     }
 
 
-def _recorded(files: Iterable[str], folder: str) -> set[str]:
-    """Return the ids of the runs that have a record, be it of a part of the run."""
-    records = within(folder, "*/evals/records/*.json")
-    return {PurePosixPath(path).stem.partition(PARTIAL)[0] for path in files if fnmatch(path, records)}
+def _recorded(files: Iterable[str], folder: str) -> set[tuple[str, str]]:
+    """Return component and id of the runs that have a record, be it of a part; `a-b-c` may be of `a` or of `a-b`."""
+    records = [path for path in files if fnmatch(path, within(folder, "*/evals/records/*.json"))]
+    return {(component_of(path), PurePosixPath(path).stem.partition(PARTIAL)[0]) for path in records}
 
 
 def _is_pending(path: str, folder: str) -> bool:
@@ -165,7 +165,8 @@ def parse_pending(content: bytes, path: Path) -> Plan:
 
 def run_of(pending: Plan) -> str:
     """Return the id of the run that a pending file is of."""
-    return run_id_of(pending.invocation, pending.entries[0].model_id)
+    first = pending.entries[0]
+    return run_id_of(pending.invocation, first.skill, first.model_id)
 
 
 def put_together(pending: Sequence[Plan]) -> Plan:

@@ -14,6 +14,7 @@ from skill_evaluator import __version__
 from skill_evaluator.errors import PlanError
 from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import (
+    BASELINE,
     CaseId,
     Commit,
     ComponentName,
@@ -32,8 +33,8 @@ from skill_evaluator.runner.begun import Kept
 from skill_evaluator.runner.forecasts import Forecast
 from skill_evaluator.runner.journal import Manifest, Transport
 from skill_evaluator.runner.pending import PendingRun
-from skill_evaluator.runner.runs import BASELINE, run_id_of
-from skill_evaluator.runner.schedule import Shard
+from skill_evaluator.runner.runs import run_id_of
+from skill_evaluator.runner.schedule import Shard, replicates_beside
 from skill_evaluator.runner.spending import Month
 from skill_evaluator.stats import total_or_none
 
@@ -81,12 +82,20 @@ class Entry(FrozenModel):
     @property
     def calls(self) -> int:
         """The number of calls the job is to make."""
-        return len(self.cases) * self.replicates * (1 if self.baseline is None else 2)
+        beside = 0 if self.baseline is None else replicates_beside(self.replicates)
+        return len(self.cases) * (self.replicates + beside)
+
+    @property
+    def beside_words(self) -> str:
+        """What is asked beside the new version, and how many calls that makes of one; empty where nothing is."""
+        if self.baseline is None:
+            return ""
+        return f"beside {self.baseline.skill_version}: {self.calls / len(self.cases) / self.replicates:.3g} × the calls"
 
     def run_id(self, invocation: str, mark: str = "") -> str:
         """Return the id of the run this job makes; with a mark that of another beside it."""
         shard = None if self.shard is None else Shard.parse(self.shard)
-        return run_id_of(invocation, self.model_id, shard, mark)
+        return run_id_of(invocation, self.skill, self.model_id, shard, mark)
 
 
 class PlannedJudging(FrozenModel):
@@ -143,7 +152,8 @@ class Plan(FrozenModel):
 
     `unjudged` are components that declare a judge, on models whose answers it is not asked about, and why. `forecast`
     says of each model, a judge among them, and of all what the calls cost in each way they can be asked. `month` is
-    what the month's runs cost before this one, where settings.yaml has a cap on it.
+    what the month's runs cost before this one, where settings.yaml has a cap on it. `retiring` says of the models that
+    are switched off soon when.
 
     With `pending` it asks nothing: it is what is left of an earlier plan, whose calls lie with the vendors in batches.
     `fixtures_commit` is then that of fixtures in another repository.
@@ -168,6 +178,7 @@ class Plan(FrozenModel):
     unjudged: list[Skipped] = []
     forecast: list[Forecast] = []
     month: Month | None = Field(default=None, exclude_if=lambda month: month is None)
+    retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
     pending: list[PendingRun] = Field(default=[], exclude_if=lambda runs: not runs)
     fixtures_commit: Commit | None = Field(default=None, exclude_if=lambda commit: commit is None)
 
@@ -205,7 +216,7 @@ class PlannedRun:
     @property
     def calls(self) -> int:
         """The number of calls the run is to make."""
-        return len(self.manifest.cases) * self.manifest.replicates
+        return self.manifest.calls
 
     @property
     def is_baseline(self) -> bool:
@@ -240,6 +251,7 @@ def planned_runs(plan: Plan) -> Iterator[PlannedRun]:
         of_baseline = {
             "run_id": entry.run_id(plan.invocation, BASELINE),
             "skill_version": entry.baseline.skill_version,
+            "replicates": replicates_beside(entry.replicates),
             "digests": entry.baseline.digests,
             "role": BASELINE,
             "prompt_commit": entry.baseline.commit,

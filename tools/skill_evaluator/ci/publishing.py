@@ -69,10 +69,12 @@ def read_left(folder: Path, readable: Container[str]) -> dict[tuple[str, str], b
     left: dict[tuple[str, str], bytes | None] = {}
     invocation = str(outcome.get("invocation"))
     unread = {
-        (run.skill, run_id_of(invocation, run.model_id)) for run in runs if run.run_id and run.run_id not in readable
+        (run.skill, run_id_of(invocation, run.skill, run.model_id))
+        for run in runs
+        if run.run_id and run.run_id not in readable
     }
     for run in runs:
-        run_id = run_id_of(invocation, run.model_id)
+        run_id = run_id_of(invocation, run.skill, run.model_id)
         path = folder / PENDING / run.skill / f"{run_id}.json"
         if run.status == "pending":
             left[run.skill, run_id] = read_bytes(path, PlanError)
@@ -215,7 +217,7 @@ def _derive_files(
     problems: list[LeaderboardError] = []
     for skill, of_skill in by_skill.items():
         board = boards[skill]
-        rows = [record.row() for record in of_skill.values() if not record.draft]
+        rows = [record.row() for record in of_skill.values() if record.has_row]
         try:
             additions = with_rows(BytesIO(there[board]) if board in there else None, Path(board), skill, rows)
         except LeaderboardError as problem:

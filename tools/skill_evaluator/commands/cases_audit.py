@@ -27,7 +27,7 @@ class CasesAuditOptions:
 
 def cases_audit(options: CasesAuditOptions) -> int:
     """Say which cases never told two versions or models apart, and which disagree with the rest. Makes no call."""
-    from skill_evaluator.verdicts.discrimination import audit_cases  # imports scipy: not for help
+    from skill_evaluator.evaluation.discrimination import audit_cases  # imports scipy: not for help
 
     settings = load_settings(options.config)
     component = load_component(options.components, options.skill, settings.limits)

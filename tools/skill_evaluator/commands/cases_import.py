@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures
-from skill_evaluator.errors import EXIT_OK, ComponentError, FixtureError
-from skill_evaluator.files import replace_text
-from skill_evaluator.library.case_table import Columns, cases_of, read_rows
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, SkipInvalid, leave_out
+from skill_evaluator.errors import EXIT_OK, ComponentError, FixtureError, refuse
+from skill_evaluator.library.case_table import Columns, cases_of, read_rows, write_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.truths import places_of
@@ -44,6 +43,7 @@ class CasesImportOptions:
         str | None, typer.Option("--skill", metavar="NAME", help="The component, where there are several.")
     ] = None
     yes: Annotated[bool, typer.Option("--yes", help="Write the cases; without it they are only checked.")] = False
+    skip_invalid: SkipInvalid = False
     components: Components = COMPONENTS
     fixtures: Fixtures = None
     config: Config = CONFIG
@@ -63,9 +63,10 @@ def cases_import(options: CasesImportOptions) -> int:
     component = load_component(options.components, options.skill or names[0], limits, options.fixtures)
     if component.output == "choice":
         raise FixtureError(f"'{component.name}' asks questions: its cases are lines of questions.jsonl, not documents")
-    rows = read_rows(options.file, limits.size_of("document_bytes"))
+    odd = leave_out if options.skip_invalid else refuse
+    rows = read_rows(options.file, limits.size_of("document_bytes"), odd)
     columns = Columns(document=options.document, truth=options.truth, id=options.id)
-    cases = cases_of(options.file, rows, columns, component)
+    cases = cases_of(options.file, rows, columns, component, odd)
     places = places_of(component.folder, component.fixtures, options.fixtures, "cases")
     place = next((place for place in places if place.is_dir()), places[0])
     there = [case.id for case in cases if (place / case.id).exists()]
@@ -80,8 +81,6 @@ def cases_import(options: CasesImportOptions) -> int:
     if not options.yes:
         print("nothing was written; --yes writes them")
         return EXIT_OK
-    for case in cases:
-        for name, text in case.files.items():
-            replace_text(place / case.id / name, text)
+    write_cases(place, cases)
     print("written")
     return EXIT_OK

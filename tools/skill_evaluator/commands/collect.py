@@ -29,9 +29,11 @@ from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.collect_batches import CollectingPlaces, collect_batches, collect_planned
 from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, OnPlatform
+from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError, SkillEvaluatorError
+from skill_evaluator.evaluation.drifting import drift_of, drifts_in
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import Component, load_component
@@ -50,7 +52,7 @@ from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.recorded import drift_of, drifts_in, verdict_on
+from skill_evaluator.verdicts.recorded import verdict_on
 from skill_evaluator.verdicts.results import ComparisonResult
 
 _NAMED = 3  # of what changed
@@ -232,7 +234,7 @@ def _score_run(
         figures=Figures(
             skill_version=record.skill_version,
             accuracy=accuracy.strict_mean,
-            ci95=accuracy.ci95,
+            ci95=accuracy.ci95 if accuracy.n_cases >= FEWEST_CASES else None,
             reproducibility=agreement.strict_mean if agreement else None,
         ),
         cost_usd=record.cost_usd,

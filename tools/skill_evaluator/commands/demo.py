@@ -53,7 +53,7 @@ def demo(options: DemoOptions) -> int:
         with contextlib.chdir(options.folder), contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
             invocation = f"2026010{day}T090000Z-00000{day}"
             evaluate(EvaluateOptions(skill=DEMO, replicates=_REPLICATES, invocation=invocation))
-    run = "20260102T090000Z-000002-example-large"
+    run = f"20260102T090000Z-000002-{DEMO}-example-large"
     print(_NEXT.format(folder=options.folder, skill=DEMO, replicates=_REPLICATES, run=run), end="")
     return EXIT_OK
 

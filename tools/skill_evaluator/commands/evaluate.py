@@ -7,10 +7,10 @@ from skill_evaluator.commands.evaluate_options import EvaluateOptions
 EXAMPLES = (
     "skill-evaluator evaluate <component> --dry-run",
     "skill-evaluator evaluate <component> --model <model> --replicates 2",
-    "skill-evaluator evaluate <component> --with-baseline",
+    "skill-evaluator evaluate <component> --recorded",
     "skill-evaluator evaluate <component> --resume",
 )
-EXITS = {3: "worse than the recorded version", 4: "incomplete (it prints the command that goes on)"}
+EXITS = {3: "worse than the recorded version", 4: "incomplete (it prints how to go on), or another model answered"}
 
 
 def evaluate(options: EvaluateOptions) -> int:

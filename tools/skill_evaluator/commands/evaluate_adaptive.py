@@ -3,13 +3,10 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skill_evaluator.commands.evaluate_inputs import Inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
-from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Settings
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of
 from skill_evaluator.records.record import AdaptiveLooks, Record
 from skill_evaluator.records.selection import why_no_lower
@@ -18,12 +15,12 @@ from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
-from skill_evaluator.verdicts.comparability import Pair, common_part
+from skill_evaluator.verdicts.comparability import common_part
 from skill_evaluator.verdicts.recorded import pair_of, usual_baseline
 from skill_evaluator.verdicts.rules import VerdictRules, rules_for
 
 if TYPE_CHECKING:  # numpy is imported where a run is looked at
-    from skill_evaluator.verdicts.adaptive import Look
+    from skill_evaluator.evaluation.adaptive import Look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +38,16 @@ class Lookout:
 
     def look(self, after: int) -> Looks:
         """Return the looks up to this one, and what it settles; no call of the run may be in flight."""
-        from skill_evaluator.verdicts.adaptive import settled_between
-        from skill_evaluator.verdicts.held_out import HELD_OUT
+        from skill_evaluator.evaluation.adaptive import HELD_OUT, settled_between
 
         candidate = _so_far(self.run, self.scorer, self.inputs, after)
-        pair = _own_run(pair_of(candidate, self.baseline, self.archive, self.rules.policy))
+        pair = pair_of(candidate, self.baseline, self.archive, self.rules.policy)
+        pair = replace(pair, candidate_again=())  # a look is at the run that is asked, and no earlier one
         (look,) = (look for look in self.looks if look.after == after)
         verdict = settled_between(pair, self.rules, look, self.models)
         return Looks(
             after=tuple(look.after for look in self.looks if look.after <= after),
             against=self.baseline.run_id,
-            models=self.models,
             verdict=verdict,
             enough=after + HELD_OUT if verdict else None,
         )
@@ -61,7 +57,7 @@ def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptio
     """Return who looks at an adaptive run; None, with a line on stderr, for one that cannot be compared."""
     if not run.manifest.adaptive:
         return None
-    from skill_evaluator.verdicts.adaptive import looks_of
+    from skill_evaluator.evaluation.adaptive import looks_of
 
     archive = Archive(inputs.component)
     candidate = _so_far(run, scorer, inputs, run.manifest.replicates)
@@ -85,31 +81,21 @@ def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, options: EvaluateOptio
     )
 
 
-def with_looks(record: Record, manifest: Manifest, component: Component, settings: Settings, config: Path) -> Record:
+def with_looks(record: Record, manifest: Manifest) -> Record:
     """Return the record of a run; of an adaptive one with the looks at it, and its means corrected for them."""
     looks = manifest.looks
     if looks is None:
         return record
-    from skill_evaluator.verdicts.looked import corrected
+    from skill_evaluator.evaluation.adaptive import corrected_means
 
     adaptive = AdaptiveLooks(
         planned_replicates=manifest.replicates,
         looks=list(looks.after),
         verdict=looks.verdict,
         against=looks.against,
+        corrected=corrected_means(record, looks.after[-1]) if record.complete else {},
     )
-    archive = Archive(component)
-    against = next((entry for entry in archive.entries if entry.run_id == looks.against), None)
-    if against is not None and record.complete:
-        rules = rules_for(settings, config, record)
-        means = corrected(_own_run(pair_of(record, against, archive, rules.policy)), adaptive, rules, looks.models)
-        adaptive = adaptive.model_copy(update={"corrected": means})
     return record.model_copy(update={"adaptive": adaptive})
-
-
-def _own_run(pair: Pair) -> Pair:
-    """Return a pair without earlier runs of the candidate's version: a look is at the run that is asked."""
-    return replace(pair, candidate_again=())
 
 
 def _find_obstacles(baseline: Record | None, candidate: Record, inputs: Inputs, absent: str) -> Iterator[str]:
@@ -117,9 +103,9 @@ def _find_obstacles(baseline: Record | None, candidate: Record, inputs: Inputs, 
     if baseline is None:
         yield absent
         return
-    if inputs.settings.policy.gate == "generalises":
-        yield "the policy asks what holds beyond the fixtures, which cases tell and replicates do not"
-    common = common_part(baseline, candidate)
+    if inputs.settings.policy.gate == "beyond":
+        yield "the policy asks what holds beyond these cases, which cases tell and replicates do not"
+    common = common_part(baseline, candidate, any_served=inputs.settings.policy.served == "any")
     yield from common.barriers
     if not common.cases:
         yield "no case is the same in both"

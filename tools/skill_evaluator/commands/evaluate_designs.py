@@ -1,4 +1,4 @@
-"""The runs of `evaluate --with-baseline`, `--aa` and `--neutral`: each asks a version that is recorded already.
+"""The runs of `evaluate` that ask a version which is recorded already: beside a new one, again, or reworded.
 
 New runs of the work tree's component in, the runs of the design out, with the component that each of them asks.
 """
@@ -9,15 +9,18 @@ from dataclasses import replace
 
 from skill_evaluator.commands.evaluate_inputs import Inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
-from skill_evaluator.errors import RunError
+from skill_evaluator.errors import RunError, SkillEvaluatorError
+from skill_evaluator.evaluation.designs import ask_again, find_baseline, find_recorded, fresh_seed
+from skill_evaluator.identifiers import BASELINE
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.past_prompts import PastPrompt, component_at, component_with
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario, spread_scenarios
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.runner.runs import BASELINE, Run, run_of_other
-from skill_evaluator.verdicts.designs import ask_again, find_baseline, find_recorded, fresh_seed
+from skill_evaluator.runner.runs import Run, run_of_other
+from skill_evaluator.runner.schedule import replicates_beside
+from skill_evaluator.text import listed
 
 Pieces = tuple[Run, Component]
 _NO_LOWER = "there is no complete record of a lower version to ask beside it"
@@ -51,6 +54,24 @@ def design_runs(plain: Sequence[Run], inputs: Inputs, options: EvaluateOptions) 
     return pieces
 
 
+def runs_beside(plain: Sequence[Run], inputs: Inputs, options: EvaluateOptions) -> list[Pieces]:
+    """Return the runs, each with that of its baseline beside it; say of a baseline that cannot be asked why not."""
+    archive = Archive(inputs.component)
+    pieces: list[Pieces] = []
+    absent: dict[str, list[str]] = {}
+    for run in plain:
+        pair: list[Pieces] = []
+        try:
+            if run.model.provider != "replay":  # which answers every prompt alike
+                pair += _beside_baseline(run, inputs, options, archive)
+        except SkillEvaluatorError as problem:
+            absent.setdefault(str(problem), []).append(run.model.id)
+        pieces += pair or [(run, inputs.component)]
+    for why, ids in absent.items():
+        print(f"warning: {listed(ids)} is asked without its baseline: {why}", file=sys.stderr)
+    return pieces
+
+
 def component_of(manifest: Manifest, inputs: Inputs, options: EvaluateOptions) -> Component:
     """Return what a run that was begun asks; raise ComponentError or GitError where its prompt is gone."""
     if manifest.role is None:
@@ -80,6 +101,8 @@ def _beside_baseline(run: Run, inputs: Inputs, options: EvaluateOptions, archive
     again = apply_scenario(again, options.config, options.scenario)
     run = _reseeded(run, archive, (again.version, inputs.component.version), options)
     baseline = run_of_other(run, again, BASELINE, "baseline", commit)
+    half = {"replicates": replicates_beside(run.manifest.replicates)}
+    baseline = replace(baseline, manifest=baseline.manifest.model_copy(update=half))
     yield _beside(run, baseline), inputs.component
     yield _beside(baseline, run), again
 

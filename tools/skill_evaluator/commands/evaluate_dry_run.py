@@ -8,7 +8,7 @@ from pathlib import Path
 
 from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
-from skill_evaluator.commands.evaluate_runs import costs_left, plan_runs
+from skill_evaluator.commands.evaluate_runs import beside_words, costs_left, plan_runs
 from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.errors import EXIT_OK, FixtureError, LeaderboardError
@@ -87,14 +87,15 @@ def dry_run(options: EvaluateOptions) -> int:
 
 
 def _further(runs: Sequence[Run]) -> list[str]:
-    """Return what else is asked than the work tree's version, a line a model."""
+    """Return what else is asked than the work tree's version, a line a version beside it, or a model."""
     versions: dict[str, list[str]] = {}
     for run in runs:
         manifest = run.manifest
-        if manifest.role is not None:
+        if manifest.role in ("again", "neutral"):
             under = f" under {manifest.scenario}" if manifest.scenario else ""
             versions.setdefault(run.model.id, []).append(f"{manifest.skill_version}{under}")
-    return [f"{model_id} is asked by recorded prompts: {', '.join(asked)}" for model_id, asked in versions.items()]
+    recorded = [f"{model_id} is asked by recorded prompts: {', '.join(asked)}" for model_id, asked in versions.items()]
+    return [*beside_words(runs), *recorded]
 
 
 def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None) -> Iterator[str]:

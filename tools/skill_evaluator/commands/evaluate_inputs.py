@@ -117,7 +117,12 @@ def _refuse_batches(options: EvaluateOptions) -> None:
 
 def _refuse_designs(options: EvaluateOptions) -> None:
     """Raise RunError for designs that do not go with each other, or with another option."""
-    designs = {"--with-baseline": options.with_baseline, "--aa": options.aa, "--neutral": options.neutral is not None}
+    designs = {
+        "--recorded": options.recorded,
+        "--with-baseline": options.with_baseline,
+        "--aa": options.aa,
+        "--neutral": options.neutral is not None,
+    }
     given = [flag for flag, is_given in designs.items() if is_given]
     if len(given) > 1:
         raise RunError(f"{' and '.join(given)} ask different questions; give one of them")
@@ -126,7 +131,7 @@ def _refuse_designs(options: EvaluateOptions) -> None:
         "--case": bool(options.cases),
     }
     clashing = [flag for flag, is_given in others.items() if is_given]
-    if given and clashing:
+    if given and clashing and not options.recorded:
         raise RunError(f"{given[0]} does not go with {clashing[0]}: it asks all cases, and as often as is planned")
     if options.draft and (options.aa or options.neutral is not None):
         raise RunError(f"--draft measures the prompt as it is, and {given[0]} a recorded version; give one of them")

@@ -20,20 +20,24 @@ from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.commands.options import words_of
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, SkillEvaluatorError
+from skill_evaluator.evaluation.drifting import drift_of, drifts_in
+from skill_evaluator.evaluation.spreads import spreads_of
+from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.providers import Configuration
 from skill_evaluator.providers.redaction import redactor_of
-from skill_evaluator.records.archive import Archive, entry_of
-from skill_evaluator.records.leaderboard import add_record
-from skill_evaluator.records.record import Record, write_record
+from skill_evaluator.records.archive import Archive, entry_of, read_entries
+from skill_evaluator.records.leaderboard import add_records
+from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import passed_over
+from skill_evaluator.reports.ending import print_first
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.assignment import Assignment, assignment, with_keys
 from skill_evaluator.runner.batch import BatchMode
 from skill_evaluator.runner.execute import execute
-from skill_evaluator.runner.journal import ANSWERS, RECORD, invocation_of, outcomes, read_manifest
+from skill_evaluator.runner.journal import ANSWERS, RECORD, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable
@@ -44,10 +48,9 @@ from skill_evaluator.scoring.scorer import AnswerScores, Scorer
 from skill_evaluator.stats import load_quantiles
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.comparability import common_part
-from skill_evaluator.verdicts.recorded import drift_of, drifts_in, ranking_of, verdict_on
+from skill_evaluator.verdicts.recorded import ranking_of, verdict_on
 from skill_evaluator.verdicts.results import ComparisonResult
-from skill_evaluator.verdicts.rules import exit_code
-from skill_evaluator.verdicts.spreads import spreads_of
+from skill_evaluator.verdicts.rules import exit_code_of
 
 
 def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting: Configuration | None = None) -> int:
@@ -63,28 +66,19 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting:
         _hold_month(planned, inputs, options)
     batch_mode = mode_of(submit_only=options.submit_only, collecting=collecting is not None)
     pending: dict[str, str] = {}
-    scored = _ask(planned, inputs, options, batch_mode, pending)  # every answer is scored as it comes
-    scored = _with_drift(scored, inputs, options)
-    records = [*(run.record for run in finished), *(run.record for run in scored)]
-    complete = {record.run_id for record in records if record.complete}
-    problems: list[SkillEvaluatorError] = []
-    for run in scored:
-        try:
-            finished.append(
-                _keep(run, component, site, kept=is_measurement(run.run, options) and _is_whole(run.record, complete))
-            )
-        except SkillEvaluatorError as problem:  # a run that cannot be kept does not take the others with it
-            problems.append(problem)
+    problems = ask_and_keep(planned, inputs, options, batch_mode, pending)
     recorded = [run.record for run in finished if run.record_path.parent == component.records_dir]
-    judged = [run.record for run in finished if planned.is_judged(run.record) and _is_whole(run.record, complete)]
+    judged = [run.record for run in finished if planned.is_judged(run.record) and run.record.complete]
     verdict, archive = None, Archive(component)
+    archive.add(run.record for run in finished if planned.roles[run.record.run_id] == "baseline")
     if judged:  # against a lower version, if there is one
         partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
         verdict = verdict_on(judged, component, archive, inputs.settings, options.config, partial)
     print_pending(pending)
     if pending and not finished and not problems:
         return EXIT_OK
-    spreads = spreads_of([record for record in recorded if record not in judged], archive)
+    again = [record for record in recorded if planned.roles[record.run_id] in ("again", "neutral")]
+    spreads = spreads_of(again, archive)
     changes = list(_changed_answers(verdict, finished, archive, inputs)) if show_changes and verdict else []
     ranking = None
     if not options.cases and len({record.model_id for record in judged}) == len(judged) > 1:
@@ -92,19 +86,44 @@ def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting:
     if verdict is not None:
         for judged_run in finished:
             write_report(judged_run, verdict, site)
-    print_finished(finished, component, options.format, verdict, spreads, changes, ranking, site)
+    folders = words_of(options, "components", "fixtures", "config")
+    print_finished(finished, component, options.format, verdict, spreads, changes, ranking, site, folders)
     if verdict is None:  # else it says so itself
+        if judged and options.scenario is None:
+            kept = judged[0] in recorded and not judged[0].draft
+            print_first(judged[0], options.format, folders, kept=kept)
         _warn_of_skipped(judged, archive)
+        for words in filter(None, (record.served_otherwise for record in judged)):
+            print(f"warning: {words}", file=sys.stderr)
         if options.scenario == SCHEMA_ALONE and judged:
             print(f"evaluate {component.name} without --bare, too: what the prompt adds is told then", file=sys.stderr)
         if show_changes and judged:
             print(f"there is no complete record to judge against: evaluate {component.name} first", file=sys.stderr)
-    _print_how_to_resume([run for run in planned.runs if run.manifest.run_id not in pending], finished, options)
+    print_how_to_resume([run for run in planned.runs if run.manifest.run_id not in pending], finished, options)
     if problems:
         raise problems[0]
     if not all(run.record.complete for run in finished):
         return EXIT_INCOMPLETE
-    return EXIT_OK if verdict is None else exit_code(verdict.verdict, inputs.settings.policy.fail_on)
+    return EXIT_OK if verdict is None else exit_code_of([verdict], inputs.settings.policy)
+
+
+def ask_and_keep(
+    planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions, batch_mode: BatchMode, pending: dict[str, str]
+) -> list[SkillEvaluatorError]:
+    """Ask the runs and keep the finished; name in `pending` those not waited for. Return why some could not be kept."""
+    scored = _ask(planned, inputs, options, batch_mode, pending)  # every answer is scored as it comes
+    scored = _with_drift(scored, inputs, options)
+    records = [*(run.record for run in planned.finished), *(run.record for run in scored)]
+    complete = {record.run_id for record in records if record.complete}
+    component, site = inputs.component, Site(inputs.settings.site.address)
+    problems: list[SkillEvaluatorError] = []
+    for run in scored:
+        kept = is_measurement(run.run, options) and _counts(run.record, complete)
+        try:
+            planned.finished.append(_keep(run, component, site, kept=kept))
+        except SkillEvaluatorError as problem:  # a run that cannot be kept does not take the others with it
+            problems.append(problem)
+    return problems
 
 
 def _hold_month(planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> None:
@@ -139,18 +158,15 @@ def _with_drift(scored: Sequence[_ScoredRun], inputs: Inputs, options: EvaluateO
     ]
 
 
-def _is_whole(record: Record, complete: Container[str]) -> bool:
-    """Return whether a run is complete, and so is the one beside it: one without the other compares nothing."""
-    return record.complete and (record.beside is None or record.beside in complete)
+def _counts(record: Record, complete: Container[str]) -> bool:
+    """Return whether a run is recorded: a complete one, and a baseline only beside a complete run of a new version."""
+    return record.complete and (not entry_of(record).is_baseline or record.beside in complete)
 
 
 def _ask(
     planned: PlannedRuns, inputs: Inputs, options: EvaluateOptions, batch_mode: BatchMode, pending: dict[str, str]
 ) -> list[_ScoredRun]:
-    """Make the calls of all runs whose model has a key; every answer is given to its run's scorer as it comes.
-
-    Runs that are not waited for are left in `pending`, by id, with where they stand.
-    """
+    """Make the calls of all runs whose model has a key; every answer is given to its run's scorer as it comes."""
     if not planned.runs:
         return []
     usable = with_keys([run.model for run in planned.runs], inputs.kinds, inputs.keys)
@@ -159,7 +175,7 @@ def _ask(
     check_writable(inputs.results_dir)
     if any(is_measurement(run, options) for run in runs):
         check_writable(component.records_dir)
-    planned_calls = sum(len(run.manifest.cases) * run.manifest.replicates for run in runs)
+    planned_calls = sum(run.manifest.calls for run in runs)
     cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     with open_scores(component, cases, planned_calls) as scores:
         return _ask_and_score(runs, planned, inputs, options, scores, batch_mode, pending)
@@ -213,14 +229,16 @@ def _ask_and_score(
     for run in (run for run in runs if run.manifest.run_id not in pending):
         failure = halted[run.manifest.run_id]
         stopped = f"{failure.reason}: {failure.message}" if failure else None
-        manifest = read_manifest(run.folder) if run.manifest.adaptive else run.manifest  # with the looks there were
+        manifest = read_manifest(run.folder)  # with the looks there were, and what the server said
         scorecard = scorers[run.folder].scorecard(manifest.asked)
         record = recorder.record(run.model, manifest, scorecard, stopped=stopped)
-        record = with_looks(record, manifest, component, inputs.settings, options.config)
+        record = with_looks(record, manifest)
         scored.append((run, record))
     if inputs.judging is not None:
         scored = inputs.judging.records(scored, inputs.cases, budget, batch_mode, pending)
-    return [_ScoredRun(run=run, record=record) for run, record in scored]
+    waiting = [record.run_id for _, record in scored if record.beside in pending]
+    pending |= dict.fromkeys(waiting, "answered; it waits for the run beside it")
+    return [_ScoredRun(run=run, record=record) for run, record in scored if record.run_id not in waiting]
 
 
 def _assignment(
@@ -243,6 +261,9 @@ def _assignment(
         ),
         scorer.add,
     )
+    asked = run.model.id, short_digest(run.manifest.digests["settings"])
+    recorded = {(one.model_id, one.digests.get("settings")) for one in read_entries(component.leaderboard_path)}
+    plain = replace(plain, answered_before=asked in recorded)
     return replace(plain, looks=tuple(look.after for look in lookout.looks), look=lookout.look) if lookout else plain
 
 
@@ -253,10 +274,10 @@ def _keep(scored: _ScoredRun, component: Component, site: Site, *, kept: bool) -
     if kept:
         path = record_path(run, component)
         try:
-            if record.draft:
+            if not record.has_row:
                 write_record(path, record)
             else:
-                add_record(component.leaderboard_path, path, record)
+                add_records(component.leaderboard_path, {path: record})
         except LeaderboardError:  # another prompt came first; what was paid for stays in the run's folder
             write_record(run.folder / RECORD, record)
             raise
@@ -283,8 +304,7 @@ def _changed_answers(
             absent = f"its run folder, which is not committed, is not on this machine; {again}"
             yield ChangedAnswers(model_id=model.model_id, baseline=run_id, absent=absent)
             continue
-        entry = next(entry for entry in archive.entries if entry.run_id == run_id)
-        baseline, answers = archive.record(entry), (outcomes(folder), outcomes(run.folder))
+        baseline, answers = archive.record_of(run_id), (outcomes(folder), outcomes(run.folder))
         yield ChangedAnswers(
             model_id=model.model_id,
             baseline=run_id,
@@ -300,10 +320,10 @@ def _warn_of_skipped(records: Sequence[Record], archive: Archive) -> None:
             print(f"warning: {words}", file=sys.stderr)
 
 
-def _print_how_to_resume(runs: Sequence[Run], finished: Sequence[Finished], options: EvaluateOptions) -> None:
+def print_how_to_resume(runs: Sequence[Run], finished: Sequence[Finished], options: EvaluateOptions) -> None:
     """Print on stderr the command that goes on with the runs that are not complete, if there are any."""
-    complete = {run.folder for run in finished if run.record.complete}
-    run_ids = [run.manifest.run_id for run in runs if run.folder not in complete]
+    over = {run.folder for run in finished if run.record.complete or "model_retired" in run.record.reasons}
+    run_ids = [run.manifest.run_id for run in runs if run.folder not in over]
     if not run_ids:
         return
     program = sys.argv[0]

@@ -76,17 +76,28 @@ class EvaluateOptions:
     ] = False
     invocation: Annotated[
         str | None,
-        typer.Option("--invocation", metavar="ID", help="What the run ids begin with; plan gives one to all its jobs."),
+        typer.Option(
+            "--invocation",
+            metavar="ID",
+            help="What the run ids begin with; plan gives one to all its jobs, which ask what it planned.",
+        ),
     ] = None
     adaptive: Annotated[
         bool,
         typer.Option("--adaptive", help="Stop asking a model once its verdict against a lower version is settled."),
     ] = False
+    recorded: Annotated[
+        bool,
+        typer.Option(
+            "--recorded",
+            help="Ask the new version alone, and compare it with what is recorded; default: beside its baseline.",
+        ),
+    ] = False
     with_baseline: Annotated[
         bool,
         typer.Option(
             "--with-baseline",
-            help="Also ask the prompt that it is compared with, call by call in turns: no day lies between the two.",
+            help="Ask the baseline beside it, in turns, whatever the policy says; an error where that cannot be.",
         ),
     ] = False
     baseline_commit: Annotated[

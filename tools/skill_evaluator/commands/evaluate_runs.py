@@ -8,8 +8,10 @@ from pathlib import Path
 
 from skill_evaluator.commands.evaluate_inputs import Inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
+from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Policy
 from skill_evaluator.providers import lack_of
 from skill_evaluator.records.archive import read_entries, why_refused
 from skill_evaluator.records.leaderboard import append_rows
@@ -33,8 +35,8 @@ class PlannedRuns:
     roles: Mapping[str, Role | None]
 
     def is_judged(self, record: Record) -> bool:
-        """Return whether a run gets a verdict: as a new version, or as the baseline beside one; a shard gets none."""
-        return record.shard is None and self.roles[record.run_id] in (None, "baseline")
+        """Return whether a run gets a verdict: that of a new version, as a whole."""
+        return record.shard is None and self.roles[record.run_id] is None
 
 
 def plan_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
@@ -55,6 +57,9 @@ def plan_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
         why = why_refused(recorded, manifest.skill_version, manifest.digests["prompt"])
         if why is not None:
             raise RunError(f"'{inputs.component.name}' {why}")
+    if options.resume is None and not options.dry_run:  # which says it itself
+        for line in beside_words(planned.runs):
+            print(line, file=sys.stderr)
     return planned
 
 
@@ -87,18 +92,66 @@ def _new_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
         raise RunError(
             f"no case of '{inputs.component.name}' is applicable to a model; see not_applicable in meta.json"
         )
-    pieces = [(run, inputs.component) for run in plain]
-    if options.with_baseline or options.aa or options.neutral is not None:
-        from skill_evaluator.commands.evaluate_designs import design_runs  # reads what verdicts are drawn from
+    alone = _planned([(run, inputs.component) for run in plain], options)
+    designed = options.with_baseline or options.aa or options.neutral is not None
+    if not designed and not _goes_beside(options, inputs.settings.policy):
+        return alone
+    from skill_evaluator.commands.evaluate_designs import design_runs, runs_beside  # read what verdicts are drawn from
 
-        pieces = design_runs(plain, inputs, options)
-    components = {run.manifest.run_id: component for run, component in pieces}
+    planned = _planned((design_runs if designed else runs_beside)(plain, inputs, options), options)
+    if not designed and (why := _suffices_for_one(planned, alone, inputs, options)):
+        print(f"warning: {inputs.component.name} is asked without its baseline: {why}", file=sys.stderr)
+        return alone
+    return planned
+
+
+def _goes_beside(options: EvaluateOptions, policy: Policy) -> bool:
+    """Return whether new versions are asked beside their baselines unasked: where a verdict on all cases comes of it.
+
+    A job of a plan, which has its invocation, asks what was planned.
+    """
+    otherwise = (options.draft, options.adaptive, options.cases, options.shard, options.scenario, options.invocation)
+    return policy.design == "beside" and not options.recorded and not any(otherwise)
+
+
+def _planned(pieces: Sequence[tuple[Run, Component]], options: EvaluateOptions) -> PlannedRuns:
     kept = None
     if options.batch:
         kept = Kept(leaderboard=options.leaderboard, judge=options.judge, max_cost_usd=options.max_cost)
     said = {"draft": options.draft, "kept": kept}
     runs = [replace(run, manifest=run.manifest.model_copy(update=said)) for run, _ in pieces]
+    components = {run.manifest.run_id: component for run, component in pieces}
     return PlannedRuns(runs=runs, components=components, finished=[], roles=_roles_of(runs))
+
+
+def beside_words(runs: Sequence[Run]) -> list[str]:
+    """Return what is asked beside new versions, and how many calls that makes of each, a line a version."""
+    replicates = {run.manifest.run_id: run.manifest.replicates for run in runs}
+    models: dict[str, list[str]] = {}
+    for manifest in (run.manifest for run in runs if run.manifest.role == "baseline"):
+        times = 1 + manifest.replicates / replicates[str(manifest.beside)]
+        models.setdefault(f"beside {manifest.skill_version}: {times:.3g} × the calls", []).append(manifest.model_id)
+    return [f"{words} of {listed(ids)} (--recorded asks the new version alone)" for words, ids in models.items()]
+
+
+def _suffices_for_one(beside: PlannedRuns, alone: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> str | None:
+    """Say of a limit that it is enough for the new versions, and not for their baselines, too; None of any other."""
+    month = month_of(inputs.settings, options.config, options.components, results=inputs.results_dir)
+    if (options.max_calls, options.max_cost, month) == (None, None, None):
+        return None
+    plans = (alone, beside)
+    calls = [float(sum(run.manifest.calls for run in planned.runs)) for planned in plans]
+    costs = [total_or_none(costs_left(planned, inputs).values()) for planned in plans]
+    left = None if month is None else month.left_usd
+    limits: Sequence[tuple[str, float | None, Sequence[float | None]]] = (
+        ("--max-calls", options.max_calls, calls),
+        ("--max-cost", options.max_cost, costs),
+        ("what is left of budget.month_usd", left, costs),
+    )
+    for name, limit, (one, both) in limits:
+        if limit is not None and one is not None and both is not None and one <= limit < both:
+            return f"{name}, {limit:,g}, is enough for the new version (at most {one:,g}), not for both ({both:,g})"
+    return None
 
 
 def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
@@ -136,7 +189,7 @@ def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> Plann
     for run in runs:
         if run not in unfinished:
             record = read_record(record_path(run, component))
-            if not record.draft:  # a crash may have come before its row
+            if record.has_row:  # a crash may have come before its row
                 append_rows(component.leaderboard_path, component.name, [record.row()])
             run_id, saved = run.manifest.run_id, record.saved_calls
             rest = f"; --top-up {run_id} asks the {saved} calls that --adaptive saved" if saved else ""
@@ -201,7 +254,7 @@ def _refuse_other_plan(runs: Sequence[Run], options: EvaluateOptions) -> None:
     for run in runs:
         manifest = run.manifest
         for flag, given, planned in (
-            ("--replicates", options.replicates, manifest.replicates),
+            ("--replicates", None if manifest.role == "baseline" else options.replicates, manifest.replicates),
             ("--seed", options.seed, manifest.seed),
             ("--shard", options.shard, manifest.shard),
             ("--case", options.cases or None, manifest.selection),

@@ -17,10 +17,10 @@ from skill_evaluator.commands.init_adopt import adopt
 from skill_evaluator.commands.options import CONFIG
 from skill_evaluator.commands.schemas import EDITED, schema_text
 from skill_evaluator.errors import EXIT_OK, ComponentError, ConfigError, GitError
-from skill_evaluator.files import read_text, replace_text, storing
+from skill_evaluator.files import read_text, replace_text
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.config import load_models
-from skill_evaluator.library.scaffolding import EXAMPLE, IGNORED, example_files, library_files
+from skill_evaluator.library.scaffolding import EXAMPLE, example_files, ignore, library_files
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import counted
@@ -92,19 +92,11 @@ def init(options: InitOptions) -> int:
         files |= example_files(options.name)
     if options.adopt:
         return adopt(options.folder, files, _write_missing, write=options.yes)
-    ignore = options.folder / ".gitignore"
-    ignored = read_text(ignore) if ignore.exists() else ""
-    missing = [line for line in IGNORED if line not in ignored.splitlines()]
     _refuse_places(options.folder, (*files, ".gitignore"))
     _write_missing(options.folder, files)
     if there or not wanted:
         print(f"kept     {there or 'components'} (so no example is laid out)")
-    if missing:
-        with storing(ignore), ignore.open("a", encoding="utf-8") as handle:
-            handle.write("\n" if ignored and not ignored.endswith("\n") else "")
-            handle.write("# of skill-evaluator: kept as artifacts, not in git\n")
-            handle.write("".join(f"{line}\n" for line in missing))
-        print("added to .gitignore")
+    ignore(options.folder)
     name = options.name if wanted else names[0]
     print(_NEXT.format(name=name, trial=_trial(options.folder / CONFIG), branch=branch), end="")
     return EXIT_OK

@@ -16,13 +16,14 @@ from skill_evaluator.commands.options import COMPONENTS, CONFIG
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Sheet, show
 from skill_evaluator.errors import EXIT_OK, ComponentError
-from skill_evaluator.library.adoption import declare_contract, fitting_parts
+from skill_evaluator.library.adoption import declarations, fitting_parts
 from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.scaffolding import ignore
 from skill_evaluator.text import counted
 
 _NEXT = """
 Next: see that .evaluator/models.yaml has your models, then skill-evaluator lint && skill-evaluator plan
-`skill-evaluator init` adds the workflows of GitHub, tools/evaluate_skill.py and lines of .gitignore.
+`skill-evaluator init` adds the workflows of GitHub and tools/evaluate_skill.py.
 """
 
 
@@ -36,27 +37,30 @@ def adopt(
             raise ComponentError(f"{COMPONENTS} in {folder} holds no component to adopt; `init` lays out an example")
         limits = load_settings(CONFIG).limits
         linted = [lint_component(COMPONENTS, name, None, (), (), limits) for name in names]
-        contracts = {}
-        for name in names:
-            parts = fitting_parts(COMPONENTS / name, limits)
-            if parts and not (COMPONENTS / name / "evals" / "datasets.json").exists():
-                contracts[name] = _choose_part(name, parts)
+        bare = [name for name in names if not (COMPONENTS / name / "evals" / "datasets.json").exists()]
+        fitting = {name: parts for name in bare if (parts := fitting_parts(COMPONENTS / name, limits))}
+        contracts = {name: _choose_part(name, parts) for name, parts in fitting.items()}
         declared = {name: place for name, place in contracts.items() if place}
+        texts = {name: declarations(COMPONENTS / name, declared.get(name), limits) for name in bare}
         proposed = {
             **files,
-            **{f"{COMPONENTS}/{name}/evals/datasets.json": declare_contract(place) for name, place in declared.items()},
+            **{f"{COMPONENTS}/{name}/evals/datasets.json": text for name, text in texts.items() if text},
         }
         show([_standings(linted, declared), Text()])
         for place, text in proposed.items():
             if not Path(place).exists():
                 print(f"proposed {place}{'' if place in files else ': ' + ' '.join(text.split())}")
+        if ignored := ignore(Path(), write=False):
+            print(f"proposed .gitignore: {' '.join(ignored)}")
         new = [place for place in proposed if not Path(place).exists()]
-        if new and not write and _is_terminal():
-            write = typer.confirm(f"Write {counted(len(new), 'file')}?")
-        if not new or not write:
-            print("nothing was written; --yes writes what is proposed" if new else "nothing is to be written")
+        count = len(new) + bool(ignored)
+        if count and not write and _is_terminal():
+            write = typer.confirm(f"Write {counted(count, 'file')}?")
+        if not count or not write:
+            print("nothing was written; --yes writes what is proposed" if count else "nothing is to be written")
             return EXIT_OK
         write_missing(Path(), {place: proposed[place] for place in new})
+        ignore(Path())
     print(_NEXT, end="")
     return EXIT_OK
 

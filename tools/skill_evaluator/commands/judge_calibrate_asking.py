@@ -15,7 +15,7 @@ from skill_evaluator.commands.judge_options import JudgeAskingOptions
 from skill_evaluator.commands.options import words_of
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import choose_criteria
-from skill_evaluator.judges.asking.families import family_of_model
+from skill_evaluator.judges.asking.families import families_of
 from skill_evaluator.judges.asking.papers import write_papers
 from skill_evaluator.judges.asking.results import head_of
 from skill_evaluator.judges.calibration.answers import JudgeAnswers, measured_answers
@@ -181,14 +181,13 @@ def _measure(
     judges = [
         JudgeAnswers(
             record=asked.record_of(part),
-            family=family_of_model(part.run.model),
             answers=part.answers,
             declared_strong=part.run.model.judge == "strong",
         )
         for part in asked.runs
     ]
     head = head_of(asked.judging, "dimensions" if questions.rubric is None else questions.rubric.file)
-    measured = measured_answers(questions, judges, head, options.bar)
+    measured = measured_answers(questions, judges, head, options.bar, families_of(asked.configuration.models))
     page = f"# What the judge is worth\n\n{calibration_page(measured.calibration)}"
     write_papers(asked.folder, paper, questions.prompts, asking.systems, measured.calibration, page)
     measured.write(asked.folder)

@@ -40,8 +40,7 @@ def judge_lint(options: JudgeLintOptions) -> int:
     paths = list(dict.fromkeys(options.files)) or find_rubrics(options.config)
     if not paths:
         raise ConfigError(f"{options.config / 'rubrics'} holds no rubric; add one, or name a file")
-    follow_links = load_settings(options.config).limits.follow_links
-    linted = lint_rubrics(paths, options.components, options.fixtures, follow_links=follow_links)
+    linted = lint_rubrics(paths, options.components, options.fixtures, load_settings(options.config).limits)
     print_rubric_lint(linted, options.format)
     if options.platform is not None:
         for rubric in linted.rubrics:

@@ -81,5 +81,5 @@ def judge_rubric(options: JudgeRubricOptions) -> int:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         with options.out.open("x", encoding="utf-8") as file:  # x: nothing is overwritten, whoever was faster
             file.write(text)
-    print_rubric_lint(lint_rubrics([options.out], COMPONENTS, None), options.format)
+    print_rubric_lint(lint_rubrics([options.out], COMPONENTS, None, configuration.settings.limits), options.format)
     return EXIT_OK

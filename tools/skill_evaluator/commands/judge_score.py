@@ -30,6 +30,7 @@ from skill_evaluator.judges.scoring.questions import ScoreQuestion, score_questi
 from skill_evaluator.judges.scoring.results import ScoreResults
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.rubric_files import load_rubric
 from skill_evaluator.library.rubrics import MethodName
 from skill_evaluator.reports.judge_scores import print_judge_scores, scores_bias_page
@@ -76,7 +77,7 @@ def judge_score(options: JudgeScoreOptions) -> int:
         options.criteria,
         ("direct_scoring", "reference_based"),
     )
-    items, left_out, skill = _read_items(options, rubric)
+    items, left_out, skill = _read_items(options, rubric, configuration.settings.limits)
     panel, writers = configuration.settings.policy.judge.panel, Writers(models=configuration.models)
     warnings = check_families(
         rubric,
@@ -125,7 +126,7 @@ def judge_score(options: JudgeScoreOptions) -> int:
 
 
 def _read_items(
-    options: JudgeScoreOptions, rubric: NamedRubric
+    options: JudgeScoreOptions, rubric: NamedRubric, limits: SafetyLimits
 ) -> tuple[Mapping[str, OutputItem], Mapping[str, str], str | None]:
     """Return the items by id, why the answers of other cases cannot be judged, and the component of a run."""
     if (options.items is None) == (options.run is None):
@@ -134,7 +135,7 @@ def _read_items(
         return read_items(options.items, OutputItem), {}, None
     folder = options.run or Path()
     manifest = read_component_manifest(folder)
-    component = load_component(options.components, manifest.skill, fixtures_dir=options.fixtures)
+    component = load_component(options.components, manifest.skill, limits, options.fixtures)
     cases = [case for case in load_cases(component, options.fixtures) if case.id in manifest.cases]
     changed = [case.id for case in cases if case.digest != manifest.cases[case.id]]
     if changed or len(cases) < len(manifest.cases):

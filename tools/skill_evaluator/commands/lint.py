@@ -27,12 +27,12 @@ from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, Ski
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.versions import Problem
+from skill_evaluator.library.waivers import check_waivers
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, past_at, problems_of
 from skill_evaluator.reports.lint import not_evaluated, print_linted
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.rules import check_waivers
 
 Checked = tuple[Linted, list[Problem]]
 _MANY = 16  # components; fewer are checked in the time that it takes to begin processes

@@ -32,7 +32,7 @@ def month_of(
     kinds = kinds_of(models, str(config / "models.yaml"))
     journals = Journals(
         folders=[components.parent / AUDITS, components.parent / JUDGEMENTS],
-        prices={model.id: price_of(model, kinds[model.provider]) for model in models},
+        prices={model.id: (model, price_of(model, kinds[model.provider])) for model in models},
         own=own,
     )
     return month_so_far(cap, components, journals, results, repository, refs)

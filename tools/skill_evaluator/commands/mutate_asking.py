@@ -13,6 +13,14 @@ from skill_evaluator import __version__
 from skill_evaluator.commands.month_cap import max_cost_in_month
 from skill_evaluator.commands.mutate_inputs import CONTROLS, UNDAMAGED, Hunt, MutateOptions, name_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
+from skill_evaluator.evaluation.mutation import (
+    Undamaged,
+    judged_mutant,
+    looks_of_mutants,
+    silent_cases,
+    unasked,
+)
+from skill_evaluator.evaluation.mutation_results import LEAST_REPLICATES, MutantResult, MutationEstimate, MutationResult
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.mutants import Mutant
 from skill_evaluator.providers import key_note
@@ -25,12 +33,13 @@ from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.journal import MANIFEST, Manifest, create_run, outcomes
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import (
+    call_cost,
+    dearest_cost,
     estimate,
     input_sizes,
     most_cost,
     price_of,
     sum_of,
-    usage_cost,
 )
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable, input_digests
@@ -39,14 +48,6 @@ from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import AnswerScores, Scorer
 from skill_evaluator.stats import load_quantiles, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
-from skill_evaluator.verdicts.mutation import (
-    Undamaged,
-    judged_mutant,
-    looks_of_mutants,
-    silent_cases,
-    unasked,
-)
-from skill_evaluator.verdicts.mutation_results import LEAST_REPLICATES, MutantResult, MutationEstimate, MutationResult
 from skill_evaluator.verdicts.rules import rules_for
 
 _UNDER_CEILING = 8  # mutants asked side by side
@@ -262,18 +263,18 @@ class _Asking:
                 sizes = input_sizes(component, self._plan.cases)
                 for call, replicate in outcomes(self._plan.folder / name).items():
                     if replicate.completion is not None and (name not in runs or call.replicate >= replicates):
-                        cost = usage_cost(self._price, replicate.completion.usage)
+                        cost = dearest_cost(self._plan.model, self._price, replicate.completion)
                         most = most_cost(self._price, sizes[call.case_id].most, limit)
                         costs.append(most or 0.0 if cost is None else cost)
         return sum(costs)
 
     def spent(self, names: Sequence[str]) -> tuple[int, float | None]:
         """Return how many calls of these runs are answered, by now and before, and what they cost."""
-        answers = [
-            replicate.completion
+        made = [
+            replicate
             for name in names
             if (self._plan.folder / name).exists()
             for replicate in outcomes(self._plan.folder / name).values()
-            if replicate.completion is not None
         ]
-        return len(answers), total_or_none(usage_cost(self._price, answer.usage) for answer in answers)
+        costs = [call_cost(self._plan.model, self._price, replicate) for replicate in made]
+        return sum(replicate.answered for replicate in made), total_or_none(costs)

@@ -21,6 +21,7 @@ from skill_evaluator.commands.options import (
     model_ids,
 )
 from skill_evaluator.errors import RunError
+from skill_evaluator.evaluation.mutation_results import LEAST_REPLICATES
 from skill_evaluator.files import read_text
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
@@ -31,7 +32,6 @@ from skill_evaluator.runner.prices import input_sizes, not_applicable, refuse_un
 from skill_evaluator.runner.runs import input_digests
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.text import canonical_json, counted, digest
-from skill_evaluator.verdicts.mutation_results import LEAST_REPLICATES
 
 UNDAMAGED = "undamaged"
 CONTROLS = ("control-1", "control-2", "control-3")

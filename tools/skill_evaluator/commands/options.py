@@ -4,6 +4,7 @@ Here is what makes a command of the two, and the options that several commands s
 """
 
 import dataclasses
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
+from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.text import nearest
@@ -28,6 +30,11 @@ def component_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the components that a shell may complete a word to."""
     folders = sorted(path.parent.name for path in Path(ctx.params.get("components") or COMPONENTS).glob("*/prompt.md"))
     return [name for name in folders if name.startswith(incomplete)]
+
+
+def leave_out(problem: SkillEvaluatorError) -> None:
+    """Warn of a row that is wrong, as `--skip-invalid` has it."""
+    print(f"warning: {visible(str(problem))}; left out", file=sys.stderr)
 
 
 def model_ids(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -55,6 +62,7 @@ Fixtures = Annotated[
     typer.Option("--fixtures", metavar="DIR", help="Folder of <skill>/cases/ (or questions.jsonl); default: fixtures."),
 ]
 Config = Annotated[Path, typer.Option("--config", metavar="DIR", help="Folder of models.yaml and settings.yaml.")]
+SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Leave out a row that is wrong, with a warning.")]
 OnPlatform = Annotated[
     Literal["github"] | None,
     typer.Option("--platform", help="Also tell the CI this runs in: outputs, summary, marks on files."),

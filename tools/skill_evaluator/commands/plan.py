@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
 from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, decide_again, grouped, recorded_boards
+from skill_evaluator.ci.interleaving import affordable
 from skill_evaluator.ci.matrix import capped, entries_of, outputs_of, sharing
 from skill_evaluator.ci.pending import component_of, lying_versions, put_together, read_pending
 from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, PlannedJudging, Skipped
@@ -26,7 +27,7 @@ from skill_evaluator.errors import (
 )
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Model, load_settings, select_models
+from skill_evaluator.library.config import Model, load_settings, retiring, select_models
 from skill_evaluator.library.scenarios import load_scenario
 from skill_evaluator.library.versions import Problem, read_versions
 from skill_evaluator.providers import Configuration, read_configuration, why_unbatched
@@ -38,7 +39,6 @@ from skill_evaluator.runner.forecasts import forecasts_of
 from skill_evaluator.runner.runs import is_invocation, new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.text import nearest
-from skill_evaluator.verdicts.recorded import pair_of
 
 EXAMPLES = (
     "skill-evaluator plan --base origin/main",
@@ -208,6 +208,10 @@ def _cut(
     groups = list(grouped(choice.decisions))
     settings = configuration.settings
     batched = {model.id for model in models if options.batch and why_unbatched(model) is None}
+    month = month_of(settings, options.config, options.components, repository=repository, refs=options.recorded)
+    caps = [*([] if options.max_cost is None else [options.max_cost]), *([] if month is None else [month.left_usd])]
+    of_judges = [judging.cost_upper_usd for judging, _ in asked.judgings]
+    asked = replace(asked, wanted=affordable(asked.wanted, batched, of_judges, min(caps, default=None)))
     planned: list[Entry | PlannedJudging] = [
         *entries_of(asked.wanted, settings.jobs, batched),
         *(judging for judging, _ in asked.judgings),
@@ -245,14 +249,15 @@ def _cut(
         judgings=sharing(judgings, configuration.models, settings.ceilings),
         unjudged=asked.unjudged,
         forecast=forecasts_of(asked.estimates()) if entries else [],
-        month=month_of(settings, options.config, options.components, repository=repository, refs=options.recorded),
+        month=month,
+        retiring=retiring(models),
     )
 
 
 def _size(options: PlanOptions, drop: float) -> int:
     """Print how many cases and replicates would show a drop, by the newest version of each model."""
     from skill_evaluator.reports.sensitivity import print_sizing  # these import scipy, which takes a second to load
-    from skill_evaluator.verdicts.sizing import SizingPlan, sizings_of
+    from skill_evaluator.verdicts.sizing import PlannedDesign, SizingPlan, sizing_of
 
     if not 0 < drop < 1:  # not a number compares false
         raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {drop:g}")
@@ -266,7 +271,8 @@ def _size(options: PlanOptions, drop: float) -> int:
     if not entries:
         raise LeaderboardError(f"{where} holds no complete run to plan by; evaluate '{component.name}' first")
     records = [archive.record(versions[-1]) for _, versions in sorted(entries.items())]
-    runs = [(record, *pair_of(record, None, archive, policy).candidate_again) for record in records]
-    models = sizings_of(runs, drop, interleaved=policy.design == "interleaved")
-    print_sizing(SizingPlan(skill=component.name, detect=drop, models=models), options.format)
+    design: PlannedDesign = "recorded" if policy.design == "recorded" else "beside"
+    models = [sizing_of(record, drop, design, policy.alpha) for record in records]
+    plan = SizingPlan(skill=component.name, detect=drop, design=design, alpha=policy.alpha, models=models)
+    print_sizing(plan, options.format)
     return EXIT_OK

@@ -33,6 +33,7 @@ from skill_evaluator.errors import (
     PlanError,
     SkillEvaluatorError,
 )
+from skill_evaluator.evaluation.designs import fresh_seed
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model
@@ -44,7 +45,6 @@ from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.prices import Estimate, input_sizes, not_applicable
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.designs import fresh_seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ def read_asked(
         chosen = [models[decision.model_id] for decision in decisions if decision.runs and decision.skill == skill]
         plain, left_out = _on_models(chosen, component, cases, archive, options, configuration)
         asked.not_evaluated.extend(left_out)
-        if policy.design == "interleaved" and options.scenario is None and not options.drift:
+        if policy.design == "beside" and options.scenario is None and not options.drift:
             places = Recordings(repository=repository, refs=options.recorded)
             plain = beside_baselines(plain, cases, places, policy, fresh=options.seed is None)
         asked.wanted.extend(plain)

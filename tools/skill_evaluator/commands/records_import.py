@@ -1,5 +1,7 @@
 """`skill-evaluator records import`: results that another tool measured become records of a component. Makes no call."""
 
+import shutil
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,17 +9,19 @@ from typing import Annotated
 
 import typer
 
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config
+from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, SkipInvalid, leave_out
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import EXIT_OK, LeaderboardError
+from skill_evaluator.errors import EXIT_OK, LeaderboardError, refuse
 from skill_evaluator.files import replace_text
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.components import check_semver, load_component
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.records.archive import read_entries
+from skill_evaluator.records.elsewhere import ForeignRun
 from skill_evaluator.records.elsewhere_tools import read_results
-from skill_evaluator.records.leaderboard import add_record
+from skill_evaluator.records.leaderboard import add_records
+from skill_evaluator.records.record import Record
 from skill_evaluator.scoring.imported import record_of
 from skill_evaluator.text import counted
 
@@ -54,6 +58,7 @@ class RecordsImportOptions:
     model: Annotated[
         str | None, typer.Option("--model", "-m", metavar="ID", help="The model, where the source names none.")
     ] = None
+    skip_invalid: SkipInvalid = False
     components: Components = COMPONENTS
     config: Config = CONFIG
 
@@ -64,28 +69,43 @@ def records_import(options: RecordsImportOptions) -> int:
     A component that is not there is laid out with a prompt.md that says where its results come from.
     """
     settings = load_settings(options.config)
-    for run in read_results(options.file):
-        skill, version, model = options.skill or run.skill, options.version or run.version, options.model or run.model
-        lacking = {"--skill NAME": skill, "--version VERSION": version, "--model ID": model}
-        unsaid = [flag for flag, value in lacking.items() if value is None]
-        if unsaid or skill is None or version is None:
-            raise LeaderboardError(f"{options.file} does not say it; give {' and '.join(unsaid)}")
-        check_semver(version, options.file)
-        if not is_component_name(skill):
-            raise LeaderboardError(f"'{skill}' cannot be the name of a component; give --skill NAME")
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        coverage = settings.required_coverage
-        record = record_of(run, skill=skill, version=version, model=model, timestamp=now, required_coverage=coverage)
-        folder = options.components / skill
+    runs = read_results(options.file, leave_out if options.skip_invalid else refuse)
+    records = [_record_of(run, options, settings.required_coverage) for run in runs]
+    if not records:
+        raise LeaderboardError(f"{options.file} holds no row that can be read")
+    folder, first = options.components / records[0].skill, records[0]
+    with ExitStack() as undo:
         if not (folder / "prompt.md").exists():
-            replace_text(folder / "prompt.md", _PROMPT.format(name=skill, version=version, tool=run.tool))
-        component = load_component(options.components, skill, settings.limits)
-        path = component.records_dir / f"{record.run_id}.json"
-        if any(entry.run_id == record.run_id for entry in read_entries(component.leaderboard_path)):
-            print(visible(f"{path} is there already"))
-            continue
-        add_record(component.leaderboard_path, path, record)
+            undo.callback(shutil.rmtree, folder, ignore_errors=True) if not folder.exists() else None
+            undo.callback((folder / "prompt.md").unlink, missing_ok=True)
+            text = _PROMPT.format(name=first.skill, version=first.skill_version, tool=first.provider)
+            replace_text(folder / "prompt.md", text)
+        component = load_component(options.components, first.skill, settings.limits)
+        paths = {record.run_id: component.records_dir / f"{record.run_id}.json" for record in records}
+        there = {entry.run_id for entry in read_entries(component.leaderboard_path)}
+        new = {paths[record.run_id]: record for record in records if record.run_id not in there}
+        for path in new:
+            undo.callback(path.unlink, missing_ok=True)
+        if new:
+            add_records(component.leaderboard_path, new)
+        undo.pop_all()
+    for record in records:
         score = number(record.accuracy[record.primary_metric].strict_mean)
         size = f"{counted(record.n_cases, 'case')} × {counted(record.replicates, 'replicate')}"
-        print(visible(f"{path}: {run.tool}, {record.model_id}, {size}, {record.primary_metric} {score}"))
+        added = f": {record.provider}, {record.model_id}, {size}, {record.primary_metric} {score}"
+        print(visible(f"{paths[record.run_id]}{' is there already' if record.run_id in there else added}"))
     return EXIT_OK
+
+
+def _record_of(run: ForeignRun, options: RecordsImportOptions, required_coverage: float) -> Record:
+    """Return the record of a run, once it is said what was measured; raise LeaderboardError."""
+    skill, version, model = options.skill or run.skill, options.version or run.version, options.model or run.model
+    lacking = {"--skill NAME": skill, "--version VERSION": version, "--model ID": model}
+    unsaid = [flag for flag, value in lacking.items() if value is None]
+    if unsaid or skill is None or version is None:
+        raise LeaderboardError(f"{options.file} does not say it; give {' and '.join(unsaid)}")
+    check_semver(version, options.file)
+    if not is_component_name(skill):
+        raise LeaderboardError(f"'{skill}' cannot be the name of a component; give --skill NAME")
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return record_of(run, skill=skill, version=version, model=model, timestamp=now, required_coverage=required_coverage)

@@ -1,7 +1,6 @@
 """`skill-evaluator report`: what became of a plan, as a page, a job's summary, and one comment on the pull request."""
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -15,12 +14,15 @@ from skill_evaluator.commands.options import CONFIG, Config, Form, OnPlatform
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
 from skill_evaluator.judges.regression.results import decision_code
-from skill_evaluator.library.config import VerdictName, load_settings
+from skill_evaluator.library.config import Policy, load_settings
 from skill_evaluator.reports.ci import outcome_page, print_outcome
-from skill_evaluator.verdicts.rules import component_verdict, exit_code
+from skill_evaluator.verdicts.rules import exit_code_of
 
 EXAMPLES = ("skill-evaluator report collected --platform github",)
-EXITS = {3: "a verdict that policy.fail_on names, or a judge that blocks or alerts", 4: "a person must look"}
+EXITS = {
+    3: "a verdict that fails, or a judge blocks or alerts",
+    4: "a person must look, or another model answered",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +73,14 @@ def report(options: ReportOptions) -> int:
         if options.open_from and any(run.run_id for run in outcome.runs):
             address = platform.pull_request(options.open_from, options.to, "Record evaluations")
             print(f"pull request of the records: {address or 'there is nothing to review'}", file=sys.stderr)
-    return _exit_code(outcome, settings.policy.fail_on)
+    return _exit_code(outcome, settings.policy)
 
 
-def _exit_code(outcome: Outcome, fail_on: Sequence[VerdictName]) -> int:
+def _exit_code(outcome: Outcome, policy: Policy) -> int:
     """Return 3 for a verdict that fails, a judge that blocks or its alert, 4 where a person must look, 0 otherwise."""
     codes = []
     if outcome.verdicts:
-        codes.append(exit_code(component_verdict(comparison.verdict for comparison in outcome.verdicts), fail_on))
+        codes.append(exit_code_of(outcome.verdicts, policy))
     codes += [EXIT_REGRESSED] * outcome.alerting
     if outcome.judges_say is not None:
         codes.append(decision_code(outcome.judges_say))

@@ -18,6 +18,8 @@ from skill_evaluator.ci.doctor import DoctorReport
 from skill_evaluator.ci.plan import Plan
 from skill_evaluator.commands.options import CONFIG
 from skill_evaluator.errors import EXIT_OK
+from skill_evaluator.evaluation.discrimination import CaseAudit
+from skill_evaluator.evaluation.mutation_results import MutationResult
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.asking.judging import Judging
@@ -40,18 +42,16 @@ from skill_evaluator.library.config import Models, Settings
 from skill_evaluator.library.questions import Question
 from skill_evaluator.library.rubrics import Rubric, RubricLevels
 from skill_evaluator.library.scenarios import ScenarioFrontMatter
+from skill_evaluator.library.waivers import Waiver
 from skill_evaluator.records.acceptance import AcceptedVersions
 from skill_evaluator.records.leaderboard import Leaderboard
 from skill_evaluator.records.pinned import PinnedOutputs, PinReport
 from skill_evaluator.records.record import Record
 from skill_evaluator.runner.batch_journal import BatchLine
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.verdicts.discrimination import CaseAudit
 from skill_evaluator.verdicts.history_results import History
-from skill_evaluator.verdicts.mutation_results import MutationResult
 from skill_evaluator.verdicts.ranking_results import ModelRanking
 from skill_evaluator.verdicts.results import ComparisonResult
-from skill_evaluator.verdicts.rules import Waiver
 from skill_evaluator.verdicts.sizing import SizingPlan
 
 EXAMPLES = ("skill-evaluator schemas .evaluator/schemas",)

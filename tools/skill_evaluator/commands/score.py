@@ -75,7 +75,7 @@ def score(options: ScoreOptions) -> int:
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = None if len(made) == len(planned) else "unfinished: calls are missing"
     record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped)
-    record = with_looks(record, run.manifest, component, configuration.settings, options.config)
+    record = with_looks(record, run.manifest)
     finished = Finished(record=record, record_path=options.run / RECORD, folder=options.run)
     write_record(finished.record_path, record)
     write_report(finished, site=Site(configuration.settings.site.address))

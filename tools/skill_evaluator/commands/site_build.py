@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +28,7 @@ from skill_evaluator.errors import (
     EXIT_INCOMPLETE,
     EXIT_OK,
     ComponentError,
+    ConfigError,
     FixtureError,
     NotEvaluatedError,
     SkillEvaluatorError,
@@ -34,7 +36,7 @@ from skill_evaluator.errors import (
 )
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Settings, load_settings
+from skill_evaluator.library.config import Settings, load_models, load_settings, retiring
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
@@ -112,8 +114,11 @@ def build(options: SiteBuildOptions, *, own: bool = False) -> SiteFolder:
         changes += [] if standing is None else change_rows(name, standing)
         judged += [] if standing is None else free_text_rows(name, standing)
     write_judges(site, options.judgements, options.config, settings, judged)
+    leaving: list[str] = []
+    with suppress(ConfigError):  # a site needs no models.yaml
+        leaving = retiring(load_models(options.config, settings.limits))
     problems = [{"name": name, "why": why} for name, why in site.problems.items() if name not in names]
-    site.write_data("overview", {"rows": rows, "problems": problems, "audit": audit})
+    site.write_data("overview", {"rows": rows, "problems": problems, "audit": audit, "retiring": leaving})
     newest = sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)
     site.write_data("changes", dict(zip(("rows", "left"), fitting(newest, MOST_CHANGES), strict=True)))
     site.finish()

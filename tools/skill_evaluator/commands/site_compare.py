@@ -108,7 +108,7 @@ class _BothAnswers:
         first_line = f"/* {digest(canonical_json([*known, records, of_cases, self._component.digests]))} */"
         if self._site.keeps(f"data/{key}.js", first_line):
             return
-        before, after = (self._record(run_id) for run_id in runs)
+        before, after = (self._archive.record_of(run_id) for run_id in runs)
         try:
             words, sheet = changes_part(_changed(self._component, cases, before, after, folders))
         except RunError as problem:
@@ -117,9 +117,6 @@ class _BothAnswers:
         table = [sheet_block("Answers that changed", sheet)] if sheet.rows else []
         value = {"blocks": [word_block(words), *table]}
         self._site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, value, _LONGEST)}")
-
-    def _record(self, run_id: str) -> Record:
-        return self._archive.record(next(entry for entry in self._archive.entries if entry.run_id == run_id))
 
 
 def _changed(

@@ -26,7 +26,7 @@ EXAMPLES = (
     "skill-evaluator try <component>",
     "skill-evaluator try <component> --case 'clean-*' -n 2",
 )
-EXITS = {3: "worse than the record", 4: "incomplete (it prints the command that goes on)"}
+EXITS = {3: "worse than the record", 4: "incomplete (it prints how to go on), or another model answered"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,8 @@
 """How anything is shown: text from outside made safe, tables, chart style, and here the wording of numbers."""
 
+from collections.abc import Callable
+
+FEWEST_CASES = 5  # of which an interval is shown
 WHOLE = "(the whole answer)"  # what a table calls the field without a path
 
 
@@ -25,6 +28,22 @@ def arrow(before: float | None, after: float | None) -> str:
 def signed(value: float | None) -> str:
     """Write a difference of scores; one that rounds to zero has no sign."""
     return "–" if value is None else f"{value:+.3f}" if round(value, 3) else "0.000"
+
+
+def interval(ci95: tuple[float, float] | None, cases: int, write: Callable[[float | None], str] = number) -> str:
+    """Write a 95 % interval; of fewer than five cases it would say more than they do.
+
+    >>> interval((0.5, 0.75), 5), interval((0.307, 1.0), 3), interval(None, 0)
+    ('0.500 to 0.750', 'too few', '–')
+    """
+    if 0 < cases < FEWEST_CASES:
+        return "too few"
+    return "–" if ci95 is None else f"{write(ci95[0])} to {write(ci95[1])}"
+
+
+def ends(ci95: tuple[float, float] | None, cases: int) -> tuple[float, float] | tuple[None, None]:
+    """Return the two ends of an interval that a chart draws; none of fewer than five cases."""
+    return (None, None) if ci95 is None or cases < FEWEST_CASES else ci95
 
 
 def cost_words(usd: float | None, hit_rate: float | None = None) -> str:

@@ -3,6 +3,7 @@
 Its own module because it guesses, for a person to confirm; what is read everywhere else is declared.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from skill_evaluator.files import json_text, read_json
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains
 from skill_evaluator.library.schema_files import read_schema
-from skill_evaluator.library.truths import TRUTHS, places_of
+from skill_evaluator.library.truths import find_texts, output_of_truths, places_of, read_truths
 
 _DEFINITIONS = ("$defs", "definitions")
 _LIKELY = ("output", "answer", "response", "result")
@@ -36,16 +37,22 @@ def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
     return sorted(fitting, key=lambda place: place.rpartition("/")[2].lower() not in _LIKELY)
 
 
-def declare_contract(place: str) -> str:
-    """Return the text of an evals/datasets.json that names a part of a schema as the contract."""
+def declarations(folder: Path, place: str | None, limits: SafetyLimits) -> str | None:
+    """Return the text of an evals/datasets.json with the contract and what is inferred of texts; None for neither."""
+    truths = _truths_of(folder, limits)
+    dataset: dict[str, Any] = {"schema": place} if place else {}
+    with suppress(SkillEvaluatorError):  # lint says what is wrong with it
+        schema = read_schema(folder, place, limits)[0]
+        texts, prose = find_texts(schema, {}, truths)
+        fields = {path: {"compare": "text" if path in prose else "string"} for path in texts if truths}
+        dataset |= {"fields": fields} if fields else {}
     for_editors = "../../../.evaluator/schemas/datasets.json"
-    return json_text({"$schema": for_editors, "datasets": [{"schema": place}]})
+    return json_text({"$schema": for_editors, "datasets": [dataset]}) if dataset else None
 
 
 def _truths_of(folder: Path, limits: SafetyLimits) -> list[Any]:
-    cases = next((place for place in places_of(folder, folder.name, None, "cases") if place.is_dir()), None)
-    paths = (path for path in cases.glob("*/*.json") if path.name in TRUTHS) if cases else ()
-    return [read_json(path, limit=limits.size_of("document_bytes")) for path in paths]
+    cases = places_of(folder, folder.name, None, "cases")
+    return list(read_truths(folder, cases, None, output_of_truths(cases), limits))
 
 
 def _fits(folder: Path, place: str, truths: list[Any], limits: SafetyLimits) -> bool:

@@ -6,15 +6,17 @@ What is wrong with a row is one line with file and line number, before anything 
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from skill_evaluator.comparing.schema_paths import schema_places
-from skill_evaluator.errors import FixtureError
-from skill_evaluator.files import SizeLimit, json_text, parse_json, read_lines, read_text
+from skill_evaluator.errors import FixtureError, SkillEvaluatorError, refuse
+from skill_evaluator.files import SizeLimit, json_text, parse_json, read_lines, read_text, storing
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.text import nearest, nearest_path
@@ -23,6 +25,8 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _TEXTS = ("string", "category", "date", "any")
 Rows = list[tuple[int, Mapping[str, Any]]]
 """The rows of a table with the lines they begin at, from 1."""
+Odd = Callable[[SkillEvaluatorError], None]
+"""What is done about a row that is wrong: it raises the problem, or tells it so that the row is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +58,17 @@ class Columns:
         return {field: column or field for field, _, column in pairs}
 
 
-def read_rows(path: Path, limit: SizeLimit) -> Rows:
+def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
     """Read the rows of a table by its ending; raise FixtureError for what is none. A JSON line, or cell, is limited."""
     if path.suffix == ".jsonl":
-        rows = list(read_lines(path, FixtureError, limit=limit))
-        for number, value in rows:
-            if not isinstance(value, dict):
-                raise FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}')
+        rows: Rows = []
+        for number, value in read_lines(path, FixtureError, limit=limit):
+            if isinstance(value, dict):
+                rows.append((number, value))
+            else:
+                odd(FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}'))
     elif path.suffix in _DELIMITERS:
-        rows = list(_read_cells(path, limit))
+        rows = list(_read_cells(path, limit, odd))
     else:
         raise FixtureError(f"{path} is no table that is read; its name must end in .csv, .tsv or .jsonl")
     if not rows:
@@ -70,7 +76,7 @@ def read_rows(path: Path, limit: SizeLimit) -> Rows:
     return rows
 
 
-def _read_cells(path: Path, limit: SizeLimit) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _read_cells(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int, Mapping[str, Any]]]:
     csv.field_size_limit(limit.most)
     reader = csv.reader(io.StringIO(read_text(path, FixtureError)), delimiter=_DELIMITERS[path.suffix], strict=True)
     header: list[str] = []
@@ -89,13 +95,13 @@ def _read_cells(path: Path, limit: SizeLimit) -> Iterator[tuple[int, Mapping[str
             if len(set(header)) < len(header) or not all(header):
                 raise FixtureError(f"{path}:{line}: every column needs a name of its own, in the first row")
         elif len(cells) != len(header):
-            raise FixtureError(f"{path}:{line}: {len(cells)} cells, where the first row has {len(header)}")
+            odd(FixtureError(f"{path}:{line}: {len(cells)} cells, where the first row has {len(header)}"))
         else:
             yield line, dict(zip(header, cells, strict=True))
 
 
-def cases_of(path: Path, rows: Rows, columns: Columns, component: Component) -> list[NewCase]:
-    """Make a case of each row; raise FixtureError for the first that cannot be one, or fails the contract."""
+def cases_of(path: Path, rows: Rows, columns: Columns, component: Component, odd: Odd = refuse) -> list[NewCase]:
+    """Make a case of each row but those that cannot be one, or fail the contract: these are `odd`."""
     known = list(dict.fromkeys(name for _, row in rows for name in row))
     for column in (columns.document, columns.id, *((columns.fields or {}).values() or columns.truth)):
         if column is not None and column not in known:
@@ -108,12 +114,31 @@ def cases_of(path: Path, rows: Rows, columns: Columns, component: Component) -> 
     for number, (line, row) in enumerate(rows, 1):
         at = f"{path}:{line}"
         case_id = f"{stem}-{number:0{width}d}" if columns.id is None else str(row.get(columns.id, ""))
-        if not is_file_name(case_id):
-            raise FixtureError(f"{at}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')")
-        if lines.setdefault(case_id, line) != line:
-            raise FixtureError(f"{at}: the id '{case_id}' is that of line {lines[case_id]}")
-        cases.append(NewCase(id=case_id, files=_files_of(at, row, columns, component)))
+        try:
+            if not is_file_name(case_id):
+                raise FixtureError(f"{at}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')")
+            case = NewCase(id=case_id, files=_files_of(at, row, columns, component))
+            if lines.setdefault(case_id, line) != line:
+                raise FixtureError(f"{at}: the id '{case_id}' is that of line {lines[case_id]}")
+            cases.append(case)
+        except FixtureError as problem:
+            odd(problem)
     return cases
+
+
+def write_cases(place: Path, cases: Sequence[NewCase]) -> None:
+    """Write all cases, or none: each is there as a whole before the first is moved to its place."""
+    with storing(place):
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place, prefix=".new-") as aside, ExitStack() as undo:
+            for case in cases:
+                (Path(aside) / case.id).mkdir()
+                for name, text in case.files.items():
+                    (Path(aside) / case.id / name).write_bytes(text.encode("utf-8", "backslashreplace"))
+            for case in cases:
+                (Path(aside) / case.id).rename(place / case.id)
+                undo.callback(shutil.rmtree, place / case.id)
+            undo.pop_all()
 
 
 def _refuse_fields(fields: Mapping[str, str], component: Component) -> None:

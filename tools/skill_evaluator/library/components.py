@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import semver
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -21,12 +21,12 @@ from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains
 from skill_evaluator.library.roots import Root
 from skill_evaluator.library.schema_files import read_schema
-from skill_evaluator.library.truths import find_prose, output_of_truths, places_of, read_truths, refuse_unknown_paths
+from skill_evaluator.library.truths import find_texts, output_of_truths, places_of, read_truths, refuse_unknown_paths
 from skill_evaluator.library.yaml_files import YAML_DEPTH, parse_front_matter
 from skill_evaluator.metrics import DEFAULT_METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
 from skill_evaluator.metrics.base import AgreementMetric, Metric
 from skill_evaluator.parsing import Output
-from skill_evaluator.text import canonical_json, digest, nearest
+from skill_evaluator.text import canonical_json, digest, listed, nearest
 
 _DEFAULT_METRICS: Mapping[Output, Collection[str]] = {
     "json": DEFAULT_METRICS,
@@ -49,7 +49,14 @@ _FILES = (
     "evals/records",
     "evals/pinned",
 )
+_AS_TEXT = FieldRule(compare="text")
+_INFERRED = (FieldRule(compare="string"), _AS_TEXT)  # of a text: what is as if nothing were declared
 _NOT_COMPARED: Any = {"fields": {"__all__": {"rubric"}}}  # what a judge is asked changes no metric
+_CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|(`+)[^`\n]+\2")
+_PLACEHOLDER = re.compile(  # no part of a path or formula, such as /users/{id} and x^{n}
+    r"\{\{\s*[A-Za-z_][\w.-]*\s*\}\}|\$\{[A-Za-z_]\w*\}|(?<![\w{}$^\\/-])\{[A-Za-z_]\w*\}(?![\w{}/-])"
+    r"|^(?:SYSTEM|USER):"
+)
 _PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -61,6 +68,7 @@ class FrontMatter(BaseModel):
     name: str
     version: str
     output: Output | None = Field(default=None, description="json unless schema.json is missing and truths are texts")
+    placeholders: Literal["literal"] | None = Field(default=None, description="literal: {x} and the like stay")
 
 
 class Dataset(StrictModel):
@@ -166,7 +174,7 @@ def load_component(
     places = places_of(folder, dataset.fixtures or name, fixtures_dir, "cases")
     answers = _read_contract(folder, front.output, dataset, places, limits)
     truths = list(read_truths(folder, places, fixtures_dir, answers.output, limits))
-    prose = find_prose(answers.schema, dataset.fields, truths)
+    plain, prose = find_texts(answers.schema, dataset.fields, truths)
     if answers.schema is None:  # else that says which paths there are
         refuse_unknown_paths(dataset.fields, answers.output, truths, where)
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
@@ -177,7 +185,10 @@ def load_component(
         **_NOT_COMPARED,
         **{key: True for key in ("evaluate", "contract") if key not in dataset.model_fields_set},
     }
-    declared = dataset.model_dump(mode="json", exclude=uncompared)
+    told = {path: replace(rule, rubric=None) for path, rule in dataset.fields.items()}
+    fields = {path: rule for path, rule in told.items() if path not in plain or rule not in _INFERRED}
+    declared = dataset.model_copy(update={"fields": fields}).model_dump(mode="json", exclude=uncompared)
+    as_prose = sorted({*prose, *(path for path in plain if told.get(path) == _AS_TEXT)})
     return Component(
         name=name,
         folder=folder,
@@ -195,7 +206,7 @@ def load_component(
         digests={
             "prompt": digest(prompt),
             **answers.digests,
-            "datasets": digest(canonical_json({**declared, **({"prose": sorted(prose)} if prose else {})})),
+            "datasets": digest(canonical_json({**declared, **({"prose": as_prose} if as_prose else {})})),
         },
         limits=limits,
         inferred=answers.inferred,
@@ -258,7 +269,23 @@ def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> tuple
     front, prompt = parse_prompt(text, path, depth=limits.yaml_depth)
     if front.name != name:
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
+    if front.placeholders is None:
+        _refuse_placeholders(text, prompt, path)
     return front, prompt
+
+
+def _refuse_placeholders(text: str, prompt: str, path: Path) -> None:
+    """Raise ComponentError for what nothing fills, outside of code: a prompt that nobody uses would be measured."""
+    first_line = text.count("\n", 0, text.index(prompt, text.index("\n---", 3))) + 1
+    plain = _CODE.sub(lambda code: "\n" * code[0].count("\n"), prompt)
+    lines = enumerate(plain.split("\n"), first_line)
+    found = [(number, match[0]) for number, line in lines for match in _PLACEHOLDER.finditer(line)]
+    if found:
+        said = listed([f"{text} (line {number})" for number, text in found])
+        raise ComponentError(
+            f"{path}:{found[0][0]}: the model would be sent unfilled: {said}; write what stands there when the "
+            "prompt is used (the document follows it by itself), or placeholders: literal in the front matter"
+        )
 
 
 def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, str]:

@@ -5,6 +5,10 @@ them.
 """
 
 import json
+import sys
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -23,7 +27,7 @@ from pydantic import (
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
-from skill_evaluator.identifiers import ModelId, ReplicateCount, Share
+from skill_evaluator.identifiers import Label, ModelId, ReplicateCount, Share
 from skill_evaluator.library.asking import BatchSettings, Jobs, Retry, SpendingCap
 from skill_evaluator.library.judge_policy import ComponentJudge, DeclaredJudge, JudgePolicy
 from skill_evaluator.library.roots import FixturesElsewhere, Root
@@ -100,6 +104,9 @@ class Model(StrictModel):
     price: Price | None = None
     cache: bool = Field(default=True, description="whether the vendor is asked to cache prompts")
     transport: Literal["direct", "sdk"] = Field(default="direct", description="of `openai`: without or with its SDK")
+    ignores: tuple[str, ...] | None = Field(default=None, exclude_if=lambda names: names is None)
+    family: Label | None = Field(default=None, description="whose model it is; default: by its name")
+    retires: date | None = Field(default=None, description="the day on which the vendor switches it off")
     judge: Literal["strong"] | None = Field(
         default=None, description="the team holds it strong enough to judge regressions; no setting of its calls"
     )
@@ -147,7 +154,28 @@ class Models(StrictModel):
 
 
 Tier = Literal["critical", "supporting", "advisory"]
-Gate = Literal["robust", "fixtures", "generalises"]
+
+
+@cache
+def warn_of_name(earlier: str, today: str) -> None:
+    """Warn, once a process, of a value's earlier name: some commands read the settings several times."""
+    print(f"warning: '{earlier}' in settings.yaml is called '{today}' now", file=sys.stderr)
+
+
+def _renamed(names: dict[str, str]) -> Callable[[Any], Any]:
+    """Return what reads the earlier names of a value, with a warning."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, str) or value not in names:
+            return value
+        warn_of_name(value, names[value])
+        return names[value]
+
+    return read
+
+
+Gate = Literal["these", "both", "beyond"]
+Design = Annotated[Literal["beside", "recorded"], BeforeValidator(_renamed({"interleaved": "beside"}))]
 VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "incomparable"]
 
 
@@ -177,21 +205,25 @@ class ComponentPolicy(StrictModel):
 
 
 class Policy(StrictModel):
-    """When a version counts as worse; `gate` says which verdict decides: on these fixtures, beyond them, or both.
+    """When a version counts as worse; `gate` says which verdict decides: on these cases, beyond them, or both.
 
     `harm` is the loss of one field or case that counts however the mean moves. `anchor` says whether loss is also
-    summed up since the last accepted version, and `design` whether CI asks the baseline's prompt beside the new one.
+    summed up since the last accepted version, and `design` whether the baseline's prompt is asked beside the new one.
+    `served` says whether a verdict needs one model to have answered both versions.
     Without a tier, the component's primary metric is critical, its other metrics are supporting and fields are
     advisory.
     """
 
-    gate: Gate = "robust"
+    gate: Annotated[
+        Gate, BeforeValidator(_renamed({"fixtures": "these", "robust": "both", "generalises": "beyond"}))
+    ] = "these"
     tolerance: Share = Field(default=0.05, description="the drop that is tolerated")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)
     harm: Share = Field(default=0.25, description="the loss of a field or case that counts whatever the mean does")
     anchor: Literal["accepted", "previous"] = "accepted"
-    design: Literal["recorded", "interleaved"] = "recorded"
+    design: Design = "beside"
+    served: Literal["same", "any"] = "same"
     metrics: dict[str, MetricPolicy] = {}
     components: dict[str, ComponentPolicy] = {}
     judge: JudgePolicy = JudgePolicy()
@@ -298,6 +330,17 @@ def load_settings(config_dir: Path) -> Settings:
         return Settings()
     values = read_yaml(Root(config_dir, ConfigError).inside(path))
     return validated(Settings, {} if values is None else values, path)
+
+
+def retiring(models: Iterable[Model]) -> list[str]:
+    """Return a sentence on each model that is switched off, or will be within 60 days: when, and what to do."""
+    today = datetime.now(UTC).date()
+    return [
+        f"{model.id} {'is' if model.retires > today else 'was'} switched off on {model.retires}: "
+        f"`skill-evaluator switch {model.id} NEW` says whether another will do"
+        for model in models
+        if model.retires is not None and (model.retires - today).days <= 60
+    ]
 
 
 def select_models(models: tuple[Model, ...], wanted: tuple[str, ...]) -> tuple[Model, ...]:

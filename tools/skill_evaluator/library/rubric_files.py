@@ -76,7 +76,7 @@ def read_rubric_text(path: Path, *, follow_links: bool = False) -> RubricText:
     folder = path.parent if path.is_absolute() or ".." in path.parts else Path(*path.parts[:1])
     text = read_text(Root(folder, ConfigError, follow_links=follow_links).inside(path), ConfigError, CONFIGURATION)
     value = parse_json(text, path) if path.suffix == ".json" else parse_yaml(text, path)
-    return RubricText(path=path, value=value, lines=yaml_lines(text, path))
+    return RubricText(path=path, value=value, lines=yaml_lines(text))
 
 
 def criteria_of(text: RubricText) -> tuple[dict[int, Criterion], list[Problem]]:

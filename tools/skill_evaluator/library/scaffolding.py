@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from skill_evaluator.files import read_text, storing
 from skill_evaluator.library.requirement import requirement
 
 EXAMPLE = "example-component"
@@ -21,12 +22,26 @@ IGNORED = (
     "/plan.json",
     "/audit-plan.json",
     "/collected/",
+    "/site/",
 )
-"""Lines for .gitignore: answers and plans are kept as artifacts, not in git."""
+"""Lines for .gitignore: answers, plans and pages are kept as artifacts, not in git."""
 
 _TEMPLATES = Path(__file__).parents[1] / "scaffold"
 _MAIN = "branches: [main]"
 _REQUIREMENT = "{requirement}"
+
+
+def ignore(folder: Path, *, write: bool = True) -> list[str]:
+    """Return the lines of `IGNORED` that a folder's .gitignore lacks, and add them if told so; raise StorageError."""
+    path = folder / ".gitignore"
+    text = read_text(path) if path.exists() else ""
+    missing = [line for line in IGNORED if line not in text.splitlines()]
+    if missing and write:
+        with storing(path), path.open("a", encoding="utf-8") as handle:
+            handle.write("\n" if text and not text.endswith("\n") else "")
+            handle.write("\n".join(("# of skill-evaluator: kept as artifacts, not in git", *missing, "")))
+        print("added to .gitignore")
+    return missing
 
 
 def library_files(branch: str) -> dict[str, str]:

@@ -66,13 +66,13 @@ def read_truths(
             yield read_text(path, FixtureError, limit).strip() if is_text else read_json(path, FixtureError, limit)
 
 
-def find_prose(
+def find_texts(
     schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], truths: Iterable[Any]
-) -> dict[str, float]:
-    """Return the median length of the fields that are prose, in characters and by path.
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the median length, by path, of fields of which the schema asks nothing but to be a text, and of prose.
 
-    A field is prose if the schema asks nothing of it but to be a text, the median of its ground truths is over 60
-    characters long, and nothing declares how it is compared.
+    Of these a field is prose if the median of its ground truths is over 60 characters, and nothing declares how it is
+    compared.
     """
     told = {path for path, rule in declared.items() if rule.compare is not None or rule.options.keys() - _OF_TEXTS}
     places = schema_places(schema or {})
@@ -83,13 +83,13 @@ def find_prose(
     }
     stars = {path: FieldRule() for path in declared.keys() & plain if "*" in path}
     plan = FieldPlan(leaves=stars, named=frozenset(places))
-    lengths: dict[str, list[int]] = {}
+    lengths: dict[str, list[int]] = {path: [] for path in plain if "*" not in path}
     for truth in truths:
         for field, value in plan.walk(truth):
-            if isinstance(value, str) and field.path not in told and (schema is None or field.path in plain):
+            if isinstance(value, str) and (schema is None or field.path in plain):
                 lengths.setdefault(field.path, []).append(len(value))
     medians = {path: quantile(of_path, 0.5) or 0.0 for path, of_path in lengths.items()}
-    return {path: median for path, median in medians.items() if median > _LONGEST_NAME}
+    return medians, {path: long for path, long in medians.items() if long > _LONGEST_NAME and path not in told}
 
 
 def refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[Any], where: Path) -> None:

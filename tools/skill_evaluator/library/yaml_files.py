@@ -29,7 +29,10 @@ def parse_yaml(
     """Parse one YAML document of at most `depth` levels; raise `error` with line and column when it is broken."""
     try:
         _refuse_costly(text, depth)
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader, the C one where it was built)
+        loader = _Loader(text)  # a safe one, in C where it was built
+        node = loader.get_single_node()
+        _lines_of(node)  # of a key that is there twice the last would win
+        return None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark
         place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else str(where)
@@ -89,17 +92,21 @@ def _refuse_costly(text: str, depth: int) -> None:
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
-def yaml_lines(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> dict[tuple[str, ...], int]:
+def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
     """Map the place of every key and item of a YAML or JSON text to its line, from 1; indexes are texts, too.
 
-    Raises `error` for a key that a mapping has twice, of which YAML would keep the last. Empty where YAML does not
-    read the text, as JSON indented by tabs.
+    Empty where YAML does not read the text, as JSON indented by tabs.
     """
     try:
         _refuse_costly(text, _DEEPEST)
-        ahead: list[tuple[tuple[str, ...], Any]] = [((), yaml.compose(text, Loader=_Loader))]
+        return _lines_of(yaml.compose(text, Loader=_Loader))
     except yaml.YAMLError:
         return {}
+
+
+def _lines_of(root: Any) -> dict[tuple[str, ...], int]:
+    """Return the lines of all keys and items below a node; raise a MarkedYAMLError for a key that is there twice."""
+    ahead: list[tuple[tuple[str, ...], Any]] = [((), root)]
     lines: dict[tuple[str, ...], int] = {}
     entered: set[int] = set()  # a node that aliases repeat has its place where it was written first
     while ahead:
@@ -113,7 +120,8 @@ def yaml_lines(text: str, where: Path, error: type[SkillEvaluatorError] = Config
             below = (*place, str(key.value if keyed else index))
             line = (key or child).start_mark.line + 1
             if below in lines:
-                raise error(f"{where}:{line}: the key '{below[-1]}' is on line {lines[below]} already")
+                problem = f"the key '{below[-1]}' is on line {lines[below]} already"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             lines[below] = line
             ahead.append((below, child))
     return lines

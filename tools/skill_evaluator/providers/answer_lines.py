@@ -74,6 +74,7 @@ class AnswerLine(_Part):
     usage: _Usage | None = None
     served_model: _Shown | None = None
     request_id: _Shown | None = None
+    fingerprint: _Shown | None = None
     error: _Error | Reason | None = None
     latency_s: NonNegativeFloat | None = 0.0
     attempts: PositiveInt = 1
@@ -104,6 +105,7 @@ class AnswerLine(_Part):
             usage=usage,
             served_model=self.served_model,
             request_id=self.request_id,
+            fingerprint=self.fingerprint,
         )
 
 

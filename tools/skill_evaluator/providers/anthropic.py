@@ -1,6 +1,7 @@
 """Anthropic's messages, through the `anthropic` SDK."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from skill_evaluator.library.config import Model, Settings
@@ -11,7 +12,6 @@ from skill_evaluator.providers.base import (
     ProviderError,
     ProviderKind,
     Request,
-    Sampling,
     StopReason,
     Usage,
     fields_of,
@@ -43,12 +43,8 @@ _FLOORS = {
     **dict.fromkeys(("claude-opus-5", "claude-fable-5"), 512),
 }
 _USUAL_FLOOR = 1_024
+sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # also where the model's params name them
 _OUT_OF_CREDIT = "credit balance is too low"  # comes as a plain 400, told apart by its words only
-
-
-def sampling(model: Model) -> Sampling:
-    """Return no settings: the API takes no temperature, top_p or seed, even when the model's params name them."""
-    return usual_sampling(model, refused=("temperature", "top_p", "seed"))
 
 
 def caching(model: Model) -> Caching | None:
@@ -77,7 +73,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
     def body(request: Request) -> Mapping[str, Any]:
         content = {
             "model": model.api_name,
-            **model.params.extra,
+            **sampling(model).fixed,
             "system": request.system,
             "messages": [{"role": "user", "content": request.user}],
             "max_tokens": request.max_output_tokens,

@@ -1,11 +1,11 @@
-"""What every provider takes, gives and raises, and nothing of any one vendor.
+"""What every provider takes, gives and raises, and nothing of any one vendor but what its models ignore.
 
 A provider maps one `Request` to one `Completion`, or raises `ProviderError`. It never retries: the runner does,
 by one policy for all. Values here are what the journal holds.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import pydantic.dataclasses
@@ -73,6 +73,7 @@ def _printable(value: Any) -> Any:
 MOST_TOKENS = 10**12  # no call has so many; what says so is wrong
 _READ = 3_000  # characters of an identifier or a message; both are cut to fewer once keys are struck out
 _LONGEST_IDENTIFIER = 300
+LOST = "lost_by_provider"  # the reason of a call that its batch says nothing of; it may be billed
 TokenCount = Annotated[Annotated[StrictInt, Field(ge=0, lt=MOST_TOKENS)] | None, _or_else(None)]
 Reason = Annotated[Label, Strict(), Field(min_length=1)]
 HttpStatus = Annotated[StrictInt, Field(ge=100, le=599)]
@@ -121,17 +122,17 @@ class Completion:
     usage: Annotated[Usage, _or_else(Usage())] = Usage()
     served_model: Identifier = None
     request_id: Identifier = None
+    fingerprint: Identifier = None
     latency_s: Annotated[NonNegativeFloat | None, _or_else(None)] = field(default=None, compare=False)
 
     def redacted(self, redact: Callable[[str], str]) -> "Completion":
         """Return the same without keys, identifiers cut to length after that, so that no part of one is left."""
-        return Completion(
-            text=redact(self.text),
-            stop_reason=self.stop_reason,
-            usage=self.usage,
-            served_model=redact(self.served_model)[:_LONGEST_IDENTIFIER] if self.served_model else None,
-            request_id=redact(self.request_id)[:_LONGEST_IDENTIFIER] if self.request_id else None,
-        )
+        kept: dict[str, Any] = {
+            name: redact(value)[:_LONGEST_IDENTIFIER]
+            for name in ("served_model", "request_id", "fingerprint")
+            if (value := getattr(self, name))
+        }
+        return replace(self, text=redact(self.text), latency_s=None, **kept)
 
 
 def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:
@@ -209,22 +210,33 @@ class ProviderError(SkillEvaluatorError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The sampling settings of a model: those its provider is sent, and those it cannot be sent."""
+    """The sampling settings of a model: those its provider is sent, and those it is not. `extra`: its own params."""
 
     sent: Mapping[str, Any] = field(default_factory=dict)
     unavailable: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def fixed(self) -> dict[str, Any]:
         """What every request is sent alike: all but the seed."""
-        return {name: value for name, value in self.sent.items() if name != "seed"}
+        alike = {**self.sent, **self.extra}
+        return {name: value for name, value in alike.items() if name != "seed" and name not in self.unavailable}
+
+
+# what models ignore, and what they refuse at OpenAI's own address, by the beginning of their names; November 2026
+_GEMINI = ("gemini-3.6", "gemini-3.7", "gemini-3.8", "gemini-3.9", "gemini-4")
+_IGNORED = dict.fromkeys(_GEMINI, ("temperature", "top_p", "top_k"))
+_REFUSED = dict.fromkeys(("gpt-5", "o1", "o3", "o4"), ("temperature", "top_p"))
 
 
 def usual_sampling(model: Model, *, refused: Sequence[str] = ()) -> Sampling:
     """Return a seed per replicate, and the model's own params, else temperature 0 in the deterministic profile.
 
-    `refused` are the settings that the API does not take.
+    `refused` are the settings that the API does not take. What the model ignores is not sent either, nor said to hold.
     """
+    table = _IGNORED | _REFUSED if model.provider == "openai" and not model.base_url else _IGNORED
+    by_name = next((table[prefix] for prefix in table if model.api_name.rpartition("/")[2].startswith(prefix)), ())
+    refused = tuple(dict.fromkeys((*refused, *(by_name if model.ignores is None else model.ignores))))
     settings = {
         "seed": "per replicate",
         "temperature": 0.0 if model.profile == "deterministic" else None,
@@ -233,7 +245,7 @@ def usual_sampling(model: Model, *, refused: Sequence[str] = ()) -> Sampling:
     if model.params.temperature is not None:
         settings["temperature"] = model.params.temperature
     sent = {name: value for name, value in settings.items() if value is not None and name not in refused}
-    return Sampling(sent=sent, unavailable=tuple(refused))
+    return Sampling(sent=sent, unavailable=refused, extra=model.params.extra)
 
 
 class Provider(Protocol):

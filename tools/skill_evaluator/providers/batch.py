@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers.base import Completion, ProviderError, Request, fields_of
+from skill_evaluator.providers.base import LOST, Completion, ProviderError, Request, fields_of
 from skill_evaluator.providers.http import HttpProvider, answer_of
 from skill_evaluator.providers.wire import HttpAnswer, TooLargeError, malformed, parsed_body
 
@@ -206,7 +206,7 @@ def canceled() -> ProviderError:
 
 def lost() -> ProviderError:
     """Return the end of a request of which an ended batch says nothing; it may be billed."""
-    return ProviderError("lost_by_provider", "the batch ended without a result for this request", perhaps_billed=True)
+    return ProviderError(LOST, "the batch ended without a result for this request", perhaps_billed=True)
 
 
 def batch_failed(state: str, code: Any, message: Any) -> ProviderError:

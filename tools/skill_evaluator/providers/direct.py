@@ -73,7 +73,7 @@ class _Connection:
 
 
 class DirectClient:
-    """Posts JSON to one address. A connection serves one call at a time, and is kept for the next.
+    """Posts JSON to an address, or gets what is there. A connection serves a call at a time, and is kept for the next.
 
     The address may name a user and a password, which are then sent in place of an authorization in `headers`.
     """
@@ -95,12 +95,12 @@ class DirectClient:
         self._limit = BodyLimit(most_bytes)
         self._idle: list[_Connection] = []
 
-    async def post(self, body: Mapping[str, Any]) -> HttpAnswer:
-        """Send a body and read the answer; raise what `wire` does, TimeoutError, or one of FAULTS.
+    async def post(self, body: Mapping[str, Any] | None) -> HttpAnswer:
+        """Send a body, or ask without one, and read the answer; raise what `wire` does, TimeoutError, or one of FAULTS.
 
         An address that moved within its origin is followed.
         """
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() if body else b""
         url = self._url
         async with asyncio.timeout(self._timeout_s):
             for _ in range(1 + MOST_MOVES):
@@ -162,7 +162,7 @@ class DirectClient:
         target = quote(f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}", safe="%/?:@!$&'()*+,;=~[]")
         http, headers = connection.http, [*self._headers, ("content-length", str(len(content)))]
         messages = (
-            h11.Request(method="POST", target=target, headers=headers),
+            h11.Request(method="POST" if content else "GET", target=target, headers=headers),
             h11.Data(data=content),
             h11.EndOfMessage(),
         )

@@ -115,7 +115,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
             httpx_async_client=http,
         ),
     )
-    fixed = {**usual_sampling(model).fixed, **model.params.extra}
+    fixed = usual_sampling(model).fixed
 
     def settings_of(request: Request) -> Mapping[str, Any]:
         return {**fixed, **_config(model.structured_output, request)}

@@ -36,7 +36,9 @@ _MOST_VALUES = 1_000_000  # in a body; each takes up to 200 bytes once it is rea
 _OVER_CONTEXT = re.compile(
     r"(?i)context (length|size|window|limit)|exceeds? the context|prompt is too long|the maximum number of tokens"
 )
-_FATAL = {401: "wrong_key", 403: "permission_denied", 404: "unknown_model"}
+# as OpenAI words a 404, Google a 404 and Groq a 400
+_RETIRED = re.compile(r"(?i)\bmodel\b.*( has been (deprecated|decommissioned)| is no longer available)")
+_FATAL = {401: "wrong_key", 403: "permission_denied", 404: "unknown_model", 410: "model_retired"}
 _RETRYABLE = {
     408: "request_timeout",
     409: "conflict",
@@ -293,9 +295,10 @@ def over_sdk(
 
 def error_from_status(status: int, headers: Mapping[str, str], message: str) -> ProviderError:
     """Classify an HTTP error of any vendor: kind, stable reason, whether and when to try again."""
-    if status in _FATAL:
-        kind: FailureKind = "provider_error" if status == 404 else "no_credentials"
-        return ProviderError(_FATAL[status], message, kind=kind, status=status, fatal=True)
+    fatal = "model_retired" if status in (400, 404) and _RETIRED.search(message) else _FATAL.get(status)
+    if fatal is not None:
+        kind: FailureKind = "no_credentials" if status in (401, 403) else "provider_error"
+        return ProviderError(fatal, message, kind=kind, status=status, fatal=True)
     reason = _RETRYABLE.get(status) or ("server_error" if status >= 500 else "bad_request")
     if reason == "bad_request" and _OVER_CONTEXT.search(message):
         reason = "context_exceeded"

@@ -11,7 +11,6 @@ from skill_evaluator.providers.base import (
     ProviderError,
     ProviderKind,
     Request,
-    Sampling,
     StopReason,
     Usage,
     fields_of,
@@ -20,12 +19,12 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.http import ErrorAnswer, HttpProvider, open_sdk, out_of_credit, over_http, over_sdk
 from skill_evaluator.providers.keyless import Identity
+from skill_evaluator.providers.wire import parsed_body
 from skill_evaluator.text import canonical_json, digest
 
 VENDOR_URL = "https://api.openai.com/v1"
 COMPLETIONS_PATH = "/chat/completions"
 _STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
-_REASONING_FAMILIES = ("gpt-5", "o1", "o3", "o4")  # they answer 400 to a temperature or top_p
 _FEDERATION = Federation(
     required=("OPENAI_IDENTITY_PROVIDER_ID", "OPENAI_SERVICE_ACCOUNT_ID"),
     optional=(),
@@ -36,12 +35,6 @@ _FLOOR = 1_024  # tokens of the shortest prompt that is cached, by the vendor's 
 _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
-def sampling(model: Model) -> Sampling:
-    """Return the usual settings; a reasoning model of OpenAI's own takes a seed only."""
-    reasons = model.base_url is None and model.api_name.startswith(_REASONING_FAMILIES)
-    return usual_sampling(model, refused=("temperature", "top_p") if reasons else ())
-
-
 def caching(model: Model) -> Caching | None:
     """Return the floor at the vendor's own address, which keeps an entry for five minutes or more."""
     return None if model.base_url else Caching(floor_tokens=_FLOOR)
@@ -49,7 +42,7 @@ def caching(model: Model) -> Caching | None:
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
     """Open a connection to one model; import the SDK if it is to be used."""
-    fixed = {"model": model.api_name, **sampling(model).fixed, **model.params.extra}
+    fixed = {"model": model.api_name, **usual_sampling(model).fixed}
     limit_name = "max_tokens" if model.base_url else "max_completion_tokens"
 
     def body(request: Request) -> Mapping[str, Any]:
@@ -90,6 +83,22 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
     return over_sdk(openai, client, COMPLETIONS_PATH, body, _read, own_error, identity)
 
 
+async def told_version(model: Model) -> str | None:
+    """Return the version that a compatible server tells at `/version`; None where it tells none."""
+    if model.provider != "openai" or not model.base_url:
+        return None
+    from skill_evaluator.providers.direct import DirectClient
+
+    client = DirectClient(model.base_url.rstrip("/").removesuffix("/v1") + "/version", {}, 3.0, 10_000)
+    try:
+        told = parsed_body((await client.post(None)).content)["version"]
+        return "".join(filter(str.isprintable, str(told)))[:100] or None
+    except Exception:  # an answer is welcome, and no more than that
+        return None
+    finally:
+        await client.close()
+
+
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     choice = body["choices"][0]
     message = choice["message"]
@@ -107,12 +116,13 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
         ),
         served_model=body.get("model"),
         request_id=headers.get("x-request-id") or body.get("id"),
+        fingerprint=body.get("system_fingerprint"),
     )
 
 
 KIND = ProviderKind(
     open=open_provider,
-    sampling=sampling,
+    sampling=usual_sampling,
     key_variables=("OPENAI_API_KEY",),
     federation=_FEDERATION,
     caching=caching,

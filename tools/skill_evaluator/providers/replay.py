@@ -5,6 +5,7 @@ writes) for a recorded failure, whose text is absent or blank. A run's own `repl
 lines of one call the first answer counts, as in a journal.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,9 @@ from skill_evaluator.providers.base import (
     ProviderError,
     ProviderKind,
     Request,
-    Sampling,
     first_answers,
     usual_sampling,
 )
-
-
-def sampling(model: Model) -> Sampling:
-    """Return no settings: the answers are what they were."""
-    return usual_sampling(model, refused=("temperature", "top_p", "seed"))
 
 
 def check(model: Model) -> None:
@@ -68,4 +63,5 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
     return ReplayProvider(Path(file))
 
 
+sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # the answers are what they were
 KIND = ProviderKind(open=open_provider, sampling=sampling, free=True, check=check)

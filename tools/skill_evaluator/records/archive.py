@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import first_problem, open_file, parse_json, read_bytes
-from skill_evaluator.identifiers import is_file_name
+from skill_evaluator.identifiers import is_baseline, is_file_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.acceptance import Acceptance, read_acceptances
 from skill_evaluator.records.record import (
@@ -80,6 +80,11 @@ class RecordedRun:
         return self.digests.get("prompt")
 
     @property
+    def is_baseline(self) -> bool:
+        """Whether it asked the baseline beside another run."""
+        return is_baseline(self.run_id, self.beside)
+
+    @property
     def order(self) -> tuple[str, str]:
         """The key that sorts older runs first."""
         return self.timestamp, self.run_id
@@ -105,7 +110,8 @@ class _Board(BaseModel):
 class Archive:
     """What is recorded of a component: runs in the work tree and at other commits, and the versions accepted here.
 
-    A branch of records may be older than the work tree, and have an acceptance that was taken back.
+    A branch of records may be older than the work tree, and have an acceptance that was taken back. `entries` has no
+    baseline that was asked beside another run: that is found by `baseline_beside` alone.
     """
 
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
@@ -115,12 +121,13 @@ class Archive:
         self._repository = repository
         self._blobs: dict[str, str] = {}
         self._read: dict[str, Record] = {}
+        self._beside: dict[str, RecordedRun | None] = {}
         self.entries: list[RecordedRun] = read_entries(component.leaderboard_path)
         self.accepted: list[Acceptance] = read_acceptances(component.accepted_path)
         if repository is not None:
             for commit in filter(None, map(repository.commit, refs)):
                 self._add(commit, repository)
-        self.entries = marked(self.entries)
+        self.entries = marked([entry for entry in self.entries if not entry.is_baseline])
 
     def _add(self, commit: str, repository: Repository) -> None:
         """Add the runs that are recorded at a commit and not here."""
@@ -135,13 +142,34 @@ class Archive:
 
     def record(self, entry: RecordedRun) -> Record:
         """Read the record of a run, once; raise LeaderboardError."""
-        if entry.run_id not in self._read:
-            self._read[entry.run_id] = self._find_record(entry)
-        return self._read[entry.run_id]
+        return self.record_of(entry.run_id)
+
+    def record_of(self, run_id: str) -> Record:
+        """Read the record of a run by its id, once, also of one without a row; raise LeaderboardError."""
+        if run_id not in self._read:
+            self._read[run_id] = self._find_record(run_id)
+        return self._read[run_id]
+
+    def baseline_beside(self, run: RecordedRun) -> RecordedRun | None:
+        """Return the baseline that was asked beside a run, in turns with it; None where there is no complete record."""
+        if run.beside is None or run.is_baseline:
+            return None
+        if run.beside not in self._beside:
+            path = self._component.records_dir / f"{run.beside}.json"
+            there = run.beside in self._read or path.exists() or path.name in self._blobs
+            self._beside[run.beside] = entry_of(self.record_of(run.beside)) if there else None
+        baseline = self._beside[run.beside]
+        return baseline if baseline is not None and baseline.complete and baseline.beside == run.run_id else None
+
+    def runs_of(self, model_id: str) -> list[RecordedRun]:
+        """Return a model's entries, and the baselines that were asked beside them."""
+        entries = [entry for entry in self.entries if entry.model_id == model_id]
+        return [*entries, *filter(None, map(self.baseline_beside, entries))]
 
     def digests(self) -> dict[str, str]:
         """Return by run what tells the content of its record's file, here or at another commit; none without a file."""
-        paths = {entry.run_id: self._component.records_dir / f"{entry.run_id}.json" for entry in self.entries}
+        run_ids = filter(None, (run_id for entry in self.entries for run_id in (entry.run_id, entry.beside)))
+        paths = {run_id: self._component.records_dir / f"{run_id}.json" for run_id in run_ids}
         there = {run_id: self._blobs[path.name] for run_id, path in paths.items() if path.name in self._blobs}
         here = {run_id: path for run_id, path in paths.items() if path.exists()}
         return there | {run_id: digest(read_bytes(path, LeaderboardError)) for run_id, path in here.items()}
@@ -159,13 +187,15 @@ class Archive:
         made = {record.run_id: record for record in records}
         self._read |= made
         others = [entry for entry in self.entries if entry.run_id not in made]
-        self.entries = marked([*map(entry_of, made.values()), *others])
+        new = [entry for entry in map(entry_of, made.values()) if not entry.is_baseline]
+        self._beside = {}
+        self.entries = marked([*new, *others])
 
-    def _find_record(self, entry: RecordedRun) -> Record:
-        path = self._component.records_dir / f"{entry.run_id}.json"
+    def _find_record(self, run_id: str) -> Record:
+        path = self._component.records_dir / f"{run_id}.json"
         blob = self._blobs.get(path.name)
         if path.exists() or self._repository is None or blob is None:
-            return load_record(entry, self._component.records_dir)
+            return load_record(run_id, self._component.records_dir)
         text = self._repository.contents([blob])[blob].decode("utf-8", "replace")
         return parse_record(parse_json(text, path, LeaderboardError), path)
 
@@ -247,10 +277,10 @@ def why_refused(entries: Iterable[RecordedRun], version: str, prompt: str | None
     )
 
 
-def load_record(entry: RecordedRun, records_dir: Path) -> Record:
+def load_record(run_id: str, records_dir: Path) -> Record:
     """Read the record of a run from its component; raise LeaderboardError."""
-    path = records_dir / f"{entry.run_id}.json"
+    path = records_dir / f"{run_id}.json"
     record = read_record(path)
-    if record.run_id != entry.run_id:
+    if record.run_id != run_id:
         raise LeaderboardError(f"{path} holds the record of another run, '{record.run_id}'")
     return record

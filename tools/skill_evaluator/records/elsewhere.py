@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
+from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.files import SizeLimit
-from skill_evaluator.library.case_table import Rows, read_rows
+from skill_evaluator.library.case_table import Odd, Rows, read_rows
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.records.record import SCORED
 from skill_evaluator.text import canonical_json, digest
@@ -73,17 +73,17 @@ class ForeignRun:
         return sorted(names, key=lambda name: name != self.primary)
 
 
-def runs_of_table(path: Path) -> list[ForeignRun]:
+def runs_of_table(path: Path, odd: Odd = refuse) -> list[ForeignRun]:
     """Read a table of answers, or lm-eval's samples, one run a model; raise LeaderboardError."""
     try:
-        rows = read_rows(path, CELL)
+        rows = read_rows(path, CELL, odd)
     except LeaderboardError:
         raise
     except SkillEvaluatorError as problem:
         raise LeaderboardError(str(problem)) from None
     if all("doc_id" in row and "target" in row for _, row in rows):
         return [ForeignRun(tool="lm-eval", answers=list(_lm_eval_answers(rows, path)))]
-    return _table_runs(rows, path)
+    return _table_runs(rows, path, odd)
 
 
 def score_of(value: Any, where: str) -> float | None:
@@ -92,7 +92,8 @@ def score_of(value: Any, where: str) -> float | None:
         return None
     number = _number(value)
     if number is None or not 0.0 <= number <= 1.0:
-        raise LeaderboardError(f"{value!r} at {where} is no score from 0 to 1")
+        shown = f"{repr(value)[:60]} at {where}"
+        raise LeaderboardError(f"{shown} is no score from 0 to 1; leave it empty where nothing was measured")
     return number
 
 
@@ -104,7 +105,10 @@ def _number(value: Any) -> float | None:
             return _WORDS[word] if word in _WORDS else float(word)
         except ValueError:
             return None
-    return float(value) if isinstance(value, (int, float)) else None
+    try:
+        return float(value) if isinstance(value, (int, float)) else None
+    except OverflowError:
+        return math.inf
 
 
 def _lm_eval_answers(rows: Rows, path: Path) -> Iterator[ForeignAnswer]:
@@ -129,8 +133,8 @@ def _lm_eval_answers(rows: Rows, path: Path) -> Iterator[ForeignAnswer]:
     yield from documents.values()
 
 
-def _table_runs(rows: Rows, path: Path) -> list[ForeignRun]:
-    """Return the runs of a table; every column that holds nothing but numbers from 0 to 1 is a score."""
+def _table_runs(rows: Rows, path: Path, odd: Odd) -> list[ForeignRun]:
+    """Return the runs of a table; a column of numbers from 0 to 1 is a score, and an odd cell in it an error."""
     columns = list(dict.fromkeys(name for _, row in rows for name in row))
     case_column = next((name for name in _CASE if name in columns), None)
     if case_column is None:
@@ -147,33 +151,38 @@ def _table_runs(rows: Rows, path: Path) -> list[ForeignRun]:
     taken: Counter[tuple[str | None, str, str]] = Counter()
     runs: dict[str | None, list[tuple[float, ForeignAnswer]]] = defaultdict(list)
     for line, row in rows:
-        where = f"{path}:{line}"
-        case_id, model = str(row.get(case_column) or ""), row.get(_MODEL) or None
-        number = str(row.get(replicate) or "") if replicate else ""
-        taken[model, case_id, number] += 1
-        if not case_id:
-            raise LeaderboardError(f"{where} names no case")
-        if replicate and taken[model, case_id, number] > 1:
-            raise LeaderboardError(f"{where}: replicate {number} of {case_id} is there twice")
-        scores = {name: score_of(row.get(name), f"{where}, {name}") for name in metrics}
-        nested = row.get(_SCORES) or {}
-        if not isinstance(nested, dict):
-            raise LeaderboardError(f"{where}: 'scores' is to be an object of scores by metric")
-        scores |= {str(name): score_of(value, f"{where}, scores.{name}") for name, value in nested.items()}
-        output = row.get(_OUTPUT)
-        failed = bool(row.get(_ERROR))
-        if exact and not failed:
-            scores["exact_match"] = float(_is_equal(row.get(truth or ""), output))
-        answer = ForeignAnswer(
-            case_id=case_id,
-            case=None if truth is None else row.get(truth),
-            outcome="provider_error" if failed else SCORED,
-            scores={} if failed else scores,
-            output=None if output is None else output if isinstance(output, str) else canonical_json(output),
-            **{name: _figure(row.get(name), f"{where}, {name}", whole="tokens" in name) for name in _FIGURES},  # type: ignore[arg-type]
-        )
-        place = _number(number)
-        runs[model if model is None else str(model)].append((0.0 if place is None else place, answer))
+        try:
+            where = f"{path}:{line}"
+            case_id, model = str(row.get(case_column) or ""), row.get(_MODEL) or None
+            number = str(row.get(replicate) or "") if replicate else ""
+            if not case_id:
+                raise LeaderboardError(f"{where} names no case")
+            if isinstance(model, list | dict):
+                raise LeaderboardError(f"{where}: 'model' is to be a text")
+            scores = {name: score_of(row.get(name), f"{where}, {name}") for name in metrics}
+            nested = row.get(_SCORES) or {}
+            if not isinstance(nested, dict):
+                raise LeaderboardError(f"{where}: 'scores' is to be an object of scores by metric")
+            scores |= {str(name): score_of(value, f"{where}, scores.{name}") for name, value in nested.items()}
+            output = row.get(_OUTPUT)
+            failed = bool(row.get(_ERROR))
+            if exact and not failed:
+                scores["exact_match"] = float(_is_equal(row.get(truth or ""), output))
+            answer = ForeignAnswer(
+                case_id=case_id,
+                case=None if truth is None else row.get(truth),
+                outcome="provider_error" if failed else SCORED,
+                scores={} if failed else scores,
+                output=None if output is None else output if isinstance(output, str) else canonical_json(output),
+                **{name: _figure(row.get(name), f"{where}, {name}", whole="tokens" in name) for name in _FIGURES},  # type: ignore[arg-type]
+            )
+            taken[model, case_id, number] += 1  # a row that is left out takes no replicate from the next
+            if replicate and taken[model, case_id, number] > 1:
+                raise LeaderboardError(f"{where}: replicate {number} of {case_id} is there twice")
+            place = _number(number)
+            runs[model if model is None else str(model)].append((0.0 if place is None else place, answer))
+        except LeaderboardError as problem:
+            odd(problem)
     return [
         ForeignRun(tool="table", model=model, answers=[answer for _, answer in sorted(found, key=lambda one: one[0])])
         for model, found in runs.items()
@@ -181,8 +190,10 @@ def _table_runs(rows: Rows, path: Path) -> list[ForeignRun]:
 
 
 def _holds_scores(column: str, rows: Rows) -> bool:
+    """Return whether half of a column's cells are numbers from 0 to 1 and none is another number, but for nan, inf."""
     numbers = [_number(value) for _, row in rows if (value := row.get(column)) not in (None, "")]
-    return bool(numbers) and all(number is not None and 0.0 <= number <= 1.0 for number in numbers)
+    finite = [number for number in numbers if number is not None and math.isfinite(number)]
+    return bool(finite) and 2 * len(finite) >= len(numbers) and min(finite) >= 0.0 and max(finite) <= 1.0
 
 
 def _figure(value: Any, where: str, *, whole: bool) -> float | None:
@@ -191,13 +202,13 @@ def _figure(value: Any, where: str, *, whole: bool) -> float | None:
         return None
     number = _number(value)
     if number is None or not 0.0 <= number < math.inf or (whole and number != int(number)):
-        raise LeaderboardError(f"{value!r} at {where} is no number from 0 on")
+        raise LeaderboardError(f"{repr(value)[:60]} at {where} is no number from 0 on")
     return int(number) if whole else number
 
 
 def _is_equal(truth: Any, output: Any) -> bool:
     """Return whether an output is the truth: as JSON values where both are, else as texts without outer white space."""
-    return _value(truth) == _value(output)
+    return (isinstance(truth, str) and truth == output) or _value(truth) == _value(output)
 
 
 def _value(content: Any) -> str:

@@ -11,9 +11,10 @@ from typing import Any
 
 from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt
 
-from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.errors import LeaderboardError, refuse
 from skill_evaluator.files import parse_json, read_json, validated
 from skill_evaluator.identifiers import Digest
+from skill_evaluator.library.case_table import Odd
 from skill_evaluator.records.elsewhere import ForeignAnswer, ForeignRun, runs_of_table, score_of
 from skill_evaluator.records.record import ANSWERED, SCORED
 from skill_evaluator.text import canonical_json, digest
@@ -26,10 +27,10 @@ _MOST_OF_A_LOG = 256_000_000
 _ZSTD = 93  # the method in a ZIP
 
 
-def read_results(path: Path) -> list[ForeignRun]:
+def read_results(path: Path, odd: Odd = refuse) -> list[ForeignRun]:
     """Read the runs in a file of another tool, by what it holds; raise LeaderboardError."""
     if path.suffix in _TABLES:
-        return runs_of_table(path)
+        return runs_of_table(path, odd)
     value = _read_log(path) if path.suffix == ".eval" else read_json(path, LeaderboardError)
     if isinstance(value, dict) and "samples" in value and "eval" in value:
         return [_inspect_run(validated(_InspectLog, value, path, LeaderboardError), path)]

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, Literal
 
 from skill_evaluator.records.record import Record
+from skill_evaluator.records.served import served_text
 from skill_evaluator.records.strict import strict_by_replicate
 from skill_evaluator.records.summaries import Summary
 
@@ -53,7 +54,7 @@ _RUN = (
     Column("complete", "boolean", "whether enough calls were answered for it to be a measurement"),
 )
 _RECORDS = (
-    Column("served_model", "text", "the model that the provider says answered"),
+    Column("served_model", "text", "the model that the provider says answered; of several each with its answers"),
     Column("provider", "text", "the provider; of imported results the tool"),
     Column("shard", "text", "the part of the cases that was asked; empty for all"),
     Column("beside", "text", "the run whose calls alternated with this one's"),
@@ -113,6 +114,7 @@ def _record_rows(record: Record) -> Iterator[Row]:
     own = {column.name for column in _RECORDS}
     row |= record.model_dump(include=own & set(Record.model_fields))
     row |= {
+        "served_model": served_text(record.served_model),
         "cases": record.n_cases,
         "input_tokens": record.tokens.input,
         "output_tokens": record.tokens.output,

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from skill_evaluator.records.upgrading import is_full, not_in_record, upgraded
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, digest, nearest
 
+_RUN_ID = re.compile(r'"run_id"\s*:\s*"([^"]+)"')
 _BOOK = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P<run>[^/]+))\.json")
 
 
@@ -122,7 +124,7 @@ def disagreements(books: Books) -> Iterator[Problem]:
             yield from _contradictions(books, row, raw_rows[row.run_id], records[row.run_id])
     in_rows = {row.run_id for row in rows}
     for run_id in records:
-        if run_id not in in_rows and not records[run_id].draft:
+        if run_id not in in_rows and records[run_id].has_row:
             message = f"{books.board_path} has no row of this record; the two are added together"
             yield Problem(file=books.record_path(run_id), line=1, message=message)
 
@@ -249,9 +251,14 @@ def _disorder(books: Books, rows: list[Row]) -> Iterator[Problem]:
 
 def _problem_at_row(books: Books, run_id: str, message: str) -> Problem:
     """Return a problem at the line of leaderboard.json that names a run."""
-    lines = (books.leaderboard or b"").decode("utf-8", "replace").splitlines()
-    numbers = (number for number, line in enumerate(lines, 1) if '"run_id"' in line and json.dumps(run_id) in line)
-    return Problem(file=books.board_path, line=next(numbers, 1), message=message)
+    return Problem(file=books.board_path, line=_lines_of_runs(books.leaderboard or b"").get(run_id, 1), message=message)
+
+
+@lru_cache(maxsize=2)
+def _lines_of_runs(leaderboard: bytes) -> dict[str, int]:
+    """Return by run id the first line that names it."""
+    numbered = [*enumerate(leaderboard.decode("utf-8", "replace").splitlines(), 1)]
+    return {run_id: number for number, line in reversed(numbered) for run_id in _RUN_ID.findall(line)}
 
 
 def _raw_rows(books: Books) -> dict[str, list[Any]] | None:

@@ -104,13 +104,14 @@ def append_rows(path: Path, skill: str, rows: Iterable[Row]) -> None:
         pass
 
 
-def add_record(path: Path, record_path: Path, record: Record) -> None:
-    """Write a record, then add its row to the file; raise LeaderboardError, and write neither, if a row is refused.
+def add_records(path: Path, records: Mapping[Path, Record]) -> None:
+    """Write a component's records, then add their rows; raise LeaderboardError, and write nothing, if one is refused.
 
-    A crash may come between the two: then `append_rows` adds the row.
+    A crash may come between the two: then `append_rows` adds the rows.
     """
-    with _adding(path, record.skill, [record.row()]):
-        write_record(record_path, record)
+    with _adding(path, next(iter(records.values())).skill, [record.row() for record in records.values()]):
+        for record_path, record in records.items():
+            write_record(record_path, record)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 A record holds enough to draw every verdict again without the raw outputs; a row is what people and scripts read.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,10 +23,12 @@ from skill_evaluator.identifiers import (
     ShardText,
     Share,
     VersionText,
+    is_baseline,
 )
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.judged import JudgedFields
+from skill_evaluator.records.served import Served, is_mixed, is_requested, names_of, served_text
 from skill_evaluator.records.summaries import (
     LATER,
     ArraySummary,
@@ -36,6 +39,7 @@ from skill_evaluator.records.summaries import (
     FieldSummary,
     Latency,
     RowTokens,
+    Server,
     Summary,
     Tokens,
 )
@@ -43,6 +47,7 @@ from skill_evaluator.text import canonical_json, digest
 
 RECORD_VERSION = 1
 SCORER_VERSION = 2  # raised when equal answers score differently than before: older records are then not comparable
+SCORED_ELSEWHERE = 0  # the version of another tool's scorer: its results are compared with each other alone
 PARTIAL = "-partial"  # between the id of a run and how many answers of it were scored, where it is not complete
 _CHOSEN_BY = ("prompt", "schema", "contract", "datasets", "settings", "scenario")
 _DIGITS = 16
@@ -50,6 +55,7 @@ _DIGITS = 16
 SCORED = "scored"
 UNPARSEABLE = "unparseable"
 NOT_RUN = "not_run"
+_ASKED_BY_FILE = ("local", "replay")  # providers that send no name of a model
 ANSWERED = (SCORED, UNPARSEABLE, "refused", "truncated")  # the model's own doing; any other outcome lowers coverage
 
 
@@ -110,7 +116,7 @@ class ModelSettings(FrozenModel):
 
 
 class CorrectedMean(FrozenModel):
-    """The strict mean of a metric that is unbiased although looks could stop the run, and its 95 % interval.
+    """The strict mean of what no look saw, unbiased although looks could stop the run, and its 95 % interval.
 
     Both are of what these very cases are expected to score: `ci95` of a summary is of cases not seen.
     """
@@ -123,7 +129,7 @@ class AdaptiveLooks(FrozenModel):
     """How an adaptive run was looked at: after so many replicates; the last look may have settled the verdict.
 
     `against` is the run of a lower version that it was compared with. `corrected` has the accuracy metrics without the
-    bias of stopping, or of not stopping; it is empty where that run is no longer there or no longer comparable.
+    bias of stopping, or of not stopping; it is empty for a run that is not complete.
     """
 
     planned_replicates: NonNegativeInt
@@ -181,7 +187,7 @@ class Row(FrozenModel):
     prompt_commit: Commit | None
     dataset_commit: Commit | None
     model_id: ModelId
-    served_model: str | None
+    served_model: Served
     provider: Label
     replicates: NonNegativeInt
     saved_calls: NonNegativeInt = 0
@@ -225,7 +231,7 @@ class Record(FrozenModel):
     where and why calls were not scored, the most frequent reason first. `not_applicable` has the cases that the model
     was not asked, and why: they are in no count and no score. `transport` says whether each call was made by itself, or
     many in a batch, of which no latency is known. `calls` says how time and cost of single calls are spread. `drift` is
-    what asking a recorded version again showed.
+    what asking a recorded version again showed. `server` is that of a `base_url`, or one that has fingerprints.
     """
 
     run_id: RunId
@@ -235,7 +241,7 @@ class Record(FrozenModel):
     prompt_commit: Commit | None
     dataset_commit: Commit | None
     model_id: ModelId
-    served_model: str | None
+    served_model: Served
     provider: Label
     replicates: NonNegativeInt
     saved_calls: NonNegativeInt = 0
@@ -272,11 +278,40 @@ class Record(FrozenModel):
     draft: bool = False
     calls: CallSpreads | None = LATER
     drift: Drift | None = LATER
+    server: Server | None = LATER
     judged: JudgedFields | None = LATER
     transport: Literal["direct", "batch"] = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     per_case: list[CaseRecord]
+
+    @property
+    def has_row(self) -> bool:
+        """Whether the leaderboard shows it: neither a draft nor the baseline beside another run is there."""
+        return not self.draft and not is_baseline(self.run_id, self.beside)
+
+    @property
+    def is_from_elsewhere(self) -> bool:
+        """Whether another tool asked and scored."""
+        return self.scorer_version == SCORED_ELSEWHERE
+
+    @property
+    def requested(self) -> tuple[str, ...]:
+        """The names of the model that was asked: its API's, and that in models.yaml."""
+        return (self.model_id,) if self.settings is None else (self.settings.api_model, self.model_id)
+
+    @property
+    def served_otherwise(self) -> str | None:
+        """That another model answered than was requested, or several did, and what to do; None where neither is so."""
+        others = [name for name in names_of(self.served_model) if not is_requested(name, self.requested)]
+        if self.provider in _ASKED_BY_FILE or not (others or is_mixed(self.served_model)):
+            return None
+        asked = self.requested[0]
+        words = f"{served_text(self.served_model)} answered, and {asked} was requested: "
+        if is_mixed(self.served_model):
+            return f"{words}no version is compared with this run; `skill-evaluator evaluate {self.skill}` asks anew"
+        name = re.split(r"[/\\]", others[0])[-1]  # no id is a path
+        return f"{words}where that is meant, say `id: {name}` and `api_id: {asked}` in models.yaml"
 
     def row(self) -> Row:
         """Return the row that sums the run up on the leaderboard."""

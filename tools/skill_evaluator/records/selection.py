@@ -91,11 +91,6 @@ def choose(
     return Selection(choices=tuple(choices), left_out=left_out)
 
 
-def choose_candidate(entries: Sequence[RecordedRun], wanted: str | None) -> RecordedRun:
-    """Choose the run to judge among those of one model; raise LeaderboardError when there is none."""
-    return choose(entries, wanted, None).choices[0].candidate
-
-
 def _choose_candidates(
     entries: Sequence[RecordedRun], wanted: str | RecordedRun | None
 ) -> tuple[list[RecordedRun], dict[str, str]]:
@@ -149,29 +144,17 @@ def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[Recorde
 def next_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
     """Return the newest complete run of the highest version below, of equal model and scenario; comparable ones first.
 
-    A lower version that was asked beside the candidate comes before any other. None where there is no lower version.
+    None where there is no lower version.
     """
     lower = runs_below(entries, candidate)
     highest = lower[0].version if lower else None
-    newest = _best([entry for entry in lower if entry.version == highest], candidate)
-    return asked_beside(entries, candidate) or newest
+    return _best([entry for entry in lower if entry.version == highest], candidate)
 
 
 def why_no_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> str:
     """Return why no run of a lower version is a baseline."""
     full = [replace(entry, adaptive=False) for entry in entries]
     return _ONLY_STOPPED if runs_below(full, candidate) else _NO_LOWER
-
-
-def asked_beside(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the complete run whose calls alternated with the candidate's, if there is one.
-
-    It is of a lower version, or of the candidate's before its prompt was edited.
-    """
-    if candidate.beside is None:
-        return None
-    lower = [*runs_before_edit(entries, candidate), *runs_below(entries, candidate)]
-    return next((entry for entry in lower if entry.run_id == candidate.beside), None)
 
 
 def before_edit(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:

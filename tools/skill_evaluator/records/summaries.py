@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.identifiers import CaseId, RunId, Share
+from skill_evaluator.identifiers import CaseId, Label, RunId, Share
 from skill_evaluator.stats import quantile
 
 LATER: Any = Field(default=None, exclude_if=lambda value: value is None)  # a key that older digests are without
@@ -168,6 +168,14 @@ class Tokens(RowTokens):
     cache_read: NonNegativeInt | None = LATER
     cache_write: NonNegativeInt | None = LATER
     uncached: NonNegativeInt | None = LATER
+
+
+class Server(FrozenModel):
+    """The most calls in flight, the version that a server told, and how many answers had its commonest fingerprints."""
+
+    concurrency: PositiveInt
+    version: Label | None = LATER
+    fingerprints: dict[Label, PositiveInt] = Field(default={}, exclude_if=lambda counts: not counts)
 
 
 class Latency(FrozenModel):

@@ -20,7 +20,7 @@ from skill_evaluator.runner.schedule import Call, calls_in_flight
 class Assignment:
     """One run with all that is needed to make its calls. `on_outcome` gets every outcome once, earlier ones too.
 
-    `look` is called in a thread, after each number of replicates in `looks`.
+    `look` is called in a thread, after each number of replicates in `looks`. `answered_before`: the model is on record.
     """
 
     run: Run
@@ -33,6 +33,7 @@ class Assignment:
     on_outcome: OnOutcome
     looks: Sequence[int] = ()
     look: Callable[[int], Looks] | None = None
+    answered_before: bool = False
 
 
 def with_keys(models: Iterable[Model], kinds: Kinds, keys: Keys) -> dict[str, Model]:

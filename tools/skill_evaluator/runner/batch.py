@@ -21,7 +21,7 @@ from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.batch_journal import Batch, BatchJournal, known_ids
 from skill_evaluator.runner.engine import NO_CALL_LEFT, STOPPED, Most, OnOutcome, Progress, Stop
 from skill_evaluator.runner.limits import Budget, wait_before_retry
-from skill_evaluator.runner.prices import usage_cost
+from skill_evaluator.runner.prices import answer_cost, call_cost, dearest_cost
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted
 
@@ -204,13 +204,14 @@ class BatchEngine:
                     continue
                 failed += 1
                 replicate = Replicate(call=call, error=outcome.failure(self._job.redact), attempts=attempt)
-                await self._hand_on(replicate, 0.0)
+                await self._hand_on(replicate, call_cost(self._job.model, self._job.price, replicate))
             else:
                 answered += 1
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
-                cost = usage_cost(self._job.price, outcome.usage)
+                cost = dearest_cost(self._job.model, self._job.price, outcome)
                 self._budget.settle(most, most if cost is None else cost)
-                await self._hand_on(self._answer(call, outcome, attempt), cost)
+                answered_at = answer_cost(self._job.model, self._job.price, outcome)
+                await self._hand_on(self._answer(call, outcome, attempt), answered_at)
         self._journal.collected(batch, status.state, answered=answered, failed=failed, again=again)
 
     def _answer(self, call: Call, completion: Completion, attempt: int) -> Replicate:

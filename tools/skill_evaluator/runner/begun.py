@@ -15,13 +15,11 @@ from skill_evaluator.library.config import VerdictName
 class Looks(StrictModel):
     """The looks at an adaptive run so far: after how many replicates, and against which run of a lower version.
 
-    `models`: those that were run beside it. The last look may have settled the verdict: `enough` replicates are then
-    asked in all, the last of them unseen by it.
+    The last look may have settled the verdict: `enough` replicates are then asked in all, the last ones unseen by it.
     """
 
     after: tuple[PositiveInt, ...]
     against: RunId
-    models: PositiveInt
     verdict: VerdictName | None = None
     enough: PositiveInt | None = None
 

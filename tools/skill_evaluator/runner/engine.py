@@ -17,7 +17,7 @@ from skill_evaluator.providers.base import Caching, Completion, Failure, Provide
 from skill_evaluator.providers.boundary import ask_once
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
-from skill_evaluator.runner.prices import most_cost, usage_cost
+from skill_evaluator.runner.prices import call_cost, dearest_cost, most_cost
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.turns import Turns, cached_prompts, prompt_of
 
@@ -40,13 +40,13 @@ class Progress:
 
     def note(self, replicate: Replicate, cost_usd: float | None) -> None:
         """Count one outcome; a cost of None (unknown) makes the sum unknown."""
+        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
         if replicate.completion is None:
             self.failed += 1
             return
         self.answered += 1
         self.input_tokens += replicate.completion.usage.input_tokens or 0
         self.output_tokens += replicate.completion.usage.output_tokens or 0
-        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
 
     @property
     def done(self) -> int:
@@ -75,7 +75,7 @@ class ModelJob:
     """All that is needed to make one model's calls.
 
     `looks`: numbers of replicates after which, with no call in flight, `enough` says how many replicates are enough in
-    all, or None to go on. `caching`: how the vendor caches the model's prompts, if it does.
+    all, or None to go on. `caching`: how the vendor caches its prompts. `answered_before`: it is on record.
     """
 
     model: Model
@@ -88,6 +88,7 @@ class ModelJob:
     price: Price | None
     redact: Redactor
     caching: Caching | None = None
+    answered_before: bool = False
     looks: Sequence[int] = ()
     enough: Callable[[int], Awaitable[int | None]] | None = None
 
@@ -142,6 +143,7 @@ class Engine:
         self._turns = Turns(self._cached, job.caching.life_s if job.caching else 0.0)
         self._rejected = 0
         self._succeeded = False
+        self._answered_before = job.answered_before or progress.answered_before > 0
         self._hopeless = asyncio.Event()
         self.halted: Failure | None = None
 
@@ -183,8 +185,7 @@ class Engine:
             finally:
                 self._turns.done(call, answered=replicate is not None and replicate.answered)
             if replicate is not None:
-                usage = replicate.completion.usage if replicate.completion else None
-                self._progress.note(replicate, usage_cost(self._job.price, usage) if usage else 0.0)
+                self._progress.note(replicate, call_cost(self._job.model, self._job.price, replicate))
                 busy = self._on_outcome(replicate)
                 if busy is not None:
                     await asyncio.wait([asyncio.wrap_future(busy)])
@@ -206,6 +207,8 @@ class Engine:
             try:
                 answer = await self._attempt(request, most)
             except ProviderError as problem:
+                if problem.reason == "unknown_model" and (self._succeeded or self._answered_before):
+                    problem.reason = "model_retired"
                 wait = wait_before_retry(retry, attempt, problem.retry_after_s)
                 if problem.throttled:
                     self._gate.throttled(wait)
@@ -243,7 +246,7 @@ class Engine:
                 spent = most.usd  # until it is known to be less
                 begun = time.perf_counter()
                 completion = await ask_once(self._job.provider, request, self._job.settings)
-                billed = usage_cost(self._job.price, completion.usage)
+                billed = dearest_cost(self._job.model, self._job.price, completion)
                 spent = most.usd if billed is None else billed
                 taken_s = completion.latency_s
                 latency_s = time.perf_counter() - begun if taken_s is None else taken_s

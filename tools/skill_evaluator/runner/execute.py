@@ -7,6 +7,7 @@ The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are paid f
 import asyncio
 import gc
 import signal
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -19,13 +20,23 @@ from skill_evaluator.library.config import Limits, Settings
 from skill_evaluator.providers import BATCHES
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.boundary import opened
+from skill_evaluator.providers.openai import told_version
 from skill_evaluator.providers.redaction import Redactor
+from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.assignment import Assignment
 from skill_evaluator.runner.batch import BatchEngine, BatchJob, BatchMode
 from skill_evaluator.runner.engine import STOPPED, Engine, ModelJob, Most, Progress, Stop
-from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, note_looks, outcomes
+from skill_evaluator.runner.journal import (
+    MANIFEST,
+    Journal,
+    create_run,
+    note_looks,
+    outcomes,
+    read_manifest,
+    refuse_other,
+)
 from skill_evaluator.runner.limits import Budget, limits_of
-from skill_evaluator.runner.prices import usage_cost
+from skill_evaluator.runner.prices import dearest_cost
 from skill_evaluator.runner.schedule import Call, Replicate, interleaved, schedule_calls
 from skill_evaluator.runner.turns import cached_prompts, prompt_of
 
@@ -127,18 +138,21 @@ class _RunningAssignment:
         self._held: FileLock | None = None
         if run.folder.exists():
             self._hold()
+            refuse_other(run.folder, run.manifest)
         self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
         scheduled = set(self.schedule)
         journal = outcomes(run.folder)
         earlier = [call for call in journal if call in scheduled]
         self._errors: dict[Call, Replicate] = {}
+        self.fingerprints: Counter[str] = Counter()
         for call in earlier:
             replicate = journal[call]
             if replicate.completion is None:
                 self._errors[call] = replicate
             else:
-                cost = usage_cost(assignment.price, replicate.completion.usage)
+                cost = dearest_cost(run.model, assignment.price, replicate.completion)
                 budget.count_earlier(self._most_usd(replicate.call) if cost is None else cost)  # None: nobody told
+                self.fingerprints[replicate.completion.fingerprint or ""] += 1
                 assignment.on_outcome(replicate)
         self.todo = {call for call in self.schedule if call not in journal or call in self._errors}
         self.unmade = len(self.todo)
@@ -167,6 +181,8 @@ class _RunningAssignment:
         self._journal.append(replicate)
         self._errors.pop(replicate.call, None)
         self.unmade -= 1
+        if replicate.completion is not None:
+            self.fingerprints[replicate.completion.fingerprint or ""] += 1
         return self.assignment.on_outcome(replicate)
 
     def finish(self) -> None:
@@ -206,6 +222,7 @@ class _RunningModel:
             model_id=parts[0].assignment.run.model.id, planned=planned, answered_before=planned - len(calls)
         )
         self._engines: list[Engine] | list[BatchEngine] = []
+        self._job: ModelJob | None = None
         first = parts[0].assignment
         self._is_batched = first.run.manifest.transport == "batch"
         if self._is_batched:
@@ -215,7 +232,7 @@ class _RunningModel:
         if not calls:
             return
         looks = first.looks if len(parts) == 1 and not first.run.manifest.settled_after else ()
-        job = ModelJob(
+        self._job = job = ModelJob(
             model=first.run.model.model_copy(update={"limits": limits}),
             provider=opened(first.kind, first.run.model, first.key, settings),
             calls=calls,
@@ -226,6 +243,7 @@ class _RunningModel:
             price=first.price,
             redact=redact,
             caching=first.kind.caching_of(first.run.model),
+            answered_before=first.answered_before,
             looks=[look for look in looks if look > parts[0].begun],  # an earlier look already said to go on
             enough=self._enough,
         )
@@ -244,8 +262,16 @@ class _RunningModel:
         }
 
     async def run(self) -> None:
-        """Make the calls that are left, if any."""
+        """Make the calls that are left, if any; then note how the server was asked, and what it said."""
         await asyncio.gather(*(engine.run() for engine in self._engines))
+        if self._job is None or not self.progress.answered:
+            return
+        version = self._job.redact(await told_version(self._job.model) or "") or None
+        for part in self._parts:
+            commonest = {name: count for name, count in part.fingerprints.most_common(8) if name}  # there may be many
+            server = Server(concurrency=self._job.concurrency, version=version, fingerprints=commonest)
+            folder = part.assignment.run.folder
+            create_run(folder, read_manifest(folder).model_copy(update={"server": server}))
 
     def _is_left(self, call: Call) -> bool:
         return _without_arm(call) in self._parts[call.arm].todo

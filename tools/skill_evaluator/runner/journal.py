@@ -37,13 +37,15 @@ from skill_evaluator.identifiers import (
     ShardText,
     Timestamp,
     VersionText,
+    invocation_of,
 )
 from skill_evaluator.providers.answer_lines import AnswerLine, line_at
 from skill_evaluator.providers.base import first_answers
 from skill_evaluator.records.record import read_record
+from skill_evaluator.records.summaries import LATER, Server
 from skill_evaluator.runner.begun import Kept, Looks
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.text import nearest
+from skill_evaluator.text import listed, nearest
 
 MANIFEST = "manifest.json"
 ANSWERS = "replicates.jsonl"
@@ -65,7 +67,7 @@ class Manifest(StrictModel):
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
     beside the run of a new version, that version `again`, or it under a `neutral` scenario. `prompt_commit` then says
     where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `kept` is of a run in
-    batches, which another process may collect.
+    batches, which another process may collect. `server` becomes known while it is asked.
     """
 
     run_id: RunId
@@ -95,11 +97,17 @@ class Manifest(StrictModel):
     draft: bool = False
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     kept: Kept | None = Field(default=None, exclude_if=lambda kept: kept is None)
+    server: Server | None = LATER
 
     @property
     def asked(self) -> int:
         """Replicates a case that are to be asked, as far as is known."""
         return self.settled_after or self.replicates
+
+    @property
+    def calls(self) -> int:
+        """Calls that were planned."""
+        return len(self.cases) * self.replicates
 
     @property
     def saved_calls(self) -> int:
@@ -144,6 +152,17 @@ def read_manifest(folder: Path) -> Manifest:
     return validated(Manifest, read_json(path, RunError), path, RunError)
 
 
+def refuse_other(folder: Path, planned: Manifest) -> None:
+    """Raise RunError for a folder that holds the answers of another component or model, or answers to other inputs."""
+    begun = read_manifest(folder) if (folder / MANIFEST).exists() else planned
+    others = [name for name in ("skill", "model_id") if getattr(begun, name) != getattr(planned, name)]
+    if why := others or planned.differences(begun):
+        raise RunError(
+            f"{folder} holds answers of '{begun.skill}' by '{begun.model_id}', and this run has another {listed(why)}: "
+            "give another --invocation or --results"
+        )
+
+
 def read_component_manifest(folder: Path) -> Manifest:
     """Read the manifest of a component's run; raise RunError also for the run of an audit or a judging."""
     manifest = read_manifest(folder)
@@ -164,6 +183,11 @@ def find_run(run: str, components: Path) -> Path:
         return folders[run]
     newest = sorted(folders)[-_RUNS_NAMED:]
     raise RunError(f"no run folder '{run}', and no run of that id below {components} {nearest(run, newest)}")
+
+
+def answers_in(results_dir: Path) -> dict[str, str]:
+    """Return the ids of the runs whose answers are in a component's results, as `find_run` finds them."""
+    return {path.parent.name: path.parent.name for path in results_dir.glob(f"*/{ANSWERS}")}
 
 
 def find_runs(results_dir: Path, wanted: str, skill: str) -> list[tuple[Path, Manifest]]:
@@ -192,11 +216,6 @@ def _is_unfinished(folder: Path) -> bool:
         return not read_record(folder / RECORD).complete
     except LeaderboardError:
         return True
-
-
-def invocation_of(run_id: str) -> str:
-    """Return the part of a run id that all models of one invocation share: `<time>-<token>`."""
-    return "-".join(run_id.split("-", 2)[:2])
 
 
 class Journal:
@@ -301,7 +320,7 @@ def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> di
 def _line_of(replicate: Replicate) -> dict[str, Any]:
     line: dict[str, Any] = {"case_id": replicate.call.case_id, "replicate": replicate.call.replicate}
     if replicate.completion is not None:
-        line |= asdict(replicate.completion)
+        line |= {name: value for name, value in asdict(replicate.completion).items() if name != "fingerprint" or value}
         line["usage"] = {name: count for name, count in line["usage"].items() if count is not None}
     if replicate.error is not None:
         line["error"] = asdict(replicate.error)

@@ -15,19 +15,24 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Price
 from skill_evaluator.providers import Kinds, why_unbatched
-from skill_evaluator.providers.base import Caching, ProviderKind, Usage
+from skill_evaluator.providers.base import LOST, Caching, Completion, ProviderKind, Usage
+from skill_evaluator.records.served import parts_of
 from skill_evaluator.runner.prompting import (
     build_request,
     estimate_input_tokens,
     least_input_tokens,
     most_input_tokens,
 )
+from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.stats import total_or_none
 
 _PER_MILLION = 1_000_000
 _SAMPLE = 1_000  # tokens; far below where any vendor's long-context tier begins
 _BATCH = 0.5  # of the direct price, at every vendor
 _WRITE, _WRITE_1H = 1.25, 2.0  # of the price of input: the dearest that any vendor lists
+
+
+Priced = tuple[Model, Price | None]  # a model with its price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +155,34 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
     of_caches = listed.model_dump(exclude={"input", "output"})
     scaled = {name: usd * own.input / listed.input for name, usd in of_caches.items()}
     return own.model_copy(update={**scaled, **own.model_dump(exclude_none=True)})
+
+
+def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
+    """Return the price of what answered: `price` of the model that was asked, else the listed one; None: unknown."""
+    is_free = price is not None and not any(usd for _, usd in price)
+    base, release = parts_of(served or model.id)
+    is_asked = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
+    if not served or is_free or (is_asked and (model.price or model.base_url)):
+        return price
+    return (None if model.base_url else _listed_price(model.provider, base + release)) or (price if is_asked else None)
+
+
+def answer_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
+    """Return the cost of an answer, by the price of what gave it."""
+    return usage_cost(answer_price(model, price, completion.served_model), completion.usage)
+
+
+def call_cost(model: Model, price: Price | None, made: Replicate) -> float | None:
+    """Return the cost of a call: 0 of one that failed; None of one that a batch lost, since it may be billed."""
+    if made.completion is not None:
+        return answer_cost(model, price, made.completion)
+    return usage_cost(price, Usage()) if made.error is not None and made.error.reason == LOST else 0.0
+
+
+def dearest_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
+    """Return what an answer counts with in a budget: by the dearer of what was asked and what answered."""
+    costs = (usage_cost(price, completion.usage), answer_cost(model, price, completion))
+    return max((cost for cost in costs if cost is not None), default=None)
 
 
 @functools.cache  # a plan asks for every component anew

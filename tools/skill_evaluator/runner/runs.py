@@ -10,6 +10,7 @@ from pathlib import Path
 
 from skill_evaluator import __version__
 from skill_evaluator.errors import RunError, StorageError
+from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
@@ -21,7 +22,6 @@ from skill_evaluator.runner.journal import (
     Transport,
     copy_answers,
     create_run,
-    invocation_of,
     read_manifest,
 )
 from skill_evaluator.runner.prices import input_sizes, not_applicable
@@ -65,7 +65,7 @@ def new_runs(
         left_out = not_applicable(cases, sizes, model, kinds[model.provider])
         applicable = [case.id for case in cases if case.id not in left_out]
         mine = set(shard.of(applicable) if shard else applicable)
-        run_id = run_id_of(invocation, model.id, shard)
+        run_id = run_id_of(invocation, component.name, model.id, shard)
         manifest = Manifest(
             run_id=run_id,
             created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
@@ -99,7 +99,7 @@ def topped_up(run: Run, invocation: str | None = None) -> Run:
         if manifest.tops_up == run.manifest.run_id:
             return Run(model=run.model, manifest=manifest, folder=path.parent)
     now = datetime.datetime.now(datetime.UTC)
-    run_id = run_id_of(invocation or new_invocation(now), run.model.id)
+    run_id = run_id_of(invocation or new_invocation(now), run.manifest.skill, run.model.id)
     settled = {"adaptive": False, "settled_after": None, "looks": None}
     created = {"run_id": run_id, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "tops_up": run.manifest.run_id}
     manifest = run.manifest.model_copy(update={**settled, **created})
@@ -123,19 +123,18 @@ def is_invocation(text: str) -> bool:
     return re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", text) is not None
 
 
-BASELINE = "baseline"  # marks the run of a baseline beside that of a new version
-
-
-def run_id_of(invocation: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:
-    """Return the id of one model's run, or of its part of the cases; a `mark` tells several runs of a model apart."""
+def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:
+    """Return the id of a model's run of a component, or of its part of the cases; a `mark` tells several runs apart."""
+    of_skill = skill if len(skill) <= 40 else f"{skill[:33]}-{digest(skill)[-6:]}"  # the id names a file
     marked = f"@{slug(mark)}" if mark else ""  # a slug has no @
-    return f"{invocation}-{slug(model_id)}{marked}" + (f"-{shard.index}of{shard.count}" if shard else "")
+    part = f"-{shard.index}of{shard.count}" if shard else ""
+    return "-".join(filter(None, (invocation, of_skill, slug(model_id)))) + marked + part
 
 
 def run_of_other(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
     """Return a run of another prompt, or of one under a scenario: of the same model, cases and invocation."""
     shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
-    run_id = run_id_of(invocation_of(run.manifest.run_id), run.model.id, shard, mark)
+    run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
     update = {
         "run_id": run_id,
         "skill_version": component.version,
@@ -153,7 +152,7 @@ def input_digests(component: Component, model: Model) -> dict[str, str]:
     return {**shaping, "settings": settings_digest(model)}
 
 
-_NOT_TOLD = {"limits", "price", "cache", "api_key_env", "auth", "judge", "transport"}
+_NOT_TOLD = {"limits", "price", "cache", "api_key_env", "auth", "family", "judge", "retires", "transport"}
 
 
 def settings_digest(model: Model) -> str:

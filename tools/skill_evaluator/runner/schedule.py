@@ -107,10 +107,20 @@ def digest_of_answers(digests: Mapping[Call, str]) -> str:
     return digest(canonical_json([[call.case_id, call.replicate, answer] for call, answer in ordered]))
 
 
+def replicates_beside(replicates: int) -> int:
+    """Return how often a baseline is asked beside a new version that is asked so often: half as often.
+
+    >>> replicates_beside(10), replicates_beside(5)
+    (5, 3)
+    """
+    return (replicates + 1) // 2
+
+
 def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
     """Return the calls of several runs in turns: each replicate of a case in all runs, then the next case.
 
     The run that comes first changes from case to case and from replicate to replicate, so that none is always earlier.
+    A run that has more replicates than the others goes on alone.
 
     >>> first = schedule_calls(["a", "b"], 1)
     >>> [(call.case_id, call.arm) for call in interleaved([first, first])]

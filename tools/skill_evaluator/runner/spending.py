@@ -18,11 +18,13 @@ from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.files import FrozenModel, read_bytes
 from skill_evaluator.identifiers import Label, RunId
 from skill_evaluator.library.config import Price
+from skill_evaluator.providers.base import LOST, Usage
 from skill_evaluator.records.record import PARTIAL
+from skill_evaluator.records.summaries import RowTokens
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.batch_journal import BatchJournal
 from skill_evaluator.runner.journal import MANIFEST, RECORD, read_answers, read_manifest
-from skill_evaluator.runner.prices import usage_cost
+from skill_evaluator.runner.prices import Priced, call_cost, dearest_cost, usage_cost
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
 
@@ -106,6 +108,10 @@ class _Paid(BaseModel):
     judged: _JudgedCost | None = None
     shard: str | None = None
     settings: dict[str, Any] | None
+    model_id: Label = ""
+    tokens: RowTokens = RowTokens(input=None, output=None)
+    reasons: dict[str, int] = {}
+    transport: Label = "direct"
 
     @property
     def whole(self) -> str:
@@ -115,8 +121,17 @@ class _Paid(BaseModel):
 
     @property
     def costs(self) -> list[float | None]:
-        """What the calls cost, and what a judge's did."""
-        return [self.cost_usd, *([self.judged.cost_usd] if self.judged else [])]
+        """What the calls cost, None where a batch lost some, and what a judge's did."""
+        lost = [None] * bool(self.cost_usd and LOST in self.reasons)
+        return [self.cost_usd, *lost, *([self.judged.cost_usd] if self.judged else [])]
+
+    def priced(self, prices: Mapping[str, Priced]) -> "_Paid":
+        """Return the same with what its tokens cost by the price of what was asked, where no cost is told."""
+        if self.cost_usd is not None or self.model_id not in prices:
+            return self
+        counts = {"input_tokens": self.tokens.input, "output_tokens": self.tokens.output}
+        usage = Usage(**counts, batch=self.transport == "batch")
+        return self.model_copy(update={"cost_usd": usage_cost(prices[self.model_id][1], usage)})
 
 
 class _Job(BaseModel):
@@ -148,7 +163,7 @@ class Journals:
     """
 
     folders: Sequence[Path]
-    prices: Mapping[str, Price | None]
+    prices: Mapping[str, Priced]
     own: Path | None = None
 
 
@@ -180,7 +195,7 @@ def month_so_far(
             unknown.add(name)
             continue
         if record is not None and record.timestamp.startswith(month) and record.settings is not None:
-            paid.setdefault(record.run_id.partition(PARTIAL)[0], []).append(record)
+            paid.setdefault(record.run_id.partition(PARTIAL)[0], []).append(record.priced(journals.prices))
     contained = {record.tops_up for records in paid.values() for record in records}  # their calls are in the whole runs
     contained |= {run_id for run_id, records in paid.items() if records[0].whole != run_id and records[0].whole in paid}
     furthest = {
@@ -233,9 +248,12 @@ def _by_answers(
         try:
             manifest = read_manifest(run)
             if manifest.created.startswith(month) and manifest.run_id not in recorded and not manifest.tops_up:
-                price, mine = journals.prices.get(manifest.model_id), costs.setdefault(name, [])
-                answers = (replicate.completion for replicate in read_answers(run, lambda _: None))
-                mine += [usage_cost(price, answer.usage) for answer in answers if answer is not None]
+                priced, mine = journals.prices.get(manifest.model_id), costs.setdefault(name, [])
+                for made in [*read_answers(run, lambda _: None)]:  # all or none of a damaged journal
+                    if made.completion is not None:
+                        mine.append(dearest_cost(*priced, made.completion) if priced else None)
+                    elif priced:
+                        mine.append(call_cost(*priced, made))
                 mine += [None] if BatchJournal.read(run).open else []
         except RunError:
             costs.setdefault(name, []).append(None)

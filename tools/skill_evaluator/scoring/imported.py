@@ -11,7 +11,7 @@ from skill_evaluator.files import read_json
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.records.elsewhere import ForeignAnswer, ForeignRun, case_digest
 from skill_evaluator.records.elsewhere_tools import read_results
-from skill_evaluator.records.record import ANSWERED, SCORED, Record, parse_record
+from skill_evaluator.records.record import ANSWERED, SCORED, SCORED_ELSEWHERE, Record, parse_record
 from skill_evaluator.records.summaries import Latency, Tokens
 from skill_evaluator.scoring import summaries
 from skill_evaluator.scoring.recording import case_record
@@ -19,7 +19,6 @@ from skill_evaluator.scoring.scorecard import CaseScore, Scorecard
 from skill_evaluator.stats import quantile, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 
-SCORED_ELSEWHERE = 0  # the version of the scorer: what it scored is compared with what it scored alone
 _AGREEMENT = "pairwise_exact_match"
 _NO_NAME = re.compile(r"[^A-Za-z0-9._@:/-]+")
 _NO_VERSION = re.compile(r"[^A-Za-z0-9.+-]+")
@@ -36,16 +35,16 @@ def record_of(
     required_coverage: float = 0.9,
 ) -> Record:
     """Return the record of a run that was made elsewhere; what is named here goes before what the source says."""
-    cases = run.by_case
+    cases, metrics = run.by_case, run.metrics
     replicates = max(map(len, cases.values()))
     scorecard = Scorecard(
-        cases=tuple(_case(case_id, answers, run.metrics, replicates) for case_id, answers in cases.items()),
+        cases=tuple(_case(case_id, answers, metrics, replicates) for case_id, answers in cases.items()),
         replicates=replicates,
         reasons={},
         faults=(),
         usages=(),
         latencies_s=(),
-        served_models=(),
+        served=(),
         retries=0,
         answers="",
     )
@@ -74,8 +73,8 @@ def record_of(
         coverage=round(coverage, 6),
         complete=coverage >= required_coverage,
         stopped=None,
-        primary_metric=run.metrics[0],
-        accuracy=summaries.accuracy(scorecard, run.metrics),
+        primary_metric=metrics[0],
+        accuracy=summaries.accuracy(scorecard, metrics),
         reproducibility=summaries.case_means(scorecard, [_AGREEMENT]),
         per_field={},
         failures=failures,

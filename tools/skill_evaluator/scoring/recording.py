@@ -9,7 +9,7 @@ from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import Kinds
-from skill_evaluator.providers.base import Usage
+from skill_evaluator.providers.base import LOST, Usage
 from skill_evaluator.records.record import (
     SCORED,
     SCORER_VERSION,
@@ -19,10 +19,11 @@ from skill_evaluator.records.record import (
     ModelSettings,
     Record,
 )
+from skill_evaluator.records.served import served_of
 from skill_evaluator.records.summaries import CallSpreads, Latency, Quantiles, Tokens
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.runner.prices import hit_rate, price_of, usage_cost
+from skill_evaluator.runner.prices import answer_price, hit_rate, price_of, usage_cost
 from skill_evaluator.scoring import summaries
 from skill_evaluator.scoring.scorecard import CaseScore, Scorecard
 from skill_evaluator.stats import quantile, rounded, total_or_none
@@ -68,7 +69,9 @@ class Recorder:
         failures = scorecard.failures
         component = self.component
         price, latencies = price_of(model, self.kinds[model.provider]), scorecard.latencies_s
-        costs = [usage_cost(price, usage) for usage in scorecard.usages]
+        answers = zip(scorecard.served, scorecard.usages, strict=True)
+        costs = [usage_cost(answer_price(model, price, name), usage) for name, usage in answers]
+        lost = [usage_cost(price, Usage())] * scorecard.reasons.get(LOST, 0)
         return Record(
             run_id=manifest.run_id,
             timestamp=manifest.created,
@@ -77,7 +80,7 @@ class Recorder:
             prompt_commit=manifest.prompt_commit or self.origin.prompt_commit,
             dataset_commit=self.origin.dataset_commit,
             model_id=manifest.model_id,
-            served_model=scorecard.served_models[0] if scorecard.served_models else None,
+            served_model=served_of(scorecard.served),
             provider=manifest.provider,
             replicates=scorecard.replicates,
             saved_calls=manifest.saved_calls,
@@ -108,10 +111,11 @@ class Recorder:
             faults=list(scorecard.faults),
             not_applicable=manifest.not_applicable,
             tokens=_tokens(scorecard.usages),
-            cost_usd=rounded(total_or_none(costs)),
+            cost_usd=rounded(total_or_none([*costs, *lost])),
             latency_s=Latency(p50=rounded(quantile(latencies, 0.5), 3), p95=rounded(quantile(latencies, 0.95), 3)),
             calls=CallSpreads(latency_s=Quantiles.of(latencies, 3), cost_usd=Quantiles.of(costs, 9)),
             settings=self._model_settings(model),
+            server=manifest.server if manifest.server and (model.base_url or manifest.server.fingerprints) else None,
             digests={
                 **manifest.digests,
                 "datasets": component.digests["datasets"],
@@ -122,15 +126,17 @@ class Recorder:
         )
 
     def _model_settings(self, model: Model) -> ModelSettings:
-        sampling = self.kinds[model.provider].sampling(model)
+        kind = self.kinds[model.provider]
+        sampling = kind.sampling(model)
+        own_choice = "temperature" in sampling.unavailable and not kind.free  # then the vendor's own temperature holds
         return ModelSettings(
             api_model=model.api_name,
-            profile=model.profile,
+            profile="unset" if own_choice and model.profile == "deterministic" else model.profile,
             structured_output=model.structured_output,
             max_output_tokens=model.params.max_output_tokens,
             sent=dict(sampling.sent),
             unavailable=list(sampling.unavailable),
-            params=model.params.extra,
+            params={name: value for name, value in model.params.extra.items() if name not in sampling.unavailable},
             base_url=model.public_url,
             timeout_s=self.settings.timeout_s,
         )

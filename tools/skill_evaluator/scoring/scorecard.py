@@ -57,7 +57,7 @@ class Scorecard:
     """All cases of one run, and what its calls used. `reasons` counts every failure by its stable word,
     and `faults` says where they are.
 
-    `answers` is the digest of all that was answered.
+    `answers` is the digest of all that was answered, `served` what each of the `usages` says that answered.
     """
 
     cases: tuple[CaseScore, ...]
@@ -66,7 +66,7 @@ class Scorecard:
     faults: tuple[FailedCalls, ...]
     usages: tuple[Usage, ...]
     latencies_s: tuple[float, ...]
-    served_models: tuple[str, ...]
+    served: tuple[str | None, ...]
     retries: int
     answers: str
 

@@ -119,7 +119,7 @@ class Scorer:
         self._aside = _PutAside()
         self._usages: list[Usage] = []
         self._latencies: list[float] = []
-        self._served: Counter[str] = Counter()
+        self._served: list[str | None] = []
         self._faults: dict[tuple[str, str], dict[Call, str]] = {}
         self._retries = 0
         self._answers: dict[Call, str] = {}
@@ -140,8 +140,7 @@ class Scorer:
             return None
         self._usages.append(replicate.completion.usage)
         self._latencies += [] if replicate.latency_s is None else [replicate.latency_s]
-        if replicate.completion.served_model:
-            self._served[replicate.completion.served_model] += 1
+        self._served.append(replicate.completion.served_model)
         raw = _digest(replicate.completion.text)
         if failure is not None:
             scored: Scored | Future[Scored] = unparseable(self._component, failure.kind)
@@ -190,7 +189,7 @@ class Scorer:
             faults=tuple(sorted(self._fault_list(), key=lambda fault: (-fault.count, fault.reason))),
             usages=tuple(self._usages),
             latencies_s=tuple(self._latencies),
-            served_models=tuple(name for name, _ in self._served.most_common()),
+            served=tuple(self._served),
             retries=self._retries,
             answers=digest_of_answers(
                 {call: answer for call, answer in self._answers.items() if call.replicate < planned}

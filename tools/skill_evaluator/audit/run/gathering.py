@@ -6,7 +6,7 @@ that came twice counts once. Equal texts to a question are scored once, over all
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,12 +23,12 @@ from skill_evaluator.audit.run.runs import planned_run
 from skill_evaluator.ci.arrivals import is_own_file
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, RunError
-from skill_evaluator.library.config import Price, load_models
+from skill_evaluator.library.config import load_models
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED
 from skill_evaluator.records.strict import strict_score
 from skill_evaluator.runner.journal import ANSWERS, MANIFEST, Manifest, merged_outcomes, read_answers, read_manifest
-from skill_evaluator.runner.prices import hit_rate, price_of, usage_cost
+from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of
 from skill_evaluator.runner.schedule import Replicate, Shard
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.scorer import Scorer
@@ -51,14 +51,14 @@ class CallTally:
 
     @classmethod
     def count(
-        cls, planned: int, outcomes: Mapping[str, int], replicates: Iterable[Replicate], price: Price | None
+        cls, planned: int, outcomes: Mapping[str, int], replicates: Collection[Replicate], priced: Priced | None
     ) -> Self:
-        """Count what the replicates took; `price` None: not known."""
+        """Count what the replicates took; `priced` None: the model is not in models.yaml any more."""
         answered = [(made.completion, made.latency_s) for made in replicates if made.completion is not None]
         return cls(
             planned=planned,
             outcomes=dict(sorted(outcomes.items())),
-            cost_usd=total_or_none(usage_cost(price, completion.usage) for completion, _ in answered),
+            cost_usd=total_or_none(call_cost(*priced, made) if priced else None for made in replicates),
             hit_rate=hit_rate([completion.usage for completion, _ in answered]),
             latency_s=quantile([latency_s for _, latency_s in answered if latency_s is not None], 0.5),
             served_models=tuple(sorted({made.served_model for made, _ in answered if made.served_model})),
@@ -163,7 +163,7 @@ def _gather(
     grids = {benchmark.name: _Grid(benchmark, manifest, places, stack) for benchmark in manifest.benchmarks}
     models = load_models(places.config, places.limits)
     kinds = kinds_of(models, str(places.config / "models.yaml"))
-    prices = {model.id: price_of(model, kinds[model.provider]) for model in models}
+    prices = {model.id: (model, price_of(model, kinds[model.provider])) for model in models}
     tallies: dict[str, CallTally] = {}
     for m, (model_id, runs) in enumerate(runs_by_model.items()):
         answers = merged_outcomes((run, _answers(folder, run, remarks)) for folder, run in runs)
@@ -202,7 +202,7 @@ class _Grid:
         shape = (len(audit.models), len(audit.scenarios), len(benchmark.cases), audit.replicates)
         self.scores: NDArray[np.float32] = np.full(shape, np.nan, dtype=np.float32)
         self.questions = {case: place for place, case in enumerate(benchmark.cases)}
-        declared = material.component.digests["datasets"] == benchmark.digests["datasets"]
+        declared = material.component.digests["datasets"] == benchmark.digests.get("datasets")
         self.remarks = [] if declared else [f"'{name}' compares answers otherwise than when the audit began"]
         self.remarks += benchmark.left_out
         self._metric = benchmark.metric
@@ -278,8 +278,8 @@ def _read_run(folder: Path, audit: AuditManifest) -> Manifest:
         raise AuditError(f"{folder} is a run of {whose}, not of the audit {audit.id}")
     part = None if run.shard is None else Shard.parse(run.shard)
     planned = planned_run(audit, run.model_id, run.provider, audit.models.get(run.model_id, "none"), part)
-    fields = (name for name in Manifest.model_fields if name != "evaluator_version")  # it may have been upgraded since
-    wrong = [name for name in fields if getattr(run, name) != getattr(planned, name)]
+    fields = Manifest.model_fields.keys() - {"evaluator_version", "server"}  # the first may have been upgraded since
+    wrong = sorted(name for name in fields if getattr(run, name) != getattr(planned, name))
     if wrong:
         raise AuditError(f"{folder} was not run on what {AUDIT} of the audit {audit.id} says: {', '.join(wrong)}")
     return run

@@ -78,7 +78,7 @@ def runs_of(audit: AuditManifest, models: Sequence[Model], shard: Shard | None, 
 def planned_run(audit: AuditManifest, model_id: str, provider: str, settings: str, part: Shard | None) -> Manifest:
     """Return what the run of a model, or of a shard of it, is to do; `settings` is a digest of the model's."""
     return Manifest(
-        run_id=run_id_of(audit.id, model_id, part),
+        run_id=run_id_of(audit.id, "", model_id, part),
         created=audit.created,
         skill="audit",
         skill_version=str(MANIFEST_VERSION),

@@ -1,8 +1,9 @@
 """Which models are of one family: a judge tends to favour what its own family writes."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from skill_evaluator.errors import JudgeError
@@ -14,9 +15,20 @@ SameFamily = Literal["refuse", "half", "allow"]
 _FAMILIES = {
     "claude": ("claude",),
     "gpt": ("gpt", "chatgpt", "o1", "o3", "o4"),
+    "palmyra": ("palmyra",),
     "gemini": ("gemini", "gemma", "palm"),
     "llama": ("llama", "vicuna"),
-    "mistral": ("mistral", "mixtral", "ministral", "magistral"),
+    "mistral": (
+        "mistral",
+        "mixtral",
+        "ministral",
+        "magistral",
+        "codestral",
+        "devstral",
+        "mathstral",
+        "pixtral",
+        "voxtral",
+    ),
     "qwen": ("qwen", "qwq"),
     "deepseek": ("deepseek",),
     "smollm": ("smollm",),
@@ -25,12 +37,14 @@ _VENDORS = {"anthropic": "claude", "openai": "gpt", "google": "gemini"}
 _WORD = re.compile(r"[a-z]+\d*")
 
 
-def family_of(name: str) -> str:
-    """Return the family of a model's name; of an unknown one its first word.
+def family_of(name: str, families: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the family of a model: that of `families`, by id, else by its name, of an unknown one the first word.
 
     >>> family_of("openai/gpt-5-mini"), family_of("smollm2-135m-instruct-greedy"), family_of("our-own")
     ('gpt', 'smollm', 'our')
     """
+    if name in families:
+        return families[name]
     words = _WORD.findall(name.lower())
     for family, beginnings in _FAMILIES.items():
         if any(word.startswith(beginnings) for word in words):
@@ -39,14 +53,21 @@ def family_of(name: str) -> str:
 
 
 def family_of_model(model: Model) -> str:
-    """Return the family of a model of models.yaml: by its name, or, where that says nothing, by whose API it has.
+    """Return the family of a model of models.yaml: what is said there, or its name says, or whose API it has.
 
     >>> family_of_model(Model(id="our-judge", provider="anthropic"))
     'claude'
     """
-    family = family_of(model.api_name)
+    family = family_of(model.family or model.api_name)
+    if model.family is not None:
+        return family if family in _FAMILIES else model.family
     vendor = _VENDORS.get(model.provider) if model.base_url is None else None
     return vendor if vendor is not None and family not in _FAMILIES else family
+
+
+def families_of(models: Sequence[Model]) -> dict[str, str]:
+    """Return by id the families of the models of models.yaml."""
+    return {model.id: family_of_model(model) for model in models}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +78,7 @@ class Writers:
 
     def of_family(self, judge: Model, writer: str) -> bool:
         """Return whether the writer of an output is of a judge's family."""
-        mine = next((family_of_model(model) for model in self.models if model.id == writer), family_of(writer))
-        return mine == family_of_model(judge)
+        return family_of(writer, families_of(self.models)) == family_of_model(judge)
 
 
 def check_families(

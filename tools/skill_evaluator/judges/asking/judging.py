@@ -153,7 +153,7 @@ def judge_runs(judging: Judging, models: Sequence[Model], folder: Path) -> list[
     for model in models:
         planned = judge_manifest(judging, model)
         place = folder / RUNS / planned.run_id
-        if (place / MANIFEST).exists() and read_manifest(place) != planned:
+        if (place / MANIFEST).exists() and read_manifest(place).model_copy(update={"server": None}) != planned:
             raise JudgeError(f"{place} was begun with other questions than {folder / JUDGING} says; start a new one")
         runs.append(Run(model=model, manifest=planned, folder=place))
     return runs
@@ -162,7 +162,7 @@ def judge_runs(judging: Judging, models: Sequence[Model], folder: Path) -> list[
 def judge_manifest(judging: Judging, model: Model) -> Manifest:
     """Return what one judge's run of a judging is to ask."""
     return Manifest(
-        run_id=run_id_of(judging.id, model.id),
+        run_id=run_id_of(judging.id, "", model.id),
         created=judging.created,
         skill="judge",
         skill_version=str(JUDGING_VERSION),

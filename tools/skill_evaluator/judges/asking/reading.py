@@ -1,12 +1,16 @@
 """A judge's answer → the verdict in it, or why it counts for nothing. Of several verdicts the last whole one binds."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from skill_evaluator.parsing.answer import embedded_values, parse_output
 from skill_evaluator.runner.schedule import Replicate
+
+_ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_NOT_SAID = re.compile(r"\\+[bfnrt]|[\\\s]")  # white space, and what escapes leave of it inside of a string
 
 VerdictT = TypeVar("VerdictT")
 UnscoredReason = Literal[
@@ -22,7 +26,7 @@ UnscoredReason = Literal[
     "evidence_not_in_text",
     "score_before_justification",
     "missing_dimension",
-    "invented_dimension",
+    "invented_dimension",  # of earlier results: it costs no answer any more
     "repeated_dimension",
     "refused",
     "truncated",
@@ -56,13 +60,14 @@ def last_whole(
     """Return the last value in a text that `check` takes for a verdict, else why the last value is none.
 
     So a verdict that the judge repeats from the text it judges does not bind when its own comes after. One that stands
-    in a `judged` text as it is does not count at all, nor does one that says two things under one key.
+    in a `judged` text does not count at all, be it inside of a string, nor one that says two things under one key.
     """
     first = parse_output(text, "json")
     if first.problem is not None:
         return Unscored(reason="empty" if first.problem == "empty" else "not_json")
     values = list(embedded_values(text)) or [(text, first.value)]
     quoted = [value for source in judged for _, value in embedded_values(source)]
+    sources = [_unescaped(source) for source in judged]
     refusals: list[Unscored] = []
     for written, value in reversed(values):
         checked = check(value)
@@ -70,7 +75,7 @@ def last_whole(
             twice = _contradiction(written)
             if twice is not None:
                 return Unscored(reason="contradictory", detail=f"'{twice}' is said twice, and differently")
-            if value in quoted:
+            if value in quoted or any(_unescaped(written) in source for source in sources):
                 checked = Unscored(reason="copied", detail="the verdict stands in the text that is judged")
             else:
                 return checked
@@ -102,6 +107,12 @@ def read_criteria(
         name: part if isinstance(part, dict) else Unscored(reason="missing_criterion", detail=name)
         for name, part in parts.items()
     }
+
+
+def _unescaped(text: str) -> str:
+    """Return a text without white space and escapes: JSON in a string of JSON becomes what it is outside of it."""
+    plain = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text)
+    return _NOT_SAID.sub("", plain).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class _SaidTwiceError(ValueError):

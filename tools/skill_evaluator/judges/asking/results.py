@@ -12,7 +12,7 @@ from skill_evaluator.judges.asking.prompts import PromptIdentity
 from skill_evaluator.judges.calibration.results import FigureResult
 from skill_evaluator.library.config import Price
 from skill_evaluator.runner.journal import Transport
-from skill_evaluator.runner.prices import hit_rate, usage_cost
+from skill_evaluator.runner.prices import call_cost, hit_rate
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import rounded, total_or_none
@@ -92,11 +92,11 @@ def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, 
         provider=run.model.provider,
         settings=run.manifest.digests["settings"],
         served_models=sorted({one.served_model for one in completions if one.served_model}),
-        planned=len(run.manifest.cases) * run.manifest.replicates,
+        planned=run.manifest.calls,
         answered=len(completions),
         input_tokens=None if inputs is None else int(inputs),
         output_tokens=None if outputs is None else int(outputs),
-        cost_usd=rounded(total_or_none(usage_cost(price, completion.usage) for completion in completions)),
+        cost_usd=rounded(total_or_none(call_cost(run.model, price, made) for made in answers.values())),
         hit_rate=hit_rate([completion.usage for completion in completions]),
         stopped=stopped,
     )

@@ -51,10 +51,9 @@ REGRESSIONS = "regressions.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeAnswers:
-    """What one judge answered, by call; `family`: that of its model."""
+    """What one judge answered, by call."""
 
     record: JudgeRecord
-    family: str
     answers: Mapping[Call, Replicate]
     declared_strong: bool
 
@@ -81,11 +80,14 @@ class MeasuredAnswers:
 
 
 def measured_answers(
-    asked: CalibrationQuestions, judges: Sequence[JudgeAnswers], head: JudgingHead, bar: float
+    asked: CalibrationQuestions,
+    judges: Sequence[JudgeAnswers],
+    head: JudgingHead,
+    bar: float,
+    families: Mapping[str, str],
 ) -> MeasuredAnswers:
-    """Read all answers and measure every judge; `bar` is that of trust."""
+    """Read all answers and measure every judge; `bar` is that of trust, `families` those of models.yaml by id."""
     plain, planted = asked.plain, asked.planted
-    families = {judge.record.model_id: judge.family for judge in judges}
     preferences = [_preferences(asked, plain, judge, head) for judge in judges if plain.matches]
     scores = [_scores(asked, plain, judge, head) for judge in judges if plain.scores]
     regressions = _results([_regressions(plain.pairs, judge, judge.answers, head) for judge in judges], head)

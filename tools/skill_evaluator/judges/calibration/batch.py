@@ -86,7 +86,7 @@ def batch_rates(pairs: Sequence[PairResult], labels: Labels, seen: Sequence[Seen
     """
     judged = {pair.id: dimensions for pair in pairs if (dimensions := judged_dimensions(pair))}
     if not judged:
-        raise JudgeError("no pair of the batch has an answer that counts")
+        raise JudgeError("no pair of the batch has two answers that count")
     names = [*dict.fromkeys(name for dimensions in judged.values() for name in dimensions), ANY]
     rows = [_dimension(name, judged, labels, seen, bar) for name in names]
     rated = [

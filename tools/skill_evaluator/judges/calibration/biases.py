@@ -41,14 +41,16 @@ def bias_of(
     )
 
 
-def own_in_pairs(pairs: Sequence[LabelledPair], verdicts: Given, family: str) -> list[BiasResult]:
+def own_in_pairs(
+    pairs: Sequence[LabelledPair], verdicts: Given, judge_id: str, families: Mapping[str, str]
+) -> list[BiasResult]:
     """Return how much oftener the judge prefers what its own family wrote than people do, if one output of a pair is.
 
     Nothing where that is said of no pair.
     """
-    judge, people = [], []
+    judge, people, family = [], [], family_of(judge_id, families)
     for pair in pairs:
-        mine = [writer is not None and family_of(writer) == family for writer in (pair.model_1, pair.model_2)]
+        mine = [writer is not None and family_of(writer, families) == family for writer in (pair.model_1, pair.model_2)]
         if pair.id in verdicts and pair.model_1 and pair.model_2 and sum(mine) == 1:
             own = mine.index(True) + 1
             winners = [replicates[0].winner for replicates in verdicts[pair.id].values()]
@@ -63,14 +65,18 @@ def pick(winner: Hashable, wanted: Hashable) -> float:
 
 
 def own_in_scores(
-    criterion: str, scored: Sequence[tuple[ScoredItem, StoredScore]], highest: int, family: str
+    criterion: str,
+    scored: Sequence[tuple[ScoredItem, StoredScore]],
+    highest: int,
+    judge_id: str,
+    families: Mapping[str, str],
 ) -> list[BiasResult]:
     """Return how much more the judge scores above people what its own family wrote; nothing unless others did, too."""
     gaps: dict[bool, list[float]] = {True: [], False: []}
     for item, one in scored:
         if item.model is not None:
             gap = ((one.score or 0) - fmean(item.scores[criterion])) / (highest - 1)
-            gaps[family_of(item.model) == family].append(gap)
+            gaps[family_of(item.model, families) == family_of(judge_id, families)].append(gap)
     if not gaps[True] or not gaps[False]:
         return []
     return [bias_of(SELF_PREFERENCE, "score", criterion, favour(gaps[True], gaps[False]))]

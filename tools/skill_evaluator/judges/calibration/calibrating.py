@@ -1,9 +1,8 @@
 """Labelled pairs and a judge's verdicts on them → what the judge is worth, by stratum. Makes no call."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
 
-from skill_evaluator.judges.asking.families import family_of
 from skill_evaluator.judges.asking.results import figure
 from skill_evaluator.judges.calibration.biases import Given, own_in_pairs, pick
 from skill_evaluator.judges.calibration.files import Judged, LabelledPair, StoredVerdict, by_stratum
@@ -20,7 +19,7 @@ from skill_evaluator.judges.statistics.confidence import reliability
 from skill_evaluator.judges.statistics.kappa import cohen_kappa, confusion
 from skill_evaluator.judges.statistics.position import flips_beyond_noise, position_bias
 from skill_evaluator.judges.statistics.preference import excess
-from skill_evaluator.judges.statistics.scores import repeatability
+from skill_evaluator.judges.statistics.scores import own_noise
 from skill_evaluator.judges.statistics.trust import trust_of
 
 _CATEGORIES = (1, 2, "tie", None)  # None: not parsed
@@ -32,7 +31,7 @@ Verdicts = Mapping[int, StoredVerdict]
 def calibrate(judged: Judged, bar: float, families: Mapping[str, str] = MappingProxyType({})) -> list[JudgeResult]:
     """Measure every judge on every stratum that it has a verdict in; `bar` is that of trust.
 
-    `families`: by judge the family of models that it is of, where its name does not say so.
+    `families`: by the id of a judge or writer whose model it is, where its name does not say so.
     """
     overall = [pair for pair in judged.pairs.values() if pair.human is not None]
     names = dict.fromkeys(name for pair in judged.pairs.values() for name in pair.criteria)
@@ -43,7 +42,7 @@ def calibrate(judged: Judged, bar: float, families: Mapping[str, str] = MappingP
             criteria={
                 name: by_stratum for name in names if (by_stratum := _strata(*_by(name, judged.pairs, verdicts), bar))
             },
-            biases=own_in_pairs(overall, verdicts, families.get(judge) or family_of(judge)),
+            biases=own_in_pairs(overall, verdicts, judge, families),
         )
         for judge, verdicts in judged.judges.items()
     ]
@@ -79,7 +78,7 @@ def _strata(pairs: Sequence[LabelledPair], verdicts: Given, bar: float) -> dict[
 def _stratum(pairs: Sequence[LabelledPair], verdicts: Given, bar: float) -> StratumResult:
     answered = [(pair, verdicts[pair.id]) for pair in pairs if pair.id in verdicts]
     seen = [(pair, {order: replicates[0] for order, replicates in given.items()}) for pair, given in answered]
-    noise = _noise(replicates for _, given in answered for replicates in given.values())
+    noise = own_noise([[one.winner for one in mine] for mine in given.values()] for _, given in answered)
     complete = [(pair, given) for pair, given in seen if len(given) == len(_ORDERS)]
     right, kappa_people = zip(*(_against_people(seen, order) for order in _ORDERS), strict=True)
     position = kappa_orders = None
@@ -122,14 +121,6 @@ def _stratum(pairs: Sequence[LabelledPair], verdicts: Given, bar: float) -> Stra
         trusted=trust.trusted,
         more_labels=trust.more_labels,
     )
-
-
-def _noise(answers: Iterable[Sequence[StoredVerdict]]) -> Bounded | None:
-    """Return how often two answers to the same request differ; None where none was asked twice."""
-    same = repeatability([[verdict.winner for verdict in replicates] for replicates in answers])
-    if same.value is None or same.ci95 is None:
-        return None
-    return Bounded(value=1.0 - same.value, ci95=(1.0 - same.ci95[1], 1.0 - same.ci95[0]), n=same.n)
 
 
 def _name(category: Hashable) -> str:

@@ -30,7 +30,7 @@ from skill_evaluator.judges.statistics.trust import MOST_LABELS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A planted pair with the judge's verdict on each dimension that an answer counted for."""
+    """A planted pair with the judge's verdict on each dimension that both answers counted for."""
 
     planted: PlantedPair
     dimensions: Mapping[str, DimensionResult]
@@ -41,8 +41,8 @@ class Seen:
 
 
 def judged_dimensions(pair: PairResult) -> dict[str, DimensionResult]:
-    """Return the dimensions of a pair that an answer counted for, by name."""
-    return {verdict.dimension: verdict for verdict in pair.dimensions if any(verdict.by_order)}
+    """Return the dimensions of a pair that both answers counted for, by name."""
+    return {verdict.dimension: verdict for verdict in pair.dimensions if None not in verdict.by_order}
 
 
 def is_reported(dimensions: Mapping[str, DimensionResult], dimension: str) -> bool:
@@ -59,7 +59,7 @@ def severity_in(dimensions: Mapping[str, DimensionResult], dimension: str = ANY)
 
 
 def see(planted: Sequence[PlantedPair], judged: Mapping[str, PairResult]) -> list[Seen]:
-    """Return the pairs that an answer counted for."""
+    """Return the pairs that both answers counted for."""
     pairs = [(one, judged_dimensions(judged[one.id])) for one in planted if one.id in judged]
     return [Seen(planted=one, dimensions=dimensions) for one, dimensions in pairs if dimensions]
 

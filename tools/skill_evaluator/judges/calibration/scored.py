@@ -10,7 +10,6 @@ from statistics import fmean
 from types import MappingProxyType
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.families import family_of
 from skill_evaluator.judges.asking.results import figure
 from skill_evaluator.judges.calibration.biases import own_in_scores
 from skill_evaluator.judges.calibration.calibrating import reliability_of
@@ -22,7 +21,7 @@ from skill_evaluator.judges.statistics.bounded import mean_within
 from skill_evaluator.judges.statistics.kappa import Floats, cohen_kappa, confusion
 from skill_evaluator.judges.statistics.preference import shift
 from skill_evaluator.judges.statistics.rank_correlation import spearman
-from skill_evaluator.judges.statistics.scores import central_tendency, repeatability
+from skill_evaluator.judges.statistics.scores import central_tendency, own_noise
 from skill_evaluator.judges.statistics.trust import trust_of
 from skill_evaluator.library.rubrics import SCALES
 
@@ -40,8 +39,8 @@ def calibrate_scores(
 ) -> list[JudgeResult]:
     """Measure every judge on every criterion and stratum that it has a score in; `bar` is that of trust.
 
-    `scales`: by criterion the highest score; without, the shortest scale that has all scores. `families`: by judge the
-    family of models that it is of, where its name does not say so. Raise JudgeError for a score beyond its scale.
+    `scales`: by criterion the highest score; without, the shortest scale that has all scores. `families`: by the id of
+    a judge or writer whose model it is, where its name does not say so. Raise JudgeError for a score beyond its scale.
     """
     judges: dict[str, dict[str, dict[str, list[StoredScore]]]] = {}
     for one in scores:
@@ -59,8 +58,7 @@ def calibrate_scores(
                 stratum: _stratum(criterion, mine, given, highest, bar)
                 for stratum, mine in by_stratum(labelled, given).items()
             }
-            family = families.get(judge) or family_of(judge)
-            biases += own_in_scores(criterion, _pairs(labelled, given), highest, family)
+            biases += own_in_scores(criterion, _pairs(labelled, given), highest, judge, families)
         results.append(JudgeResult(judge=judge, scores=measured, biases=biases))
     return results
 
@@ -92,6 +90,7 @@ def _stratum(criterion: str, items: Sequence[ScoredItem], given: Given, highest:
     tendency = central_tendency(judge, [scores[0] for scores in people], scale)
     counts = Counter((mine, score) for mine, scores in zip(judge, people, strict=True) for score in scores)
     judged = [replicates for item in items if (replicates := given.get(item.id))]
+    noise = own_noise([[one.score for one in replicates]] for replicates in judged)
     return ScoreResult(
         n=len(scored),
         unscored=len(judged) - len(scored),
@@ -110,7 +109,7 @@ def _stratum(criterion: str, items: Sequence[ScoredItem], given: Given, highest:
         higher=figure(shift(means, judge, scale)),
         middle=figure(tendency.middle),
         spread=figure(tendency.spread),
-        noise=_noise(judged),
+        noise=None if noise is None else figure(noise),
         length=_length(scored, means),
         confidence=_confidence(scored, means),
         confusion={
@@ -131,13 +130,6 @@ def _table(judge: Sequence[int], people: Sequence[Sequence[int]], highest: int) 
         ),
         start=confusion([], [], levels),
     )
-
-
-def _noise(judged: Sequence[Sequence[StoredScore]]) -> FigureResult | None:
-    if all(len(replicates) < 2 for replicates in judged):
-        return None
-    same = [repeatability([[one.score for one in replicates]]).value for replicates in judged if len(replicates) > 1]
-    return figure(mean_within([1.0 - (share or 0.0) for share in same]))
 
 
 def _length(scored: _Scored, means: Sequence[float]) -> FigureResult | None:

@@ -17,11 +17,11 @@ from skill_evaluator.judges.pairwise.results import (
     PairwiseCriterion,
     Ranking,
 )
-from skill_evaluator.judges.statistics.bounded import Bounded, mean_within
+from skill_evaluator.judges.statistics.bounded import mean_within
 from skill_evaluator.judges.statistics.bradley_terry import WinMatrix, strengths_of
 from skill_evaluator.judges.statistics.length_control import win_rates
 from skill_evaluator.judges.statistics.position import flips_beyond_noise, position_bias
-from skill_evaluator.judges.statistics.scores import repeatability
+from skill_evaluator.judges.statistics.scores import own_noise
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import mean_or_none, rounded
@@ -99,7 +99,9 @@ def _figures(name: str, weight: float, threshold: float, judged: Judged, *, by_e
     position = position_bias([in_order.winner for in_order, _ in firsts], [swapped.winner for _, swapped in firsts])
     sure = [[one.confidence for one in match if one.confidence is not None] for match in mine]
     unscored = Counter(said.unscored for one in given for said in one.orders if said.unscored is not None)
-    noise = _noise(mine)
+    noise = own_noise(
+        [[one.orders[order].winner for one in match if one.orders[order].winner] for order in (0, 1)] for match in mine
+    )
     return PairwiseCriterion(
         criterion=name,
         weight=weight,
@@ -118,17 +120,6 @@ def _figures(name: str, weight: float, threshold: float, judged: Judged, *, by_e
         noise=None if noise is None else figure(noise),
         flips_beyond_noise=None if noise is None else figure(flips_beyond_noise(position.flips, noise)),
     )
-
-
-def _noise(mine: Sequence[Sequence[PairJudgement]]) -> Bounded | None:
-    """Return how often two answers to the same request differ, a match being the unit; None without replicates."""
-    if all(len(match) < 2 for match in mine):
-        return None
-    agreeing = [
-        repeatability([[one.orders[order].winner for one in match if one.orders[order].winner] for order in (0, 1)])
-        for match in mine
-    ]
-    return mean_within([1 - within.value for within in agreeing if within.value is not None])
 
 
 def _shares(results: Sequence[MatchResult], name: str) -> list[float]:

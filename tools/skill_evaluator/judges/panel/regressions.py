@@ -10,6 +10,7 @@ from skill_evaluator.judges.asking.results import figure
 from skill_evaluator.judges.panel.reduction import Voices, majority, votes_of
 from skill_evaluator.judges.regression.answer import IMPACTS
 from skill_evaluator.judges.regression.pairs import JudgedPair
+from skill_evaluator.judges.regression.reading import FOR_PEOPLE
 from skill_evaluator.judges.regression.results import (
     DimensionResult,
     JudgeRegressions,
@@ -28,7 +29,7 @@ from skill_evaluator.judges.statistics.bounded import rate
 def reduce_panel_regressions(
     judges: Sequence[JudgeRegressions], pairs: Sequence[JudgedPair], rules: ShipRules, voices: Voices
 ) -> PanelRegressions:
-    """Return what several judges find as one; a judge of whom no answer on a pair counted has no voice there."""
+    """Return what several judges find as one; a judge of whom an answer on a pair did not count has no voice there."""
     names = [judge.judge.model_id for judge in judges]
     by_pair = [dict(zip(names, given, strict=True)) for given in zip(*(judge.pairs for judge in judges), strict=True)]
     found = [_pair(pair, given, rules, voices) for pair, given in zip(pairs, by_pair, strict=True)]
@@ -63,12 +64,12 @@ def _pair(pair: JudgedPair, given: dict[str, PairResult], rules: ShipRules, voic
 
 
 def _said(given: dict[str, PairResult], dimension: str) -> dict[str, DimensionResult]:
-    """Return what each judge with an answer that counts says of a dimension."""
+    """Return what each judge whose answers both count says of a dimension."""
     results = {
         judge: next((one for one in result.dimensions if one.dimension == dimension), None)
         for judge, result in given.items()
     }
-    return {judge: one for judge, one in results.items() if one is not None and any(one.by_order)}
+    return {judge: one for judge, one in results.items() if one is not None and None not in one.by_order}
 
 
 def _dimension(name: str, item: str, given: dict[str, PairResult], voices: Voices) -> PanelDimension:
@@ -76,7 +77,11 @@ def _dimension(name: str, item: str, given: dict[str, PairResult], voices: Voice
     weights = {judge: voices.weight(judge, item, name) for judge in said}
     votes = votes_of({judge: one.verdict for judge, one in said.items()}, weights)
     verdict = majority(votes) or "uncertain"
-    impacts = [one.impact for one in said.values() if one.verdict == verdict and one.impact is not None]
+    impacts = [
+        one.impact
+        for one in said.values()
+        if one.verdict == verdict and one.impact is not None and not FOR_PEOPLE & {*one.flags}
+    ]
     return PanelDimension(
         dimension=name,
         verdict=verdict,

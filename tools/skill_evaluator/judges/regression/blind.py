@@ -13,6 +13,7 @@ from skill_evaluator.judges.asking.prompts import JudgePrompt, load_prompt
 from skill_evaluator.judges.asking.question import JudgeQuestion, make_question, object_schema
 from skill_evaluator.judges.asking.reading import Unscored, last_whole, text_of
 from skill_evaluator.judges.regression.answer import IMPACTS
+from skill_evaluator.judges.regression.dimensions import dimension_name
 from skill_evaluator.judges.regression.pairs import JudgedPair
 from skill_evaluator.judges.regression.questions import ORDERS, question_id
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -112,7 +113,7 @@ def _mapped(value: Any, order: int) -> dict[str, Any] | Unscored:
         "per_dimension": [
             {
                 "dimension": finding.get("dimension"),
-                "verdict": names.get(str(finding.get("verdict")), finding.get("verdict")),
+                "verdict": names.get(dimension_name(str(finding.get("verdict"))), finding.get("verdict")),
                 "evidence_baseline": finding.get(f"evidence_{baseline}"),
                 "evidence_candidate": finding.get(f"evidence_{candidate}"),
                 "impact": finding.get("impact"),

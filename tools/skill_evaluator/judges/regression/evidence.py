@@ -8,11 +8,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
+from skill_evaluator.files import FrozenModel
 from skill_evaluator.text import normalise, words
 
 NEAR = 90.0
@@ -59,8 +59,7 @@ _AROUND_STYLE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(FrozenModel):
     """What a judge names of one output; `similarity` is a quote's, of 100.
 
     `not_found` has what stands in quotation marks and is neither in that output nor in the texts beside it.

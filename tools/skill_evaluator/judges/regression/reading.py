@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from skill_evaluator.files import FrozenModel
+from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.regression.answer import (
     MOST_BASIS_WORDS,
     DimensionFinding,
@@ -15,7 +17,7 @@ from skill_evaluator.judges.regression.answer import (
     Impact,
     RegressionAnswer,
 )
-from skill_evaluator.judges.regression.dimensions import Dimension, dimension_name
+from skill_evaluator.judges.regression.dimensions import Dimension
 from skill_evaluator.judges.regression.evidence import (
     LEFT_OUT_FROM,
     Evidence,
@@ -29,6 +31,8 @@ from skill_evaluator.judges.regression.rules import ShipRules, decide, severity_
 Leg = Literal["quote", "omission", "form"]
 Flag = Literal["unsupported", "no_evidence", "quote_not_found", "style_only"]
 Mismatch = Literal["regression_detected", "regression_severity", "ship_decision"]
+FOR_PEOPLE: frozenset[Flag] = frozenset({"unsupported", "style_only"})
+"""The flags of a *worse* that a person decides on: code has nothing that would bear a block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +44,10 @@ class OutputPair:
     candidate: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedFinding:
+class CheckedFinding(FrozenModel):
     """A finding with what code makes of it. `legs` are what supports a *worse*; `impact` is null for the others."""
 
-    dimension: str
+    dimension: Label
     verdict: Finding
     impact: Impact | None
     baseline: Evidence
@@ -72,7 +75,7 @@ def check_answer(
     knows, such as the stakes.
     """
     by_name = {dimension.name: dimension for dimension in dimensions}
-    given = {dimension_name(finding.dimension): finding for finding in answer.per_dimension}
+    given = {finding.dimension: finding for finding in answer.per_dimension}
     findings = {name: _check(given[name], dimension, pair) for name, dimension in by_name.items()}
     worse = {name: finding.impact for name, finding in findings.items() if finding.impact is not None}
     told = ShipRules(one_low=rules.one_low)

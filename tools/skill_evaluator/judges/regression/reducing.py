@@ -8,18 +8,15 @@ from statistics import fmean
 from skill_evaluator.judges.asking.reading import Unscored, text_of
 from skill_evaluator.judges.asking.results import JudgeRecord, figure
 from skill_evaluator.judges.regression.answer import IMPACTS, Finding, read_answer
-from skill_evaluator.judges.regression.evidence import Evidence
 from skill_evaluator.judges.regression.pairs import JudgedPair
 from skill_evaluator.judges.regression.questions import ORDERS, question_id
-from skill_evaluator.judges.regression.reading import CheckedFinding, Reading, check_answer
+from skill_evaluator.judges.regression.reading import Reading, check_answer
 from skill_evaluator.judges.regression.results import (
     DECISIONS,
     AnswerResult,
     ConclusionResult,
     DimensionResult,
     DimensionSummary,
-    EvidenceResult,
-    FindingResult,
     JudgeRegressions,
     PairResult,
     most_careful,
@@ -64,8 +61,8 @@ def reduce_regressions(
     judged = [_judge(pair, answers, replicates, rules) for pair in pairs]
     given = [one for result in judged for one in result.given]
     decisions = [result.verdict.decision for result in judged]
-    decided = [decision for decision in decisions if decision is not None]
-    compared = [result.verdict for result in judged if result.verdict.compared]
+    compared = [result.verdict for result in judged if result.verdict.compared]  # else half an answer counts as less
+    decided = [verdict.decision for verdict in compared]
     names = dict.fromkeys(dimension.name for pair in pairs for dimension in pair.dimensions)
     results = [_pair_result(result) for result in judged]
     return JudgeRegressions(
@@ -73,7 +70,7 @@ def reduce_regressions(
         declared_strong=declared_strong,
         ship_decision=most_careful(decisions),
         decisions={name: figure(rate(decided.count(name), len(decided))) for name in DECISIONS},
-        undecided=len(decisions) - len(decided),
+        undecided=decisions.count(None),
         dimensions=[_summary(name, judged) for name in names],
         flips=figure(rate(sum(verdict.flipped > 0 for verdict in compared), len(compared))),
         lean=figure(mean_within([_lean(verdict) for verdict in compared], -1.0, 1.0)),
@@ -137,11 +134,10 @@ def _summary(name: str, judged: Sequence[_Judged]) -> DimensionSummary:
         verdict
         for result in judged
         for verdict in result.verdict.dimensions
-        if verdict.dimension == name and any(verdict.by_order)
+        if verdict.dimension == name and None not in verdict.by_order
     ]
     worse = [verdict for verdict in verdicts if verdict.verdict == "candidate_worse"]
     counts = Counter(verdict.verdict for verdict in verdicts)
-    both = [verdict.by_order for verdict in verdicts if None not in verdict.by_order]
     return DimensionSummary(
         dimension=name,
         blocking=any(
@@ -154,7 +150,7 @@ def _summary(name: str, judged: Sequence[_Judged]) -> DimensionSummary:
         impacts={impact: sum(verdict.impact == impact for verdict in worse) for impact in IMPACTS},
         unsupported=sum("unsupported" in verdict.flags for verdict in worse),
         style_only=sum("style_only" in verdict.flags for verdict in worse),
-        flips=figure(rate(sum(first != second for first, second in both), len(both))),
+        flips=figure(rate(sum(len(set(verdict.by_order)) > 1 for verdict in verdicts), len(verdicts))),
     )
 
 
@@ -195,26 +191,5 @@ def _answer_result(given: _Given) -> AnswerResult:
         mismatches=list(given.reading.mismatches),
         basis_too_long=given.reading.basis_too_long,
     )
-    findings = [_finding_result(finding) for finding in given.reading.findings.values()]
+    findings = list(given.reading.findings.values())
     return AnswerResult.model_validate({**place, "findings": findings, "conclusion": conclusion})
-
-
-def _finding_result(finding: CheckedFinding) -> FindingResult:
-    return FindingResult(
-        dimension=finding.dimension,
-        verdict=finding.verdict,
-        impact=finding.impact,
-        baseline=_evidence_result(finding.baseline),
-        candidate=_evidence_result(finding.candidate),
-        legs=list(finding.legs),
-        flags=list(finding.flags),
-    )
-
-
-def _evidence_result(evidence: Evidence) -> EvidenceResult:
-    return EvidenceResult(
-        text=evidence.text,
-        kind=evidence.kind,
-        similarity=evidence.similarity,
-        not_found=list(evidence.not_found),
-    )

@@ -13,32 +13,11 @@ from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead
 from skill_evaluator.judges.calibration.results import FigureResult
 from skill_evaluator.judges.regression.answer import Finding, Impact, RegressionSeverity, ShipDecision
-from skill_evaluator.judges.regression.reading import Flag, Leg, Mismatch
+from skill_evaluator.judges.regression.reading import CheckedFinding, Flag, Leg, Mismatch
 from skill_evaluator.library.judge_policy import JudgePanel
 
 RESULTS_VERSION = 1
 DECISIONS: tuple[ShipDecision, ...] = ("ship", "review_required", "block")  # from the mildest
-
-
-class EvidenceResult(FrozenModel):
-    """What a judge names of one output. `similarity` is a quote's, of 100; `not_found`: quotations that are nowhere."""
-
-    text: str
-    kind: Literal["none", "quote", "observation"]
-    similarity: float | None = None
-    not_found: list[str] = []
-
-
-class FindingResult(FrozenModel):
-    """What one answer says of a dimension, and what code makes of it; `legs` are what supports a *worse*."""
-
-    dimension: Label
-    verdict: Finding
-    impact: Impact | None
-    baseline: EvidenceResult
-    candidate: EvidenceResult
-    legs: list[Leg] = []
-    flags: list[Flag] = []
 
 
 class ConclusionResult(FrozenModel):
@@ -58,7 +37,7 @@ class AnswerResult(FrozenModel):
 
     order: Literal[1, 2]
     replicate: NonNegativeInt
-    findings: list[FindingResult] = []
+    findings: list[CheckedFinding] = []
     conclusion: ConclusionResult | None = None
     unscored: UnscoredReason | None = None
     detail: str = ""
@@ -92,8 +71,8 @@ class PairResult(FrozenModel):
 class DimensionSummary(FrozenModel):
     """A dimension over the pairs that were asked about it.
 
-    `worse`: its share of the pairs with an answer, by impact in `impacts`; `unsupported` and `style_only` are of those.
-    `flips`: share of the pairs with both answers where the orders disagree: the judge's order sensitivity.
+    Only pairs with both answers count. `worse`: its share of them, by impact in `impacts`; `unsupported` and
+    `style_only` are of those. `flips`: share where the orders disagree: the judge's order sensitivity.
     """
 
     dimension: Label
@@ -127,13 +106,13 @@ class SeverityDrift(FrozenModel):
 
 
 class JudgeRegressions(FrozenModel):
-    """One judge. `decisions`: the share of each over the pairs that have one; `undecided`: pairs without.
+    """One judge. Rates are of pairs with both answers: of decisions, and of `flips`, pairs the orders disagree on.
 
-    `declared_strong`: whether models.yaml says so. `flips` is over pairs: those with a dimension that the orders
-    disagree on. `lean`, from -1 to 1: how far an output is judged better where it stands first; 0 is no bias.
-    `repeats`: how often a further replicate says in every dimension what the first one says.
-    `mismatches` counts answers whose own conclusion does not follow from their findings. `severity`: pairs by the
-    severity of their regressions; `drift`: the same against an earlier batch, where one is named.
+    `undecided`: pairs without any answer that counts. `declared_strong`: whether models.yaml says so. `lean`, from -1
+    to 1: how far an output is judged better where it stands first; 0 is no bias. `repeats`: how often a further
+    replicate says in every dimension what the first one says. `mismatches` counts answers whose own conclusion does not
+    follow from their findings. `severity`: pairs by the severity of their regressions; `drift`: the same against an
+    earlier batch, where one is named.
     """
 
     judge: JudgeRecord
@@ -156,7 +135,7 @@ class JudgeRegressions(FrozenModel):
 class PanelDimension(FrozenModel):
     """A dimension of a pair: what the majority of the judges by weight says, else `uncertain`; and all the votes.
 
-    `impact` of a *worse* is the highest that one of this majority gives.
+    `impact` of a *worse* is the highest that one of this majority gives whose evidence code confirms; null without.
     """
 
     dimension: Label

@@ -32,8 +32,10 @@ def count_severities(given: Iterable[str]) -> dict[str, int]:
 
 
 def severities(pairs: Iterable[PairResult]) -> dict[str, int]:
-    """Count the pairs that an answer counted for; where the orders disagree nothing is reported."""
-    return count_severities(pair.regression_severity or NONE for pair in pairs if pair.ship_decision is not None)
+    """Count the pairs with both answers; where the orders disagree nothing is reported."""
+    return count_severities(
+        pair.regression_severity or NONE for pair in pairs if all(None not in one.by_order for one in pair.dimensions)
+    )
 
 
 def severity_drift(now: Mapping[str, int], before: Mapping[str, int], what: Before) -> SeverityDrift | None:

@@ -1,7 +1,7 @@
 """The answers in both orders → one verdict a dimension, and the decision that code takes on them.
 
 The judge sees which output is which; the second time it reads the candidate first. What it says in one order only is
-*uncertain*, and a person decides.
+*uncertain*, and a person decides. A regression of high impact blocks all the same if the other answer does not count.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from skill_evaluator.judges.regression.answer import (
     ShipDecision,
 )
 from skill_evaluator.judges.regression.dimensions import Dimension
-from skill_evaluator.judges.regression.reading import Flag, Leg, Mismatch, Reading
+from skill_evaluator.judges.regression.reading import FOR_PEOPLE, Flag, Leg, Mismatch, Reading
 from skill_evaluator.judges.regression.rules import ShipRules, decide, severity_of
 
 
@@ -64,10 +64,16 @@ def combine_orders(
     unscored = tuple(answer for answer in (first, second) if isinstance(answer, Unscored))
     verdicts = tuple(_combine(dimension.name, first, second) for dimension in dimensions)
     worse = {verdict.dimension: verdict.impact for verdict in verdicts if verdict.impact is not None}
-    decision, reason = decide(worse, dimensions, rules)
+    confirmed = {one.dimension: one.impact for one in verdicts if one.impact and not FOR_PEOPLE & {*one.flags}}
+    decision, reason = decide(confirmed, dimensions, rules)
     doubts = [
         *(f"uncertain: {verdict.dimension} ({_orders(verdict)})" for verdict in verdicts if _flipped(verdict)),
-        *(f"unsupported: {verdict.dimension}" for verdict in verdicts if "unsupported" in verdict.flags),
+        *(
+            f"{flag.replace('_', ' ')}: {verdict.dimension}"
+            for verdict in verdicts
+            for flag in verdict.flags
+            if flag in FOR_PEOPLE
+        ),
         *(f"unscored answer: {answer.reason}{f' ({answer.detail})' if answer.detail else ''}" for answer in unscored),
     ]
     if doubts and decision == "ship":
@@ -91,16 +97,21 @@ def combine_orders(
 
 def _combine(name: str, first: Reading | Unscored, second: Reading | Unscored) -> DimensionVerdict:
     findings = [answer.findings[name] for answer in (first, second) if isinstance(answer, Reading)]
+    worse = [finding for finding in findings if finding.impact is not None]
+    sound = [finding for finding in worse if not FOR_PEOPLE & {*finding.flags}]
     agreed = len(findings) == len((first, second)) and len({finding.verdict for finding in findings}) == 1
-    impacts = [finding.impact for finding in findings if finding.impact is not None]
+    told = agreed or (len(findings) == 1 and any(finding.impact == "high" for finding in sound))
+    impacts = [finding.impact for finding in worse if finding.impact is not None]
     legs = tuple(dict.fromkeys(leg for finding in findings for leg in finding.legs))
     flags = dict.fromkeys(flag for finding in findings for flag in finding.flags)
     if legs:
         flags.pop("unsupported", None)  # one leg is enough, and one answer may give it
+    if sound:
+        flags.pop("style_only", None)
     return DimensionVerdict(
         dimension=name,
-        verdict=findings[0].verdict if agreed else "uncertain",
-        impact=max(impacts, key=IMPACTS.index) if agreed and impacts else None,
+        verdict=findings[0].verdict if told else "uncertain",
+        impact=max(impacts, key=IMPACTS.index) if told and impacts else None,
         by_order=(_verdict_in(first, name), _verdict_in(second, name)),
         legs=legs,
         flags=tuple(flags),

@@ -1,7 +1,6 @@
 """How far do any number of raters agree beyond chance? Krippendorff's α with an interval; raters may skip units."""
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -50,11 +49,6 @@ def krippendorff(units: Sequence[Mapping[Any, int]], level: Level) -> Bounded:
     count = len(paired)
     error = float(np.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum()))
     return coefficient(max(-1.0, value), error, float(distances.max()) * size * (size - 1) / expected, count)
-
-
-def counts_of(ratings: Sequence[Sequence[Hashable]]) -> list[Counter[Hashable]]:
-    """Count the values of each unit from ratings [raters][units]; None is a unit that the rater skipped."""
-    return [Counter(value for value in unit if value is not None) for unit in zip(*ratings, strict=True)]
 
 
 def _distances(values: Sequence[Any], totals: Floats, level: Level) -> Floats:

@@ -10,34 +10,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from skill_evaluator.judges.statistics.bounded import Bounded, Z
+from skill_evaluator.judges.statistics.bounded import Bounded
 from skill_evaluator.judges.statistics.kappa import Floats
 from skill_evaluator.stats import t_quantile
 
 
-def prediction_powered_mean(labels: Sequence[float], judged: Sequence[float], judged_only: Sequence[float]) -> Bounded:
-    """Return the mean label of a batch from its labelled part (`labels`, `judged`) and the rest (`judged_only`).
-
-    Undefined for fewer than two labels; without a rest it is their mean. `n` counts labels. The interval is the one of
-    the paper, by the normal distribution: for labels that vary much, such as scores, and many of them; None where
-    nothing varies. Shares have `prediction_powered_rate`.
-
-    >>> powered = prediction_powered_mean([1, 4, 3, 5, 2, 4], [2, 4, 3, 4, 2, 5], [3, 4, 2, 4, 5, 3, 4, 4, 5, 4] * 3)
-    >>> round(powered.value, 2), [round(bound, 2) for bound in powered.ci95]
-    (3.63, [3.0, 4.27])
-    """
-    n = len(labels)
-    if n < 2:
-        return Bounded(value=None, ci95=None, n=n)
-    value, error = _estimate(labels, judged, judged_only)
-    return Bounded(value=value, ci95=(value - Z * error, value + Z * error) if error else None, n=n)
-
-
 def prediction_powered_rate(labels: Sequence[float], judged: Sequence[float], judged_only: Sequence[float]) -> Bounded:
-    """Return the same for labels and verdicts of 0 and 1, such as regressions, clipped to [0, 1].
+    """Return the share of a batch, in [0, 1], from its labelled part (`labels`, `judged`) and the rest (`judged_only`).
 
-    The interval is on the log-odds, by Student's t, with the variance of half a label more, as `stats.unit_interval`:
-    the paper's covers 83 % where 60 labels hold one regression in 20, this one 95 %.
+    Labels and verdicts are 0 or 1, such as regressions. Undefined for fewer than two labels; without a rest it is their
+    share. `n` counts labels. The interval is on the log-odds, by Student's t, with the variance of half a label more,
+    as `stats.unit_interval`: the paper's covers 83 % where 60 labels hold one regression in 20, this one 95 %.
 
     >>> powered = prediction_powered_rate([1, 0, 0, 0, 0, 1] * 5, [1, 0, 0, 0, 0, 0] * 5, [1, 0, 0, 0, 0, 0] * 50)
     >>> round(powered.value, 2), [round(bound, 2) for bound in powered.ci95]

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,3 +78,16 @@ def repeatability(repeats: Sequence[Sequence[Hashable]]) -> Bounded:
             counts = Counter(answer for answer in answers if answer is not None)
             agreeing.append(sum(math.comb(count, 2) for count in counts.values()) / math.comb(len(answers), 2))
     return mean_within(agreeing)
+
+
+def own_noise(units: Iterable[Sequence[Sequence[Hashable]]]) -> Bounded | None:
+    """Return how often two answers to the same request differ; None where none was asked twice.
+
+    A unit has the answers to each of its requests, such as both orders of a pair, which depend on each other.
+
+    >>> noise = own_noise([[[1, 1], [1, 2]], [[2, 2], [2, 2]]])
+    >>> noise.value, noise.n
+    (0.25, 2)
+    """
+    same = [share for unit in units if (share := repeatability(unit).value) is not None]
+    return mean_within([1.0 - share for share in same]) if same else None

@@ -42,12 +42,12 @@ def in_a_process(benchmark: str, quick: bool) -> list[Measured]:
 def main(only: Sequence[str], quick: bool) -> None:
     """Run, print, keep."""
     runs = [run_of(name, in_a_process(name, quick)) for name in only]
-    print(table(runs, [*read_history(), *runs]))
+    print(table(runs))
     if not quick:
         with HISTORY.open("a") as lines:
             lines.writelines(run.line for run in runs)
-        history = read_history()  # as kept: its figures are rounded, and the page shows those
-        PAGE.write_text(page_with(table(newest(history, BENCHMARKS), history), PAGE.read_text()))
+        kept = newest(read_history(), BENCHMARKS)  # their figures are rounded, and the page shows those
+        PAGE.write_text(page_with(table(kept), PAGE.read_text()))
 
 
 if __name__ == "__main__":

@@ -1,27 +1,20 @@
-"""The table of all benchmarks, and `history.jsonl`, from which it is made: a line for every run of a benchmark.
-
-What changed is found by the search that `skill-evaluator history` uses. Only runs on machines of one description are
-compared.
-"""
+"""The table of all benchmarks, and `history.jsonl`, from which it is made: a line for every run of a benchmark."""
 
 import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-from skill_evaluator.verdicts.change_points import Chance, find_splits
 
 from benchmarks.measure import ROOT, Measured, spread
 
 HISTORY = Path(__file__).with_name("history.jsonl")
 PAGE = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- the table: written by python -m benchmarks -->\n", "<!-- end of the table -->\n"
-_ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +46,14 @@ def read_history(path: Path = HISTORY) -> list[Run]:
     return [_read(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def table(runs: Sequence[Run], history: Sequence[Run] = ()) -> str:
-    """These runs as one Markdown table; a row that changed on its machine says from which commit on."""
+def table(runs: Sequence[Run]) -> str:
+    """These runs as one Markdown table."""
     lines = ["| | bound | median | least to most | |", "|---|---|---|---|---|"]
     for run in runs:
         for row in run.rows:
             bound = f"≤ {row.most:g}" if row.most is not None else f"≥ {row.least:g}" if row.least is not None else ""
             middle, least_to_most = _shown(row)
-            remarks = "; ".join(part for part in (_verdict(row), row.note, *changes(run, row.name, history)) if part)
+            remarks = "; ".join(part for part in (_verdict(row), row.note) if part)
             unit = f" {row.unit}" if row.unit and bound else ""
             lines.append(f"| {row.name} | {bound}{unit} | {middle} | {least_to_most} | {remarks} |")
     return "\n".join(lines) + "\n"
@@ -70,23 +63,6 @@ def newest(history: Sequence[Run], order: Sequence[str]) -> list[Run]:
     """The last run of each of these benchmarks, in this order."""
     last = {run.benchmark: run for run in history}
     return [last[name] for name in order if name in last]
-
-
-def changes(run: Run, name: str, history: Sequence[Run]) -> Iterator[str]:
-    """From which commits on this row is another, as far as its medians tell: each run is one draw."""
-    points = [
-        (each.commit, row.middle)
-        for each in history
-        if (each.benchmark, each.machine) == (run.benchmark, run.machine)
-        for row in each.rows
-        if row.name == name and row.values
-    ]
-    if len(points) < 2:
-        return
-    chance = Chance(gate="fixtures", independent=True)
-    for split in find_splits([[[middle] for _, middle in points]], _ALPHA, chance):
-        if split.p <= _ALPHA:
-            yield f"changed at {points[split.at][0]} from {split.before:.3g} to {split.after:.3g}"
 
 
 def page_with(text: str, page: str) -> str:

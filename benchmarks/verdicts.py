@@ -1,259 +1,439 @@
-"""How far verdicts can be trusted, by simulation: `python benchmarks/verdicts.py [--quick]`; tables in Markdown.
+"""How far verdicts can be trusted, by simulation: `python benchmarks/verdicts.py [--quick] [--only WORD]`.
 
-False alarms, drops wrongly called unchanged, power beside the drop printed as detectable, and how often 95 % intervals
-hold the truth. Two processes, seeded. Permutations are drawn 2,000 times (10,000 for large families) instead of 20,000,
-which costs some power and no validity.
+Records of known truth (`worlds`) go through the whole comparison. Each row is a rate in per cent with its standard
+error, beside what is promised of it: false verdicts in at most so many, a true drop seen in at least so many. A promise
+is missed where the rate is beyond it by more than two standard errors. Two processes, seeded; `--quick` makes a tenth
+of the trials, prints only what is missed, and then exits with 1.
 """
 
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import Pool
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-import premises
-from populations import SHAPES, Floats, Setting, beyond, cases_of, on_fixtures
-from skill_evaluator.stats import unit_interval
-from skill_evaluator.verdicts import randomisation
-from skill_evaluator.verdicts.effects import ALPHA, Effect, adjusted, case_effects, replicate_effect
-from skill_evaluator.verdicts.rules import measure_verdict
+from skill_evaluator.records.record import Record
+from skill_evaluator.verdicts.comparability import Pair, Rewording
+from skill_evaluator.verdicts.comparison import compare_records
+from skill_evaluator.verdicts.results import ComparisonResult
+from worlds import Floats, World, another_run, probabilities, record_of, rules_of, shifted, two_runs
 
-TOLERANCE = 0.05
-SIZES = ((5, 3), (12, 10), (50, 5), (200, 3))
-N_CASES = (5, 10, 20, 50, 200)
-ACCURACIES = (0.02, 0.1, 0.5, 0.9, 0.98)
-QUESTIONS = ("fixtures", "beyond")
-Row = list[str]
+TRIALS = 400
+Draw = Callable[[np.random.Generator], bool | tuple[bool, ...] | None]
+"""One trial: whether it happened (of several things at once: each), or None where the world drawn says nothing."""
 
 
-def effect_of(setting: Setting, question: str, rng: np.random.Generator) -> tuple[Effect | None, float]:
-    """One simulated comparison: its effect and the true difference."""
-    if question == "fixtures":
-        before, after, truth = on_fixtures(setting, rng)
-        return replicate_effect(before.tolist(), after.tolist(), seed=int(rng.integers(2**31))), truth
-    differences, truth = beyond(setting, rng)
-    return case_effects([differences.tolist()], seed=int(rng.integers(2**31)))[0], truth
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A rate, or several at once (`rates`), and what is promised of each: at `most`, at `least`, or nothing."""
+
+    table: str
+    name: str
+    size: str
+    draw: Draw
+    most: float | None = None
+    least: float | None = None
+    trials: int = TRIALS
+    rates: tuple[str, ...] = ("rate",)
 
 
-def false_alarms(question: str, setting: Setting, family: int, runs: int, rng: np.random.Generator) -> Row:
-    """Nothing changed in any measure: how often is something beyond chance, or said to have regressed?"""
-    beyond_chance = regressed = 0
-    draw_for(family)
-    for _ in range(runs):
-        effects = [effect for _ in range(family) if (effect := effect_of(setting, question, rng)[0])]
-        q_values = adjusted([effect.p for effect in effects])
-        said = [
-            measure_verdict(one, q, TOLERANCE, ALPHA, covered=True) for one, q in zip(effects, q_values, strict=True)
-        ]
-        beyond_chance += min(q_values, default=1.0) <= ALPHA
-        regressed += "regressed" in said
-    cells = [question, setting.shape, setting.size, str(setting.accuracy), str(family)]
-    return [*cells, share(beyond_chance, runs), share(regressed, runs), above(beyond_chance, runs, ALPHA)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A comparison to make: the world, its models (the first of them is changed), and what is known of rewordings."""
+
+    world: World
+    models: int = 1
+    change: Callable[[Floats], Floats] | None = None
+    reworded: float | None = None
+    gate: str = "these"
+    look: int = 0
+    start: Callable[[Floats], Floats] = field(default=lambda p: p)
+
+    def pairs(self, rng: np.random.Generator) -> list[Pair]:
+        """Return the records of all models."""
+        return [self._pair(f"m{at}", self.change if at == 0 else None, rng) for at in range(self.models)]
+
+    def _pair(self, model: str, change: Callable[[Floats], Floats] | None, rng: np.random.Generator) -> Pair:
+        world = self.world
+        p = self.start(probabilities(world, rng))
+        before, after = two_runs(world, p, p if change is None else change(p), rng)
+        baseline = record_of(world, before, "1.0.0", 5, model)
+        candidate = record_of(world, after, "1.1.0", 6, model, beside=baseline.run_id if world.beside else None)
+        rewording = None if self.reworded is None else Rewording(sigma=self.reworded, n=5, source="audit")
+        anchor = baseline if self.look else None
+        return Pair(baseline=baseline, candidate=candidate, rewording=rewording, anchor=anchor, look=max(1, self.look))
+
+    def compared(self, rng: np.random.Generator) -> ComparisonResult:
+        """Return the verdict on one draw of the world."""
+        return compare_records("s", self.pairs(rng), rules_of(self.gate))
 
 
-def unchanged(question: str, setting: Setting, runs: int, rng: np.random.Generator) -> Row:
-    """The truth fell by exactly what is tolerated: how often is it called unchanged, or improved?"""
-    wrongly = 0
-    for _ in range(runs):
-        effect, _ = effect_of(setting, question, rng)
-        said = measure_verdict(effect, None if effect is None else effect.p, TOLERANCE, ALPHA, covered=True)
-        wrongly += said in ("unchanged", "improved")
-    cells = [question, setting.shape, setting.size, str(setting.accuracy)]
-    return [*cells, share(wrongly, runs), above(wrongly, runs, ALPHA)]
+def ends(trial: Trial, *verdicts: str) -> Draw:
+    """Return whether the first model ends with one of the verdicts."""
+    return lambda rng: trial.compared(rng).models[0].verdict in verdicts
 
 
-def power(question: str, setting: Setting, family: int, runs: int, rng: np.random.Generator) -> Row:
-    """The drop that is found in 80 of 100 runs, beside the one that is printed; the rest of the family is null."""
-    level = ALPHA / family
-    draw_for(family)
-    printed_null = [effect_of(setting, question, rng)[0] for _ in range(60)]
-    known = [one.detectable(level) for one in printed_null if one is not None]
-    guess = float(np.median([drop for drop in known if drop is not None] or [np.nan]))
-    cells = [question, setting.shape, setting.size, str(setting.accuracy), str(family)]
-    if np.isnan(guess):
-        return [*cells, "none", "none", "–", ""]
-    drops = [guess * factor for factor in (0.5, 0.8, 1.0, 1.25, 1.6, 2.4) if guess * factor < setting.accuracy * 0.95]
-    found, printed = [], []
-    for drop in drops:
-        seen, said = 0, []
-        for _ in range(runs):
-            effect, _ = effect_of(replace(setting, drop=drop), question, rng)
-            if effect is None:
-                continue
-            q = adjusted([effect.p, *rng.random(family - 1)])[0]
-            seen += q <= ALPHA and effect.difference < 0
-            said.append(effect.detectable(level) or 1.0)
-        found.append(seen / runs)
-        printed.append(float(np.median(said)))
-    curve = " ".join(f"{drop:.3f}: {rate:.2f}" for drop, rate in zip(drops, found, strict=True))
-    if max(found) < 0.8 or min(found) > 0.8:
-        return [*cells, f"{guess:.3f}", "off the curve", "–", curve]
-    simulated = float(np.interp(0.8, np.maximum.accumulate(found), drops))
-    there = float(np.interp(simulated, drops, printed))
-    return [*cells, f"{there:.3f}", f"{simulated:.3f}", f"{there / simulated:.2f}", curve]
+def alarms(trial: Trial) -> Draw:
+    """Return whether the component regressed, and whether a model improved."""
+
+    def draw(rng: np.random.Generator) -> tuple[bool, bool]:
+        result = trial.compared(rng)
+        return result.verdict == "regressed", any(model.verdict == "improved" for model in result.models)
+
+    return draw
 
 
-def coverage_of_effects(question: str, shape: str, cases: int, runs: int, rng: np.random.Generator) -> Row:
-    """How often the interval of a difference holds the truth, from the lowest to the highest accuracy."""
-    randomisation.DRAWS = 1  # only intervals are looked at
-    cells = []
-    for accuracy in ACCURACIES:
-        setting = Setting(
-            shape=shape, cases=cases, replicates=5, accuracy=accuracy, drop=TOLERANCE if accuracy > 0.2 else 0.0
+def null_worlds(cases: int, replicates: int) -> Iterator[tuple[str, Trial]]:
+    """Yield every world in which nothing was made worse, at a size."""
+    beside = World(cases=cases, replicates=replicates, beside=True, baseline=-(-replicates // 2), kind="flaky")
+    recorded = World(cases=cases, replicates=replicates, kind="flaky")
+    yield "independent", Trial(world=beside)
+    yield "independent, known to be sampled", Trial(world=replace(beside, sampled=True))
+    yield "share 60 %", Trial(world=replace(beside, share=0.6))
+    yield "share 90 %", Trial(world=replace(beside, share=0.9))
+    yield "a day of sd 0.1, recorded", Trial(world=replace(recorded, day=0.1))
+    yield "a day of sd 0.3, beside", Trial(world=replace(beside, day=0.3))
+    yield "heavy tails", Trial(world=replace(beside, kind="heavy"))
+    yield "a broken case", Trial(world=replace(beside, kind="broken"))
+    yield "85 % right, 15 % wrong, always", Trial(world=replace(beside, kind="fixed"))
+    yield "60 % of fields always right", Trial(world=replace(beside, kind="plain", share=0.6))
+    reworded = Trial(world=replace(beside, share=0.95, reworded=0.5))
+    yield "half of the fields reworded, size known", replace(reworded, reworded=_size_of_rewording(cases))
+
+
+def _size_of_rewording(cases: int) -> float:
+    """Return the standard deviation that drawing half of the fields anew gives the mean of so many flaky cases."""
+    return 0.11 / np.sqrt(cases)
+
+
+def false_rows() -> Iterator[Row]:
+    """Nothing was made worse: how often is something said to be?"""
+
+    def row(name: str, trial: Trial, most: float | None = 5) -> Row:
+        return _row("Nothing changed", name, trial, alarms(trial), most=most, rates=("regressed", "improved"))
+
+    for cases in (3, 5, 8, 12, 20, 40):
+        for replicates in (1, 2, 5, 10):
+            for name, trial in null_worlds(cases, replicates):
+                yield row(name, trial)
+    for cases, replicates in ((3, 1), (3, 10), (5, 5), (12, 2), (12, 10), (20, 5)):
+        world = World(cases=cases, replicates=replicates, beside=True, baseline=-(-replicates // 2), kind="flaky")
+        for share in (0.0, 0.6, 0.9):
+            yield row(f"8 models, share {share:.0%}", Trial(world=replace(world, share=share), models=8))
+    for cases, replicates in ((12, 5), (20, 10), (40, 10)):
+        recorded = World(cases=cases, replicates=replicates, kind="flaky")
+        for day in (0.2, 0.3):
+            yield row(f"a day of sd {day}, recorded", Trial(world=replace(recorded, day=day)), None)
+        reworded = replace(recorded, beside=True, share=0.95, reworded=0.5)
+        yield row("half of the fields reworded, size not known", Trial(world=reworded), None)
+
+
+def tolerated_rows() -> Iterator[Row]:
+    """The truth fell by the tolerance: how often is that called unchanged or improved?"""
+    for cases in (3, 5, 8, 12, 20, 40):
+        for replicates in (1, 2, 5, 10):
+            world = World(cases=cases, replicates=replicates, beside=True, baseline=-(-replicates // 2), kind="flaky")
+            for share in (0.0, 0.6, 0.9):
+                trial = Trial(world=replace(world, share=share), change=partial(shifted, drop=0.05))
+                draw = ends(trial, "unchanged", "improved")
+                yield _row("A true drop of the tolerance, called unchanged", f"share {share:.0%}", trial, draw, most=5)
+
+
+def decided_rows() -> Iterator[Row]:
+    """The flaky world: how often is a verdict reached?"""
+    beside = World(cases=20, replicates=5, beside=True, kind="flaky")
+    whole = replace(beside, replicates=10, baseline=5)
+    recorded = World(cases=20, replicates=10, kind="flaky")
+    wanted: list[tuple[str, World, float, float, float]] = [
+        ("beside, independent", beside, 60, 60, 97),
+        ("beside, N and half of N", whole, 68, 68, 98),
+        ("recorded", recorded, 55, 45, 96),
+        ("recorded, a day of sd 0.1", replace(recorded, day=0.1), 0, 0, 0),
+        ("beside, the first look at an anchor", beside, 0, 0, 0),
+    ]
+    for name, world, unchanged, smaller, larger in wanted:
+        look = 1 if "look" in name else 0
+        for change, verdict, least in (
+            (0.0, "unchanged", unchanged),
+            (0.05, "regressed", smaller),
+            (0.1, "regressed", larger),
+        ):
+            trial = Trial(world=world, change=partial(shifted, drop=change) if change else None, look=look)
+            words = f"{name}: −{change:g}" if change else f"{name}: nothing changed"
+            yield _row(
+                "Decided, the flaky world", f"{words}, {verdict}", trial, ends(trial, verdict), least=least or None
+            )
+    for share, least in ((0.6, 58.0), (0.9, 45.0)):
+        trial = Trial(world=replace(beside, share=share), change=partial(shifted, drop=0.1))
+        yield _row(
+            "Decided, the flaky world", f"beside, share {share:.0%}: −0.1", trial, ends(trial, "regressed"), least=least
         )
-        held = 0
-        for _ in range(runs):
-            effect, truth = effect_of(setting, question, rng)
-            held += effect is not None and effect.ci95[0] - 1e-12 <= truth <= effect.ci95[1] + 1e-12
-        cells.append(held / runs)
-    return [question, shape, str(cases), *map(percent, cells)]
+    eight = Trial(
+        world=World(cases=12, replicates=5, beside=True, kind="flaky", sampled=True),
+        models=8,
+        change=partial(shifted, drop=0.1),
+    )
+    yield _row("Decided, the flaky world", "one of 8 models, sampled: −0.1", eight, ends(eight, "regressed"), least=50)
+    for cases, replicates in ((8, 5), (12, 5), (20, 2), (20, 10), (40, 5), (40, 10)):
+        for change in (0.0, 0.05, 0.1):
+            world = replace(beside, cases=cases, replicates=replicates, baseline=-(-replicates // 2))
+            trial = Trial(world=world, change=partial(shifted, drop=change) if change else None)
+            verdict = "regressed" if change else "unchanged"
+            yield _row("Decided, the flaky world", f"beside: −{change:g}, {verdict}", trial, ends(trial, verdict))
 
 
-def coverage_of_means(shape: str, cases: int, runs: int, rng: np.random.Generator) -> Row:
-    """How often a record's ci95 holds the true mean over cases; of 0 and 1 exactly, from every outcome there is."""
-    if shape == "0/1, one replicate":
-        bounds = np.array([unit_interval([1.0] * ones + [0.0] * (cases - ones)) for ones in range(cases + 1)])
-        held = [
-            binom.pmf(np.arange(cases + 1), cases, a)[(bounds[:, 0] <= a) & (a <= bounds[:, 1])].sum()
-            for a in ACCURACIES
-        ]
-        return ["mean", shape, str(cases), *map(percent, held)]
-    cells = []
-    for accuracy in ACCURACIES:
-        truth = accuracy * (0.99 if shape == "rare failures" else 1.0)
-        held = 0
-        for _ in range(runs):
-            values: Floats = SHAPES[shape](cases_of(accuracy, cases, rng), 5, rng).mean(axis=1)
-            low, high = unit_interval(values.tolist()) or (0.0, 1.0)
-            held += low - 1e-12 <= truth <= high + 1e-12
-        cells.append(held / runs)
-    return ["mean", shape, str(cases), *map(percent, cells)]
+def few_rows() -> Iterator[Row]:
+    """One of ten fields, right in 29 or 30 of 30 answers, is right in none."""
+    for models in (1, 2):
+        for cases in (2, 3, 4, 5):
+            if cases == 2 and models > 1:
+                continue
+            world = World(cases=cases, replicates=10, kind="flaky", beside=True, baseline=5)
+            draw = partial(_lost_field, world, models)
+            trial = Trial(world=world, models=models)
+            yield _row("Few documents: a field is lost, regressed", f"models: {models}", trial, draw, least=95)
+            recorded = replace(world, beside=False, baseline=None)
+            draw = partial(_lost_field, recorded, models)
+            yield _row(
+                "Few documents: a field is lost, regressed",
+                f"recorded, models: {models}",
+                replace(trial, world=recorded),
+                draw,
+                least=95,
+            )
 
 
-def draw_for(family: int) -> None:
-    """Enough permutations for a p-value that is still small times the size of the family."""
-    randomisation.DRAWS = 2_000 if family < 40 else 10_000
+def _lost_field(world: World, models: int, rng: np.random.Generator) -> bool:
+    pairs = []
+    for model in range(models):
+        p = probabilities(world, rng)
+        p[:, 0] = 0.985
+        after = p.copy()
+        after[:, 0] = 0.0 if model == 0 else p[:, 0]
+        old, new = two_runs(world, p, after, rng)
+        flat = old[:, :, 0].reshape(-1)
+        if model == 0:  # 29 or 30 of 30
+            flat[:] = True
+            flat[int(rng.integers(len(flat)))] = bool(rng.integers(2))
+            old[:, :, 0] = flat.reshape(old.shape[:2])
+        before = record_of(world, old, "1.0.0", 5, f"m{model}")
+        beside = before.run_id if world.beside else None
+        pairs.append(Pair(baseline=before, candidate=record_of(world, new, "1.1.0", 6, f"m{model}", beside=beside)))
+    return compare_records("s", pairs, rules_of()).verdict == "regressed"
 
 
-def share(count: int, runs: int) -> str:
-    """Per cent with one decimal."""
-    return f"{100 * count / runs:.1f}"
+def single_rows() -> Iterator[Row]:
+    """Tables of another tool: one answer a case, right or wrong."""
+    for cases, drop, verdict, least in (
+        (200, 0.15, "regressed", 85),
+        (1000, 0.15, "regressed", 99),
+        (1000, 0.0, "unchanged", 60),
+        (200, 0.0, "unchanged", None),
+    ):
+        world = World(cases=cases, replicates=1, fields=1, kind="flaky", beside=True)
+        trial = Trial(world=world, change=partial(shifted, drop=drop) if drop else None)
+        words = f"−{drop:g}" if drop else "nothing changed"
+        yield _row(
+            "Without replicates",
+            f"{words}, {verdict}",
+            trial,
+            ends(trial, verdict),
+            least=least,
+            trials=200 if cases > 500 else TRIALS,
+        )
 
 
-def percent(value: float) -> str:
-    """Per cent; marked where it is outside of 93 to 97."""
-    mark = " ↓" if value < 0.93 else " ↑" if value > 0.97 else ""
-    return f"{100 * value:.1f}{mark}"
+def anchor_rows() -> Iterator[Row]:
+    """Many versions are held against one anchor."""
+    for beside, least in ((True, 95), (False, 80)):
+        world = World(cases=20, replicates=5, kind="flaky", beside=beside)
+        for look in (1, 2, 5, 10, 20):
+            trial = Trial(world=world, change=partial(shifted, drop=0.15), look=look)
+            name = f"{'beside' if beside else 'recorded'}, look {look}"
+            yield _row("Anchor: −0.15, regressed", name, trial, ends(trial, "regressed"), least=least)
+    world = World(cases=20, replicates=5, kind="flaky")
+    trial = Trial(world=world)
+    yield _row(
+        "Anchor: creep of −0.02 a version, stopped",
+        "within 8 versions",
+        trial,
+        partial(_creeps, world, 0.02, 8),
+        least=80,
+        trials=200,
+    )
+    yield _row(
+        "Anchor: nothing changed, ever regressed", "15 versions", trial, partial(_creeps, world, 0.0, 15), most=5
+    )
+    yield _row(
+        "Anchor: nothing changed, ever regressed",
+        "100 versions",
+        trial,
+        partial(_creeps, world, 0.0, 100),
+        most=5,
+        trials=200,
+    )
+    apart = replace(world, beside=True)
+    yield _row(
+        "Anchor: nothing changed, ever regressed",
+        "15 versions, asked anew",
+        trial,
+        partial(_creeps, apart, 0.0, 15),
+        most=5,
+    )
+    yield _row(
+        "Anchor: three tries at −0.07, passed beyond 1.2 × of one", "three tries", trial, partial(_tries, world, 3)
+    )
+    yield _row("Anchor: three tries at −0.07, passed beyond 1.2 × of one", "one try", trial, partial(_tries, world, 1))
 
 
-def above(count: int, runs: int, nominal: float) -> str:
-    """Whether a count is more than chance makes of the nominal rate (99.9 %)."""
-    return "MISSED" if binom.sf(count - 1, runs, nominal) < 0.001 else "kept"
+def _creeps(world: World, step: float, versions: int, rng: np.random.Generator) -> bool:
+    p = probabilities(world, rng)
+    anchor = record_of(world, another_run(world, p, rng), "1.0.0")
+    for look in range(1, versions + 1):
+        after = shifted(p, step * look) if step else p
+        if world.beside:
+            before, answers = two_runs(world, p, after, rng)
+            anchor = record_of(world, before, "1.0.0", look)
+        else:
+            answers = another_run(world, after, rng)
+        beside = anchor.run_id if world.beside else None
+        candidate = record_of(world, answers, f"1.{look}.0", look, beside=beside)
+        pair = Pair(baseline=anchor, candidate=candidate, anchor=anchor, look=look)
+        if compare_records("s", [pair], rules_of()).verdict == "regressed":
+            return True
+    return False
 
 
-Job = Callable[[np.random.Generator], Row]
+def _tries(world: World, attempts: int, rng: np.random.Generator) -> bool:
+    """Return whether a version that fell by 0.07 passes in any of its tries."""
+    p = probabilities(world, rng)
+    lower, anchor = shifted(p, 0.07), record_of(world, another_run(world, p, rng), "1.0.0")
+    candidates: list[Record] = []
+    for look in range(1, attempts + 1):
+        candidates.append(record_of(world, another_run(world, lower, rng), "1.1.0", look))
+        again = tuple(candidates[:-1])
+        pair = Pair(baseline=anchor, candidate=candidates[-1], candidate_again=again, anchor=anchor, look=look)
+        if compare_records("s", [pair], rules_of()).verdict != "regressed":
+            return True
+    return False
 
 
-def alarm_jobs(quick: bool) -> Iterator[Job]:
-    """Every question, shape and size with one measure; then families."""
-    runs = 200 if quick else 2000
-    for question in QUESTIONS:
-        for shape in SHAPES:
-            for cases, replicates in SIZES[1:2] if quick else SIZES:
-                for accuracy in (0.9,) if shape != "0/1" else (0.5, 0.9, 0.98):
-                    setting = Setting(shape=shape, cases=cases, replicates=replicates, accuracy=accuracy)
-                    yield partial(false_alarms, question, setting, 1, runs)
-        for shape in ("0/1", "leaves"):
-            for family in (20,) if quick else (20, 6, 120):
-                setting = Setting(shape=shape, cases=12, replicates=10, accuracy=0.9)
-                yield partial(false_alarms, question, setting, family, 20 if quick else 1000 if family < 50 else 200)
+def flawless_rows() -> Iterator[Row]:
+    """All is right, or all but one field value; and one document in ten breaks while 2 % of answers flicker."""
+    for cases in (6, 10, 20):
+        for wrong in ("none", "before", "after"):
+            world = World(cases=cases, replicates=10, kind="right", beside=True, baseline=5)
+            trial = Trial(world=world)
+            draw = partial(_flawless, world, wrong)
+            yield _row("Flawless: unchanged", f"one value wrong: {wrong}", trial, draw, least=99, trials=40)
+    for cases in (6, 10, 12, 20, 29):
+        world = World(cases=cases, replicates=10, kind="right", beside=True, baseline=5)
+        for table, what, most, least in (
+            ("One document in ten breaks: unchanged or improved", "passed", 5, None),
+            ("One document in ten breaks: named", "named", None, 95),
+        ):
+            yield _row(
+                table,
+                "where a broken one is among them",
+                Trial(world=world),
+                partial(_breaks, world, what),
+                most=most,
+                least=least,
+            )
 
 
-def unchanged_jobs(quick: bool) -> Iterator[Job]:
-    """Every question, shape and size at the tolerated drop."""
-    for question in QUESTIONS:
-        for shape in (*SHAPES, "breaking cases") if question == "beyond" else SHAPES:
-            for cases, replicates in SIZES[1:2] if quick else SIZES:
-                for accuracy in (0.5, 0.9, 0.98) if shape in ("0/1", "rare failures") else (0.9,):
-                    setting = Setting(
-                        shape=shape, cases=cases, replicates=replicates, accuracy=accuracy, drop=TOLERANCE
-                    )
-                    yield partial(unchanged, question, setting, 300 if quick else 2000)
+def _flawless(world: World, wrong: str, rng: np.random.Generator) -> bool:
+    p = probabilities(world, rng)
+    answers = dict(zip(("before", "after"), two_runs(world, p, p, rng), strict=True))
+    if wrong in answers:
+        answers[wrong][0, 0, 0] = False
+    before = record_of(world, answers["before"], "1.0.0", 5)
+    after = record_of(world, answers["after"], "1.1.0", 6, beside=before.run_id)
+    return compare_records("s", [Pair(baseline=before, candidate=after)], rules_of()).verdict == "unchanged"
 
 
-def power_jobs(quick: bool) -> Iterator[Job]:
-    """Where a drop can be seen at all."""
-    for question in QUESTIONS:
-        for shape in ("0/1", "leaves", "continuous"):
-            for cases, replicates in SIZES[1:2] if quick else SIZES:
-                for family in (1,) if quick else (1, 20):
-                    setting = Setting(shape=shape, cases=cases, replicates=replicates, accuracy=0.8)
-                    yield partial(power, question, setting, family, 100 if quick else 400)
+def _breaks(world: World, what: str, rng: np.random.Generator) -> bool | None:
+    broken = rng.random(world.cases) < 0.1
+    if not broken.any():
+        return None
+    p = probabilities(world, rng)
+    old, new = two_runs(world, p, p, rng)
+    for answers in (old, new):
+        flickers = rng.random(answers.shape[:2]) < 0.02
+        answers[flickers, rng.integers(world.fields)] = False
+    new[broken] = False
+    before = record_of(world, old, "1.0.0", 5)
+    after = record_of(world, new, "1.1.0", 6, beside=before.run_id)
+    (model,) = compare_records("s", [Pair(baseline=before, candidate=after)], rules_of()).models
+    if what == "passed":
+        return model.verdict in ("unchanged", "improved")
+    return {f"c{at:03}" for at in np.flatnonzero(broken)} <= {case.case_id for case in model.cases.broke}
 
 
-def coverage_jobs(quick: bool) -> Iterator[Job]:
-    """Intervals of a record's means and of both differences."""
-    runs = 200 if quick else 1500
-    sizes = (10,) if quick else N_CASES
-    for cases in sizes:
-        for shape in ("0/1, one replicate", "0/1", "leaves", "continuous", "rare failures"):
-            yield partial(coverage_of_means, shape, cases, runs)
-    for question in QUESTIONS:
-        for cases in sizes:
-            for shape in ("0/1", "leaves", "continuous", "rare failures"):
-                yield partial(coverage_of_effects, question, shape, cases, runs)
+def _row(table: str, name: str, trial: Trial, draw: Draw, **promised: Any) -> Row:
+    return Row(table=table, name=name, size=trial.world.size, draw=draw, **promised)
 
 
-PARTS: dict[str, tuple[Callable[[bool], Iterator[Job]], Sequence[str]]] = {
-    "False alarms, %: nothing changed": (
-        alarm_jobs,
-        ("question", "scores", "cases × replicates", "accuracy", "family", "beyond chance", "regressed", "≤ 5"),
-    ),
-    "Unchanged, %: the truth fell by the tolerated 0.05": (
-        unchanged_jobs,
-        ("question", "scores", "cases × replicates", "accuracy", "wrongly unchanged", "≤ 5"),
-    ),
-    "The drop seen with 80 % power": (
-        power_jobs,
-        ("question", "scores", "cases × replicates", "accuracy", "family", "printed", "simulated", "ratio", "power"),
-    ),
-    "Coverage of 95 % intervals, %": (coverage_jobs, ("interval of", "scores", "cases", *map(str, ACCURACIES))),
-    **premises.PARTS,
-}
+TABLES = (false_rows, tolerated_rows, decided_rows, few_rows, single_rows, anchor_rows, flawless_rows)
 
 
-def run(numbered: tuple[int, Job]) -> Row:
-    """One job with a generator of its own."""
-    number, job = numbered
-    draw_for(1)
-    return job(np.random.default_rng([20_260, number]))
+def measure(numbered: tuple[int, int]) -> tuple[list[int], int]:
+    """Return how often each thing of a row happened, and the trials that say something of it."""
+    number, parts = numbered
+    row, rng = ROWS[number], np.random.default_rng([20_261, number])
+    drawn = [happened for _ in range(max(20, row.trials // parts)) if (happened := row.draw(rng)) is not None]
+    return np.atleast_2d(np.array(drawn).T).sum(axis=1).tolist(), len(drawn)
 
 
-def main(quick: bool, only: str) -> None:
-    """Print every table."""
-    begun = time.perf_counter()
-    for part, (title, (jobs, columns)) in enumerate(PARTS.items()):
-        if only.lower() not in title.lower():
-            continue
-        with Pool(2) as pool:
-            rows: Iterable[Row] = pool.imap(run, enumerate(jobs(quick), start=1000 * part))
-            print(f"\n## {title}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
-            for row in rows:
-                print(f"| {' | '.join(row)} |", flush=True)
-        print(f"\n{time.perf_counter() - begun:.0f} s so far", file=sys.stderr)
+def cells(row: Row, counts: Sequence[int], of: int) -> tuple[list[str], int]:
+    """Return a line of a table, and how many promises are missed."""
+    written, missed = [], 0
+    for count in counts:
+        share = count / max(1, of)
+        error = float(np.sqrt(share * (1 - share) / max(1, of)))
+        beyond = (row.most is not None and 100 * (share - 2 * error) > row.most) or (
+            row.least is not None and 100 * (share + 2 * error) < row.least
+        )
+        missed += beyond
+        written.append(f"{100 * share:.1f} ± {100 * error:.1f}" + " **missed**" * beyond)
+    promised = f"≤ {row.most:g}" if row.most is not None else f"≥ {row.least:g}" if row.least is not None else "–"
+    return [row.name, row.size, *written, promised, str(of)], missed
+
+
+ROWS = [row for rows in TABLES for row in rows()]
+
+
+def main() -> int:
+    """Print every table, or with --quick what is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the trials; prints what is missed")
+    parser.add_argument("--only", default="", help="the rows whose table or name holds this word")
+    options = parser.parse_args()
+    begun, missed, table = time.perf_counter(), 0, ""
+    numbers = [at for at, row in enumerate(ROWS) if options.only.lower() in f"{row.table}: {row.name}".lower()]
+    with Pool(2) as pool:
+        counted = pool.imap(measure, ((at, 10 if options.quick else 1) for at in numbers), chunksize=1)
+        for at, (counts, of) in zip(numbers, counted, strict=True):
+            row = ROWS[at]
+            line, beyond = cells(row, counts, of)
+            missed += beyond
+            if options.quick and not beyond:
+                continue
+            if row.table != table:
+                table, columns = row.table, ("world", "cases × replicates", *row.rates, "promised", "trials")
+                print(f"\n### {table}, %\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+            print(f"| {' | '.join(line)} |", flush=True)
+    print(f"\n{len(numbers)} rows, {missed} missed, {time.perf_counter() - begun:.0f} s", file=sys.stderr)
+    return 1 if options.quick and missed else 0
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few runs of few settings, under half a minute")
-    parser.add_argument("--only", default="", help="the tables whose title holds this word")
-    options = parser.parse_args()
-    main(options.quick, options.only)
+    sys.exit(main())

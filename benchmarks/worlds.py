@@ -1,19 +1,20 @@
 """Worlds in which verdicts are tried: made-up records of known truth, with the premises of a test kept or broken.
 
-An answer has fields that are right or wrong. A field of a case is right with a probability p: 60 % of them 1, 10 % 0,
-the others Beta(2, 1). A latent normal decides, correlated by 0.4 between the fields of an answer (Gaussian copula).
-`share` of its variance is common to the replicates of a case within a run (temperature 0, caches). `day` is the
-standard deviation of a shift that all answers of a run have in common. `reworded` is the share of fields whose common
-part is drawn again for the other version, as a neutral rewording does.
+An answer has fields that are right or wrong. A field of a case is right with a probability p (`World.kind`). A latent
+normal decides, correlated between the fields of an answer (Gaussian copula). `share` of its variance is common to the
+replicates of a case within a run (temperature 0, caches). `day` is the standard deviation, on the logit scale, of a
+shift that all answers of a run have in common. `reworded` is the share of fields whose common part is drawn again for
+the other version, as a neutral rewording does.
 """
 
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import expit, logit, ndtri
 from skill_evaluator.library.config import Policy
 from skill_evaluator.records.record import SCORED, CaseRecord, FieldCount, ModelSettings, Record
 from skill_evaluator.records.summaries import Latency, Tokens
@@ -21,7 +22,8 @@ from skill_evaluator.verdicts.rules import VerdictRules
 
 Floats = NDArray[np.float64]
 Answers = NDArray[np.bool_]
-CORRELATION = 0.4
+CORRELATION = {"plain": 0.4}  # of the fields of an answer; 0.3 in the other worlds
+Kind = Literal["plain", "flaky", "heavy", "broken", "fixed", "right", "wrong"]
 DIGESTS = {"prompt": "p", "schema": "s", "settings": "m", "datasets": "d"}
 LATENCY, TOKENS = Latency(p50=None, p95=None), Tokens(input=None, output=None)
 
@@ -30,7 +32,10 @@ LATENCY, TOKENS = Latency(p50=None, p95=None), Tokens(input=None, output=None)
 class World:
     """The size of a run and what its answers have in common; `sampled`: the provider is known to sample each answer.
 
-    `interleaved`: both versions are asked in one run, on one day.
+    `kind`: *plain* has 60 % of fields always right, 10 % always wrong, the others Beta(2, 1); *flaky* has logit p =
+    2.2 + case N(0, 1.2) + field N(0, 0.7) + case × field N(0, 0.8), a mean of about 0.83; *heavy* the same with cases
+    of t with 3 degrees of freedom; *broken* with one case always wrong; *fixed* has 85 % of fields always right and the
+    rest always wrong. `beside`: both versions are asked in one run, on one day; `baseline` is then its replicates.
     """
 
     cases: int = 20
@@ -40,23 +45,52 @@ class World:
     day: float = 0.0
     reworded: float | None = None
     sampled: bool = False
-    interleaved: bool = False
+    beside: bool = False
+    baseline: int | None = None
+    kind: Kind = "plain"
 
     @property
     def size(self) -> str:
         """The size as tables name it."""
-        return f"{self.cases} × {self.replicates}"
+        return f"{self.cases} × " + (f"({self.replicates} + {self.before})" if self.beside else str(self.replicates))
+
+    @property
+    def before(self) -> int:
+        """The replicates of the baseline."""
+        return self.baseline or self.replicates
 
 
 def probabilities(world: World, rng: np.random.Generator) -> Floats:
     """Return the probability that a field of a case is right, shape (cases, fields)."""
-    kind = rng.random((world.cases, world.fields))
-    return np.where(kind < 0.6, 1.0, np.where(kind < 0.7, 0.0, rng.beta(2, 1, kind.shape)))
+    shape = (world.cases, world.fields)
+    if world.kind == "plain":
+        kind = rng.random(shape)
+        return np.where(kind < 0.6, 1.0, np.where(kind < 0.7, 0.0, rng.beta(2, 1, shape)))
+    if world.kind == "fixed":
+        return np.where(rng.random(shape) < 0.85, 1.0, 0.0)
+    if world.kind in ("right", "wrong"):
+        return np.full(shape, float(world.kind == "right"))
+    tails = (
+        rng.standard_t(3, (world.cases, 1)) / np.sqrt(3) if world.kind == "heavy" else rng.normal(size=(world.cases, 1))
+    )
+    p = expit(2.2 + 1.2 * tails + rng.normal(0, 0.7, (1, world.fields)) + rng.normal(0, 0.8, shape))
+    if world.kind == "broken":
+        p[0] = 0.0
+    return np.asarray(p)
 
 
 def spread(p: Floats, drop: float) -> Floats:
     """Lower every probability in proportion, so that the mean falls by the drop."""
     return p * (1 - drop / p.mean())
+
+
+def shifted(p: Floats, drop: float) -> Floats:
+    """Shift the log-odds of every probability alike, so that the mean falls by the drop."""
+    odds, low, high = logit(p), 0.0, 12.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if expit(odds - middle).mean() > p.mean() - drop else (low, middle)
+    return np.asarray(expit(odds - low))
 
 
 def one_field(p: Floats, drop: float) -> Floats:
@@ -73,39 +107,49 @@ def broken(p: Floats, count: int) -> Floats:
     return lowered
 
 
-def latent(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+def latent(world: World, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     """Return normals with correlated fields (the last axis)."""
-    common = rng.standard_normal((*shape[:-1], 1))
-    return np.asarray(np.sqrt(CORRELATION) * common + np.sqrt(1 - CORRELATION) * rng.standard_normal(shape))
+    common, correlation = rng.standard_normal((*shape[:-1], 1)), CORRELATION.get(world.kind, 0.3)
+    return np.asarray(np.sqrt(correlation) * common + np.sqrt(1 - correlation) * rng.standard_normal(shape))
 
 
 def answer(
-    world: World, p: Floats, rng: np.random.Generator, common: Floats | None = None, day: float = 0.0
+    world: World,
+    p: Floats,
+    rng: np.random.Generator,
+    common: Floats | None = None,
+    day: float = 0.0,
+    replicates: int | None = None,
 ) -> Answers:
     """Return which fields are right in each answer of a run, shape (cases, replicates, fields)."""
-    normals = np.sqrt(1 - world.share) * latent(rng, (world.cases, world.replicates, world.fields))
+    shape = (world.cases, replicates or world.replicates, world.fields)
+    normals = np.sqrt(1 - world.share) * latent(world, rng, shape)
     if world.share:
-        shared = latent(rng, (world.cases, 1, world.fields)) if common is None else common
+        shared = latent(world, rng, (world.cases, 1, world.fields)) if common is None else common
         normals = normals + np.sqrt(world.share) * shared
-    return np.asarray(normals + day < ndtri(p)[:, None, :])
+    with np.errstate(divide="ignore"):
+        return np.asarray(normals < ndtri(expit(logit(p) + day))[:, None, :])
 
 
 def two_runs(world: World, before: Floats, after: Floats, rng: np.random.Generator) -> tuple[Answers, Answers]:
     """Return one run of either version, each on its own day."""
     days = world.day * rng.standard_normal(2)
-    if world.interleaved:
+    if world.beside:
         days[1] = days[0]
     common: list[Floats | None] = [None, None]
     if world.reworded is not None:
-        first = latent(rng, (world.cases, 1, world.fields))
+        first = latent(world, rng, (world.cases, 1, world.fields))
         again = rng.random((world.cases, 1, world.fields)) < world.reworded
-        common = [first, np.where(again, latent(rng, first.shape), first)]
-    return answer(world, before, rng, common[0], days[0]), answer(world, after, rng, common[1], days[1])
+        common = [first, np.where(again, latent(world, rng, first.shape), first)]
+    return (
+        answer(world, before, rng, common[0], days[0], world.before),
+        answer(world, after, rng, common[1], days[1]),
+    )
 
 
 def another_run(world: World, p: Floats, rng: np.random.Generator) -> Answers:
     """Return a further run of a version, on a day of its own."""
-    return answer(world, p, rng, day=world.day * rng.standard_normal())
+    return answer(world, p, rng, day=float(world.day * rng.standard_normal()))
 
 
 def record_of(world: World, answers: Answers, version: str, run: int = 0, model: str = "m", **keys: object) -> Record:
@@ -118,11 +162,11 @@ def record_of(world: World, answers: Answers, version: str, run: int = 0, model:
         model_id=model,
         served_model=model,
         provider="openai",
-        replicates=world.replicates,
+        replicates=answers.shape[1],
         coverage=1.0,
         n_cases=world.cases,
-        planned=world.cases * world.replicates,
-        scored=world.cases * world.replicates,
+        planned=world.cases * answers.shape[1],
+        scored=world.cases * answers.shape[1],
         complete=True,
         stopped=None,
         failures={},
@@ -131,7 +175,10 @@ def record_of(world: World, answers: Answers, version: str, run: int = 0, model:
         tokens=TOKENS,
         primary_metric="field_level_f1",
         accuracy={"field_level_f1": None, "exact_match": None},
-        settings=ModelSettings.model_construct(profile="sampled" if world.sampled else "deterministic"),
+        settings=ModelSettings.model_construct(
+            api_model=model, profile="sampled" if world.sampled else "deterministic"
+        ),
+        per_field={},
         digests=DIGESTS,
         evaluator_version="1",
         scorer_version=1,
@@ -176,7 +223,7 @@ def _field_agreement(right: NDArray[np.int_], own: Answers) -> float | None:
     return float(equal.mean() / (count * (count - 1)))
 
 
-def rules_of(gate: str) -> VerdictRules:
+def rules_of(gate: str = "these") -> VerdictRules:
     """Return the rules of the default policy with a gate."""
     return VerdictRules(
         policy=Policy.model_validate({"gate": gate}),

@@ -4,6 +4,7 @@ The folders in UNIT start no process and no server; their tests run first. A mar
 run. `--live` also calls the vendors' real APIs; `--no-skips` counts a skipped test as failed.
 """
 
+import gc
 import os
 import re
 import sys
@@ -16,7 +17,7 @@ import hypothesis
 import pytest
 
 HERE = Path(__file__).parent
-UNIT = ("comparing", "judges", "metrics", "parsing", "records", "reports", "verdicts")
+UNIT = ("comparing", "evaluation", "judges", "metrics", "parsing", "records", "reports", "verdicts")
 SLOW = {"local_model", "act", "browser", "node", "faults", "pages", "simulation", "unchanged"}
 
 # What somebody's shell has set must not change what a test says: a key, a proxy, a language, a width, a time zone.
@@ -32,6 +33,9 @@ hypothesis.settings.load_profile("quick")
 
 # No test can see whether the disk has what was written: only that costs, thousands of times.
 os.fsync = lambda _: None
+
+# What is imported and collected lives as long as the process: no walk over it frees anything.
+gc.disable()
 
 _running: list[str] = []  # the unit test that runs now
 
@@ -60,6 +64,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "live" in marks and not config.getoption("--live"):
             item.add_marker(pytest.mark.skip(reason="calls a vendor's real API; say --live"))
     items.sort(key=lambda item: item.get_closest_marker("unit") is None)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    gc.collect()  # what is left over is told of; pytest then looks five times more
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,6 +17,7 @@ HEAVY = {"numpy", "scipy", "openai", "anthropic", "google.genai", "xllamacpp", "
 _LISTING_IMPORTS = """
 import os
 import sys
+import typer.rich_utils  # as every command does: once, and not in every fork
 from skill_evaluator.cli import main
 for command in sys.argv[1:]:
     if os.fork() == 0:
@@ -73,7 +74,7 @@ def test_every_command_has_help_with_its_exit_codes_and_an_example(library: Libr
 
 def _codes_of(command: str) -> set[str]:
     """The exit codes of a command: 3 where it judges, 4 where it asks, waits for what is asked, or misses it."""
-    judged = {"collect", "evaluate", "try", "compare", "history", "report", "judge regression"}
+    judged = {"collect", "evaluate", "try", "compare", "switch", "history", "report", "judge regression"}
     asks = {
         "doctor",
         "mutate",

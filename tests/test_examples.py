@@ -58,7 +58,7 @@ def test_the_pytest_suite_passes_and_names_the_leaf_that_is_wrong(examples: Path
     spoil(spoilt)
     options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
     suites = [str(folder / "test_invoices.py") for folder in (examples, spoilt)]
-    done = run([sys.executable, "-m", "pytest", *options, *suites], examples.parent)
+    done = run([sys.executable, "-m", "pytest", *options, *suites], examples.parent, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert (done.returncode, "1 failed, 3 passed" in done.stdout) == (1, True), done.stdout
     assert "FAILED spoilt/test_invoices.py" in done.stdout
     assert WRONG_PRICE in done.stdout

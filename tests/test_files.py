@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,15 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
         read_text(written(tmp_path, b"ab\xe9"))
     with pytest.raises(ConfigError, match=r"cannot read .*: Is a directory"):
         read_text(tmp_path)
+
+
+def test_a_key_that_is_there_twice_is_named_in_seconds_in_a_file_of_many_rows(tmp_path: Path) -> None:
+    rows = "".join(f'{{"id": {number}}},\n' for number in range(100_000))
+    (tmp_path / "x.json").write_text(f'[\n{rows}{{"id": 1, "id": 2}}]')
+    begun = time.monotonic()
+    with pytest.raises(ConfigError, match=r"'id' twice \(it is on line 2, 3, 4, 5, 6 and 99997 more\)"):
+        read_json(tmp_path / "x.json")
+    assert time.monotonic() - begun < 10  # it took minutes
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:

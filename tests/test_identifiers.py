@@ -46,7 +46,11 @@ def test_what_teams_use_is_taken_and_what_could_be_more_than_a_name_is_refused()
                 raise AssertionError(f"{kind}: {adapter.validate_python(text)!r}")
 
 
-@given(model=st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._:@/-]{0,99}\Z"), mark=st.text(max_size=40))
-def test_every_run_that_is_made_has_an_id_that_is_taken(model: str, mark: str) -> None:
-    run_id = run_id_of("20260301T080000Z-abcdef", model, mark=mark)
+@given(
+    skill=st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z"),
+    model=st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._:@/-]{0,99}\Z"),
+    mark=st.text(max_size=40),
+)
+def test_every_run_that_is_made_has_an_id_that_is_taken(skill: str, model: str, mark: str) -> None:
+    run_id = run_id_of("20260301T080000Z-abcdef", skill, model, mark=mark)
     assert TypeAdapter(types.RunId).validate_python(run_id) == run_id

@@ -482,7 +482,9 @@ def _evaluate_otherwise(runs: Runs) -> None:
 
 def _look_into_runs(runs: Runs) -> None:
     """Score saved runs again, and explain some of their answers."""
-    orders, capitals, minutes = ("20240601T000000Z-" + token for token in ("000010-", "000001-", "000028-"))
+    orders, capitals, minutes = (
+        "20240601T000000Z-" + token for token in ("000010-orders-", "000001-capitals-", "000028-minutes-")
+    )
     (birch,) = (runs.root / "components/orders/evals/results").glob(f"{orders}vendor-birch*")
     folder = str(birch.relative_to(runs.root))
     runs.call("score.json", "score", folder, *_JSON)
@@ -537,11 +539,12 @@ def _compare_versions(runs: Runs) -> None:
     for name in ("orders", "capitals"):
         runs.call(f"compare/{name}.json", "compare", name, *_JSON)
         runs.call(f"history/{name}.json", "history", name, *_JSON)
-    old, new = (f"components/orders/evals/records/20240601T000000Z-{token}-ash.json" for token in ("000000", "000010"))
+    old, new = (
+        f"components/orders/evals/records/20240601T000000Z-{token}-orders-ash.json" for token in ("000000", "000010")
+    )
     runs.call("compare/files.json", "compare", f"--baseline={old}", f"--candidate={new}", *_JSON)
     adaptive = ("orders", "--model=ash", "--adaptive", "--replicates=12", "--concurrency=1", _invocation(44))
     runs.call("evaluate/adaptive.json", "evaluate", *adaptive, "--no-leaderboard", *_JSON)
-    runs.call("compare/calibrated.json", "compare", "capitals", "--calibrate=1.0.0", "--model=ash", *_JSON)
     runs.call("history/orders.csv", "history", "orders", "--format=csv")
     runs.call("history/orders.xml", "history", "orders", "--format=junit")
     runs.call("plan/detect.json", "plan", "--detect=0.1", "orders", *_BOTH, *_JSON)

@@ -14,6 +14,7 @@ from skill_evaluator import __version__
 from skill_evaluator.ci.collecting import GatheredRun, gather
 from skill_evaluator.ci.plan import Entry, Plan, planned_runs
 from skill_evaluator.files import json_text
+from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.begun import Kept
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import Call
@@ -65,10 +66,12 @@ def only(artifacts: Path, plan: Plan = PLAN) -> GatheredRun:
 
 def test_the_shards_of_a_model_become_one_run_over_all_cases(tmp_path: Path) -> None:
     arrive(tmp_path, FIRST, every(FIRST))
-    arrive(tmp_path, SECOND, every(SECOND), created="2024-01-01T00:01:00Z")
+    server = Server(concurrency=4, version="0.11.0")
+    arrive(tmp_path, SECOND, every(SECOND), created="2024-01-01T00:01:00Z", server=server)
     found = only(tmp_path)
     assert len(found.answers) == found.planned == 9
     assert found.manifest is not None
+    assert found.manifest.server == server
     assert found.manifest.run_id == FIRST.run_id(PLAN.invocation).removesuffix("-1of2")
     assert (found.manifest.shard, found.manifest.created) == (None, "2024-01-01T00:01:00Z")
     assert list(found.manifest.cases) == ["one", "three", "two"]
@@ -146,6 +149,7 @@ def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
         *("selection", "scenario", "beside", "role", "prompt_commit", "audit", "cases", "digests"),
         *("evaluator_version", "adaptive", "settled_after", "looks", "tops_up", "draft", "judging"),
         *("not_applicable", "transport", "kept"),
+        "server",  # becomes known while a run is asked; it is shown, and no verdict or score has anything of it
     }
     assert (planned.looks, planned.settled_after, planned.tops_up, planned.adaptive) == (None, None, None, False)
 

@@ -52,15 +52,16 @@ def test_a_component_on_a_model_is_one_job_that_names_every_call(skill: Componen
     assert entry.digests.keys() == {"prompt", "schema", "settings"}
 
 
-def test_a_baseline_beside_it_doubles_calls_and_cost_and_makes_two_runs(skill: Component) -> None:
+def test_a_baseline_beside_it_adds_half_the_calls_and_cost_and_makes_two_runs(skill: Component) -> None:
     beside = PlannedBaseline(skill_version="1.1.0", commit="c" * 40, digests={"prompt": "old"})
     alone = wanted(skill, cases=4)
     (entry,) = entries_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs())
     (single,) = entries_of([alone], Jobs())
-    assert (entry.calls, entry.cost_upper_usd) == (80, pytest.approx(2 * (single.cost_upper_usd or 0.0)))
+    assert (entry.calls, entry.cost_upper_usd) == (60, pytest.approx(1.5 * (single.cost_upper_usd or 0.0)))
     new, baseline = planned_runs(PLAN.model_copy(update={"entries": [entry]}))
-    assert (new.calls, baseline.calls) == (40, 40)
-    assert [run.manifest.run_id.removeprefix(f"{PLAN.invocation}-") for run in (new, baseline)] == ["m", "m@baseline"]
+    assert (new.calls, baseline.calls) == (40, 20)
+    run_id = f"{PLAN.invocation}-receipts-m"
+    assert [run.manifest.run_id for run in (new, baseline)] == [run_id, f"{run_id}@baseline"]
     assert (new.manifest.beside, baseline.manifest.beside) == (baseline.manifest.run_id, new.manifest.run_id)
     assert (new.manifest.skill_version, baseline.manifest.skill_version) == ("1.2.0", "1.1.0")
     assert (baseline.manifest.digests, baseline.manifest.prompt_commit) == ({"prompt": "old"}, "c" * 40)
@@ -75,7 +76,7 @@ def test_many_calls_are_cut_into_shards_of_whole_cases(skill: Component) -> None
     assert [entry.id for entry in entries] == ["receipts@m@1of3", "receipts@m@2of3", "receipts@m@3of3"]
     assert [entry.shard for entry in entries] == ["1/3", "2/3", "3/3"]
     assert [len(entry.cases) for entry in entries] == [3, 2, 2]
-    assert entries[0].run_id("20240101T000000Z-abc123") == "20240101T000000Z-abc123-m-1of3"
+    assert entries[0].run_id("20240101T000000Z-abc123") == "20240101T000000Z-abc123-receipts-m-1of3"
 
 
 @given(cases=st.integers(1, 40), replicates=st.integers(1, 50), max_calls=st.integers(1, 500), most=st.integers(1, 60))

@@ -54,9 +54,9 @@ def test_calls_and_cost_are_those_of_all_jobs() -> None:
     assert unpriced.cost_upper_usd is None
 
 
-def test_the_run_of_a_job_is_named_after_the_invocation_the_model_and_its_shard() -> None:
+def test_the_run_of_a_job_is_named_after_the_invocation_the_component_the_model_and_its_shard() -> None:
     first, second = (entry.run_id(PLAN.invocation) for entry in PLAN.entries)
-    assert first.startswith("20240101T000000Z-abc123-vendor-m-")
+    assert first.startswith(f"20240101T000000Z-abc123-{ENTRY.skill}-vendor-m-")
     assert (first.removesuffix("-1of2"), first[-5:]) == (second.removesuffix("-2of2"), "-1of2")
 
 

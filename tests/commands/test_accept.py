@@ -3,10 +3,13 @@
 import datetime
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jsonschema
 import pytest
+from skill_evaluator.library.components import load_component
+from skill_evaluator.records.acceptance import Acceptance, accept_version
 
 from tests.support.git import git
 from tests.support.library import ROOT, SKILL, Ended, Library, read, start
@@ -236,7 +239,21 @@ def test_an_evaluation_is_judged_against_the_accepted_version(library: Library) 
     assert found.json["comparison"]["models"][0]["baseline"]["skill_version"] == "1.0.0"
 
 
-def test_many_at_once_lose_nothing(creeping: Library) -> None:
+def test_many_at_once_lose_nothing(library: Library) -> None:
+    component = load_component(library.root / "components", SKILL)
+
+    def accept_for(why: str) -> None:
+        acceptance = Acceptance(version="1.0.0", by="A", why=why, date=datetime.date(2026, 1, 1), run_ids={})
+        accept_version(component.accepted_path, component.results_dir / "lock", SKILL, acceptance)
+
+    reasons = [f"reason {number}" for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(accept_for, reasons)) == [None] * 8
+    assert sorted(entry["why"] for entry in accepted(library)) == reasons
+
+
+@pytest.mark.faults
+def test_nor_do_the_commands_of_many(creeping: Library) -> None:
     env = {"PYTHONPATH": str(ROOT / "tools"), **GIT}
     reasons = [f"reason {number}" for number in range(3)]
     command = ("-m", "skill_evaluator", "accept", SKILL, "1.0.0", "--why")

@@ -141,7 +141,15 @@ def answered(library: Library, *arguments: str, typed: str) -> str:
     return shown.decode()
 
 
-PROPOSED = '"datasets": [ { "schema": "schema.json#/$defs/output" } ] }'
+PROPOSED = (
+    '"datasets": [ { "schema": "schema.json#/$defs/output", "fields": { "[].hours": { "compare": "string" } } } ] }',
+    'letter-kind/evals/datasets.json: { "$schema": "../../../.evaluator/schemas/datasets.json", '
+    '"datasets": [ { "fields": { "rationale": { "compare": "text" } } } ] }',
+    'fine-check/evals/datasets.json: { "$schema": "../../../.evaluator/schemas/datasets.json", '
+    '"datasets": [ { "fields": { "": { "compare": "text" } } } ] }',
+    "proposed .gitignore: components/*/evals/results/ ",
+)
+DECLARED = {"event-list", "fine-check", "letter-kind", "loan-notice", "loan-translate", "opening-hours"}
 
 
 def test_adopting_proposes_and_writes_nothing_unless_told(adopted: Library) -> None:
@@ -150,7 +158,7 @@ def test_adopting_proposes_and_writes_nothing_unless_told(adopted: Library) -> N
     proposed = adopted.call("init", "--adopt")
     assert (proposed.code, proposed.err) == (0, "")
     assert adopted.tree() == before
-    assert PROPOSED in proposed.out
+    assert all(words in proposed.out for words in PROPOSED)
     assert proposed.out.endswith("nothing was written; --yes writes what is proposed\n")
     rows = dict(line.split(maxsplit=1) for line in proposed.out.split("\n\n")[0].splitlines()[1:])
     assert {name for name, standing in rows.items() if standing.startswith("ready")} == READY
@@ -158,9 +166,9 @@ def test_adopting_proposes_and_writes_nothing_unless_told(adopted: Library) -> N
     assert rows["event-list"].endswith("case 'may' has input-source.md and no document.md")
 
     assert adopted.call("init", "--adopt", "--yes").code == 0
-    assert {place for place in adopted.tree().keys() - before.keys() if not place.startswith(".evaluator")} == {
-        "components/opening-hours/evals/datasets.json"
-    }
+    written = {f"components/{name}/evals/datasets.json" for name in DECLARED}
+    added = {place for place in adopted.tree().keys() - before.keys() if not place.startswith(".evaluator")}
+    assert added == {".gitignore", *written}
     assert {place: content for place, content in adopted.tree().items() if place in before} == before
     assert adopted.call("lint").code == 0
     assert adopted.call("init", "--adopt", "--yes").out.endswith("nothing is to be written\n")
@@ -180,12 +188,36 @@ def test_a_contract_that_may_be_one_of_several_parts_is_asked_for_and_not_guesse
     section = {"type": "array", "items": {"type": "object", "required": ["day"]}}
     parts = {"plain": section, "long": {**section, "minItems": 2}, "wrong": {"type": "null"}}
     adopted.write("components/opening-hours/schema.json", {"$defs": parts})
-    assert "proposed components" not in adopted.call("init", "--adopt").out
+    assert "proposed components/opening-hours" not in adopted.call("init", "--adopt").out
     shown = answered(adopted, "init", "--adopt", typed="2\ny\n")
     assert "wrong" not in shown.partition("Which part of its schema")[2].partition("component")[0]
     assert "? [y/N]" in shown
     declared = json.loads((adopted.root / "components" / "opening-hours" / "evals" / "datasets.json").read_text())
     assert declared["datasets"] == [{"schema": "schema.json#/$defs/long"}]
+
+
+def test_what_is_written_down_of_texts_compares_as_before_and_stays_with_longer_cases(adopted: Library) -> None:
+    name, answer = "loan-notice", {"title": "Maps of the coast", "due": "2026-05-01", "reader": "R17"}
+    case = adopted.root / "components" / name / "evals" / "cases" / "r-17"
+    (case / "document.md").write_text("Maps of the coast, to R17 until 2026-05-01.")
+    adopted.record_answers({("r-17", index): json.dumps(answer) for index in range(2)})
+    assert adopted.call("evaluate", name).code == 0
+    assert adopted.call("init", "--adopt", "--yes").code == 0
+    longer = case.with_name("r-18")
+    longer.mkdir()
+    (longer / "document.md").write_text("Another.")
+    (longer / "expected.json").write_text(json.dumps({**answer, "title": "A map " * 59}))
+    prompt = adopted.root / "components" / name / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("version: 1.1.0", "version: 1.2.0"))
+    calls = {(case_id, index): json.dumps(answer) for case_id in ("r-17", "r-18") for index in range(2)}
+    adopted.record_answers(calls)
+    ended = adopted.call("evaluate", name, "--recorded")
+    assert (ended.code, "incomparable" in ended.out, "1.1.0" in ended.out) == (0, False, True)
+
+    (adopted.root / "components" / name / "evals" / "datasets.json").unlink()
+    prompt.write_text(prompt.read_text().replace("version: 1.2.0", "version: 1.3.0"))
+    ended = adopted.call("evaluate", name, "--recorded")
+    assert '\'title\' as string, then text; to go on as before, write "title": {"compare": "string"} at' in ended.out
 
 
 def test_no_example_stands_beside_components_unless_asked_for(adopted: Library) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.git import GitRepository
 from tests.support.library import REPLAY, SCHEMA, SKILL, Library
 
 _COMPONENT = f"components/{SKILL}"
@@ -51,6 +52,24 @@ TABLE = [
         (f"{_COMPONENT}/prompt.md:1", "front matter"),
         spoil=_writes(f"{_COMPONENT}/prompt.md", "Do."),
     ),
+    Bad(
+        "a second version in the front matter",
+        (f"{_COMPONENT}/prompt.md:4:1", "the key 'version' is on line 3 already"),
+        spoil=_writes(f"{_COMPONENT}/prompt.md", f"---\nname: {SKILL}\nversion: 1.0.0\nversion: 2.0.0\n---\nDo.\n"),
+    ),
+    Bad(
+        "a prompt that nobody uses",
+        (
+            f"{_COMPONENT}/prompt.md:7: the model would be sent unfilled: SYSTEM: (line 7), {{{{ kind }}}} (line 8), "
+            "{text} (line 10), ${LANG} (line 10); ",
+            "placeholders: literal",
+        ),
+        spoil=_writes(
+            f"{_COMPONENT}/prompt.md",
+            f"---\nname: {SKILL}\nversion: 1.0.0\n---\nSo it is used.\n## Prompt\nSYSTEM:\nRead the {{{{ kind }}}}.\n"
+            "\nOf {text} in ${LANG}.\n## Notes\n{other}\n",
+        ),
+    ),
     # schema and declarations
     Bad(
         "a schema that asks nothing",
@@ -61,6 +80,14 @@ TABLE = [
         "an unknown metric",
         (f"{_COMPONENT}/evals/datasets.json", "exakt_match", "did you mean 'exact_match'?"),
         spoil=_writes(f"{_COMPONENT}/evals/datasets.json", {"datasets": [{"metrics": ["exakt_match"]}]}),
+    ),
+    Bad(
+        "a field that is declared twice",
+        (f"{_COMPONENT}/evals/datasets.json: not JSON: one object has the key 'fields' twice (it is on line 3, 4)",),
+        spoil=_writes(
+            f"{_COMPONENT}/evals/datasets.json",
+            '{"datasets": [{\n"metrics": ["exact_match"],\n"fields": {"year": {"compare": "exact"}},\n"fields": {}}]}',
+        ),
     ),
     # fixtures
     Bad("no fixtures", (f"fixtures/{SKILL}/cases", "--fixtures"), spoil=_renames("fixtures")),
@@ -134,6 +161,24 @@ def test_it_is_refused_in_one_line_with_nothing_written(tmp_path: Path) -> None:
         for words in bad.says:
             assert refused.refuses(words), (bad.what, words)
         assert library.tree() == before, bad.what
+
+
+def test_a_placeholder_stops_lint_plan_and_dry_run_unless_it_is_literal(library: Library) -> None:
+    def written(front: str) -> None:
+        head = f"---\nname: {SKILL}\nversion: 1.0.0\n{front}---\n"
+        library.write(f"{_COMPONENT}/prompt.md", f"{head}Extract from: {{document}}\n")
+
+    written("")
+    GitRepository(library.root).commit()
+    for command, code in ((("lint",), 2), (("plan",), 0), (("evaluate", SKILL, "--dry-run"), 2)):
+        ended = library.call(*command)
+        said = f"{_COMPONENT}/prompt.md:5: the model would be sent unfilled: {{document}} (line 5); write"
+        assert (ended.code, said in ended.out + ended.err) == (code, True), (command, ended)
+    assert "Nothing to evaluate" in library.call("plan").out
+    written("placeholders: literal\n")
+    assert library.call("lint").code == library.call("evaluate", SKILL, "--dry-run").code == 0
+    written("placeholders: mustache\n")
+    assert library.call("lint").code == 2
 
 
 def test_a_recording_that_cannot_be_read_is_refused_before_a_run_begins(library: Library) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from tests.support.batch_server import VENDORS, BatchServer, End, Outcome, batch_server
 from tests.support.batched import COST, KEYS, set_up
+from tests.support.git import GitRepository
 from tests.support.killing import whole_lines
-from tests.support.library import CASES, SKILL, Library, ended, wait_until
+from tests.support.library import CASES, SKILL, Library, ended, read, wait_until
 
 CALLS = len(CASES) * 2
 KILLS = 10
@@ -73,6 +74,7 @@ def test_each_request_ends_as_an_answer_or_a_failure_with_its_name(
     done = evaluate(library, "--batch")
     assert done.code == 4, done
     assert reasons(library) == {"bad_request": 2, "lost_by_provider": 2, "answered": 2}
+    assert read(library.run_folder() / "record.json")["cost_usd"] is None, "what was lost may be billed"
     assert server.submitted == {"alpha": 2, "beta": 4, "gamma": 2}, "only what may pass goes again, once"
     assert {line["attempts"] for line in journal(library) if line["case_id"] == "beta"} == {2}
     assert "key-0123456789abcdef" not in "".join(
@@ -153,6 +155,33 @@ def test_what_is_submitted_is_collected_by_another_process_once(library: Library
     again = library.call("collect", "--batches", env=KEYS)
     assert (again.code, again.err) == (0, "no batch is left to collect\n")
     assert len(server.batches) == len(VENDORS)
+
+
+def test_a_new_version_and_its_baseline_are_submitted_at_once_and_neither_counts_before_the_other(
+    library: Library, server: BatchServer
+) -> None:
+    set_up(library, server, "openai")
+    library.settings(batch={"poll_s": 0.01}, policy={"design": "beside"})
+    repository = GitRepository(library.root)
+    repository.commit()
+    assert evaluate(library, "--batch").code == 0
+    prompt = library.component / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("1.0.0", "1.1.0") + "Mind the year.\n")
+    server.held = True
+    assert evaluate(library, "--batch", "--submit-only").code == 0
+    of_one = server.batches[1]
+    server.held, server.polls = False, 1
+    server.ends = lambda batch: End() if batch is of_one else End(state="in_progress")
+    early = library.call("collect", "--batches", env=KEYS)
+    assert (early.code, "answered; it waits for the run beside it" in early.err) == (0, True)
+    assert len(library.rows()) == 1
+    server.ends = lambda batch: End()
+    taken = library.call("collect", "--batches", "--format", "json", env=KEYS)
+    assert taken.code == 0, taken
+    (model,) = taken.json["comparison"]["models"]
+    assert model["baseline"]["run_id"] == f"{model['candidate']['run_id']}@baseline"
+    assert [(row["skill_version"], row["scored"]) for row in library.rows()] == [("1.1.0", CALLS), ("1.0.0", CALLS)]
+    assert len(server.batches) == 3
 
 
 def test_a_run_that_cannot_be_read_keeps_no_other_from_being_collected(library: Library, server: BatchServer) -> None:

@@ -31,7 +31,7 @@ class BatchPipeline(Pipeline):
     def start(self, server: BatchServer, vendor: str = "openai", **settings: Any) -> None:
         library = Library(self.checkout)
         address = {"provider": vendor, "base_url": server.base_url(vendor), "api_key_env": "SERVED_API_KEY"}
-        library.models({"id": "served", **address, "price": {"input": 3, "output": 15}})
+        library.models({"id": "served", "api_id": f"{vendor}-model", **address, "price": {"input": 3, "output": 15}})
         library.settings(timeout_s=1, **settings)
         self.push()
 
@@ -42,7 +42,6 @@ class BatchPipeline(Pipeline):
         git(self.checkout, "commit", "-q", "--allow-empty", "-m", "change")
         git(self.checkout, "rebase", "-q", "origin/main")
         git(self.checkout, "push", "-q", "origin", "HEAD:main")
-        git(self.checkout, "fetch", "-q", "origin")
 
     def jobs(self, plan: Plan, *arguments: str) -> list[Ended]:
         """Run the jobs of a plan, each in a checkout of its own."""
@@ -50,7 +49,7 @@ class BatchPipeline(Pipeline):
         for entry in plan.entries:
             clone = self.root / "jobs" / entry.id
             shutil.rmtree(clone, ignore_errors=True)
-            git(self.root, "clone", "-q", str(self.origin), str(clone))
+            git(self.root, "clone", "-q", "--no-checkout", str(self.origin), str(clone))
             git(clone, "checkout", "-q", str(plan.head))
             results = self.artifacts / entry.id
             if plan.pending:
@@ -254,6 +253,7 @@ def test_the_next_push_does_not_ask_again_what_is_at_the_vendor_and_what_it_brin
     assert [(row["skill_version"], row["prompt_commit"]) for row in pipeline.rows()] == [("1.0.0", commit)]
 
 
+@pytest.mark.faults
 def test_a_job_that_was_ended_as_it_began_begins_again(pipeline: BatchPipeline, server: BatchServer) -> None:
     pipeline.start(server)
     pipeline.finish(pipeline.submit())
@@ -299,7 +299,7 @@ def test_a_job_that_is_run_again_leaves_no_pending_file_of_what_was_recorded_sin
 def test_shards_and_a_baseline_beside_are_collected_together_or_not_at_all(
     pipeline: BatchPipeline, server: BatchServer
 ) -> None:
-    pipeline.start(server, jobs={"max_calls": 6}, policy={"design": "interleaved"})
+    pipeline.start(server, jobs={"max_calls": 6}, policy={"design": "beside"})
     pipeline.finish(pipeline.submit())
     pipeline.take()
     prompt = pipeline.checkout / f"components/{SKILL}/prompt.md"
@@ -317,7 +317,7 @@ def test_shards_and_a_baseline_beside_are_collected_together_or_not_at_all(
     _, commit = pipeline.take()
     assert pipeline.changed(commit) == ["A records", "A records", "D pending", f"M {SKILL}"]
     assert {row["skill_version"]: row["complete"] for row in pipeline.rows()} == {"1.0.0": True, "1.1.0": True}
-    assert len(pipeline.rows()) == 3
+    assert len(pipeline.rows()) == 2
 
 
 @pytest.mark.parametrize("mode", ["branch", "pull-request"])

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.library import SKILL, Ended, Library, read
 
 CASES = f"fixtures/{SKILL}/cases"
@@ -65,6 +67,41 @@ def test_texts_become_expected_texts_beside_the_cases_that_are_there(library: Li
 
 
 ROW = "text,headline,year\n"
+
+
+def test_an_odd_row_is_one_line_of_warning_where_it_may_be_left_out(library: Library) -> None:
+    content = '{"_meta": {"v": 1}}\n{"text": "a", "truth": {"title": "t", "year": 1}}\n7\n{"text": " "}\n'
+    arguments = ("--input", "text", "--truth", "truth", "--yes")
+    assert imported(library, "t.jsonl", content, *arguments).refuses("t.jsonl:3: no object")
+    done = imported(library, "t.jsonl", content, *arguments, "--skip-invalid")
+    assert (done.code, [line.split(": ")[:2] for line in done.err.splitlines()]) == (
+        0,
+        [["warning", f"t.jsonl:{line}"] for line in (3, 1, 4)],
+    )
+    assert [path.name for path in (library.root / CASES).glob("t-*")] == ["t-2"]
+
+
+def test_a_row_that_is_left_out_takes_no_id_from_the_one_that_corrects_it(library: Library) -> None:
+    content = '{"id": "x", "text": " "}\n{"id": "x", "text": "a", "truth": {"title": "t", "year": 1}}\n'
+    arguments = ("--input", "text", "--truth", "truth", "--id", "id", "--yes", "--skip-invalid")
+    done = imported(library, "t.jsonl", content, *arguments)
+    assert (done.code, done.err.count("left out")) == (0, 1), done.err
+    assert (library.root / CASES / "x" / "ground_truth.json").is_file()
+
+
+def test_where_one_case_cannot_be_written_none_is(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, rename = library.tree().keys(), Path.rename
+
+    def full(path: Path, target: Path) -> Path:
+        if target.name == "t-3":
+            raise OSError(28, "No space left on device")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", full)
+    rows = ROW + "".join(f"text {at},headline,2024\n" for at in range(5))
+    refused = imported(library, "t.csv", rows, *FIELDS, "--yes")
+    assert (refused.code, refused.err) == (2, f"error: cannot write {CASES}: No space left on device\n")
+    assert library.tree().keys() == before | {"t.csv"}
 
 
 WRONG = (

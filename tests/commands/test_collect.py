@@ -10,12 +10,13 @@ import pytest
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.records.record import short_digests
 
-from tests.support.git import git
+from tests.support.chat_server import ChatServer, Reply, notice
+from tests.support.git import file_at, git
 from tests.support.library import CASES, SKILL, comparable, read
 from tests.support.pipeline import Pipeline
 from tests.support.records import a_record, keep_in
 
-RECORDED, OTHER = "recorded", "vendor/other"
+RECORDED, OTHER, SERVED = "recorded", "vendor/other", "served"
 SHARDS = (f"{SKILL}@{RECORDED}@1of2", f"{SKILL}@{RECORDED}@2of2")
 
 
@@ -233,26 +234,33 @@ def test_without_plan_or_folder_it_is_said(pipeline: Pipeline) -> None:
 
 
 @pytest.fixture(scope="module")
-def beside(evaluated: Pipeline, tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
+def beside(standing: ChatServer, tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
     """1.0.0 is recorded on the origin, 1.1.0 was pushed; by the policy each job asked both beside each other."""
-    pipeline = evaluated.copy(tmp_path_factory.mktemp("beside") / "pipeline")
-    pipeline.collect()
-    pipeline.publish()
+    standing.reply = lambda asked: Reply(text=notice(asked.case_id))
+    pipeline = Pipeline.new(tmp_path_factory.mktemp("beside"))
+    configuration = pipeline.checkout / ".evaluator"
+    model = {"id": SERVED, "provider": "openai", "base_url": standing.url}
+    (configuration / "models.yaml").write_text(json.dumps({"models": [model]}))
+    changed = {**read(configuration / "settings.yaml"), "policy": {"design": "beside"}, "jobs": {"max_calls": 6}}
+    (configuration / "settings.yaml").write_text(json.dumps(changed))
+    _push_and_ask(pipeline)
+    assert (pipeline.collect().code, pipeline.publish().code) == (0, 0)
     git(pipeline.checkout, "pull", "-q", "--rebase", "origin", "main")
     prompt = pipeline.checkout / "components" / SKILL / "prompt.md"
     prompt.write_text(prompt.read_text().replace("version: 1.0.0", "version: 1.1.0") + "Nothing else.\n")
-    settings = pipeline.checkout / ".evaluator" / "settings.yaml"
-    changed = {"policy": {"design": "interleaved"}, "jobs": {"max_calls": 8}}
-    settings.write_text(json.dumps({**read(settings), **changed}))
-    pipeline.commit()
-    git(pipeline.checkout, "push", "-q", "origin", "main")
-    for folder in (pipeline.artifacts, pipeline.collected):
+    for folder in (pipeline.artifacts, pipeline.collected, pipeline.root / "jobs"):
         shutil.rmtree(folder)
     pipeline.artifacts.mkdir()
-    plan = pipeline.plan("--base", git(pipeline.checkout, "rev-parse", "HEAD~1"), "--model", RECORDED)
+    _push_and_ask(pipeline)
+    return pipeline
+
+
+def _push_and_ask(pipeline: Pipeline) -> None:
+    pipeline.commit()
+    git(pipeline.checkout, "push", "-q", "origin", "main")
+    plan = pipeline.plan(SKILL)
     for entry in plan.entries:
         assert pipeline.evaluate(entry, plan.invocation).code == 0
-    return pipeline
 
 
 @pytest.fixture
@@ -262,28 +270,30 @@ def interleaved(beside: Pipeline, tmp_path: Path) -> Pipeline:
 
 def test_a_policy_has_the_baseline_asked_beside_the_new_version(interleaved: Pipeline) -> None:
     plan = read_plan(interleaved.plan_file)
-    first = git(interleaved.checkout, "rev-list", "--max-parents=0", "HEAD")
+    first = git(interleaved.checkout, "log", "-2", "--format=%H", "--", f"components/{SKILL}/prompt.md").split()[1]
     assert {(entry.baseline.skill_version, entry.baseline.commit) for entry in plan.entries if entry.baseline} == {
         ("1.0.0", first)
     }
-    assert (plan.calls, len(plan.entries), {entry.seed for entry in plan.entries}) == (12, 2, {1})
+    assert (plan.calls, len(plan.entries), {entry.seed for entry in plan.entries}) == (9, 2, {1})
+    assert {entry.beside_words for entry in plan.entries} == {"beside 1.0.0: 1.5 × the calls"}
     assert interleaved.collect().code == 0
     new, baseline = sorted(interleaved.records().values(), key=lambda record: record["run_id"])
     assert (new["skill_version"], new["beside"]) == ("1.1.0", baseline["run_id"])
     assert (baseline["skill_version"], baseline["beside"], baseline["shard"]) == ("1.0.0", new["run_id"], None)
-    assert (baseline["prompt_commit"], new["scored"], baseline["scored"]) == (first, 6, 6)
-    (row,) = (row for row in interleaved.rows() if row["model_id"] == RECORDED)
+    assert (baseline["prompt_commit"], new["scored"], baseline["scored"]) == (first, 6, 3)
+    (row,) = interleaved.rows()
     assert short_digests(baseline["digests"]) == row["digests"]
     outcome = read(interleaved.collected / "outcome.json")
-    assert [(run["planned"], run["is_baseline"]) for run in outcome["runs"]] == [(6, False), (6, True)]
+    assert [(run["planned"], run["is_baseline"]) for run in outcome["runs"]] == [(6, False), (3, True)]
     ((model,),) = [verdict["models"] for verdict in outcome["verdicts"]]
     assert (model["baseline"]["run_id"], model["candidate"]["run_id"]) == (baseline["run_id"], new["run_id"])
     shown = interleaved.run("report", str(interleaved.collected)).out
     assert "no lower version is recorded" not in shown
     assert shown.count("| baseline |") == 1
     assert interleaved.publish().code == 0
-    versions = [row["skill_version"] for row in interleaved.rows() if row["model_id"] == RECORDED]
-    assert versions == ["1.0.0", "1.1.0", "1.0.0"]
+    assert [row["skill_version"] for row in interleaved.rows()] == ["1.1.0", "1.0.0"]
+    path = f"components/{SKILL}/evals/records/{baseline['run_id']}.json"
+    assert json.loads(file_at(interleaved.origin, "main", path))["run_id"] == baseline["run_id"]
 
 
 def test_without_the_answers_of_the_baseline_the_recorded_run_is_compared_with(interleaved: Pipeline) -> None:
@@ -295,13 +305,54 @@ def test_without_the_answers_of_the_baseline_the_recorded_run_is_compared_with(i
     assert "@baseline" not in model["baseline"]["run_id"]
 
 
+def test_a_job_that_asked_the_new_version_alone_counts_and_lacks_its_baseline(interleaved: Pipeline) -> None:
+    plan = read_plan(interleaved.plan_file)
+    shutil.rmtree(interleaved.artifacts)
+    for entry in plan.entries:
+        assert interleaved.evaluate(entry, plan.invocation, f"--invocation={plan.invocation}").code == 0
+    assert interleaved.collect().code == 4
+    outcome = read(interleaved.collected / "outcome.json")
+    assert {run["is_baseline"]: run["status"] for run in outcome["runs"]} == {False: "complete", True: "missing"}
+    ((model,),) = [verdict["models"] for verdict in outcome["verdicts"]]
+    assert "@baseline" not in model["baseline"]["run_id"]
+    assert "the baseline that was asked beside it is not complete" in str(model)
+
+
 def test_where_the_baseline_cannot_be_asked_the_new_version_is_asked_alone(interleaved: Pipeline) -> None:
     schema = interleaved.checkout / "components" / SKILL / "schema.json"
     schema.write_text(json.dumps({**read(schema), "title": "Notice"}))
     interleaved.commit()
-    done = interleaved.run("plan", SKILL, "--model", RECORDED, "--out", str(interleaved.plan_file))
-    assert f"warning: {SKILL} on {RECORDED} is asked without its baseline: " in done.err
+    done = interleaved.run("plan", SKILL, "--out", str(interleaved.plan_file))
+    assert f"warning: {SKILL} on {SERVED} is asked without its baseline: " in done.err
     assert [entry.baseline for entry in read_plan(interleaved.plan_file).entries] == [None]
+
+
+def test_the_plan_s_page_names_what_is_asked_beside_and_a_cap_for_one_side_leaves_that_out(
+    interleaved: Pipeline, standing: ChatServer
+) -> None:
+    models = interleaved.checkout / ".evaluator" / "models.yaml"
+    priced = {**read(models)["models"][0], "price": {"input": 1000.0, "output": 5000.0}}
+    models.write_text(json.dumps({"models": [priced]}))
+    both = interleaved.run("plan", SKILL, "--format", "markdown")
+    assert "beside 1.0.0: 1.5 × the calls" in both.out
+    cost = interleaved.plan(SKILL).cost_upper_usd
+    assert cost is not None
+    alone = interleaved.run("plan", SKILL, "--max-cost", f"{cost * 0.8:.2f}", "--format", "json")
+    assert "warning: baselines are not asked: $" in alone.err
+    assert sum(len(entry["cases"]) * entry["replicates"] for entry in alone.json["entries"]) == 6
+    assert [entry["baseline"] for entry in alone.json["entries"]] == [None]
+
+
+def test_replayed_answers_are_planned_without_a_baseline(pipeline: Pipeline) -> None:
+    pipeline.collect()
+    pipeline.publish()
+    git(pipeline.checkout, "pull", "-q", "--rebase", "origin", "main")
+    settings = pipeline.checkout / ".evaluator" / "settings.yaml"
+    settings.write_text(json.dumps({**read(settings), "policy": {"design": "beside"}}))
+    prompt = pipeline.checkout / "components" / SKILL / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("version: 1.0.0", "version: 1.1.0"))
+    pipeline.commit()
+    assert {entry.baseline for entry in pipeline.plan(SKILL).entries} == {None}
 
 
 def test_a_version_that_another_prompt_has_taken_meanwhile_is_refused_by_name(

@@ -302,7 +302,7 @@ def test_a_waiver_of_the_one_critical_metric_leaves_nothing_that_decides(regress
         waive(regressed, down_to=floor)
         found = compare(regressed)
         assert found.code == 0
-        assert found.out.startswith(f"{SKILL}: inconclusive on these fixtures")
+        assert found.out.startswith(f"{SKILL}: inconclusive on these 12 cases")
         assert "field_level_f1 fell from 0.902 to 0.404 (waived)" in found.out
 
 
@@ -337,7 +337,7 @@ def test_json_validates_against_its_schema(regressed: Library) -> None:
     written = json.loads((ROOT / ".evaluator" / "schemas" / "comparison.json").read_bytes())
     found = compare(regressed, "--format", "json").json
     jsonschema.Draft202012Validator(written).validate(found)
-    assert {"skill", "verdict", "generalises", "models"} <= found.keys()
+    assert {"skill", "verdict", "these", "beyond", "models"} <= found.keys()
     (model,) = (one for one in found["models"] if one["model_id"] == "m")
     assert {"coverage", "metrics", "fields", "cases", "reasons"} <= model.keys()
     keys = {"metric", "baseline", "candidate", "difference", "ci95", "p", "q", "n_cases", "detectable_drop", "verdict"}
@@ -358,12 +358,14 @@ def test_the_text_leads_with_the_verdict_and_fits_a_page(regressed: Library) -> 
     keep(regressed, worse)
     lines = compare(regressed).out.splitlines()
     lost = "lost: field total; cases case-00, case-03, case-06 and 9 more"
-    assert lines[0] == f"{SKILL}: regressed on these fixtures and beyond them · {lost}"
+    assert lines[0] == f"{SKILL}: regressed on these 12 cases and beyond them · {lost}"
     assert lines[2] == f"▼ m: regressed · 2.0.0 → 2.1.0 · {lost}"
     text = "\n".join(lines)
     for part in ("broke: 12", "0.902 → 0.000", "total 5/5 → 1/5", "unparseable", "+5", "+100 %", "-50 %", "latency"):
         assert part in text, part
     assert [line for line in lines[1:] if len(line) > 110] == []
+    assert lines[-4:-1] == ["", f"▼ {lines[0].partition(' · ')[0]}", lost]
+    assert lines[-1] == "next: look at field total; the answers are not on this machine"
 
 
 def test_documents_that_were_lost_and_cases_without_a_truth_are_named_with_what_they_could_do(library: Library) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import GitRepository, git
-from tests.support.library import CASES, SCHEMA, SKILL, Ended, Library, ended, journal, read, wait_until
+from tests.support.library import CASES, REPLAY, SCHEMA, SKILL, Ended, Library, ended, journal, read, wait_until
 
 OLD, NEW = "Extract title and year.", "Extract the title and the year."
-PLANNED = 2 * len(CASES) * 2
+PLANNED = 3 * len(CASES)  # two replicates of the new version, one of the baseline
 Prompts = list[tuple[str, str]]  # (prompt, case) of every request in the order in which they came
 
 
@@ -88,10 +88,8 @@ def test_the_two_versions_take_turns_and_are_compared_with_each_other(bumped: Li
     bumped.settings(concurrency=1)
     done = bumped.evaluate_here("--with-baseline", "--format", "json")
     assert done.code == 0
-    for ours, others in zip(asking.seen[::2], asking.seen[1::2], strict=True):
-        assert {ours[0], others[0]} == {OLD, NEW}
-        assert ours[1] == others[1]
-    assert [prompt for prompt, _ in asking.seen[::2]] == [NEW, OLD, NEW, OLD, NEW, OLD]
+    assert [prompt for prompt, _ in asking.seen] == [NEW, OLD, OLD, NEW, NEW, OLD, NEW, NEW, NEW]
+    assert [case for _, case in asking.seen[:6]] == [case for case in CASES for _ in range(2)]
     candidate, baseline = _pair(bumped)
     assert (candidate["skill_version"], baseline["skill_version"]) == ("1.1.0", "1.0.0")
     assert (candidate["beside"], baseline["beside"]) == (baseline["run_id"], candidate["run_id"])
@@ -130,15 +128,17 @@ def test_a_baseline_s_commit_whose_prompt_was_edited_is_refused_before_any_call(
     assert "1.0.0 was recorded with another prompt by run " in _only(refused)
 
 
-def test_the_baseline_s_new_record_is_one_more_of_the_old_version(bumped: Library) -> None:
+def test_the_baseline_s_new_record_is_one_more_of_the_old_version_and_no_row(bumped: Library) -> None:
     first = bumped.records()[0]
     commit = git(bumped.root, "log", "-1", "--format=%H", "--", f"components/{SKILL}/prompt.md")
     assert bumped.evaluate_here("--with-baseline").code == 0
     _, baseline = _pair(bumped)
-    assert (baseline["prompt_commit"], baseline["digests"]) == (commit, first["digests"])
+    digests = {**first["digests"], "answers": baseline["digests"]["answers"]}  # of half as many
+    assert (baseline["prompt_commit"], baseline["digests"]) == (commit, digests)
     assert baseline["seed"] != first["seed"]  # else a provider that keeps to seeds would repeat its answers
     assert bumped.call("lint", SKILL).code == 0
-    assert [row["skill_version"] for row in bumped.rows()].count("1.0.0") == 2
+    assert [row["skill_version"] for row in bumped.rows()] == ["1.1.0", "1.0.0"]
+    assert baseline["replicates"] == 1
 
 
 def test_a_new_version_that_is_worse_beside_its_baseline_is_said_to_be(bumped: Library, asking: Asking) -> None:
@@ -163,9 +163,10 @@ def test_the_dry_run_counts_both(bumped: Library, server: ChatServer) -> None:
     (alone,) = bumped.evaluate_here("--dry-run", "--format", "json").json["models"]
     shown = bumped.evaluate_here("--dry-run", "--with-baseline", "--format", "json")
     (both,) = shown.json["models"]
-    assert (alone["calls"], both["calls"], server.requests) == (6, 12, 0)
-    assert both["cost_upper_usd"] == pytest.approx(2 * alone["cost_upper_usd"], rel=0.05)
-    assert shown.json["further"][0] == "served is asked by recorded prompts: 1.0.0"
+    assert (alone["calls"], both["calls"], server.requests) == (6, 9, 0)
+    assert both["cost_upper_usd"] == pytest.approx(1.5 * alone["cost_upper_usd"], rel=0.05)
+    words = "beside 1.0.0: 1.5 × the calls of served (--recorded asks the new version alone)"
+    assert shown.json["further"][0] == words
 
 
 def test_a_cap_on_calls_is_for_both_and_nothing_is_paid_for_twice(
@@ -176,30 +177,51 @@ def test_a_cap_on_calls_is_for_both_and_nothing_is_paid_for_twice(
     assert (stopped.code, server.requests) == (4, 7)
     assert {len(journal(folder)) for folder in bumped.results.glob("*-served*")} >= {3, 4}
     assert len(bumped.rows()) == rows  # neither is recorded
-    assert bumped.evaluate_here("--resume", "--max-calls", "4").code == 4
-    assert bumped.evaluate_here("--with-baseline", "--resume").code == 0
+    assert bumped.evaluate_here("--resume", "--max-calls", "1").code == 4
+    assert bumped.evaluate_here("--with-baseline", "--resume", "--replicates", "2").code == 0
     assert server.requests == PLANNED == len(asking.seen)
-    assert sorted(asking.seen) == sorted((prompt, case) for prompt in (OLD, NEW) for case in CASES for _ in range(2))
+    assert sorted(asking.seen) == sorted((prompt, case) for prompt in (OLD, NEW, NEW) for case in CASES)
     candidate, baseline = _pair(bumped)
     assert (candidate["beside"], baseline["beside"]) == (baseline["run_id"], candidate["run_id"])
 
 
-def test_one_run_is_recorded_only_with_the_one_beside_it(bumped: Library, asking: Asking, server: ChatServer) -> None:
-    rows = len(bumped.rows())
+def test_a_baseline_that_fails_leaves_the_new_version_recorded_and_judged_against_the_recorded_run(
+    bumped: Library, asking: Asking, server: ChatServer
+) -> None:
+    (before,) = bumped.rows()
     server.reply = lambda asked: (
         Reply(status=500) if asked.body["messages"][0]["content"] == OLD else Reply(text=notice(asked.case_id))
     )
     stopped = bumped.evaluate_here("--with-baseline", "--format", "json")
     assert stopped.code == 4
     assert [run["complete"] for run in stopped.json["runs"]] == [True, False]
-    assert (len(bumped.rows()), stopped.json["comparison"]) == (rows, None)
+    assert [row["skill_version"] for row in bumped.rows()] == ["1.1.0", "1.0.0"]
+    (model,) = stopped.json["comparison"]["models"]
+    assert model["baseline"]["run_id"] == before["run_id"]
+    assert "the baseline that was asked beside it is not complete" in str(model)
     server.forget()
     server.reply = asking
     asking.seen.clear()
     words = next(line for line in stopped.err.splitlines() if "--resume" in line).split()
-    assert bumped.evaluate_here(*words[words.index("--resume") :]).code == 0
+    resumed = bumped.evaluate_here(*words[words.index("--resume") :], "--format", "json")
+    assert resumed.code == 0
     assert {prompt for prompt, _ in asking.seen} == {OLD}
-    assert len(bumped.rows()) == rows + 2
+    (model,) = resumed.json["comparison"]["models"]
+    assert model["baseline"]["run_id"] == _pair(bumped)[1]["run_id"]
+    assert len(bumped.rows()) == 2
+
+
+def test_a_new_version_that_fails_leaves_its_baseline_unrecorded(
+    bumped: Library, asking: Asking, server: ChatServer
+) -> None:
+    server.reply = lambda asked: (
+        Reply(status=500) if asked.body["messages"][0]["content"] == NEW else Reply(text=notice(asked.case_id))
+    )
+    assert bumped.evaluate_here("--with-baseline").code == 4
+    assert _pair(bumped) == []
+    server.reply = asking
+    assert bumped.evaluate_here("--resume").code == 0
+    assert [record["skill_version"] for record in _pair(bumped)] == ["1.1.0", "1.0.0"]
 
 
 @pytest.mark.faults
@@ -221,12 +243,12 @@ def test_killed_midway_both_go_on_and_no_answer_is_asked_for_again(
     answered = kept()
     asking.delay_s = 0.0
     asked = len(asking.seen)
-    assert len(answered) < 24
+    assert len(answered) < 18
     assert bumped.evaluate_here("--resume").code == 0
-    assert len(asking.seen) - asked == 24 - len(answered)
-    assert len(set(kept())) == len(kept()) == 24
+    assert len(asking.seen) - asked == 18 - len(answered)
+    assert len(set(kept())) == len(kept()) == 18
     candidate, baseline = _pair(bumped)
-    assert (candidate["scored"], baseline["scored"], candidate["beside"]) == (12, 12, baseline["run_id"])
+    assert (candidate["scored"], baseline["scored"], candidate["beside"]) == (12, 6, baseline["run_id"])
 
 
 def test_the_prompt_of_then_is_found_by_its_digest_wherever_it_was_committed(bumped: Library, asking: Asking) -> None:
@@ -279,7 +301,7 @@ def test_a_baseline_may_be_named_by_its_commit_and_goes_on_from_either_folder(bu
     assert [folder.name.partition("-served")[2] for folder in folders] == ["-1of2", "@baseline-1of2"]
     for folder in folders:
         assert bumped.evaluate_here(*words, "--resume", str(folder)).code == 0
-    assert len(asking.seen) == 2 * 2 * 2
+    assert len(asking.seen) == 2 * 3
     assert {prompt for prompt, _ in asking.seen} == {NEW, "Extract."}
     records = [read(folder / "record.json") for folder in folders]
     assert {(record["skill_version"], record["prompt_commit"] == commit) for record in records} == {
@@ -438,3 +460,158 @@ def test_a_larger_draw_of_scenarios_begins_with_the_smaller(reworded: Library) -
     four = reworded.evaluate_here("--neutral", "4", "--dry-run", "--format", "json").json
     assert (two["models"][0]["calls"], four["models"][0]["calls"]) == (12, 24)
     assert four["further"][0].startswith(two["further"][0])
+
+
+@pytest.fixture
+def by_default(bumped: Library) -> Library:
+    """The same under the settings that a library has where nothing else is said."""
+    bumped.settings(policy={"design": "beside"})
+    return bumped
+
+
+def _calls(library: Library, *words: str) -> int:
+    shown = library.evaluate_here("--dry-run", "--format", "json", *words)
+    assert shown.code == 0, shown.err
+    return int(sum(model["calls"] for model in shown.json["models"]))
+
+
+def test_a_new_version_is_asked_beside_its_baseline_and_the_first_line_says_so(
+    by_default: Library, asking: Asking
+) -> None:
+    done = by_default.evaluate_here()
+    words = "beside 1.0.0: 1.5 × the calls of served (--recorded asks the new version alone)"
+    assert (done.code, done.err.splitlines()[0]) == (0, words)
+    assert [prompt for prompt, _ in asking.seen].count(OLD) == len(CASES)
+    assert len(asking.seen) == PLANNED
+    candidate, baseline = _pair(by_default)
+    (model,) = by_default.call("compare", SKILL, "--format", "json").json["models"]
+    assert model["baseline"]["run_id"] == baseline["run_id"]
+    assert by_default.call("lint", SKILL).code == 0
+    shown = (by_default.leaderboard.read_text(), by_default.call("history", SKILL, "--format", "json").out)
+    assert all(candidate["run_id"] in text for text in shown)
+    assert f'"run_id": "{baseline["run_id"]}"' not in shown[0]
+    assert by_default.call("compare", SKILL, "--candidate", baseline["run_id"]).refuses("no complete run of 'served'")
+    by_default.settings(site={"components": {SKILL: {"documents": True}}})
+    assert by_default.call("site", "build", "--out", "site").code == 0
+
+
+def test_a_run_or_a_policy_may_want_the_recorded_baseline(by_default: Library, asking: Asking) -> None:
+    assert (_calls(by_default), _calls(by_default, "--recorded")) == (PLANNED, 6)
+    done = by_default.evaluate_here("--recorded")
+    assert (done.code, {prompt for prompt, _ in asking.seen}) == (0, {NEW})
+    assert by_default.evaluate_here("--recorded", "--with-baseline").refuses("--recorded and --with-baseline ask")
+    by_default.settings(policy={"design": "recorded"})
+    assert (_calls(by_default), _calls(by_default, "--with-baseline")) == (6, PLANNED)
+
+
+@pytest.mark.parametrize(
+    ("words", "calls"),
+    [
+        (("--draft",), 6),
+        (("--adaptive",), 6),
+        (("--case", "alpha"), 2),
+        (("--shard", "1/3"), 2),
+        (("--bare",), 6),
+        (("--invocation", "20260101T000000Z-abcdef"), 6),
+    ],
+)
+def test_what_ends_in_no_verdict_on_all_cases_or_was_planned_elsewhere_is_asked_alone(
+    by_default: Library, words: tuple[str, ...], calls: int
+) -> None:
+    assert _calls(by_default, *words) == calls
+
+
+def test_a_first_version_and_replayed_answers_are_asked_alone_without_a_word(by_default: Library) -> None:
+    _prompt(by_default, "1.0.0", OLD)
+    again = by_default.evaluate_here("--dry-run")
+    assert ("beside" in again.out, again.err) == (False, "")
+    _prompt(by_default, "1.1.0", NEW)
+    by_default.models(REPLAY)
+    replayed = by_default.evaluate_here("--dry-run")
+    assert ("beside" in replayed.out, replayed.err) == (False, "")
+
+
+def _without_git(library: Library) -> None:
+    shutil.rmtree(library.root / ".git")
+
+
+def _rewritten(library: Library) -> None:
+    _without_git(library)
+    GitRepository(library.root).commit()
+
+
+def _with_another_schema(library: Library) -> None:
+    library.write(f"components/{SKILL}/schema.json", {**SCHEMA, "title": "Notice"})
+
+
+def _shallow(library: Library) -> None:
+    git(library.root, "add", "-A")
+    git(library.root, "commit", "-qm", "1.1.0")
+    git(library.root, "clone", "-q", "--depth", "1", library.root.as_uri(), str(library.root / "clone"))
+    _without_git(library)
+    (library.root / "clone" / ".git").rename(library.root / ".git")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (_without_git, "the prompt of 'notice-extraction' 1.0.0 must be read from git"),
+        (_rewritten, "which is not here); fetch the branch that holds it"),
+        (_shallow, "run `git fetch --unshallow`"),
+        (_with_another_schema, "had another schema than"),
+    ],
+)
+def test_where_the_earlier_prompt_cannot_be_asked_a_line_says_why_and_the_recorded_run_is_the_baseline(
+    by_default: Library, asking: Asking, change: Callable[[Library], None], why: str
+) -> None:
+    (before,) = by_default.rows()
+    change(by_default)
+    done = by_default.evaluate_here("--format", "json")
+    warning = next(line for line in done.err.splitlines() if line.startswith("warning: served is asked without"))
+    assert (done.code, why in warning) == (0, True)
+    assert {prompt for prompt, _ in asking.seen} == {NEW}
+    (model,) = done.json["comparison"]["models"]
+    assert model["baseline"]["run_id"] == before["run_id"]
+
+
+def test_a_limit_that_is_enough_for_the_new_version_alone_is_told_before_the_first_call(
+    by_default: Library, server: ChatServer, asking: Asking
+) -> None:
+    done = by_default.evaluate_here("--max-calls", "8")
+    words = "is asked without its baseline: --max-calls, 8, is enough for the new version (at most 6), not for both (9)"
+    assert (done.code, words in done.err.splitlines()[0]) == (0, True)
+    assert {prompt for prompt, _ in asking.seen} == {NEW}
+    by_default.served_by(server.url, price={"input": 1000.0, "output": 5000.0})
+    (alone,) = by_default.evaluate_here("--recorded", "--dry-run", "--format", "json").json["models"]
+    cap = f"{1.2 * alone['cost_upper_usd']:.2f}"
+    assert (_calls(by_default), _calls(by_default, "--max-cost", cap)) == (PLANNED, 6)
+    by_default.settings(policy={"design": "beside"}, budget={"month_usd": float(cap)})
+    shown = by_default.evaluate_here("--dry-run")
+    assert "what is left of budget.month_usd" in shown.err
+    assert _calls(by_default, "--max-calls", "5") == 6  # which is enough for neither, but the month's for one
+
+
+def test_where_another_model_served_one_side_nothing_is_compared(by_default: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(
+        text=notice(asked.case_id), served_model="new" if asked.body["messages"][0]["content"] == NEW else "old"
+    )
+    shown = by_default.evaluate_here("--format", "json")
+    (model,) = shown.json["comparison"]["models"]
+    assert (shown.code, model["verdict"]) == (4, "incomparable")
+    assert model["reasons"][0].startswith("not comparable: another model answered: old, then new; ")
+
+
+def test_models_that_are_asked_beside_their_baselines_are_ranked_as_before(
+    recorded: Library, server: ChatServer, asking: Asking, tmp_path: Path
+) -> None:
+    library = recorded.copy(tmp_path / "library")
+    library.settings(policy={"design": "beside"})
+    model = {"provider": "openai", "base_url": server.url}
+    library.models({"id": "served", **model}, {"id": "other", **model})
+    _prompt(library, "1.0.0", OLD)
+    assert library.evaluate_here("--model", "other").code == 0
+    _prompt(library, "1.1.0", NEW)
+    done = library.evaluate_here("--format", "json")
+    assert done.err.splitlines()[0].startswith("beside 1.0.0: 1.5 × the calls of served, other")
+    assert (len(done.json["runs"]), len(done.json["comparison"]["models"])) == (4, 2)
+    assert done.json["ranking"] is not None

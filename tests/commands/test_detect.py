@@ -18,6 +18,7 @@ def cases(spread: float, replicates: int = 5) -> dict[str, list[Score]]:
 
 @pytest.fixture
 def recorded(library: Library) -> Library:
+    library.settings(policy={"design": "beside"})
     keep(library, a_run("1.0.0", 1, cases(0.2)), a_run("1.1.0", 2, cases(0.05), cost_usd=0.6))
     keep(library, a_run("1.1.0", 3, cases(0.1, 1), model_id="n"), a_run("1.1.0", 4, cases(0.3), complete=False))
     return library
@@ -31,7 +32,8 @@ def test_it_says_whether_the_present_cases_do_and_what_more_would_cost(recorded:
     found = detect(recorded)
     assert found.code == 0, found.err
     assert f"{SKILL}: what shows a drop of 0.05 with 80 % power at α 0.05" in found.out
-    assert "m: its 12 cases show it on these fixtures with 2 replicates (24 calls, $0.2400)" in found.out
+    assert "m: its 12 cases × 5 show a drop of about 0.03" in found.out
+    assert "3 replicates of these cases would show 0.05" in found.out
     assert "n: its record has one replicate a case: evaluate with --replicates 2 or more" in found.out
     assert max(map(len, found.out.splitlines())) <= 110
     assert not (recorded.root / "plan.json").exists()
@@ -42,7 +44,6 @@ def test_json_validates_against_its_schema_and_is_of_the_newest_complete_record(
     written = json.loads((ROOT / ".evaluator" / "schemas" / "sizing.json").read_bytes())
     jsonschema.Draft202012Validator(written).validate(found)
     m, n = found["models"]
-    assert [design["design"] for design in m["designs"]] == ["recorded", "recorded, A/A", "interleaved"]
     assert (m["run_id"], m["skill_version"], m["cost_per_call_usd"]) == ("20260102T080000Z-abc002-m", "1.1.0", 0.01)
     assert [choice["replicates"] for choice in m["choices"]] == [1, 2, 3, 5, 10, 20]
     assert n["choices"] == []
@@ -56,27 +57,27 @@ def test_a_smaller_drop_needs_more(recorded: Library) -> None:
     assert all(small > large for small, large in zip(needed("0.03"), needed("0.05"), strict=True))
 
 
+def test_the_design_of_the_policy_is_planned(recorded: Library) -> None:
+    def planned() -> tuple[str, float]:
+        plan = detect(recorded, "0.05", SKILL, "-m", "m", "--format", "json").json
+        return plan["design"], plan["models"][0]["shows"]
+
+    recorded.settings(policy={"design": "recorded"})
+    day = planned()
+    recorded.settings(policy={"design": "beside"})
+    assert (day[0], planned()[0]) == ("recorded", "beside")
+    assert planned()[1] < day[1]
+
+
 def test_a_drop_that_two_days_hide_has_its_remedy_named(recorded: Library) -> None:
+    recorded.settings(policy={"design": "recorded"})
     found = detect(recorded, "0.005", SKILL, "-m", "m")
-    assert "the days of two runs hide 0.005: no number of cases shows less than 0.0" in found.out
-    assert "remedy: `evaluate --with-baseline`" in found.out
-
-
-def test_runs_of_the_same_version_tell_and_the_design_of_the_policy_is_planned(recorded: Library) -> None:
-    def planned() -> tuple[str, int]:
-        (model,) = detect(recorded, "0.05", SKILL, "-m", "m", "--format", "json").json["models"]
-        return model["design"], model["aa_runs"]
-
-    assert planned() == ("recorded", 0)
-    keep(recorded, a_run("1.1.0", 5, cases(0.05), seed=1))
-    assert planned() == ("recorded, A/A", 1)
-    recorded.settings(policy={"design": "interleaved"})
-    assert planned() == ("interleaved", 1)
+    assert "no number of replicates of these cases shows 0.005: ask the baseline beside it" in found.out
 
 
 def test_markdown_is_a_page(recorded: Library) -> None:
     page = detect(recorded, "0.1", SKILL, "--format", "markdown").out
-    assert "| replicates | cases to generalise | calls | cost |" in page
+    assert "| replicates | 12 cases show | cases for 0.1 | calls | cost |" in page
 
 
 def test_what_is_wrong_is_said_in_a_line(recorded: Library) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.act import WORKFLOWS
+from tests.support.git import GitRepository, git
 from tests.support.library import REPLAY, Ended, Library
 
 REPOSITORY = "team/prompts"
@@ -94,6 +95,7 @@ def test_each_model_says_where_it_has_its_key_and_no_key_is_shown_or_handed_on(d
         ["claude", "ANTHROPIC_API_KEY not set", "eval-anthropic: set"],
         ["recorded", "not needed", "not needed"],
         ["site in CI: an artifact of each run"],
+        ["notice-extraction: 3 cases: a lost field is seen, a drop of 0.05 is not; 12 would see 0.12"],
         ["0 problems"],
     ]
     assert "sk-of-this-machine" not in ended.out + (doctor.folder / "environment").read_text()
@@ -246,3 +248,20 @@ def test_a_model_without_a_key_needs_variables_that_say_who_the_job_is(doctor: D
         "environment eval-openai gives its identity to every branch: limit it to main "
         "(Settings → Environments → Deployment branches)",
     ]
+
+
+def test_answers_that_git_would_add_are_a_problem_until_they_are_ignored(doctor: Doctor) -> None:
+    root = doctor.library.root
+    GitRepository(root)
+    said = "git add would publish components/*/evals/results/, audits/*/runs/, judgements/, "
+    ended = doctor(GOOD)
+    assert (ended.code, f"problem: {said}" in ended.out) == (4, True)
+    assert doctor.library.call("init", "--adopt", "--yes").code == 0
+    assert (doctor(GOOD).code, "publish" in doctor(GOOD).out) == (0, False)
+    (root / ".gitignore").write_text(
+        "results/\n/plan.json\n/audit-plan.json\n/collected\n**/site/**\njudgements\nruns\n.*.lock\n"
+    )
+    assert doctor(GOOD).code == 0, "other words for the same"
+    for place in ("components/a/evals/results/r/replicates.jsonl", "plan.json", "site/index.html"):
+        doctor.library.write(place, "x")
+    assert not {"results", "plan.json", "site"} & set(git(root, "status", "-s", "-uall").replace("/", " ").split())

@@ -37,10 +37,11 @@ def test_the_text_says_first_what_made_it_worse(recorded: Library) -> None:
     found = history(recorded)
     assert found.code == 0, found.err
     lines = [" ".join(line.split()) for line in found.out.splitlines()]
-    assert lines[1].startswith("m: ▼ worse from 1.10.0 on: 0.815 → 0.515 (q 0.001, 12 cases)")
-    assert lines[2].startswith("m: since the anchor 1.0.0: field_level_f1 -0.300 (")
-    assert lines[2].endswith("), regressed at look 3")
-    assert lines[3].startswith("n: ▲ better from 2.0.0 on: 0.715 → 0.915")
+    assert lines[1].startswith("m: ▼ 1.10.0 regressed against 1.1.0: field_level_f1 fell from 0.815 to 0.515")
+    assert lines[2].startswith("m: ▼ 2.0.0 regressed against 1.10.0: field_level_f1: -0.300 (")
+    assert lines[3].startswith("m: since the anchor 1.0.0: field_level_f1 -0.300 (")
+    assert lines[3].endswith("), regressed at look 3")
+    assert lines[4].startswith("n: ▲ 2.0.0 improved against 1.10.0: field_level_f1 rose from 0.715 to 0.915")
     assert [line for line in lines if line[:2] in ("1.", "2.")] == [
         "1.0.0 0.815 0.715",
         "1.1.0 0.815 = 0.715 =",

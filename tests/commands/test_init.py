@@ -16,6 +16,7 @@ from skill_evaluator.cli import COMMANDS, load_command
 from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.library.scaffolding import EXAMPLE
 from skill_evaluator.providers import PROVIDERS, key_variables, read_configuration
+from skill_evaluator.verdicts.few import can_show
 
 from tests.support.git import IDENTITY, git
 from tests.support.library import ROOT, SCRIPT, Ended, call, ended, read, start
@@ -69,7 +70,7 @@ def test_what_is_laid_out_lints_plans_and_evaluates(root: Path) -> None:
     linted = skill_evaluator(root, "lint", "--format", "json")
     assert linted.code == 0, linted.out
     (found,) = linted.json["components"]
-    assert (found["component"], found["labelled"], found["hints"]) == (EXAMPLE, 3, [])
+    assert (found["component"], found["labelled"], found["hints"]) == (EXAMPLE, 3, [can_show(3)])
     env = {"PYTHONPATH": str(SCRIPT.parent)}
     with start(root, "tools/evaluate_skill.py", EXAMPLE, "--dry-run", "--format", "json", env=env) as process:
         dry = ended(process)
@@ -148,6 +149,18 @@ def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
     for name in NAMES:
         own = (ROOT / ".github" / "workflows" / name).read_text()
         assert (root / ".github" / "workflows" / name).read_text() == with_legs(own, {})
+
+
+def test_nothing_that_is_laid_out_names_a_vendors_model(root: Path) -> None:
+    """Models are switched off; the comment says how to list those that there are."""
+    assert skill_evaluator(root, "init").code == 0
+    named = re.compile(rb"(?i)\b(gemini|gpt|claude|mistral|llama|qwen)\b|\bo[134]-|sonnet|opus|haiku")
+    laid_out = [
+        path for path in (*root.rglob("*"), *SCAFFOLD.rglob("*")) if path.is_file() and ".git" not in path.parts
+    ]
+    assert [path for path in laid_out if named.search(path.read_bytes())] == []
+    text = (root / ".evaluator" / "models.yaml").read_text()
+    assert [host in text for host in ("api.anthropic.com", "api.openai.com", "generativelanguage")] == [True] * 3
 
 
 def test_the_first_push_costs_nothing_and_the_models_to_uncomment_are_right(root: Path) -> None:

@@ -199,7 +199,10 @@ def test_labels_of_one_kind_leave_a_judge_undecided(library: Library) -> None:
 
 
 def test_replicates_show_the_judges_own_noise_apart_from_its_flips(library: Library) -> None:
-    """Of 40 pairs 20 flip with the order; of the 20 that were asked again, 5 are answered otherwise."""
+    """Of 40 pairs 20 flip with the order; of the 20 that were asked again, 5 are answered otherwise.
+
+    Both orders of a pair are one unit: what is asked again in order 2 as well makes the interval no narrower.
+    """
     library.lines("items.jsonl", *(pair(number, 1 + number % 2) for number in range(40)))
     first = [verdict(number, 1, 1, replicate=0) for number in range(40)]
     again = [verdict(number, 1, 2 if number < 5 else 1, replicate=1) for number in range(20)]
@@ -211,6 +214,9 @@ def test_replicates_show_the_judges_own_noise_apart_from_its_flips(library: Libr
     assert row["flips_beyond_noise"]["value"] == 0.25
     assert row["flips_beyond_noise"]["ci95"][0] < 0.25 < row["flips_beyond_noise"]["ci95"][1]
     assert "Asked the same again it says something else in 25%." in of_files(library).out
+    both = [verdict(number, 2, 1 + (number + (number < 5)) % 2, replicate=1) for number in range(20)]
+    library.lines("verdicts.jsonl", *again, *first, *swapped, *both)
+    assert figures(library)["noise"] == row["noise"]
 
 
 def test_confidence_of_a_judge_that_was_never_wrong_is_not_called_worthless(library: Library) -> None:

@@ -6,8 +6,6 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-import scipy.stats
-import sklearn.metrics
 
 from tests.support.asked_judges import ITEMS, RUBRIC, JudgingLibrary, written
 from tests.support.asked_judges import answer as scored_answer
@@ -48,16 +46,19 @@ def two_judges(library: JudgingLibrary) -> None:
 
 
 def test_scores_have_the_figures_of_other_libraries(library: JudgingLibrary) -> None:
+    from scipy.stats import spearmanr
+    from sklearn.metrics import cohen_kappa_score, confusion_matrix
+
     two_judges(library)
     for judge, scores in (("keen", KEEN), ("timid", TIMID)):
         row = calibrated(library)[judge]["scores"]["clear"]["all"]
         for weights in ("linear", "quadratic"):
-            kappa = sklearn.metrics.cohen_kappa_score(scores, PEOPLE, weights=weights)
+            kappa = cohen_kappa_score(scores, PEOPLE, weights=weights)
             assert row[f"kappa_{weights}"]["value"] == pytest.approx(kappa, abs=1e-6)
-        assert row["spearman"]["value"] == pytest.approx(scipy.stats.spearmanr(scores, PEOPLE).statistic, abs=1e-6)
+        assert row["spearman"]["value"] == pytest.approx(spearmanr(scores, PEOPLE).statistic, abs=1e-6)
         assert row["right"]["value"] == np.mean(np.equal(scores, PEOPLE))
         assert row["spread"]["value"] == pytest.approx(np.std(scores) / np.std(PEOPLE), abs=1e-6)
-        counts = sklearn.metrics.confusion_matrix(scores, PEOPLE).tolist()
+        counts = confusion_matrix(scores, PEOPLE).tolist()
         assert [list(by_people.values()) for by_people in row["confusion"].values()] == counts
         for name in ("right", "kappa_linear", "kappa_quadratic", "alpha", "spearman", "higher", "middle", "spread"):
             low, high = row[name]["ci95"]
@@ -79,12 +80,14 @@ def test_the_page_says_by_criterion_whether_scores_are_trusted(library: JudgingL
 
 
 def test_each_person_of_an_item_counts_alike_and_people_are_measured_too(library: JudgingLibrary) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     others = [score if place % 3 else 3 for place, score in enumerate(PEOPLE)]
     both = list(zip(PEOPLE, others, strict=True))
     library.lines(ITEMS, *({"id": f"s{place}", "scores": {"clear": scores}} for place, scores in enumerate(both)))
     library.lines("scores.jsonl", *said("keen", KEEN))
     row = calibrated(library)["keen"]["scores"]["clear"]["all"]
-    twice = sklearn.metrics.cohen_kappa_score(KEEN + KEEN, PEOPLE + others, weights="linear")
+    twice = cohen_kappa_score(KEEN + KEEN, PEOPLE + others, weights="linear")
     assert row["kappa_linear"]["value"] == pytest.approx(twice, abs=1e-6)
     assert row["kappa_linear"]["n"] == 80
     assert row["raters"] == 2

@@ -10,6 +10,7 @@ from tests.support.asked_judges import ITEMS, RUBRIC, JudgingLibrary, method
 from tests.support.library import SCRIPT, ended, wait_until
 
 LOCAL = {"id": "local", "provider": "local", "params": {"max_output_tokens": 160, "threads": 2}}
+EVER = 1e6  # seconds: other work may have the machine, and how long a call takes decides nothing here
 PAIR = {"input": "Name a colour.", "output_1": "Red.", "output_2": "Seven."}
 
 
@@ -17,7 +18,7 @@ PAIR = {"input": "Name a colour.", "output_1": "Red.", "output_2": "Seven."}
 def library(tmp_path: Path) -> JudgingLibrary:
     library = JudgingLibrary(tmp_path)
     library.models(LOCAL)
-    library.settings(timeout_s=600)  # of a call: other work may have the machine, too
+    library.settings(timeout_s=EVER)
     return library
 
 
@@ -54,12 +55,14 @@ def test_what_a_real_judge_is_worth_on_40_labelled_pairs_is_said_and_nothing_is_
         )
     )
     words = ("-m", "skill_evaluator", "judge", "pairwise", RUBRIC, "--items", ITEMS, "--judge", "local")
-    with library.command(*words, env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
-        wait_until(lambda: len(library.asked()) >= 5, seconds=600)
+    place = {"PYTHONPATH": str(SCRIPT.parent)}
+    with library.command(*words, env=place) as process:
+        wait_until(lambda: len(library.asked()) >= 5 or process.poll() is not None, seconds=EVER)
         process.kill()
-        ended(process)
-    assert 5 <= len(library.asked()) < 80
-    done = library.judge("pairwise", "--judge", "local", "--resume")
+        killed = ended(process, seconds=EVER)
+    assert 5 <= len(library.asked()) < 80, killed.err
+    with library.command(*words, "--resume", env=place) as process:  # whoever stops the tests does not stop a command
+        done = ended(process, seconds=EVER)
     assert done.code == 0, done.err
     asked = [line["case_id"] for line in library.asked()]
     assert len(asked) == len(set(asked)) == 80

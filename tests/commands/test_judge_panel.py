@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, compared, method, written
-from tests.support.judged import LIBRARY
+from tests.support.judged import LIBRARY, Short
 from tests.support.judged import answer as regression_answer
 from tests.support.library import REPLAY
 
@@ -114,13 +114,13 @@ def test_pairs_go_to_the_majority_and_without_one_are_ties(library: JudgingLibra
     assert "panel (majority), totals: 1 better 2, 2 better 1, ties 0; judges differ on 2 comparisons, α " in text
 
 
-def lost_by(library: JudgingLibrary, *worse: str, **more: str) -> None:
+def lost_by(library: JudgingLibrary, *worse: str, finding: Short = ("worse", "high"), **more: str) -> None:
     """Have these judges find the candidate of one pair worse, and the others the same."""
     outputs = {"baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
     dimensions = {"regression_dimensions": "completeness"}
     library.items({"id": "p", "prompt": LIBRARY.prompt, **outputs, **dimensions, **more})
     for judge in JUDGES:
-        text = json.dumps(regression_answer({"completeness": ("worse", "high") if judge in worse else "same"}))
+        text = json.dumps(regression_answer({"completeness": finding if judge in worse else "same"}))
         library.record_answers({(f"p/{order}", 0): text for order in (1, 2)}, f"{judge}.jsonl")
 
 
@@ -170,3 +170,11 @@ def test_a_majority_blocks_and_a_single_judge_holds_back(
     (pair,) = done.json["panel"]["pairs"]
     assert (done.json["ship_decision"], pair["ship_decision"], pair["reasons"][0]) == (decision, decision, reason)
     assert sum(pair["dimensions"][0]["votes"].values()) == 3.0
+
+
+def test_a_majority_blocks_by_what_code_confirms_alone(library: JudgingLibrary) -> None:
+    lost_by(library, *JUDGES, finding=("worse", "high", "", "Something is gone."))
+    done = library.call("judge", "regression", "--items", "items.jsonl", *NAMED, "--format", "json")
+    (pair,) = done.json["panel"]["pairs"]
+    assert (done.code, pair["reasons"][0]) == (4, "not every judge lets it ship")
+    assert (pair["dimensions"][0]["verdict"], pair["dimensions"][0]["impact"]) == ("candidate_worse", None)

@@ -223,6 +223,19 @@ def test_the_answers_of_a_run_are_judged_with_its_documents(library: JudgingLibr
     assert (changed.code, "case 'beta' is not as it was" in changed.err) == (2, True)
 
 
+def test_a_component_is_read_under_the_settings_limits(library: JudgingLibrary) -> None:
+    library.settings(limits={"follow_links": True})
+    prompt = library.component / "prompt.md"
+    prompt.symlink_to(prompt.rename(library.root / "elsewhere.md"))
+    assert library.evaluate_here().code == 0
+    library.rubric({"applies_to": {"component": SKILL, "field": ""}, "method": method()})
+    run = str(library.run_folder().relative_to(library.root))
+    for words in (("score", RUBRIC, "--run", run, "--judge", "recorded", "--dry-run"), ("lint", RUBRIC)):
+        done = library.call("judge", *words)
+        assert "leads out of" not in done.out + done.err, words
+    assert library.call("judge", "score", RUBRIC, "--run", run, "--judge", "recorded", "--dry-run").code == 0
+
+
 def test_a_judges_run_is_no_run_of_a_component(library: JudgingLibrary) -> None:
     library.items(*TWO)
     library.record_answers({(f"{name}/direct", 0): answer(totals=written()) for name in ("a", "b")})

@@ -4,6 +4,8 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
+from skill_evaluator.verdicts.few import can_show
+
 from tests.support.library import ROOT, SKILL, Library
 
 HOSTILE = ("[bold]loud[/bold]", "a|b", "back\\slash", "`tick`", "two\nlines", "\x1b[31mred", "right\u202eleft")
@@ -166,14 +168,27 @@ def test_no_component_at_all_is_an_error(library: Library) -> None:
     assert ended.err.startswith("error: fixtures holds no component; add fixtures/<name>/prompt.md")
 
 
+def hinted(library: Library) -> list[str]:
+    """The hints, but for what three cases can show."""
+    return [hint for hint in linted(library)["hints"] if hint != can_show(3)]
+
+
+def test_few_cases_are_announced_and_enough_are_not(library: Library) -> None:
+    describe(library, {"lines": {"align": "ordered"}})
+    assert linted(library)["hints"] == [can_show(3)]
+    for index in range(3, 8):
+        library.case(f"more-{index}", order(index))
+    assert linted(library)["hints"] == []
+
+
 def test_an_array_whose_items_have_a_field_of_their_own_is_hinted_to_take_it_as_key(library: Library) -> None:
     describe(library, {})
-    assert linted(library)["hints"] == [
+    assert hinted(library) == [
         "'lines' is aligned by best assignment, but in every ground truth each item has its own 'code'; "
         'if that identifies items, declare "lines": {"align": "key", "key": ["code"]}'
     ]
     describe(library, {"lines": {"align": "best"}})
-    assert linted(library)["hints"] == []
+    assert hinted(library) == []
 
 
 def test_a_text_that_is_always_a_date_or_an_amount_is_hinted(library: Library) -> None:
@@ -187,7 +202,7 @@ def test_a_text_that_is_always_a_date_or_an_amount_is_hinted(library: Library) -
     ):
         truths = [order(index, note=value) for index, value in enumerate(values)]
         describe(library, {"lines": {"align": "ordered"}}, ORDER, *truths)
-        hints = linted(library)["hints"]
+        hints = hinted(library)
         assert len(hints) == (hint is not None), values
         if hint is not None:
             assert hints[0].startswith("'note' is a "), values
@@ -196,7 +211,7 @@ def test_a_text_that_is_always_a_date_or_an_amount_is_hinted(library: Library) -
 
 def test_what_no_ground_truth_has_is_hinted_once(library: Library) -> None:
     describe(library, {}, ORDER, *(order(index, due=None, lines=[], tags=[]) for index in range(3)))
-    assert [hint.partition(":")[0] for hint in linted(library)["hints"]] == [
+    assert [hint.partition(":")[0] for hint in hinted(library)] == [
         "'due' is null in every ground truth",
         "'lines' is empty in every ground truth",
         "'tags' is empty in every ground truth",
@@ -209,13 +224,13 @@ def test_a_waiver_without_a_floor_is_hinted(library: Library) -> None:
     library.write(".evaluator/waivers/a.yaml", waiver)
     library.write(".evaluator/waivers/b.yaml", {**waiver, "component": "other"})
     library.write(".evaluator/waivers/c.yaml", {**waiver, "expires": "2020-01-31"})
-    *others, hint = linted(library)["hints"]
+    *others, hint = hinted(library)
     assert hint == (
         "the waiver of 'exact_match' until 9999-12-31 accepts any later drop, too: "
         "add its floor, `down_to`, the lowest score that is accepted"
     )
     library.write(".evaluator/waivers/a.yaml", {**waiver, "down_to": 0.8})
-    assert linted(library)["hints"] == others
+    assert hinted(library) == others
 
 
 def test_a_broken_waiver_is_an_error_and_hides_neither_the_components_nor_the_other_waivers(library: Library) -> None:

@@ -12,7 +12,7 @@ from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import read_record
 from skill_evaluator.text import canonical_json, digest
 
-from tests.support.git import IDENTITY, git
+from tests.support.git import IDENTITY, git, head
 from tests.support.library import SKILL, Library, call, read
 
 FOLDER = f"components/{SKILL}"
@@ -22,7 +22,7 @@ BOARD = f"{FOLDER}/leaderboard.json"
 def commit(root: Path) -> str:
     git(root, "add", "-A")
     git(root, "commit", "-qm", "change")
-    return git(root, "rev-parse", "HEAD")
+    return head(root)
 
 
 @pytest.fixture(scope="module")
@@ -164,18 +164,18 @@ TAMPERING: list[tuple[Callable[[], None], tuple[str, ...], bool]] = [  # what it
 
 def test_records_changed_by_hand_are_refused(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = git(root, "rev-parse", "HEAD")
+    assert linted(capsys) == (0, [], "")
     for change, said, needs_base in TAMPERING:
         name = getattr(change, "__name__", "unlink")
         git(root, "reset", "-q", "--hard", base)
-        assert linted(capsys) == (0, [], ""), name
         change()
-        for _ in range(2):  # in the work tree, then committed
+        for committed in (False, True):
+            if committed:
+                commit(root)
             code, problems, _ = linted(capsys, base=base)
             assert code == 2, name
             for words in said:
                 assert any(words in problem for problem in problems), (name, words, problems)
-            if git(root, "status", "--porcelain"):
-                commit(root)
         assert linted(capsys, base=None)[0] == (0 if needs_base else 2), name
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.record import PARTIAL, write_record
+from skill_evaluator.records.summaries import Tokens
 
 from tests.support.asked_judges import JudgingLibrary
 from tests.support.asked_judges import answer as scores
 from tests.support.audits import BENCHMARKS, AuditLibrary
-from tests.support.chat_server import ChatServer, Reply
+from tests.support.chat_server import ChatServer, Reply, notice
 from tests.support.git import GitRepository
 from tests.support.library import SKILL, Library, read
 from tests.support.records import a_record
@@ -94,6 +95,22 @@ def test_runs_of_unknown_cost_are_said_and_those_of_other_tools_are_not_counted(
     assert ended.code == 0, ended.err
     assert f"2 runs of {NOW:%Y-%m} cost $0.00 of $20.00; 2 runs of unknown cost not in it: {broken.stem}" in ended.err
     assert "2 runs of unknown cost not in it" in capped.evaluate_here("--dry-run").out
+
+
+def test_what_another_name_answered_counts_by_the_price_of_what_was_asked(capped: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(text=notice(asked.case_id), served_model="of-the-deployment")
+    assert capped.evaluate_here().code == 0
+    (record,) = (read(path) for path in (capped.component / "evals" / "records").glob("*.json"))
+    assert (record["cost_usd"], record["tokens"]["input"] > 0) == (None, True)
+    tokens = record["tokens"]
+    GitRepository(capped.root).commit()
+    spent = tokens["input"] * 1000 / 1e6 + tokens["output"] * 5000 / 1e6
+    assert _planned(capped)["spent_usd"] == pytest.approx(spent)
+    assert _planned(capped)["unknown"] == []
+    paid = {"model_id": "served", "tokens": Tokens(input=1000, output=1000)}
+    _spend(capped, None, "lost", reasons={"lost_by_provider": 1}, **paid)  # of those that a batch lost nothing is known
+    month = _planned(capped)
+    assert (month["spent_usd"], len(month["unknown"])) == (pytest.approx(spent + 6.0), 1)
 
 
 def test_a_plan_is_refused_by_what_is_recorded_on_the_branch_of_records(capped: Library) -> None:

@@ -1,4 +1,4 @@
-"""`mutate`: a prompt with five rules, each covered by a case but one, asked of a server that obeys what it is told."""
+"""`mutate`: a prompt with five rules, each covered by three cases but one, asked of a server that obeys."""
 
 import json
 import shutil
@@ -21,22 +21,24 @@ RULES: Mapping[str, tuple[str, Any, Any]] = {  # a field, its value where the ru
 UNCOVERED = "Take the second signature."
 TYPES: Mapping[str, Any] = {"title": "string", "year": "integer", "place": "string", "amount": "integer"}
 PROMPT = f"---\nname: {SKILL}\nversion: 1.0.0\n---\nRead the notice.\n\n" + "".join(f"- {rule}\n" for rule in RULES)
+COVERED = 3  # cases a rule; of fewer nobody can tell whether any other edit would move them
+N_CASES = 4 * COVERED + 1
 CALM: Mapping[str, Any] = {"title": "x", "year": 1, "place": "x", "amount": 1, "signed": "A"}
 
 
 def obedient(asked: Asked) -> Reply:
-    """Answer by the rules that are in the prompt; a case bears the name of the field that its rule is about."""
+    """Answer by the rules that are in the prompt; a case is named after the field that its rule is about."""
     system = asked.body["messages"][0]["content"]
     answer = dict(CALM)
     for rule, (name, right, wrong) in RULES.items():
-        if asked.case_id == name:
+        if asked.case_id.startswith(name):
             answer[name] = right if rule.removesuffix(".") in system else wrong
     return Reply(text=json.dumps(answer))
 
 
 @pytest.fixture
 def ruled(library: Library, server: ChatServer) -> Library:
-    """A component of five rules, of which four have a case, and one more case that no rule is about."""
+    """A component of five rules, of which four have three cases each, and one more case that no rule is about."""
     server.reply = obedient
     library.served_by(server.url, structured_output="none")
     library.write(f"components/{SKILL}/prompt.md", PROMPT)
@@ -45,7 +47,8 @@ def ruled(library: Library, server: ChatServer) -> Library:
     shutil.rmtree(library.root / "fixtures" / SKILL)
     for rule, (name, right, _) in RULES.items():
         if rule != UNCOVERED:
-            library.case(name, {**CALM, name: right})
+            for number in range(COVERED):
+                library.case(f"{name}-{number}", {**CALM, name: right})
     library.case("plain", dict(CALM))
     return library
 
@@ -62,16 +65,16 @@ def test_the_rule_that_no_case_covers_is_named_and_killed_mutants_are_asked_no_f
     }
     for rule, (name, *_) in RULES.items():
         cases = [one["name"] for one in by_text[rule]["reactions"] if one["kind"] == "case"]
-        assert cases == ([] if rule == UNCOVERED else [name])
+        assert cases == ([] if rule == UNCOVERED else [f"{name}-{number}" for number in range(COVERED)])
     assert by_text[UNCOVERED]["line"] == 11
     assert "this rule decides" in by_text[UNCOVERED]["advice"]
     assert done.json["silent"] == ["plain"]
     assert done.json["control"] == []
     assert done.json["score"] == pytest.approx(0.8)
     assert {one["status"]: one["replicates"] for one in done.json["mutants"]} == {"killed": 2, "survived": 4}
-    # five cases: the undamaged prompt, three controls and the survivor four times, four killed mutants twice
-    assert server.requests == 5 * (5 * 4 + 4 * 2) == done.json["calls"]
-    assert done.json["saved_calls"] == 5 * 4 * 2
+    # thirteen cases: the undamaged prompt, three controls and the survivor four times, four killed mutants twice
+    assert server.requests == N_CASES * (5 * 4 + 4 * 2) == done.json["calls"]
+    assert done.json["saved_calls"] == N_CASES * 4 * 2
 
     new = {path for path in set(ruled.tree()) - before if "/evals/results" not in path and not path.endswith("/evals")}
     assert not new, "something is recorded"
@@ -87,7 +90,7 @@ def test_the_rule_that_no_case_covers_is_named_and_killed_mutants_are_asked_no_f
 
 
 def test_a_ceiling_leaves_mutants_undecided_and_the_same_command_goes_on(ruled: Library, server: ChatServer) -> None:
-    whole = 5 * (5 * 4 + 4 * 2)
+    whole = N_CASES * (5 * 4 + 4 * 2)
     stopped = ruled.call("mutate", SKILL, "--max-calls", "30", "--format", "json")
     assert stopped.code == 4
     assert "undecided" in {mutant["status"] for mutant in stopped.json["mutants"]}
@@ -126,7 +129,7 @@ def test_a_model_that_changes_meanwhile_kills_no_mutant(ruled: Library, server: 
     ruled.write(f"components/{SKILL}/prompt.md", PROMPT + more)
 
     def moving(asked: Asked) -> Reply:
-        moved = server.requests > 5 * 2 * (4 + 8)  # after the first look at eight mutants
+        moved = server.requests > N_CASES * 2 * (4 + 8)  # after the first look at eight mutants
         return Reply(text=json.dumps({**CALM, "title": "moved"})) if moved else obedient(asked)
 
     server.reply = moving
@@ -141,7 +144,7 @@ def test_a_dry_run_lists_the_mutants_and_makes_no_call(ruled: Library, server: C
     assert server.requests == 0
     assert ruled.tree() == before
     assert [mutant["id"] for mutant in done.json["mutants"]] == [f"rule-dropped-{line}" for line in range(7, 12)]
-    assert (done.json["most_calls"], done.json["least_calls"]) == (5 * 9 * 4, 5 * 9 * 2)
+    assert (done.json["most_calls"], done.json["least_calls"]) == (N_CASES * 9 * 4, N_CASES * 9 * 2)
 
 
 def test_the_cap_says_what_is_left_out(ruled: Library) -> None:

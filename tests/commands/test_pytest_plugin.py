@@ -16,13 +16,14 @@ CHECKS = f"""
 def test_holds(evaluate_skill):
     tried = evaluate_skill("{SKILL}", models=["recorded"], replicates=6)
     tried.check()
-    assert tried.verdict == "inconclusive"  # three cases tell little
-
-
-def test_one_case(evaluate_skill):
-    assert evaluate_skill("{SKILL}", cases=["alpha"]).result["runs"][0]["n_cases"] == 1
+    assert tried.verdict == "unchanged"  # every answer is the same
 """
-UNJUDGED = "def test_unjudged(evaluate_skill):\n    evaluate_skill('new').check()\n"
+UNJUDGED = """
+def test_unjudged_with_one_case(evaluate_skill):
+    tried = evaluate_skill("new", cases=["alpha"])
+    tried.check()
+    assert tried.result["runs"][0]["n_cases"] == 1
+"""
 MISTYPED = "def test_mistyped(evaluate_skill):\n    evaluate_skill('notices')\n"
 
 
@@ -39,6 +40,7 @@ def recorded(library: Library) -> Library:
 def run_pytest(library: Library, *arguments: str) -> Ended:
     """Run the team's tests as where this plugin is installed, and no other."""
     env = {"PYTHONPATH": str(SCRIPT.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    env["PYTEST_DEBUG_TEMPROOT"] = str(library.root.parent)  # else it tidies up after others' sessions
     with start(library.root, "-m", "pytest", "-q", *PLUGINS, *arguments, "test_skills.py", env=env) as process:
         return ended(process)
 
@@ -51,7 +53,7 @@ def test_what_holds_passes_what_is_not_judged_warns_and_nothing_is_recorded(reco
     write(recorded, "1.0.0", "Extract title and year, please.", RIGHT)
     before = {path for path in recorded.tree() if "__pycache__" not in path}
     done = run_pytest(recorded)
-    assert (done.code, done.out.splitlines()[-1].split(" in ")[0]) == (0, "3 passed, 1 warning"), done.out
+    assert (done.code, done.out.splitlines()[-1].split(" in ")[0]) == (0, "2 passed, 1 warning"), done.out
     assert "UserWarning: new: no verdict" in done.out
     assert "there is no complete record to judge against: evaluate new first" in done.out
     assert {path for path in recorded.tree() if "__pycache__" not in path} == before

@@ -3,20 +3,29 @@
 The files under tests/data/elsewhere were written by the tools themselves (see tests/data/README.md).
 """
 
+import cProfile
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from skill_evaluator.errors import StorageError
+from skill_evaluator.records import leaderboard
+from skill_evaluator.records.integrity import Books, disagreements
+from skill_evaluator.records.record import Record
+from skill_evaluator.records.rows import laid_out
+from skill_evaluator.scoring.imported import records_in
 
 from tests.support.library import ROOT, SKILL, Ended, Library
+from tests.support.records import a_run
 
 MADE = ROOT / "tests" / "data" / "elsewhere"
 PAIRS = {path.name.partition("_a.")[0]: path for path in sorted(MADE.glob("*_a.*"))}
@@ -45,6 +54,46 @@ def primary(result: Ended) -> dict[str, Any]:
 
 RIGHT = {f"case-{at:02d}": [1, 1, 1] for at in range(20)}
 WRONG = {f"case-{at:02d}": [0, 1 if at % 4 == 0 else 0, 0] for at in range(20)}
+
+
+def coins(share: float, cases: int, seed: int) -> dict[str, list[Any]]:
+    """One answer a case, right with a probability that differs between the cases and is equal in every table."""
+    dice = random.Random(seed)
+    return {f"case-{at:04d}": [int(dice.random() < share + 0.1 * (-1) ** at)] for at in range(cases)}
+
+
+@pytest.mark.parametrize(("cases", "before", "after"), [(1_000, 0.832, 0.599), (200, 0.832, 0.682)])
+def test_a_drop_is_seen_though_every_case_has_one_answer(
+    cases: int, before: float, after: float, library: Library
+) -> None:
+    files = table(library, "A.csv", coins(before, cases, 1)), table(library, "B.csv", coins(after, cases, 2))
+    worse = judged(library, *files)
+    assert (worse.code, worse.json["verdict"]) == (3, "regressed")
+
+
+def test_results_of_another_tool_are_taken_as_side_by_side_unless_told_otherwise(library: Library) -> None:
+    premise = "taken to be measured side by side; `compare --apart` allows for different days"
+    files = table(library, "A.csv", coins(0.8, 400, 1)), table(library, "B.csv", coins(0.8, 400, 2))
+    beside, apart = (judged(library, *files, *option).json["models"][0] for option in ([], ["--apart"]))
+    assert premise in beside["reasons"]
+    assert premise not in apart["reasons"]
+    noise = [{part["part"]: part["sd"] for part in model["noise"]}["run"] for model in (beside, apart)]
+    assert noise[0] == 0.0 < noise[1]
+
+
+def test_imported_versions_are_taken_as_side_by_side_too(library: Library) -> None:
+    for name, version in (("A.csv", "1.0.0"), ("B.csv", "1.1.0")):
+        table(library, name, coins(0.8, 200, ord(name[0])))
+        command = ("records", "import", name, "--skill", "quiz", "--version", version, "--model", "m")
+        assert library.call(*command).code == 0
+    beside, apart = (judged(library, "quiz", *option).json["models"][0] for option in ([], ["--apart"]))
+    assert "`compare --apart`" in str(beside["reasons"])
+    assert "`compare --apart`" not in str(apart["reasons"])
+
+
+def test_a_record_of_ours_says_by_itself_what_it_was_asked_beside(library: Library) -> None:
+    files = [str(library.write(f"{day}.json", a_run("1.0.0", day, RIGHT).model_dump(mode="json"))) for day in (1, 2)]
+    assert library.call("compare", *files, "--apart").refuses("--apart is of another tool's results")
 
 
 def test_two_tables_are_judged_in_a_directory_without_any_configuration(library: Library) -> None:
@@ -89,7 +138,7 @@ def test_the_same_outputs_scored_by_our_own_run_give_the_same_verdict(library: L
         library.write(f"components/{SKILL}/prompt.md", prompt)
         assert library.call("evaluate", SKILL, "-n", "2").code in (0, 3)
     own = judged(library, SKILL)
-    elsewhere = judged(library, *(str(MADE / f"inspect_{name}.json") for name in "ab"))
+    elsewhere = judged(library, *(str(MADE / f"inspect_{name}.json") for name in "ab"), "--apart")
     assert own.json["verdict"] == elsewhere.json["verdict"] == "regressed"
     ours, theirs = primary(own), primary(elsewhere)
     figures = ("baseline", "candidate", "difference", "ci95", "p", "q", "n_cases", "verdict")
@@ -159,6 +208,7 @@ def test_a_table_of_several_models_is_compared_model_by_model(library: Library) 
         ("x.csv", "case,replicate,score\na,0,1\na,0,1\n", "x.csv:3: replicate 0 of a is there twice"),
         ("x.csv", "case,score,cost_usd\na,1,-2\n", "'-2' at x.csv:2, cost_usd is no number from 0 on"),
         ("x.jsonl", '{"case": "a", "scores": {"f1": 7}}\n', "7 at x.jsonl:1, scores.f1 is no score from 0 to 1"),
+        ("x.jsonl", '{"case": "a", "model": ["m"], "score": 1}\n', "x.jsonl:1: 'model' is to be a text"),
         ("x.jsonl", '{"doc_id": 1, "target": "a"}\n', "x.jsonl:1 names no metrics"),
         ("x.json", {"results": {"prompts": [], "results": []}}, "x.json holds results of 0 prompts"),
         (
@@ -173,6 +223,85 @@ def test_a_table_of_several_models_is_compared_model_by_model(library: Library) 
 def test_what_cannot_be_read_is_an_error_of_one_line(library: Library, name: str, content: Any, says: str) -> None:
     library.write(name, content)
     assert library.call("compare", name, name).refuses(says)
+
+
+@pytest.mark.parametrize("odd", ["nan", "N/A", "inf", pytest.param("9" * 400, id="400 digits")])
+def test_a_cell_that_is_no_score_is_named_and_its_column_does_not_vanish(library: Library, odd: str) -> None:
+    before = table(library, "A.csv", RIGHT)
+    odd_one = table(library, "B.csv", {**RIGHT, "case-03": [1, odd, 1]})
+    assert library.call("compare", before, odd_one).refuses("at B.csv:12, score is no score from 0 to 1; leave it")
+    lines = [{"case": case, "score": int(odd) if odd.isdigit() else odd} for case in ("a", "b")]
+    library.lines("B.jsonl", {"case": "c", "score": 1}, {"case": "d", "score": 1}, *lines)
+    assert library.call("compare", before, "B.jsonl").refuses("at B.jsonl:3, score is no score from 0 to 1")
+
+
+def test_what_two_files_leave_nothing_to_say_of_is_refused(library: Library) -> None:
+    files = table(library, "A.csv", RIGHT), table(library, "B.csv", WRONG)
+    for option in (["--baseline", "x"], ["--candidate", "x"], ["--models", "a", "b"]):
+        assert library.call("compare", *files, *option).refuses("leave out --baseline, --candidate and --models")
+
+
+TWO_MODELS = "case,model,score\na,m,1\nb,m,0\na,n,1\nb,n,1\n"
+
+
+def test_where_one_record_cannot_be_written_none_is(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = leaderboard.write_record
+
+    def full(path: Path, record: Record) -> None:
+        if record.model_id == "n":
+            raise StorageError(f"cannot write {path}: No space left on device")
+        write(path, record)
+
+    library.write("two.csv", TWO_MODELS)
+    before = library.tree().keys()
+    monkeypatch.setattr(leaderboard, "write_record", full)
+    command = ("records", "import", "two.csv", "--skill", "quiz", "--version", "1.0.0")
+    assert library.call(*command).refuses("No space left on device")
+    assert library.tree().keys() == before
+    monkeypatch.undo()
+    assert library.call(*command).code == 0
+    assert library.call(*command).out.count("is there already") == 2
+
+
+def test_an_odd_row_is_left_out_with_a_warning_where_that_is_asked_for(library: Library) -> None:
+    rows = ({"_meta": 1}, *({"case": f"c{at}", "score": 1} for at in range(4)), {"case": "odd", "score": "N/A"})
+    library.lines("odd.jsonl", *rows)
+    command = ("records", "import", "odd.jsonl", "--skill", "quiz", "--version", "1.0.0", "--model", "m")
+    assert library.call(*command).refuses("odd.jsonl:1 names no case")
+    done = library.call(*command, "--skip-invalid")
+    assert "4 cases" in done.out
+    assert [line[:26] for line in done.err.splitlines()] == ["warning: odd.jsonl:1 names", "warning: 'N/A' at odd.json"]
+
+
+def test_a_row_that_is_left_out_takes_no_replicate_from_the_one_that_corrects_it(library: Library) -> None:
+    library.write("twice.csv", "case,replicate,score\na,0,nan\na,0,0.5\nb,0,1\n")
+    command = ("records", "import", "twice.csv", "--skill", "quiz", "--version", "1.0.0", "--model", "m")
+    done = library.call(*command, "--skip-invalid")
+    assert ("2 cases" in done.out, done.err.count("left out")) == (True, 1)
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many calls of functions some work takes: the same on every machine."""
+    profile = cProfile.Profile()
+    profile.runcall(work)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_what_cases_and_rows_take_grows_as_their_number(library: Library) -> None:
+    def imported_of(cases: int) -> int:
+        path = library.root / table(library, "many.csv", coins(0.8, cases, 1))
+        return calls_of(lambda: records_in(path))
+
+    def checked_of(rows: int) -> int:
+        row = a_run("1.0.0", 1, RIGHT).row().as_json()
+        runs = [{**row, "run_id": f"r-{at:05d}"} for at in range(rows, 0, -1)]
+        text = "".join(laid_out({"skill": row["skill"]}, runs)).encode()
+        books = Books(skill=row["skill"], folder="f", leaderboard=text, records={})
+        return calls_of(lambda: [*disagreements(books)])
+
+    for work in (imported_of, checked_of):
+        work(10)  # imports
+        assert work(1600) < 4.5 * work(400)
 
 
 def test_a_log_of_inspect_is_read_from_its_archive(library: Library) -> None:
@@ -204,9 +333,11 @@ def test_a_damaged_archive_is_an_error_of_one_line(library: Library) -> None:
     assert wrong.refuses("damaged.eval is no log of a finished inspect run")
 
 
-@pytest.mark.parametrize(("after", "fail_on", "code"), [("a", "regressed", 0), ("b", "", 3)])
+@pytest.mark.parametrize(
+    ("after", "fail_on", "apart", "code"), [("a", "regressed", "", 0), ("b", "", "", 3), ("b", "", "--apart", 3)]
+)
 def test_the_action_fails_on_worse_results_and_shows_the_verdict(
-    tmp_path: Path, after: str, fail_on: str, code: int
+    tmp_path: Path, after: str, fail_on: str, apart: str, code: int
 ) -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     (step,) = (step for step in action["runs"]["steps"] if step["name"] == "Compare")
@@ -215,6 +346,7 @@ def test_the_action_fails_on_worse_results_and_shows_the_verdict(
     program.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m skill_evaluator "$@"\n')
     program.chmod(0o755)
     values = {"BASELINE": MADE / "promptfoo_a.json", "CANDIDATE": MADE / f"promptfoo_{after}.json", "FAIL_ON": fail_on}
+    values["APART"] = apart
     assert set(step["env"]) == set(values)
     places = {"RUNNER_TEMP": tmp_path, "GITHUB_STEP_SUMMARY": tmp_path / "summary.md", "PYTHONPATH": ROOT / "tools"}
     environment = {**os.environ, **{name: str(value) for name, value in {**values, **places}.items()}}
@@ -223,3 +355,4 @@ def test_the_action_fails_on_worse_results_and_shows_the_verdict(
     assert ended.returncode == code, ended.stderr
     assert (tmp_path / "summary.md").read_text() == ended.stdout
     assert ended.stdout.startswith("## `results`: ")
+    assert ("taken to be measured side by side" in ended.stdout) == (not apart)

@@ -1,6 +1,7 @@
 """An interrupted run goes on: the same record as one that was never interrupted, and no call paid for twice."""
 
 import json
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -236,3 +237,24 @@ def test_a_line_of_the_journal_that_is_wrong_is_asked_again_and_stays(library: L
         json.loads(first)["case_id"],
         json.loads(first)["text"],
     )
+
+
+def test_components_of_one_invocation_in_one_results_folder_keep_to_their_own_answers(library: Library) -> None:
+    library.write("components/other/prompt.md", "---\nname: other\nversion: 1.0.0\n---\nExtract title and year.\n")
+    library.write("components/other/schema.json", SCHEMA)
+    shutil.copytree(library.root / "fixtures" / SKILL, library.root / "fixtures" / "other")
+    in_one = ("--invocation", "20260301T080000Z-abcdef", "--results", "results")
+    assert [library.call("evaluate", name, *in_one).code for name in (SKILL, "other")] == [0, 0]
+    folders = sorted((library.root / "results").iterdir())
+    assert [folder.name.split("-", 2)[2] for folder in folders] == [f"{SKILL}-recorded", "other-recorded"]
+    assert [len(journal(folder)) for folder in folders] == [6, 6]
+    assert library.call("evaluate", "other", *in_one).code == 0, "its own folder, which is gone on with"
+
+    shutil.rmtree(folders[1])
+    shutil.copytree(folders[0], folders[1])
+    ended = library.call("evaluate", "other", *in_one)
+    assert ended.refuses(f"holds answers of '{SKILL}' by 'recorded', and this run has another skill: give another")
+    assert len(journal(folders[1])) == 6
+    library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.1.0\n---\nExtract both.\n")
+    ended = library.call("evaluate", SKILL, *in_one)
+    assert ended.refuses("and this run has another prompt: give another --invocation")

@@ -3,7 +3,7 @@
 from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
 from tests.support.library import SKILL, Library, comparable, journal, read
 
-_OF_THE_MODEL = ("model_id", "provider", "settings", "digests", "cost_usd", "calls", "retries")
+_OF_THE_MODEL = ("model_id", "provider", "settings", "server", "digests", "cost_usd", "calls", "retries")
 
 
 def _mixed(asked: Asked) -> Reply:

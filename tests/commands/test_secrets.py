@@ -161,7 +161,7 @@ def test_git_inherits_no_key_of_an_evaluation(library: Library, server: ChatServ
     server.reply = lambda asked: received.append(asked.key) or Reply(text=notice(asked.case_id))
     library.served_by(server.url, api_key_env="LAB_KEY")
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
-    ended = library.evaluate(env={**ENVIRONMENT, "PATH": path})
+    ended = library.evaluate_here(env={**ENVIRONMENT, "PATH": path})
     assert (ended.code, set(received)) == (0, {KEY})
     environments = [file.read_text() for file in folder.glob("environment.*")]
     assert environments

@@ -53,7 +53,7 @@ def test_another_server_is_no_setting_unless_it_serves_another_model(library: Li
         assert evaluate(library).code == 0
         versions(library)
         library.served_by(second.url)
-        for served, comparable in (("another-model", False), ("served-model", True)):
+        for served, comparable in (("another-model", False), ("served", True)):
             second.reply = lambda asked, served=served: Reply(text=notice(asked.case_id), served_model=served)
             done = library.call("evaluate", SKILL, "--format", "json")
             (model,) = done.json["comparison"]["models"]

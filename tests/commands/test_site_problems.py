@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.records.leaderboard import add_record
+from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.reports.site.writing import MARKER
 
 from tests.support.audit_results import an_audit
@@ -147,7 +147,7 @@ def test_records_that_come_while_a_site_is_built_break_nothing_and_the_next_buil
     def append() -> None:
         for day in range(3, 8):
             made: Any = a_run(f"1.{day}.0", day, CASES)
-            add_record(folder / "leaderboard.json", folder / "evals" / "records" / f"{made.run_id}.json", made)
+            add_records(folder / "leaderboard.json", {folder / "evals" / "records" / f"{made.run_id}.json": made})
 
     writer = threading.Thread(target=append)
     writer.start()

@@ -1,5 +1,8 @@
 """The verdict where runs are made: `evaluate` says whether the new version is worse, and its exit code shows it."""
 
+import json
+import shlex
+
 import pytest
 
 from tests.support.chat_server import notice
@@ -43,7 +46,11 @@ def test_a_version_that_is_worse_is_said_to_be_and_fails_unless_the_policy_lets_
     lenient = library.copy(tmp_path_factory.mktemp("lenient"))
     ended = library.evaluate_here("--replicates", str(REPLICATES))
     assert ended.code == 3
-    assert "regressed on these fixtures" in ended.out
+    verdict, lost, following = ended.out.splitlines()[-3:]
+    assert verdict.startswith("▼ notice-extraction: regressed on these 8 cases")
+    assert lost.startswith("lost: field ")
+    command = following.partition("`skill-evaluator ")[2].rstrip("`")
+    assert library.call(*shlex.split(command)).code == 0, following
     assert len(library.rows()) == 2
     lenient.settings(policy={"fail_on": []})
     ended = lenient.evaluate_here("--replicates", str(REPLICATES), "--format", "json")
@@ -60,3 +67,31 @@ def test_a_patch_is_compared_with_what_it_patches(library: Library) -> None:
     assert ended.json["comparison"]["models"][0]["baseline"]["skill_version"] == "1.0.0"
     assert ended.json["comparison"]["verdict"] == "improved"
     assert ended.json["comparison"]["skill"] == SKILL
+
+
+def test_prose_ranked_by_the_letter_has_no_verdict_and_lint_says_what_to_declare(library: Library) -> None:
+    def written(version: str, text: str) -> None:
+        head = f"---\nname: {SKILL}\nversion: {version}\noutput: text\n---\n"
+        library.write(f"components/{SKILL}/prompt.md", f"{head}Sum it up, {version}.\n")
+        library.record_answers({(case, index): text for case in (*CASES, *MORE) for index in range(2)})
+
+    truth = "The library opens at nine on weekdays, and it is closed on every public holiday of the county."
+    (library.component / "schema.json").unlink()
+    for case in (*CASES, *MORE):
+        library.write(f"fixtures/{SKILL}/cases/{case}/ground_truth.json", json.dumps(truth))
+    for version, text in (("1.0.0", f"In short: {truth}"), ("1.1.0", "No idea.")):
+        written(version, text)
+        ended = library.evaluate_here()
+    says = 'declare at fields of evals/datasets.json a token F1 from which a text is right: {"": {"threshold": 0.6}}'
+    assert f"{SKILL}: incomparable" in ended.out
+    assert f"exact_match cannot move: no answer in prose is the truth to the letter; {says}" in ended.out
+    assert f"exact_match decides, of answers that are prose: it would be 0 for ever, and no drop seen; {says}" in (
+        library.call("lint").out
+    )
+    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"fields": {"": {"threshold": 0.6}}}]})
+    assert "exact_match decides" not in library.call("lint").out
+    for version, text in (("1.2.0", f"In short: {truth}"), ("1.3.0", "No idea.")):
+        written(version, text)
+        ended = library.evaluate_here()
+    assert ended.code == 3
+    assert "regressed on these 8 cases" in ended.out

@@ -28,7 +28,7 @@ from tests.support.library import ROOT, Library
 
 SCREEN = Path(__file__).parents[1] / "data" / "terminal" / "80.txt"
 WIDTHS = (80, 100, 120)
-RUN = "20260102T090000Z-000002-example-large"
+RUN = "20260102T090000Z-000002-receipts-example-large"
 MODEL = ("--model", "example-large")
 COMMANDS = (
     ("compare", "receipts", *MODEL, "--candidate", "1.1.0"),

@@ -93,6 +93,34 @@ def test_which_part_of_the_file_is_the_prompt(tmp_path: Path, body: str, prompt:
     assert windows.digests == component(tmp_path / "unix", prompt=text).digests
 
 
+@pytest.mark.parametrize(
+    "text", ["{{document}}", "{{ user.name }}", "a {text}.", "${LANG}", "Do.\nUSER: it", "SYSTEM:"]
+)
+def test_what_nothing_fills_is_refused_unless_it_is_literal(tmp_path: Path, text: str) -> None:
+    prompt = front(f"name: {NAME}", "version: 1.0.0") + f"\n{text}\n"
+    assert "prompt.md:" in (said := refused(tmp_path / "a", prompt=prompt))
+    assert "the model would be sent unfilled: " in said
+    literal = prompt.replace("version:", "placeholders: literal\nversion:")
+    folder = write_component(tmp_path / "b", prompt=literal)
+    assert text.strip() in load_component(folder.parent, folder.name).prompt
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Answer {"a": 1}, {}, {"a": {"b": {}}} or {\n  "total": 1\n}',
+        "Write `{{name}}`, ``{x}`` and `${HOME}`.",
+        "```json\n{shop}\n{{x}}\n```\nand\n~~~\nUSER: {y}\n~~~",
+        "````\n```\n{x}\n```\n{y}\n````",
+        "  ```\n  {x} that does not end",
+        r"GET /users/{id}, x^{n}, x_{i}, \frac{a}{b}, {a b}, {1}, {a: b}, $5, {{#if x}}, 'USER': or User: it",
+    ],
+)
+def test_code_json_paths_and_formulas_are_no_placeholders(tmp_path: Path, text: str) -> None:
+    folder = write_component(tmp_path, prompt=front(f"name: {NAME}", "version: 1.0.0") + f"\n{text}\n")
+    assert load_component(folder.parent, folder.name).prompt.endswith(text)
+
+
 def test_only_what_the_model_is_told_is_in_the_prompts_digest(tmp_path: Path) -> None:
     body = "# Title\n{}\n## Prompt\nRead.\n"
     text = f"---\nname: {NAME}\nversion: {{}}\n---\n{body}"

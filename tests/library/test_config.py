@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.config import Model, Models, Settings, load_models, load_settings, select_models
+from skill_evaluator.library.config import (
+    Model,
+    Models,
+    Settings,
+    load_models,
+    load_settings,
+    select_models,
+    warn_of_name,
+)
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -125,6 +133,26 @@ def test_a_mistake_is_refused_in_one_line_with_its_place(name: str, tmp_path: Pa
         assert "\n" not in str(caught.value), text
 
 
+@pytest.mark.parametrize(
+    ("key", "earlier", "today"),
+    [
+        ("design", "interleaved", "beside"),
+        ("gate", "robust", "both"),
+        ("gate", "fixtures", "these"),
+        ("gate", "generalises", "beyond"),
+    ],
+)
+def test_an_earlier_word_of_the_policy_is_read_with_a_warning(
+    key: str, earlier: str, today: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warn_of_name.cache_clear()
+    write(tmp_path, "settings.yaml", f"policy: {{{key}: {earlier}}}\n")
+    load_settings(tmp_path)
+    assert getattr(load_settings(tmp_path).policy, key) == today
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning == f"warning: '{earlier}' in settings.yaml is called '{today}' now"
+
+
 def test_a_missing_models_file_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"models\.yaml does not exist; `skill-evaluator init` lays it out"):
         load_models(tmp_path)
@@ -145,13 +173,14 @@ def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
         "batch": {"poll_s": 60.0, "delete_results": False},
         "jobs": {"max_calls": 1000, "max_jobs": 256},
         "policy": {
-            "gate": "robust",
+            "gate": "these",
             "tolerance": 0.05,
             "alpha": 0.05,
             "fail_on": ("regressed",),
             "harm": 0.25,
             "anchor": "accepted",
-            "design": "recorded",
+            "design": "beside",
+            "served": "same",
             "metrics": {},
             "components": {},
             "judge": {

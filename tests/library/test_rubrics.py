@@ -121,7 +121,7 @@ def test_a_mistake_is_named_with_file_line_key_path_and_the_nearest_name(
     path = _write(tmp_path, SHAPE.replace(before, after, 1))
     with pytest.raises(ConfigError) as caught:
         load_rubric(path)
-    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert str(caught.value).startswith(f"{path}:{line}:")
     assert message in str(caught.value)
 
 

@@ -87,4 +87,4 @@ def test_a_front_matter_is_refused_at_the_line_of_the_file() -> None:
 
 @pytest.mark.parametrize("text", [deep_yaml(), laughing_yaml(), "a: &a [*a]"])
 def test_the_lines_of_such_a_text_are_not_looked_for(text: str) -> None:
-    assert yaml_lines(text, WHERE) == {}
+    assert yaml_lines(text) == {}

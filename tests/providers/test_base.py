@@ -48,7 +48,7 @@ def test_every_status_has_one_reading() -> None:
         assert not (error.fatal and error.retryable), status
         assert error.retryable == (status >= 500 or status in (408, 409, 429)), status
         assert error.throttled == (status in (429, 503, 529)), status
-        assert error.fatal == (status in (401, 403, 404)), status
+        assert error.fatal == (status in (401, 403, 404, 410)), status
 
 
 def test_the_server_may_say_whether_to_try_again() -> None:
@@ -60,6 +60,27 @@ def test_the_server_may_say_whether_to_try_again() -> None:
         ("maybe", 500, True),
     ):
         assert error_from_status(status, {"x-should-retry": word}, "words").retryable is retryable, (word, status)
+
+
+def test_a_model_that_a_vendor_calls_gone_is_retired_in_its_own_words() -> None:
+    for status, message in (
+        (410, "gone"),
+        (404, "The model `text-davinci-003` has been deprecated, learn more here: https://platform.openai.com/docs/x"),
+        (
+            404,
+            "This model models/gemini-2.0-flash is no longer available. Please update your code to use a newer model",
+        ),
+        (400, "The model `mixtral-8x7b-32768` has been decommissioned and is no longer supported."),
+    ):
+        error = error_from_status(status, {"x-should-retry": "true"}, message)
+        assert (error.reason, error.kind, error.fatal, error.retryable) == (
+            "model_retired",
+            "provider_error",
+            True,
+            False,
+        ), message
+    assert error_from_status(404, {}, "models/gemini-9 is not found for API version v1beta").reason == "unknown_model"
+    assert error_from_status(400, {}, "`temperature` is deprecated for this model").reason == "bad_request"
 
 
 def test_a_wrong_key_is_not_tried_again_whatever_the_server_says() -> None:

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers import google
+from skill_evaluator.providers import PROVIDERS, google
 from skill_evaluator.providers.base import Usage
 
 from tests.support.vendor_dialects import PLAIN, address_of
 from tests.support.vendor_server import Body, Status, VendorServer
 from tests.support.vendors import ask, asking, entry, failure_of
 
+IGNORING = ("gemini-3.6-flash", "models/gemini-3.8-pro", "gemini-4-pro")
 RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "30.5s"}
 KEY_INVALID = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
 
@@ -40,6 +41,36 @@ STOP_REASONS = {
     "OTHER": "other",
     None: "other",
 }
+
+
+def sent(server: VendorServer, vendor: str = "google", **fields: Any) -> dict[str, Any]:
+    """The body that a model with every setting of the sampling is sent, and what is said not to be."""
+    params = {"temperature": 0.7, "top_p": 0.9, "top_k": 20}
+    model = entry(vendor, server.url, params=params, **fields)
+    ask(model)
+    body = server.received[-1].body
+    unavailable = PROVIDERS[model.provider].sampling(model).unavailable
+    return {**body.get("generationConfig", body), "unavailable": unavailable}
+
+
+def test_what_a_model_ignores_is_not_sent_and_not_said_to_hold(server: VendorServer) -> None:
+    ignored = ("temperature", "top_p", "top_k")
+    for name in IGNORING:
+        assert sent(server, api_id=name) == {"maxOutputTokens": 321, "seed": 424_242, "unavailable": ignored}, name
+    body = sent(server, "openai-compatible", api_id="google/gemini-3.6-flash")
+    assert ({"temperature", "top_p", "top_k"}.isdisjoint(body), body["unavailable"]) == (True, ignored)
+    for name in ("gemini-2.5-pro", "gemini-3.1-pro", "gemini-3-flash"):
+        body = sent(server, api_id=name)
+        assert [body[key] for key in ("temperature", "topP", "topK")] == [0.7, 0.9, 20], name
+
+
+def test_an_entry_says_otherwise_what_its_model_ignores(server: VendorServer) -> None:
+    assert sent(server, api_id=IGNORING[0], ignores=())["temperature"] == 0.7
+    body = sent(server, api_id="model-1", ignores=("top_k",))
+    assert ("topK" in body, body["topP"], body["unavailable"]) == (False, 0.9, ("top_k",))
+    reasoning = entry("openai", server.url, api_id="o3", ignores=())
+    ask(reasoning)
+    assert server.received[-1].body["temperature"] == 0.0
 
 
 def test_finish_reasons(server: VendorServer) -> None:

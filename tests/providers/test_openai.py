@@ -9,7 +9,7 @@ from tests.support.vendors import ask, ask_and_fail, entry
 def test_a_reasoning_model_is_not_sent_what_it_refuses(server: VendorServer) -> None:
     for name in ("gpt-5", "gpt-5-mini", "o3", "o4-mini-2025-04-16"):
         model = entry("openai", server.url, api_id=name, params={"temperature": 0.7})
-        assert openai.sampling(model).unavailable == ("temperature", "top_p"), name
+        assert openai.KIND.sampling(model).unavailable == ("temperature", "top_p"), name
         ask(model)
         body = server.received[-1].body
         assert {"temperature", "top_p"}.isdisjoint(body), name

@@ -1,7 +1,6 @@
 """Which runs are chosen, from a leaderboard's entries alone; through the command line in tests/commands."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import semver
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.records.archive import RecordedRun, entry_of, load_record, precedence, read_entries
+from skill_evaluator.records.archive import RecordedRun, load_record, precedence, read_entries
 from skill_evaluator.records.record import write_record
 from skill_evaluator.records.selection import choose, newest_of_versions, runs_of_versions
 
@@ -69,15 +68,6 @@ def test_a_file_is_judged_whether_or_not_its_version_is_one() -> None:
     assert pairs([], entry("1.0.0", 9), entry("1.0.0", 8)) == ["1.0.0-8-m → 1.0.0-9-m"]
 
 
-def test_what_was_asked_beside_the_candidate_is_its_baseline_whatever_is_newer() -> None:
-    before, again = entry("1.0.0"), entry("1.0.0", 9)
-    candidate = replace(entry("2.0.0", 2), beside=before.run_id)
-    assert pairs([before, again, candidate, entry("1.5.0", 3)]) == ["1.0.0-1-m → 2.0.0-2-m"]
-    assert pairs([before, again, candidate], "1.0.0") == ["None → 1.0.0-9-m"]
-    lost = replace(before, complete=False)
-    assert pairs([lost, again, candidate]) == ["1.0.0-9-m → 2.0.0-2-m"]
-
-
 def test_a_version_that_no_model_has_is_an_error() -> None:
     for candidate, baseline in (("3.0.0", None), (None, "3.0.0")):
         with pytest.raises(LeaderboardError, match=r"version or id '3\.0\.0' \(did you mean '2\.0\.0'\?\)"):
@@ -95,12 +85,10 @@ def test_versions_that_are_none_are_passed_over(tmp_path: Path) -> None:
 def test_a_record_must_be_that_of_its_run(tmp_path: Path) -> None:
     record = a_record({"a": [1.0]})
     write_record(tmp_path / "other.json", record)
-    chosen = entry_of(record)
     with pytest.raises(LeaderboardError, match="does not exist"):
-        load_record(chosen, tmp_path)
-    renamed = RecordedRun(**{name: getattr(chosen, name) for name in RecordedRun.__slots__} | {"run_id": "other"})
+        load_record(record.run_id, tmp_path)
     with pytest.raises(LeaderboardError, match="holds the record of another run"):
-        load_record(renamed, tmp_path)
+        load_record("other", tmp_path)
 
 
 def test_complete_runs_by_model_and_version_the_lowest_and_the_oldest_first_and_the_newest_of_each() -> None:

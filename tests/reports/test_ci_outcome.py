@@ -78,14 +78,14 @@ def test_the_first_line_accounts_for_every_call_and_the_row_of_a_run_has_its_ver
         "1,180 calls planned: 100 scored, 5 failed, 1,075 not run."
     ) in text
     assert "Nothing was to be evaluated." in outcome_page(outcome()).markdown()
-    before = a_record({"x": [1.0] * 10}, run_id="old", skill="a")
-    after = a_record({"x": [0.0] * 10}, run_id="r", skill="a")
-    rules = some_rules({"gate": "fixtures"}, skill="a")
+    before = a_record(dict.fromkeys("xyz", [1.0] * 10), run_id="old", skill="a")
+    after = a_record(dict.fromkeys("xyz", [0.0] * 10), run_id="r", skill="a")
+    rules = some_rules({}, skill="a")
     verdict = compare_records("a", [Pair(baseline=before, candidate=after)], rules)
     page = outcome_page(outcome(run()).model_copy(update={"verdicts": [verdict]})).markdown()
     assert read_page(page).tables[-1][1][5] == "regressed"
     assert page.index("# `a`: regressed") < page.index("## Every run")
-    assert "## `a`: regressed on these fixtures; beyond them inconclusive" in page
+    assert "## `a`: regressed on these 3 cases; too few to speak of others" in page
 
 
 @cache

@@ -97,12 +97,12 @@ def test_nothing_from_outside_leaves_its_place(capsys: pytest.CaptureFixture[str
             reason=text,
         )
         page = read_page(plan_page(made).markdown())
-        assert page.mark_up == ["h2", "h3", "h3"], text
+        assert page.mark_up == ["h2", "ul", "h3", "h3"], text
         assert [[len(row) for row in table] for table in page.tables] == [[6, 6], [3, 3], [2, 2]], text
         assert all(character.isprintable() for code in page.code for character in code), text
         print_plan(made, "text")
         printed = capsys.readouterr().out
         assert all(character.isprintable() or character == "\n" for character in printed), text
-        assert printed.count("\n") == len(printed.splitlines()) == 5, text
+        assert printed.count("\n") == len(printed.splitlines()) == 6, text
     print_plan(made.model_copy(update={"reason": ""}), "json")
     assert json.loads(capsys.readouterr().out)["faults"][0]["line"] == 1

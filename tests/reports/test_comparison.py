@@ -7,13 +7,15 @@ from xml.etree import ElementTree
 
 import pytest
 from skill_evaluator.display import probability, signed
-from skill_evaluator.reports.comparison import print_comparison
+from skill_evaluator.library.waivers import Waiver
+from skill_evaluator.reports.comparison import print_comparison, scope_words
+from skill_evaluator.reports.comparison_sheets import measure_sheet
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
+from skill_evaluator.reports.site.compare import version_parts
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.history import history_of
-from skill_evaluator.verdicts.results import ComparisonResult
-from skill_evaluator.verdicts.rules import Waiver
+from skill_evaluator.verdicts.results import ComparisonResult, Comparisons
 
 from tests.support.records import NOTHING, Score, a_record
 from tests.support.rules import some_rules
@@ -91,6 +93,46 @@ def test_csv_has_a_line_a_run_and_metric_and_no_formula(capsys: pytest.CaptureFi
         ("reproducibility", "\\u001b"),
     ]
     assert (found[0]["model_id"], found[0]["run_id"], found[0]["complete"]) == (f"'{formula}", "'+1", "true")
+
+
+@pytest.mark.parametrize(
+    ("gate", "verdicts", "cases", "words"),
+    [  # the verdict, that on these cases, and that beyond them
+        ("these", "regressed regressed inconclusive", 3, "regressed on these 3 cases; too few to speak of others"),
+        ("these", "inconclusive inconclusive inconclusive", 1, "inconclusive on this case; too few to speak of others"),
+        ("these", "unchanged unchanged inconclusive", 12, "unchanged on these 12 cases; beyond them inconclusive"),
+        ("these", "unchanged unchanged unchanged", 12, "unchanged on these 12 cases and beyond them"),
+        ("these", "regressed unchanged unchanged", 12, "regressed on these 12 cases; beyond them unchanged"),
+        ("these", "incomparable incomparable incomparable", 0, "incomparable"),
+        ("beyond", "unchanged regressed unchanged", 12, "unchanged beyond these 12 cases; on them regressed"),
+        (
+            "both",
+            "inconclusive improved unchanged",
+            9,
+            "inconclusive: improved on these 9 cases, unchanged beyond them",
+        ),
+        ("both", "improved improved improved", 12, "improved on these 12 cases and beyond them"),
+    ],
+)
+def test_a_verdict_names_what_it_speaks_of(gate: str, verdicts: str, cases: int, words: str) -> None:
+    result = hostile_result()
+    metrics = [one.model_copy(update={"n_cases": cases}) for one in result.models[0].metrics]
+    models = [result.models[0].model_copy(update={"metrics": metrics})]
+    scopes = dict(zip(("verdict", "these", "beyond"), verdicts.split(), strict=True))
+    assert scope_words(result.model_copy(update={**scopes, "gate": gate, "models": models})) == words
+
+
+@pytest.mark.parametrize(("count", "written", "drawn"), [(4, "too few", False), (5, "-0.", True)])
+def test_an_interval_of_fewer_than_five_cases_is_neither_written_nor_drawn(
+    count: int, written: str, drawn: bool
+) -> None:
+    before: dict[str, list[Score]] = {f"c{at}": [0.9, 0.8 - 0.01 * at] for at in range(count)}
+    after: dict[str, list[Score]] = {name: [0.4, 0.3] for name in before}
+    result = compare_records("s", [Pair(baseline=a_record(before), candidate=a_record(after))], some_rules())
+    assert measure_sheet(result.models[0], narrow=True).rows[0][4].text.startswith(written)
+    (model,) = version_parts(Comparisons(versions={"1.1.0": result}, models=[]), lambda _: None)["1.1.0"]["models"]
+    (row,) = model["forest"]["rows"]
+    assert (row["low"] is not None) == (row["high"] is not None) == drawn
 
 
 def test_long_lists_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:

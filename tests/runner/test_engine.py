@@ -103,7 +103,10 @@ def test_an_error_that_will_not_pass_is_not_tried_again() -> None:
     assert (driven.outcomes[0].attempts, len(driven.provider.requests)) == (1, 1)
 
 
-@pytest.mark.parametrize(("code", "kind"), [(401, "no_credentials"), (403, "no_credentials"), (404, "provider_error")])
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(401, "no_credentials"), (403, "no_credentials"), (404, "provider_error"), (410, "provider_error")],
+)
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_a_fatal_error_stops_the_model_at_once(code: int, kind: str, concurrency: int) -> None:
     driven = _run(_always(code), concurrency=concurrency)

@@ -5,8 +5,18 @@ from pathlib import Path
 import pytest
 from skill_evaluator.library.config import Model, Params, Price
 from skill_evaluator.providers import PROVIDERS
-from skill_evaluator.providers.base import Usage
-from skill_evaluator.runner.prices import InputSize, estimate, input_sizes, pooled_hit_rate, price_of, usage_cost
+from skill_evaluator.providers.base import Completion, Usage
+from skill_evaluator.runner.prices import (
+    InputSize,
+    answer_cost,
+    answer_price,
+    dearest_cost,
+    estimate,
+    input_sizes,
+    pooled_hit_rate,
+    price_of,
+    usage_cost,
+)
 
 from tests.support.components import case, component
 
@@ -31,6 +41,42 @@ _OWN_SERVER = "http://127.0.0.1:9/v1"
 )
 def test_a_price_is_the_users_else_the_listed_else_unknown(model: Model, price: Price | None) -> None:
     assert price_of(model, PROVIDERS[model.provider]) == price
+
+
+@pytest.mark.parametrize(
+    ("model", "served", "usd"),
+    [
+        (Model(id="gpt-4o", provider="openai"), None, 2.5),
+        (Model(id="gpt-4o", provider="openai"), "gpt-4o-2024-08-06", 2.5),
+        (Model(id="gpt-4o", provider="openai"), "gpt-4o-2024-05-13", 5.0),
+        (Model(id="gpt-4o", provider="openai"), "gpt-4o-mini", 0.15),
+        (Model(id="gpt-4o", provider="openai"), "models/of-nobody", None),
+        (Model(id="gpt-4o", provider="openai", price=OWN), "gpt-4o-2024-05-13", 2.0),
+        (Model(id="gpt-4o", provider="openai", price=OWN), "gpt-4o-mini", 0.15),
+        (Model(id="m", provider="openai", price=OWN, base_url=_OWN_SERVER), "vendor/m-0613", 2.0),
+        (Model(id="m", provider="openai", price=OWN, base_url=_OWN_SERVER), "gpt-4o-mini", None),
+        (
+            Model(id="gpt-4o-mini", api_id="ours", provider="openai", price=OWN, base_url=_OWN_SERVER),
+            "gpt-4o-mini",
+            2.0,
+        ),
+        (Model(id="recorded", provider="replay"), "gpt-4o", 0.0),
+    ],
+)
+def test_an_answer_costs_what_its_model_does(model: Model, served: str | None, usd: float | None) -> None:
+    price = answer_price(model, price_of(model, PROVIDERS[model.provider]), served)
+    assert (None if price is None else price.input) == usd
+
+
+@pytest.mark.parametrize(("served", "cost", "counted"), [("gpt-4o", 7.5, 10.0), ("of-nobody", None, 10.0)])
+def test_a_budget_counts_the_dearer_of_what_was_asked_and_what_answered(
+    served: str, cost: float | None, counted: float
+) -> None:
+    model, dear = Model(id="m", provider="openai"), Price(input=2.0, output=16.0)
+    completion = Completion(text="", served_model=served, usage=Usage(input_tokens=1_000_000, output_tokens=500_000))
+    assert answer_cost(model, dear, completion) == (None if cost is None else pytest.approx(cost))
+    assert dearest_cost(model, dear, completion) == pytest.approx(counted)
+    assert dearest_cost(model, OWN, completion) == pytest.approx(6.0 if cost is None else cost)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,9 @@ def test_the_prompt_is_system_text_the_document_user_text_and_the_schema_the_con
 
 
 def test_the_document_is_sent_as_it_is_and_the_prompt_is_no_template(tmp_path: Path) -> None:
-    skill = component(tmp_path, prompt="---\nversion: 1.0.0\n---\nUse {document} and $x and {{ y }}.\n")
+    skill = component(
+        tmp_path, prompt="---\nversion: 1.0.0\nplaceholders: literal\n---\nUse {document} and $x and {{ y }}.\n"
+    )
     assert request(skill).system == "Use {document} and $x and {{ y }}."
     assert request(skill).user == "receipt a"
 

@@ -31,7 +31,7 @@ def planned(skill: Component, *model_ids: str, **more: Any) -> list[Run]:
 def test_models_of_one_invocation_share_the_beginning_of_their_run_ids(skill: Component) -> None:
     runs = planned(skill, "m1", "m2")
     assert [run.folder for run in runs] == [Path("results", run.manifest.run_id) for run in runs]
-    assert [run.manifest.run_id.split("-", 2)[2] for run in runs] == ["m1", "m2"]
+    assert [run.manifest.run_id.split("-", 2)[2] for run in runs] == [f"{skill.name}-m1", f"{skill.name}-m2"]
     assert len({run.manifest.run_id.rsplit("-", 1)[0] for run in runs}) == 1
     assert planned(skill, "m1")[0].manifest.run_id != runs[0].manifest.run_id
 
@@ -64,6 +64,7 @@ def test_shards_of_one_invocation_have_folders_and_cases_of_their_own(skill: Com
         ({"price": {"input": 1, "output": 1}}, True),
         ({"limits": {"max_concurrency": 1}}, True),
         ({"api_key_env": "OTHER_KEY"}, True),
+        ({"retires": "2027-01-01"}, True),
         ({"params": {"temperature": 0.5}}, False),
         ({"params": {"thinking": {"budget": 9}}}, False),
         ({"profile": "sampled"}, False),

@@ -153,14 +153,7 @@ def test_what_answers_used_is_kept_for_every_answer(skill: Component) -> None:
     found = scorecard(skill, [(case("a", TRUTH), [RIGHT, PROSE, FAILED, NOT_RUN])])
     assert [usage.input_tokens for usage in found.usages] == [100, 100]
     assert found.latencies_s == (0.5, 0.5)
-    assert found.served_models == ("served-1",)
-
-
-def test_served_models_come_by_how_often_they_answered(skill: Component) -> None:
-    scorer = Scorer(skill, [case("a", TRUTH)], 3)
-    for index, served in enumerate(("one", "two", "two")):
-        scorer.add(Replicate(call=Call("a", index), completion=Completion(text=RIGHT, served_model=served)))
-    assert scorer.scorecard().served_models == ("two", "one")
+    assert found.served == ("served-1", "served-1")
 
 
 outcomes = st.sampled_from([RIGHT, ALSO_RIGHT, WRONG, INVALID, PROSE, "", REFUSED, TRUNCATED, FAILED, NOT_RUN])

@@ -69,10 +69,12 @@ def test_limits_are_for_each_piece_of_work_and_not_for_all_together() -> None:
         end = time.process_time() + seconds
         while time.process_time() < end:
             pass
-        return len(bytearray(150_000_000)) > 0
+        return True
 
-    with Workers(sweat, SafetyLimits(score_seconds=0.4, score_megabytes=200), 1) as workers:
-        assert [do(workers, 0.15) for _ in range(4)] == [True] * 4
+    with Workers(sweat, SafetyLimits(score_seconds=1), 1) as workers:
+        assert [do(workers, 0.35) for _ in range(3)] == [True] * 3
+    with Workers(lambda size: len(bytearray(size)), SafetyLimits(score_megabytes=200), 1) as workers:
+        assert [do(workers, 150_000_000) for _ in range(3)] == [150_000_000] * 3
 
 
 def test_who_waits_for_nothing_is_ended_by_the_clock() -> None:

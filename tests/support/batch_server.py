@@ -167,7 +167,7 @@ class _Api:
     def answer(self, custom_id: str) -> Any:
         """Return the body of the answer to a request."""
         text = self.server.text(self.server.bodies[custom_id])
-        answer = Answer(text=text, usage=(INPUT_TOKENS, OUTPUT_TOKENS), served_model="served-model")
+        answer = Answer(text=text, usage=(INPUT_TOKENS, OUTPUT_TOKENS), served_model=f"{self.vendor}-model")
         return self.dialect.answer(answer)[0]
 
 

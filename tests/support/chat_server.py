@@ -41,7 +41,7 @@ class Reply:
     text: str = ""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    served_model: str = "served-model"
+    served_model: str | None = None  # None: the one that is asked for
     input_tokens: int = 40
     output_tokens: int = 20
     delay_s: float = 0.0
@@ -92,7 +92,8 @@ class ChatServer(Server):
         """Count a request and reply after the delay of what answers it."""
         reply = self._reply_to(received.body, received.headers.get("authorization", "").removeprefix("Bearer "))
         tokens = (reply.input_tokens, reply.output_tokens)
-        answer, _ = _CHAT.answer(Answer(text=reply.text, usage=tokens, served_model=reply.served_model))
+        served = reply.served_model or str(received.body.get("model"))
+        answer, _ = _CHAT.answer(Answer(text=reply.text, usage=tokens, served_model=served))
         body = {**answer, **reply.fields} if reply.status == 200 else {"error": {"message": reply.text}}
         received.reply(reply.status, body if reply.raw is None else reply.raw, reply.headers)
 

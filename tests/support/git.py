@@ -29,6 +29,12 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
+def head(repository: Path) -> str:
+    """The commit of the branch that is checked out and was just committed to, without a process."""
+    folder = repository / ".git"
+    return (folder / (folder / "HEAD").read_text().removeprefix("ref: ").strip()).read_text().strip()
+
+
 class GitRepository:
     """A repository with a work tree."""
 
@@ -49,7 +55,7 @@ class GitRepository:
     def commit(self, message: str = "change") -> str:
         self.git("add", "-A")
         self.git("commit", "-q", "-m", message)
-        return self.git("rev-parse", "HEAD")
+        return head(self.root)
 
 
 def bare_copy(repository: Path, folder: Path) -> str:

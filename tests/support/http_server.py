@@ -105,6 +105,8 @@ class Server:
         self.url = ""
         self.stopping = threading.Event()  # lets go of handlers that wait for something
         self.opened = 0  # connections so far
+        self.version: str | None = None  # what it tells who asks for it
+        self.asked_version = 0
         self._connections: set[socket.socket] = set()
 
     @property
@@ -155,10 +157,21 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def _handle(self) -> None:
+        if (self.command, self.path.rpartition("/")[2]) == ("GET", "version"):
+            self._tell_version()
+            return
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
         with suppress(OSError):  # the client may be gone by now
             self.served.handle(Received(self.command, self.path, headers, raw, self, self.served.stopping))
+
+    def _tell_version(self) -> None:
+        self.served.asked_version += 1
+        told = json.dumps({"version": self.served.version}).encode()
+        self.send_response(200 if self.served.version else 404)
+        self.send_header("content-length", str(len(told)))
+        self.end_headers()
+        self.wfile.write(told)
 
     do_GET = do_HEAD = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815 (the library calls them so)
 

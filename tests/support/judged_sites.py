@@ -128,5 +128,6 @@ def _regression(texts: Mapping[str, str], luck: int, dimensions: Sequence[str]) 
     lost = len(texts["candidate"].split()) < len(texts["baseline"].split()) or "null" in texts["candidate"]
     lost = lost and "null" not in texts["baseline"]
     asked = dimensions if "notice" in texts["candidate"] else DIMENSIONS
-    worse = {asked[1]: ("worse", "high" if lost else "low")} if lost or luck % 9 == 0 else {}
+    quoted = ("worse", "high" if lost else "low", texts["baseline"], "Late fees rise to 0.40 a day")
+    worse = {asked[1]: quoted} if lost or luck % 9 == 0 else {}
     return json.dumps(answer({**dict.fromkeys(asked, "same"), **worse}))

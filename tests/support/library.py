@@ -17,6 +17,7 @@ from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redire
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 from unittest.mock import patch
@@ -121,8 +122,9 @@ class Library:
         self.write(f"{folder}/ground_truth.json", {"title": case_id, "year": 2024} if truth is None else truth)
 
     def settings(self, **changed: Any) -> None:
-        """Write settings.yaml, quick to give up unless told otherwise."""
-        self.write(".evaluator/settings.yaml", {**_SETTINGS, **changed})
+        """Write settings.yaml: quick to give up, and asking new versions alone, unless told otherwise."""
+        policy = {"design": "recorded", **changed.pop("policy", {})}
+        self.write(".evaluator/settings.yaml", {**_SETTINGS, **changed, "policy": policy})
 
     def models(self, *entries: Mapping[str, Any]) -> None:
         """Write models.yaml."""
@@ -252,9 +254,11 @@ def _without_fork() -> Iterator[None]:
 
 def call(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, columns: int | None = None) -> Ended:
     """Do as `skill-evaluator ...` does, in this process; its stdout may be a terminal so many columns wide."""
+    import_module("typer.rich_utils")  # it looks once whether this is CI: not while a test says so
     code = 0
     environment = _environment(env) | ({"COLUMNS": str(columns), "TERM": "xterm"} if columns else {})
-    inside = (chdir(folder), patch.dict(os.environ, environment, clear=True), _loaded_once(), _without_fork())
+    unfrozen = patch.object(gc, "freeze", lambda: None)  # this process does not end with the command
+    inside = (chdir(folder), patch.dict(os.environ, environment, clear=True), _loaded_once(), _without_fork(), unfrozen)
     with ExitStack() as entered, _captured() as (out, err):
         for each in inside:
             entered.enter_context(each)
@@ -265,7 +269,6 @@ def call(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, co
             code = left.code if isinstance(left.code, int) else int(left.code is not None)
         finally:
             gc.enable()  # a process that ends need not
-            gc.unfreeze()
     return Ended(code=code, out=_read(out), err=_read(err))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 from skill_evaluator.ci.plan import Entry, Plan, read_plan
 
 from tests.support.chat_server import notice
-from tests.support.git import IDENTITY, bare_copy, file_at, git
+from tests.support.git import IDENTITY, bare_copy, file_at, git, head
 from tests.support.library import CASES, REPLAY, SKILL, Ended, Library, call, read
 
 BOARD = f"components/{SKILL}/leaderboard.json"
@@ -56,7 +56,7 @@ class Pipeline:
     def commit(self) -> str:
         git(self.checkout, "add", "-A")
         git(self.checkout, "commit", "-q", "-m", "change")
-        return git(self.checkout, "rev-parse", "HEAD")
+        return head(self.checkout)
 
     def run(self, *arguments: str, folder: Path | None = None, **env: str) -> Ended:
         """`skill-evaluator ...` in the checkout, or in another folder."""

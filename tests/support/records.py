@@ -54,7 +54,7 @@ def a_record(cases: Mapping[str, Sequence[Score]], **changed: Any) -> Record:
         "cost_usd": 0.0,
         "latency_s": {"p50": 0.5, "p95": 0.9},
         "settings": {
-            "api_model": "m",
+            "api_model": "m-1",
             "profile": "sampled",
             "structured_output": "json_schema",
             "max_output_tokens": 100,
@@ -103,7 +103,7 @@ def keep_in(component: Path, *records: Record) -> None:
     """Put records where a component, by its folder, has them, and their rows on its leaderboard."""
     for record in records:
         write_record(component / "evals" / "records" / f"{record.run_id}.json", record)
-    append_rows(component / "leaderboard.json", component.name, [record.row() for record in records])
+    append_rows(component / "leaderboard.json", component.name, [record.row() for record in records if record.has_row])
 
 
 def a_run(version: str, day: int, cases: Mapping[str, Sequence[Score]], **changed: Any) -> Record:

@@ -1,11 +1,31 @@
 """The rules that a test draws its verdicts by: a policy, its waivers, and one day."""
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.library.config import Policy
-from skill_evaluator.verdicts.rules import VerdictRules, Waiver
+from skill_evaluator.library.waivers import Waiver
+from skill_evaluator.verdicts.comparability import Measure
+from skill_evaluator.verdicts.effects import Within
+from skill_evaluator.verdicts.measuring import Measured
+from skill_evaluator.verdicts.noise import Runs
+from skill_evaluator.verdicts.rules import VerdictRules
+
+
+def a_measured(before: Sequence[Sequence[float]], after: Sequence[Sequence[float]], *, draws: bool = False) -> Measured:
+    """A measure of cases that are named by their number, from the scores of each case's replicates."""
+    arms = [tuple(tuple(map(float, case)) for case in arm) for arm in (before, after)]
+    names = tuple(map(str, range(len(arms[0]))))
+    return Measured(
+        measure=Measure(name="m", kind="accuracy", case_ids=names, before=arms[0], after=arms[1]),
+        runs=Runs.of([arms[0]], [arms[1]]),
+        before=Within.of(arms[0]),
+        after=Within.of(arms[1]),
+        of_runs=0.0,
+        independent=draws,
+        effects={},
+    )
 
 
 def some_rules(

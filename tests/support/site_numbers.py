@@ -247,6 +247,9 @@ def _of_fact(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     ranked = {model["model_id"]: model["verdict"] for model in known.ranking["models"]}
     newest = {model["model_id"]: model["points"][-1]["step"] for model in known.history["models"]}
     verdicts = [ranked.get(model, step and step["verdict"]) or "first" for model, step in newest.items()]
+    for place, step in enumerate(newest.values()):
+        if verdicts[place] == "improved" and step and step["watch"]:  # on the version before, not on the anchor
+            verdicts[place] = step["watch"]["verdict"]
     return {"fact": [sum(verdict in name for verdict in verdicts)]}
 
 

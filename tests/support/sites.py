@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from tests.support.library import Library
+
 _CHARTS = (("charts", "chart_specs"), ("charts_compare", "compare_charts"), ("charts_judges", "judge_charts"))
 _DATA = re.compile(r'JSON\.parse\(("(?:[^"\\]|\\.)*")\)')
 
@@ -48,6 +50,14 @@ def undrawn() -> Iterator[None]:
             where = import_module(f"skill_evaluator.reports.site.{module}")
             patched.enter_context(patch.object(where, name, partial(_once, getattr(where, name))))
         yield
+
+
+def build_undrawn(library: Library, code: int = 0) -> Path:
+    """Build the site of a library so; return its folder."""
+    with undrawn():
+        ended = library.call("site", "build", "--out", "site")
+    assert ended.code == code, ended.err
+    return library.root / "site"
 
 
 @cache

@@ -67,7 +67,7 @@ def test_agreement_is_one_value_a_case() -> None:
 
 
 OLD = {"run_id": "20260101T000000Z-000000-m", "skill_version": "0.9.0", "timestamp": "2026-01-01T00:00:00Z"}
-REMEDY = ": run `evaluate --with-baseline` to ask both prompts in one run"
+REMEDY = ": run `evaluate` to ask both prompts in one run"
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ REMEDY = ": run `evaluate --with-baseline` to ask both prompts in one run"
         ({"timestamp": "2026-02-01T00:00:00"}, [f"the baseline is 31 days older{REMEDY}"]),
         ({"timestamp": "last year"}, []),
         ({"timestamp": "2020-01-01T00:00:00+02:00"}, []),
-        ({"served_model": "m-2"}, [f"the vendor served m-1, then m-2{REMEDY}"]),
+        ({"served_model": "m-1-0613"}, [f"the vendor served m-1, then m-1-0613{REMEDY}"]),
         ({"served_model": None}, [f"the vendor served m-1, then an unnamed model{REMEDY}"]),
         (
-            {"served_model": "m-2", "timestamp": "2026-04-11T00:00:00Z"},
-            [f"the baseline is 100 days older and the vendor served m-1, then m-2{REMEDY}"],
+            {"served_model": "m-1-0613", "timestamp": "2026-04-11T00:00:00Z"},
+            [f"the baseline is 100 days older and the vendor served m-1, then m-1-0613{REMEDY}"],
         ),
-        ({"served_model": "m-2", "beside": OLD["run_id"]}, ["the vendor served m-1, then m-2"]),
+        ({"served_model": "m-1-0613", "beside": OLD["run_id"]}, ["the vendor served m-1, then m-1-0613"]),
         ({"replicates": 2}, ["1 replicates a case, then 2"]),
     ],
 )

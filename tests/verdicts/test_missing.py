@@ -1,4 +1,4 @@
-"""What is missing bounds a difference: the truth is always within, and what was lost is named and tested."""
+"""What is missing bounds a difference: the truth is always within, and what was lost is counted and named."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from skill_evaluator.records.record import CaseAccuracy, CaseRecord, FieldCount, Record
 from skill_evaluator.verdicts.comparability import CasePairs, Pair, common_part, measures
 from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.missing import Missing, bounds_of, informative_loss, missing_reasons
+from skill_evaluator.verdicts.missing import Missing, bounds_of, missing_reasons
 from skill_evaluator.verdicts.rules import bounded_verdict
 
 from tests.support.records import Score, a_record
@@ -42,6 +42,7 @@ def test_a_lost_answer_is_0_for_the_candidate_and_1_for_the_baseline_in_the_wors
     assert (missing.worst, missing.best) == pytest.approx((-0.175, 0.325), abs=2e-6)
     assert missing.n_cases == 2
     assert missing.lost == {"a": "baseline 1 of 2 (1 provider_error)", "b": "candidate 1 of 2 (1 timeout)"}
+    assert (missing.baseline_lost, missing.candidate_lost) == (1, 1)
 
 
 def test_a_case_that_one_side_lost_altogether_is_within_the_bounds_though_no_measure_has_it() -> None:
@@ -151,7 +152,7 @@ def test_a_metric_that_the_truth_has_no_value_of_is_not_missing_and_is_named() -
     assert (missing.worst, missing.best) == pytest.approx((0.0, 0.0), abs=2e-6)
     assert (missing.n_cases, missing.lost) == (1, {})
     assert missing.undefined == {"b": "the ground truth has no value of it", "c": "no ground truth"}
-    assert (missing.rests_on, missing.informative_p) == (0.5, None)  # a case without a ground truth cannot be scored
+    assert missing.rests_on == 0.5  # a case without a ground truth cannot be scored
 
 
 def test_a_metric_without_a_value_that_the_truth_has_is_lost() -> None:
@@ -175,46 +176,8 @@ def test_no_answers_planned_are_no_bound() -> None:
     assert bounds_of(pairs({"a": [1.0]}, {"a": [1.0]}), "pairwise_exact_match", "reproducibility") is None
 
 
-# Is the loss random?
-
 TWENTY = alike(20, *[0.9] * 5)
 TWO_LOST: dict[str, list[Score]] = TWENTY | {"case-0003": [LOST] * 5, "case-0007": ["timeout"] * 5}
-SPREAD: dict[str, list[Score]] = TWENTY | {name: [LOST, 0.9, 0.9, 0.9, 0.9] for name in list(TWENTY)[:10]}
-
-
-@pytest.mark.parametrize(
-    ("says", "before", "after", "informative"),
-    [
-        ("the same documents on one side", TWENTY, TWO_LOST, True),
-        ("the same documents of the baseline", TWO_LOST, TWENTY, True),
-        ("the same documents on both sides", TWO_LOST, TWO_LOST, False),
-        ("documents at random, on one side", TWENTY, SPREAD, False),
-        ("documents at random, on both sides", SPREAD, SPREAD, False),
-        ("one answer", TWENTY, TWENTY | {"case-0003": [LOST, 0.9, 0.9, 0.9, 0.9]}, False),
-    ],
-)
-def test_losses_are_informative_where_one_side_lost_the_same_documents(
-    says: str, before: Mapping[str, list[Score]], after: Mapping[str, list[Score]], informative: bool
-) -> None:
-    p = bounds(before, after).informative_p
-    assert p is not None
-    assert (p <= 0.05) == informative, says
-
-
-@pytest.mark.parametrize("lost", [[2, 1, 0, 0, 1, 0], [3, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 0], [2, 2, 0, 0, 0, 0]])
-def test_the_test_of_one_side_is_that_of_chi_squared(lost: list[int]) -> None:
-    from scipy.stats import PermutationMethod, chi2_contingency
-
-    table = [lost, [3 - one for one in lost]]
-    expected = chi2_contingency(table, correction=False, method=PermutationMethod(n_resamples=1999, rng=1)).pvalue
-    p = informative_loss(tuple((3, 0, 3, one) for one in lost))
-    assert p == pytest.approx(expected, abs=0.03)
-    assert informative_loss(tuple((3, one, 3, 0) for one in lost)) == pytest.approx(expected, abs=0.03)
-
-
-def test_without_a_loss_there_is_nothing_to_test() -> None:
-    assert informative_loss(((5, 0, 5, 0),)) is None
-    assert informative_loss(()) is None
 
 
 # What remains of a verdict
@@ -266,13 +229,12 @@ def test_one_answer_in_a_hundred_changes_no_verdict_and_two_documents_of_twenty_
 
 
 def test_the_reasons_name_the_documents_and_how_far_they_could_move_it() -> None:
-    first, second = missing_reasons("f1", bounds(TWENTY, TWO_LOST), 0.05, 0.9)
-    assert first == (
-        "f1: answers to 2 of 20 documents are missing; whatever they were, the difference is -0.090 to +0.010: "
-        "a drop of 0.05 is not excluded "
+    (reason,) = missing_reasons("f1", bounds(TWENTY, TWO_LOST), 0.05, 0.9)
+    assert reason == (
+        "f1: answers to 2 of 20 documents are missing, 0 of the baseline and 10 of the candidate; whatever they were, "
+        "the difference is -0.090 to +0.010: a drop of 0.05 is not excluded "
         "(case-0003: candidate 5 of 5 (5 provider_error) · case-0007: candidate 5 of 5 (5 timeout))"
     )
-    assert second == "f1: the two sides lost answers to different documents, beyond chance (p 0.0005)"
     cases = [(a_case(name, *scores),) * 2 for name, scores in (("a", (1.0,)), ("b", (1.0,)))]
     silent = a_case("c", None, defined=False)
     missing = bounds_of([*cases, (silent, silent)], METRIC)
@@ -311,7 +273,6 @@ HALF = tuple(LIKE_ALWAYS)[::2]
 WORSE = shifted(LIKE_ALWAYS, -0.3)
 
 
-@pytest.mark.parametrize("gate", ["fixtures", "generalises", "robust"])
 @pytest.mark.parametrize(
     ("says", "before", "after", "expected", "reason"),
     [
@@ -329,13 +290,6 @@ WORSE = shifted(LIKE_ALWAYS, -0.3)
             a_record(lost_in(LIKE_ALWAYS, "case-0003", "case-0007")),
             "inconclusive",
             NAMED,
-        ),
-        (
-            "they do, on one side only",
-            a_record(LIKE_ALWAYS),
-            a_record(lost_in(LIKE_ALWAYS, "case-0003", "case-0007")),
-            "inconclusive",
-            "the two sides lost answers to different documents, beyond chance",
         ),
         (
             "two of twenty documents failed in the baseline; even had they been perfect, the drop is tolerated",
@@ -375,13 +329,13 @@ WORSE = shifted(LIKE_ALWAYS, -0.3)
     ],
 )
 def test_the_specification_where_answers_are_missing(
-    says: str, before: Record, after: Record, expected: str, reason: str, gate: str
+    says: str, before: Record, after: Record, expected: str, reason: str
 ) -> None:
     known = {"provider": "openai", "beside": before.run_id}  # replicates are draws, and no day stands between the runs
     pair = Pair(
         baseline=before.model_copy(update={"provider": "openai"}),
         candidate=after.model_copy(update={**known, "run_id": "20260102T000000Z-000000-m"}),
     )
-    (found,) = compare_records("s", [pair], some_rules({"gate": gate})).models
+    (found,) = compare_records("s", [pair], some_rules()).models
     assert found.verdict == expected, says
     assert reason in "; ".join(found.reasons)

@@ -2,27 +2,18 @@
 
 import numpy as np
 import pytest
-from skill_evaluator.verdicts.comparability import Measure
-from skill_evaluator.verdicts.effects import Extra
+from skill_evaluator.verdicts.measuring import Measured
 from skill_evaluator.verdicts.moved import FALSE_NAMES, moved_beyond_chance
-from skill_evaluator.verdicts.noise import RunNoise
 
-DRAWS = RunNoise(replicate=0.0, case_run=Extra(), run=Extra())
-ONE_DRAW = RunNoise(replicate=0.0, case_run=None, run=Extra())
+from tests.support.rules import a_measured
 
 
-def measure(before: np.ndarray, after: np.ndarray) -> Measure:
-    return Measure(
-        name="m",
-        kind="accuracy",
-        case_ids=tuple(map(str, range(len(before)))),
-        before=tuple(map(tuple, before.tolist())),
-        after=tuple(map(tuple, after.tolist())),
-    )
+def measure(before: np.ndarray, after: np.ndarray, *, draws: bool) -> Measured:
+    return a_measured(before.tolist(), after.tolist(), draws=draws)
 
 
-@pytest.mark.parametrize("noise", [DRAWS, ONE_DRAW], ids=["replicates are draws", "a case is one draw"])
-def test_broken_cases_are_named_and_few_others(noise: RunNoise) -> None:
+@pytest.mark.parametrize("draws", [True, False], ids=["replicates are draws", "a case is one draw"])
+def test_broken_cases_are_named_and_few_others(*, draws: bool) -> None:
     """Two hundred comparisons of forty cases × 5, three of them broken."""
     rng = np.random.default_rng(1)
     hits = named = false = 0
@@ -30,7 +21,7 @@ def test_broken_cases_are_named_and_few_others(noise: RunNoise) -> None:
         level = rng.uniform(0.5, 0.9, (40, 1))
         before, after = (level + rng.normal(0, 0.1, (40, 5)) for _ in range(2))
         after[:3] = 0.0
-        moved = moved_beyond_chance(measure(before, after), noise)
+        moved = moved_beyond_chance(measure(before, after, draws=draws))
         hits += sum(moved[:3])
         named += sum(moved)
         false += sum(moved[3:])
@@ -38,13 +29,13 @@ def test_broken_cases_are_named_and_few_others(noise: RunNoise) -> None:
     assert false / named <= FALSE_NAMES
 
 
-@pytest.mark.parametrize("noise", [DRAWS, ONE_DRAW], ids=["replicates are draws", "a case is one draw"])
-def test_where_nothing_moved_hardly_any_case_is_named(noise: RunNoise) -> None:
+@pytest.mark.parametrize("draws", [True, False], ids=["replicates are draws", "a case is one draw"])
+def test_where_nothing_moved_hardly_any_case_is_named(*, draws: bool) -> None:
     rng = np.random.default_rng(2)
     some = 0
     for _ in range(200):
         before, after = (rng.normal(0.7, 0.1, (40, 5)) for _ in range(2))
-        some += any(moved_beyond_chance(measure(before, after), noise))
+        some += any(moved_beyond_chance(measure(before, after, draws=draws)))
     assert some / 200 <= FALSE_NAMES + 0.04  # two standard errors
 
 
@@ -52,7 +43,16 @@ def test_right_and_wrong_of_single_draws_name_no_case() -> None:
     """Three cases flipped from right to wrong: three coin tosses do that, too."""
     before, after = np.ones((40, 1)), np.ones((40, 1))
     after[:3] = 0.0
-    assert not any(moved_beyond_chance(measure(before, after), ONE_DRAW))
+    assert not any(moved_beyond_chance(measure(before, after, draws=False)))
     before, after = np.ones((40, 5)), np.ones((40, 5))
     after[:3] = 0.0
-    assert sum(moved_beyond_chance(measure(before, after), DRAWS)) == 3
+    assert sum(moved_beyond_chance(measure(before, after, draws=True))) == 3
+
+
+def test_a_document_in_which_all_was_right_and_nothing_is_needs_no_other_to_be_named() -> None:
+    """Six documents, five of which did not move at all; a coin that fell otherwise is not such a document."""
+    before = np.full((6, 5), 0.95)
+    after = before.copy()
+    after[2] = 0.05
+    assert moved_beyond_chance(measure(before, after, draws=False)) == [False, False, True, False, False, False]
+    assert not any(moved_beyond_chance(measure(np.ones((6, 5)), np.eye(6)[:, :5] * 0.0, draws=False)))

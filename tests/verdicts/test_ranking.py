@@ -3,16 +3,16 @@
 import csv
 import random
 from collections.abc import Mapping, Sequence
-from itertools import combinations, product
+from itertools import combinations
 from math import sqrt
 from statistics import fmean, stdev
 
 import pytest
+from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.noise import RUN_DEGREES, RUN_SHARE
 from skill_evaluator.verdicts.ranking import rank_models
-from skill_evaluator.verdicts.ranking_results import ModelRanking
+from skill_evaluator.verdicts.ranking_results import Advice, ModelRanking
 
 from tests.audit.cubes import PAPER
 from tests.support.records import Score, a_record
@@ -22,12 +22,13 @@ from tests.support.rules import some_rules
 def model(name: str, cases: Mapping[str, Sequence[Score]], **changed: object) -> Record:
     """A run of a model, whose settings are its own."""
     digests = {"prompt": "p", "schema": "s", "settings": name, "datasets": "d"}
-    return a_record(cases, model_id=name, run_id=f"20260101T000000Z-000000-{name}", **{"digests": digests, **changed})
+    run_id = f"20260101T000000Z-000000-{name}"
+    return a_record(cases, model_id=name, **{"run_id": run_id, "digests": digests, **changed})
 
 
-def rank(*records: Record) -> ModelRanking:
+def rank(*records: Record, **verdicts: VerdictName) -> ModelRanking:
     pairs = [Pair(baseline=None, candidate=record) for record in records]
-    return rank_models("s", pairs, some_rules(), verdicts={}, left_out={})
+    return rank_models("s", pairs, some_rules(), verdicts=verdicts, left_out={})
 
 
 def drawn(mean: float, seed: int, cases: int = 40, replicates: int = 5) -> dict[str, list[Score]]:
@@ -69,7 +70,7 @@ def test_a_model_that_is_cheaper_and_no_worse_on_any_metric_dominates_and_is_adv
     by_name = {one.model_id: one for one in ranking.models}
     assert [(one.by, one.shown) for one in by_name["dear"].dominated_by] == [("cheap", True)]
     assert (by_name["cheap"].frontier, by_name["dear"].frontier) == (True, False)
-    assert [one.model_id for one in ranking.advice] == ["cheap"]
+    assert ranking.advice.model_id == "cheap"
 
 
 def test_a_model_that_is_better_on_one_metric_is_not_dominated() -> None:
@@ -83,15 +84,15 @@ def test_a_model_that_is_better_on_one_metric_is_not_dominated() -> None:
 
 def test_dominance_of_few_cases_is_seen_and_not_shown() -> None:
     ranking = rank(
-        model("dear", drawn(0.6, 1, cases=4, replicates=2), cost_usd=9.0),
-        model("cheap", drawn(0.66, 5, cases=4, replicates=2), cost_usd=1.0),
+        model("dear", drawn(0.6, 1, cases=3, replicates=1), cost_usd=9.0),
+        model("cheap", drawn(0.72, 5, cases=3, replicates=1), cost_usd=1.0),
     )
     dear = next(one for one in ranking.models if one.model_id == "dear")
     assert [(one.by, one.shown) for one in dear.dominated_by] == [("cheap", False)]
 
 
 def test_a_dominated_model_is_never_advised() -> None:
-    dice = random.Random(7)
+    dice, advised = random.Random(7), 0
     for _ in range(12):
         ranking = rank(
             *(
@@ -103,15 +104,66 @@ def test_a_dominated_model_is_never_advised() -> None:
                 for at in range(4)
             )
         )
-        dominated = {one.model_id for one in ranking.models if one.dominated_by}
-        assert ranking.advice
-        assert not dominated & {one.model_id for one in ranking.advice}
+        advised += ranking.advice.model_id is not None
+        assert ranking.advice.model_id not in {one.model_id for one in ranking.models if one.dominated_by}
+    assert advised
 
 
-def test_the_cheaper_of_two_that_are_not_told_apart_is_advised_beside_the_best() -> None:
-    ranking = rank(model("best", drawn(0.70, 2), cost_usd=8.0), model("thrifty", drawn(0.69, 3), cost_usd=2.0))
-    assert [one.model_id for one in ranking.advice] == ["best", "thrifty"]
-    assert ranking.advice[1].reason.startswith("75% cheaper and not told apart from best")
+def latency(median: float) -> dict[str, object]:
+    return {"latency_s": {"p50": median, "p95": median}}
+
+
+LEVEL = (drawn(0.70, 2), drawn(0.69, 3))  # two models that are not told apart
+
+
+def test_of_models_that_are_not_told_apart_the_cheapest_is_advised() -> None:
+    advice = rank(model("best", LEVEL[0], cost_usd=8.0), model("thrifty", LEVEL[1], cost_usd=2.0)).advice
+    assert advice.model_id == "thrifty"
+    assert advice.reason.startswith("not told apart from best; the cheapest of them; a gap of 0.0")
+    dearer = rank(model("best", LEVEL[0], cost_usd=2.0), model("other", LEVEL[1], cost_usd=8.0)).advice
+    assert (dearer.model_id, dearer.reason[:43]) == ("best", "not told apart from other; the cheapest of ")
+
+
+def test_the_quickest_is_advised_where_a_cost_is_not_known_or_costs_are_equal() -> None:
+    for costs in ((None, 1.0), (1.0, 1.0)):
+        slow = model("slow", LEVEL[0], cost_usd=costs[0], **latency(2.0))
+        advice = rank(slow, model("quick", LEVEL[1], cost_usd=costs[1], **latency(1.0))).advice
+        assert (advice.model_id, "not told apart from slow; the quickest of them" in advice.reason) == ("quick", True)
+
+
+def test_none_is_advised_where_neither_score_nor_cost_nor_time_tells() -> None:
+    advice = rank(model("x", LEVEL[0], cost_usd=None), model("y", LEVEL[1], cost_usd=None)).advice
+    assert advice.model_id is None
+    assert advice.reason == "x, y are not told apart, and neither cost nor time tells which to take"
+    assert rank(model("x", LEVEL[0])).advice.model_id is None
+
+
+def test_the_best_is_advised_as_such_only_where_it_is_told_apart_from_every_other() -> None:
+    high, low = model("high", drawn(0.8, 2), cost_usd=9.0), model("low", drawn(0.6, 1), cost_usd=1.0)
+    assert rank(high, low).advice == Advice(model_id="high", reason="told apart from every other, and better")
+    for cost, named in ((8.0, "near"), (10.0, "high")):
+        advice = rank(high, low, model("near", drawn(0.79, 3), cost_usd=cost)).advice
+        assert (advice.model_id, "low" in advice.reason) == (named, False)
+
+
+def test_a_model_that_regressed_is_never_advised() -> None:
+    records = model("best", LEVEL[0], cost_usd=1.0), model("other", LEVEL[1], cost_usd=2.0)
+    advice = rank(*records, best="regressed", other="unchanged").advice
+    assert advice.model_id == "other"
+    assert advice.reason.startswith("not told apart from best; the only one of them that did not regress")
+    none = rank(*records, best="regressed", other="regressed").advice
+    assert (none.model_id, none.reason[:36]) == (None, "best, other regressed against the ve")
+    worse = rank(model("high", drawn(0.8, 2)), model("low", drawn(0.6, 1)), high="regressed").advice
+    assert worse.model_id is None
+
+
+def test_models_of_one_invocation_are_compared_as_asked_side_by_side() -> None:
+    high, low = drawn(0.8, 1), drawn(0.74, 2)
+    together = rank(model("high", high), model("low", low)).pairs[0]
+    apart = rank(model("high", high), model("low", low, run_id="20260109T000000Z-000000-low")).pairs[0]
+    assert together.ci95 is not None
+    assert apart.ci95 is not None
+    assert apart.ci95[0] < together.ci95[0] < together.ci95[1] < apart.ci95[1]
 
 
 def test_a_cost_that_is_not_known_makes_no_dominance_and_no_frontier() -> None:
@@ -164,7 +216,7 @@ def test_thirteen_published_models_rank_and_group_as_a_hand_calculation_does(pub
     apart = set()
     for pair in p_values:
         q = min(len(ranks) * p_values[other] / ranks[other] for other in ranks if ranks[other] >= ranks[pair])
-        if q <= 0.05 and lows[pair] < -0.05:
+        if q <= 0.05 / 2 and lows[pair] < -0.05:
             apart.add(pair)
     assert {(pair.higher, pair.lower) for pair in ranking.pairs if pair.told_apart} == apart
     assert 20 < len(apart) < 78  # neither all nor none: the table can tell
@@ -173,17 +225,16 @@ def test_thirteen_published_models_rank_and_group_as_a_hand_calculation_does(pub
 
 
 def _paired_by_hand(differences: list[float]) -> tuple[float, float]:
-    """Two-sided p of flipped signs (of t with the noise of a whole run, if larger), and the interval's lower end."""
+    """One-sided p of t, the least with any of the furthest falls held back, and the lower end of the 95 % interval."""
     from scipy.stats import t as student
 
-    n, mean, sd = len(differences), fmean(differences), stdev(differences)
-    flipped = [
-        abs(sum(sign * d for sign, d in zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=n)
-    ]
-    p = sum(total >= abs(sum(differences)) - 1e-9 for total in flipped) / len(flipped)
-    of_cases, of_runs = sd**2 / n, 2 * (RUN_SHARE * sd / sqrt(2)) ** 2
-    variance = of_cases + of_runs
-    degrees = variance**2 / (of_cases**2 / (n - 1) + of_runs**2 / RUN_DEGREES)
-    unseen = ((max(differences) - min(differences)) / 2 / n) ** 2
-    low = mean - student.ppf(0.975, degrees) * sqrt(variance + unseen)
-    return max(p, 2 * student.sf(abs(mean) / sqrt(variance), degrees)), max(-1.0, low)
+    def figures(values: list[float]) -> tuple[float, float]:
+        n, mean = len(values), fmean(values)
+        return mean, sqrt(stdev(values) ** 2 / n + (mean / n) ** 2)
+
+    n = len(differences)
+    falls = sorted(difference for difference in differences if difference < 0)
+    held = [differences, *([max(value, cut) for value in differences] for cut in falls[1:])]
+    p_values = [student.cdf(mean / error, n - 1) for mean, error in map(figures, held)]
+    mean, error = figures(differences)
+    return min(p_values), mean - student.ppf(0.975, n - 1) * error

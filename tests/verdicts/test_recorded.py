@@ -13,7 +13,8 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Policy, Settings
 from skill_evaluator.records.acceptance import Acceptance, accept_version
 from skill_evaluator.records.archive import Archive, entry_of
-from skill_evaluator.records.record import Record
+from skill_evaluator.records.leaderboard import add_records
+from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.verdicts.comparability import Pair, common_part
 from skill_evaluator.verdicts.recorded import pair_of, usual_baseline, verdict_on
 
@@ -258,8 +259,8 @@ def test_two_runs_are_comparable_where_nothing_bars_their_records(
     assert first.is_comparable(second) == second.is_comparable(first) == (not common_part(*records).barriers)
 
 
-BASELINE = run("1.0.0", 5, beside="candidate", run_id="baseline")
-CANDIDATE = run("1.1.0", 5, beside="baseline", run_id="candidate")
+BASELINE = run("1.0.0", 5, beside="candidate", run_id="candidate@baseline")
+CANDIDATE = run("1.1.0", 5, beside="candidate@baseline", run_id="candidate")
 
 
 def compared(library: Library, *made: Record) -> list[tuple[str, str]]:
@@ -271,13 +272,13 @@ def compared(library: Library, *made: Record) -> list[tuple[str, str]]:
 
 def test_the_run_beside_a_candidate_is_its_baseline_and_is_not_judged(library: Library) -> None:
     keep(library, run("0.9.0", 1), run("1.0.0", 9))
-    assert compared(library, BASELINE, CANDIDATE) == [("baseline", "candidate")]
+    assert compared(library, BASELINE, CANDIDATE) == [("candidate@baseline", "candidate")]
 
 
 def test_kept_or_not_and_whatever_came_later_it_is_the_same(library: Library) -> None:
     keep(library, run("1.0.0", 9), BASELINE, CANDIDATE)
-    assert compared(library, CANDIDATE) == [("baseline", "candidate")]
-    assert compared(library, CANDIDATE, BASELINE) == [("baseline", "candidate")]
+    assert compared(library, CANDIDATE) == [("candidate@baseline", "candidate")]
+    assert compared(library, CANDIDATE, BASELINE) == [("candidate@baseline", "candidate")]
 
 
 def test_without_the_run_beside_it_a_candidate_meets_the_newest_recorded(library: Library) -> None:
@@ -286,18 +287,46 @@ def test_without_the_run_beside_it_a_candidate_meets_the_newest_recorded(library
     assert compared(library, CANDIDATE) == [(older.run_id, "candidate")]
 
 
-def test_runs_that_were_asked_side_by_side_are_pooled_with_no_others(library: Library) -> None:
+def test_runs_that_were_asked_side_by_side_are_compared_alone_and_pooled_with_later_ones(library: Library) -> None:
     before, after = (
-        run("1.0.0", 5, run_id="before", beside="after"),
-        run("1.1.0", 5, run_id="after", beside="before"),
+        run("1.0.0", 5, run_id="after@baseline", beside="after"),
+        run("1.1.0", 5, run_id="after", beside="after@baseline"),
     )
     keep(library, run("1.0.0", 1), run("1.0.0", 2), run("1.1.0", 3), before, after, run("1.2.0", 6))
-    expected = {"anchor": [5], "anchor_again": [1, 2], "look": 2}
-    assert in_short(pair_for(library, after)) == {"baseline": [5], **expected}
+    assert in_short(pair_for(library, after)) == {"baseline": [5], "anchor": [5], "anchor_again": [1, 2], "look": 2}
+    expected = {"anchor": [2], "anchor_again": [1, 5]}
     of_next = {"baseline": [5], "baseline_again": [3], **expected, "look": 3}
     assert in_short(pair_for(library, run("1.2.0", 6))) == of_next
-    of_plain = {"baseline": [5], "baseline_again": [1, 2], **expected, "look": 1}
+    of_plain = {"baseline": [2], "baseline_again": [1, 5], "candidate_again": [5], **expected, "look": 1}
     assert in_short(pair_for(library, run("1.1.0", 3))) == of_plain
+
+
+def test_a_baseline_of_which_nothing_came_is_named_and_a_recorded_run_stands_in(library: Library) -> None:
+    keep(library, run("1.0.0", 1), CANDIDATE)
+    pair = pair_for(library, CANDIDATE)
+    assert in_short(pair) == {"baseline": [1], "anchor": [1], "look": 1}
+    assert pair.passed_over == (
+        "the baseline that was asked beside it is not complete, so it is judged against a recorded run",
+    )
+
+
+@pytest.mark.parametrize("has_row", [True, False])
+def test_a_baseline_beside_another_run_is_found_beside_it_alone(library: Library, has_row: bool) -> None:
+    """Rows of such runs were added once; now there is their record alone."""
+    keep(library, run("0.9.0", 1), CANDIDATE)
+    if has_row:
+        add_records(
+            library.leaderboard, {library.component / "evals" / "records" / "candidate@baseline.json": BASELINE}
+        )
+    else:
+        write_record(library.component / "evals" / "records" / "candidate@baseline.json", BASELINE)
+    archive = Archive(load_component(library.root / "components", SKILL))
+    assert [entry.version for entry in archive.entries] == ["1.1.0", "0.9.0"]
+    assert [entry.version for entry in archive.runs_of("m")] == ["1.1.0", "0.9.0", "1.0.0"]
+    assert archive.baseline_beside(entry_of(CANDIDATE)) == entry_of(BASELINE)
+    assert archive.baseline_beside(entry_of(BASELINE)) is None
+    assert compared(library, CANDIDATE) == [("candidate@baseline", "candidate")]
+    assert "candidate@baseline" in archive.digests()
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,13 @@ import datetime
 from typing import Any
 
 import pytest
+from scipy.special import stdtrit
+from skill_evaluator.library.waivers import Waiver
 from skill_evaluator.verdicts.comparability import Kind, Measure
-from skill_evaluator.verdicts.effects import Effect
-from skill_evaluator.verdicts.rules import VerdictRules, Waiver, measure_verdict
+from skill_evaluator.verdicts.effects import Effect, unseen_share
+from skill_evaluator.verdicts.rules import VerdictRules, is_lost, measure_verdict
 
-from tests.support.rules import some_rules
+from tests.support.rules import a_measured, some_rules
 
 
 def measure(name: str, kind: Kind = "accuracy") -> Measure:
@@ -50,6 +52,16 @@ def test_a_component_may_have_an_alpha_of_its_own() -> None:
     assert (rules(policy).alpha, rules(policy, skill="other").alpha) == (0.01, 0.1)
 
 
+def test_the_alpha_of_the_policy_reaches_what_may_have_gone_unseen() -> None:
+    """A fall whose 95 % interval is below 0, though not that of 99.9 %: 12 documents may hide more than it."""
+    fell = Effect(difference=-0.3, error=0.02, degrees=11.0, p=1e-9, lowest=-0.34, n=12, unseen=unseen_share(12))
+    verdicts = {
+        alpha: measure_verdict(fell, fell.p, 0.05, rules({"alpha": alpha}).levels(PRIMARY, 0), covered=True)
+        for alpha in (0.5, 0.05, 0.001)
+    }
+    assert verdicts == {0.5: "regressed", 0.05: "regressed", 0.001: "inconclusive"}
+
+
 def waiver(**changed: Any) -> Waiver:
     value = {"component": "s", "metric": "f1", "reason": "known", "expires": "2026-06-01"}
     return Waiver.model_validate({**value, **changed})
@@ -85,29 +97,71 @@ def test_of_waivers_that_end_on_one_day_the_highest_floor_counts() -> None:
 
 
 def an_effect(difference: float, low: float, unseen: float = 0.0) -> Effect:
-    high = difference + (difference - low)
-    return Effect(difference=difference, ci95=(low, high), p=1.0, n=100, error=0.01, degrees=9.0, unseen=unseen)
+    error = (difference - low) / float(stdtrit(1e9, 0.975))
+    return Effect(
+        difference=difference, error=error, degrees=1e9, p=0.5, lowest=difference - 1.88 * error, n=100, unseen=unseen
+    )
 
 
 @pytest.mark.parametrize(
     ("says", "effect", "q", "tolerance", "expected"),
     [
-        ("a drop is excluded, nothing moved", an_effect(0.0, -0.04), 0.9, 0.05, "unchanged"),
-        ("a failure could have gone unseen", an_effect(0.0, -0.04, unseen=0.06), 0.9, 0.05, "inconclusive"),
+        ("a drop is excluded, nothing moved", an_effect(0.0, -0.04), 0.45, 0.05, "unchanged"),
+        ("a drop is not excluded, nothing moved", an_effect(0.0, -0.06), 0.45, 0.05, "inconclusive"),
+        ("a failure could have gone unseen", an_effect(0.0, -0.04, unseen=0.06), 0.45, 0.05, "inconclusive"),
+        (
+            "fell beyond chance, excluded but for what is unseen",
+            an_effect(-0.02, -0.04, 0.2),
+            0.01,
+            0.05,
+            "inconclusive",
+        ),
         ("fell beyond chance, excluded", an_effect(-0.02, -0.04), 0.01, 0.05, "unchanged"),
-        ("fell beyond chance, not excluded", an_effect(-0.04, -0.06), 0.01, 0.05, "regressed"),
-        ("none tolerated: none seen", an_effect(0.0, -0.04), 0.9, 0.0, "unchanged"),
-        ("none tolerated: none seen, few answers", an_effect(0.0, -0.4, unseen=0.3), 1.0, 0.0, "unchanged"),
-        ("none tolerated: a difference of rounding", an_effect(-1e-17, -0.04), 0.9, 0.0, "unchanged"),
+        ("fell beyond chance, not excluded", an_effect(-0.04, -0.06), 0.04, 0.05, "regressed"),
+        ("fell, but within chance", an_effect(-0.04, -0.1), 0.041, 0.05, "inconclusive"),
+        ("rose beyond chance", an_effect(0.06, 0.01), 0.025, 0.05, "improved"),
+        ("rose within chance", an_effect(0.06, -0.01), 0.026, 0.05, "unchanged"),
+        ("none tolerated: none seen", an_effect(0.0, -0.04), 0.45, 0.0, "unchanged"),
+        ("none tolerated: none seen, few answers", an_effect(0.0, -0.4, unseen=0.3), 0.5, 0.0, "unchanged"),
+        ("none tolerated: a difference of rounding", an_effect(-1e-17, -0.04), 0.45, 0.0, "unchanged"),
         ("none tolerated: rose within chance", an_effect(0.02, -0.01), 0.2, 0.0, "unchanged"),
         ("none tolerated: rose beyond chance", an_effect(0.02, 0.01), 0.01, 0.0, "improved"),
-        ("none tolerated: fell within chance", an_effect(-0.001, -0.04), 0.9, 0.0, "inconclusive"),
+        ("none tolerated: fell within chance", an_effect(-0.001, -0.04), 0.45, 0.0, "inconclusive"),
         ("none tolerated: fell beyond chance", an_effect(-0.001, -0.002), 0.01, 0.0, "regressed"),
     ],
 )
 def test_the_verdict_on_a_measure(says: str, effect: Effect, q: float, tolerance: float, expected: str) -> None:
-    assert measure_verdict(effect, q, tolerance, 0.05, covered=True) == expected, says
-    assert measure_verdict(effect, q, tolerance, 0.05, covered=False) == "inconclusive"
+    levels = rules({}).levels(PRIMARY, look=0)
+    assert (levels.fall, levels.rise) == (pytest.approx(0.04), 0.025)
+    assert measure_verdict(effect, q, tolerance, levels, covered=True) == expected, says
+    assert measure_verdict(effect, q, tolerance, levels, covered=False) == "inconclusive"
+
+
+def test_critical_measures_may_err_in_four_fifths_of_alpha_and_all_others_in_the_rest() -> None:
+    levels = [rules({"alpha": 0.1}).levels(of, look=0).fall for of in (PRIMARY, OTHER, FIELD)]
+    assert levels == pytest.approx([0.08, 0.02, 0.02])
+
+
+@pytest.mark.parametrize(
+    ("says", "before", "after", "models", "lost"),
+    [
+        ("29 of 30, then none", [[1] * 10, [1] * 10, [1] * 9 + [0]], [[0] * 10] * 3, 1, True),
+        ("the same, of one of several models", [[1] * 10, [1] * 10, [1] * 9 + [0]], [[0] * 10] * 3, 8, True),
+        ("two cases", [[1] * 5] * 2, [[0] * 10] * 2, 1, True),
+        ("two cases of one of several models", [[1] * 5] * 2, [[0] * 10] * 2, 2, False),
+        ("one case", [[1] * 10], [[0] * 10], 1, False),
+        ("three cases, one replicate", [[1]] * 3, [[0]] * 3, 1, True),
+        ("three cases, one replicate, of several models", [[1]] * 3, [[0]] * 3, 2, False),
+        ("two cases, one replicate", [[1]] * 2, [[0]] * 2, 1, False),
+        ("one case stayed", [[1] * 9 + [0], [1] * 10, [0] * 10], [[0] * 10] * 3, 1, False),
+        ("half of the answers stayed right", [[1] * 10] * 3, [[1] * 5 + [0] * 5] * 3, 1, False),
+        ("it rose", [[0] * 10] * 3, [[1] * 10] * 3, 1, False),
+    ],
+)
+def test_what_was_nearly_always_right_and_hardly_ever_is(
+    says: str, before: list[list[int]], after: list[list[int]], models: int, *, lost: bool
+) -> None:
+    assert is_lost(a_measured(before, after), models) is lost, says
 
 
 def test_of_several_waivers_the_one_that_ends_last_counts() -> None:

@@ -133,21 +133,19 @@ def test_a_policy_has_a_push_ask_its_baseline_beside_it_though_a_job_s_clone_is_
     forge: Forge,
 ) -> None:
     forge.component("one", "1.0.0")
-    forge.library.settings(policy={"design": "interleaved"})
-    forge.push()
-    assert forge.library.call("evaluate", "one").code == 0
-    forge.push("Record it")
-    (recorded,) = forge.rows("one")
+    forge.library.models(forge.served)
+    forge.library.settings(policy={"design": "beside"})
+    assert forge.run(forge.push(), secrets=KEY).code == 0
+    forge.git("pull", "--quiet", "--rebase", "origin", "main")
     forge.component("one", "1.1.0")
     event = forge.push()
-    acted = forge.run(event)
+    acted = forge.run(event, secrets=KEY)
     assert acted.code == 0
-    assert acted.steps("Ask") == {"one@recorded": "success"}
-    rows = {row["run_id"]: row for row in forge.rows("one")}
-    (baseline,) = (row for row in rows.values() if row["run_id"].endswith("@baseline"))
-    assert (baseline["skill_version"], baseline["prompt_commit"]) == ("1.0.0", recorded["prompt_commit"])
-    assert rows[baseline["beside"]]["skill_version"] == "1.1.0"
-    assert rows[baseline["beside"]]["beside"] == baseline["run_id"]
+    assert acted.steps("Ask") == {"one@served": "success"}
+    new, recorded = forge.rows("one")
+    assert (new["skill_version"], recorded["skill_version"]) == ("1.1.0", "1.0.0")
+    (files,) = forge.landed(event["after"])
+    assert f"components/one/evals/records/{new['beside']}.json" in files.split()
 
 
 def test_cases_in_another_repository_are_those_of_one_commit_in_all_jobs_and_it_is_recorded(forge: Forge) -> None:

@@ -11,6 +11,7 @@ from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.pairwise.matches import PairItem, make_matches
 from skill_evaluator.judges.scoring.questions import score_questions
 from skill_evaluator.library.config import Model
+from skill_evaluator.runner.runs import settings_digest
 
 from tests.support.asked_judges import method, rubric_of
 
@@ -82,7 +83,20 @@ def test_a_judge_of_the_writers_family_is_refused_where_the_criterion_says_so() 
                 [] if writer else ["who wrote 1 of 1 outputs is not known; a judge may be of their family"]
             ), judge
     assert family_of("vertex/anthropic.claude-3@001") == family_of("claude-opus-4-7") == "claude"
-    assert family_of("ollama/mixtral:8x7b") == "mistral"
+    for name in ("ollama/mixtral:8x7b", "codestral-2508", "pixtral-large-2411", "devstral-small"):
+        assert family_of(name) == "mistral", name
+    assert (family_of("palmyra-x5"), family_of("text-palm-2")) == ("palmyra", "gemini")
+
+
+def test_what_models_yaml_says_of_a_models_family_wins_over_its_name() -> None:
+    ours = Model(id="gpt-ours", provider="openai", family="Mistral")
+    tuned = Model(id="in-house", provider="openai", base_url="http://127.0.0.1:8000", family="tuned")
+    models = Writers(models=[ours, tuned])
+    assert models.of_family(ours, "codestral-2508")
+    assert not models.of_family(ours, "gpt-5")
+    assert models.of_family(Model(id="mistral-large", provider="replay"), "gpt-ours")
+    assert not models.of_family(tuned, "in-house-2")
+    assert settings_digest(ours) == settings_digest(ours.model_copy(update={"family": None}))  # no setting of its calls
 
 
 def test_a_text_may_be_any_json_value() -> None:

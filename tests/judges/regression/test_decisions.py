@@ -75,7 +75,7 @@ def test_a_preset_or_the_team_says_which_dimensions_block() -> None:
     ).decision == (BLOCK)
 
 
-def test_lost_bullets_and_lost_content_of_high_impact_block_on_observations_alone() -> None:
+def test_the_worked_example_of_lost_bullets_and_lost_content_blocks_on_observations_alone() -> None:
     worse = {
         "factuality": "same",
         "format_adherence": ("worse", "high", "Three bullets, as requested.", "Free prose without any bullet."),
@@ -163,14 +163,13 @@ def test_an_answer_that_is_not_whole_is_unscored_with_its_reason_and_nothing_shi
         ("The candidate is fine.", "not_json", ""),
         (json.dumps(answer(SAME))[:-20], "not_json", ""),  # cut off
         (answer(without("completeness")), "missing_dimension", "completeness"),
-        (answer({**SAME, "elegance": "same"}), "invented_dimension", "elegance"),
-        (answer({**without("factuality"), "facts": ("worse", "high")}), "invented_dimension", "facts"),
+        (answer({**without("factuality"), "facts": ("worse", "high")}), "missing_dimension", "factuality"),
+        (answer({}), "missing_dimension", "factuality, completeness, format_adherence"),
         (TWICE, "repeated_dimension", "factuality"),
         (IMPACT, "off_scale", "at per_dimension[0].impact"),
         (answer({**SAME, "factuality": ("much worse", "low")}), "off_scale", "at per_dimension[0].verdict"),
         (answer(SAME, ship_decision="maybe"), "off_scale", "at ship_decision"),
         (answer(SAME, regression_detected="false"), "wrong_format", "at regression_detected"),
-        (answer(SAME, confidence=0.9), "wrong_format", "unknown key at confidence"),
         ({key: value for key, value in answer(SAME).items() if key != "ship_reason"}, "wrong_format", "ship_reason"),
         ([answer(SAME)] * 2, "wrong_format", "mapping"),
     ):
@@ -182,9 +181,53 @@ def test_an_answer_that_is_not_whole_is_unscored_with_its_reason_and_nothing_shi
         assert (half.decision, half.regression_detected) == (REVIEW, False), said
         assert {each.verdict for each in half.dimensions} == {"uncertain"}, said
         assert half.reasons[0].startswith(f"unscored answer: {reason}"), said
-    verdict = judged(answer({**SAME, "factuality": ("worse", "high")}), "no JSON")
-    assert (verdict.decision, verdict.regression_detected) == (REVIEW, None)
-    assert verdict.dimensions[0].by_order == ("candidate_worse", None)
+
+
+def test_beside_an_answer_that_does_not_count_only_a_confirmed_regression_of_high_impact_decides() -> None:
+    for impact, decision, detected in (("high", BLOCK, True), ("medium", REVIEW, None), ("low", REVIEW, None)):
+        lone = answer({**SAME, "factuality": ("worse", impact)})
+        for first, second in ((lone, "no JSON"), ("no JSON", lone)):
+            verdict = judged(first, second)
+            assert (verdict.decision, verdict.regression_detected, verdict.compared) == (decision, detected, 0), impact
+            assert set(verdict.dimensions[0].by_order) == {"candidate_worse", None}
+    assert judged(answer({**SAME, "factuality": UNSUPPORTED}), "no JSON").decision == REVIEW
+
+
+UNSUPPORTED = ("worse", "high", '"It closes on Sundays"', '"It is open every day"')
+LESS_POLISHED = ("worse", "high", "", "It feels less polished.")
+
+
+def test_what_code_cannot_confirm_or_is_style_alone_goes_to_a_person_and_never_blocks() -> None:
+    for finding, reasons in (
+        (UNSUPPORTED, ("unsupported: factuality",)),
+        (LESS_POLISHED, ("unsupported: factuality", "style only: factuality")),
+    ):
+        for rules in (None, LENIENT):
+            verdict = judged(answer({**SAME, "factuality": finding}), rules=rules)
+            assert (verdict.decision, verdict.reasons) == (REVIEW, reasons)
+            assert (verdict.regression_detected, verdict.regression_severity) == (True, "high")  # as the judge says it
+        beside = judged(answer({**SAME, "factuality": finding, "completeness": ("worse", "high")}))
+        assert (beside.decision, beside.reasons[0]) == (BLOCK, "a regression of high impact: completeness")
+        once = judged(answer({**SAME, "factuality": finding}), answer({**SAME, "factuality": ("worse", "low")}))
+        assert (once.decision, once.dimensions[0].flags) == (BLOCK, ("quote_not_found",) * (finding is UNSUPPORTED))
+
+
+def test_what_says_nothing_costs_no_answer_and_what_says_something_is_read() -> None:
+    found = answer(SAME)["per_dimension"]
+    changes: list[dict[str, Any]] = [{"impact": impact} for impact in (None, "", "none", "severe")]
+    changes += [{"evidence_baseline": None, "evidence_candidate": None}, {"confidence": 0.9, "verdict": "Same"}]
+    for said in (
+        *({**answer(SAME), "per_dimension": [{**one, **changed} for one in found]} for changed in changes),
+        {**answer(SAME), "per_dimension": [{"dimension": name, "verdict": "same"} for name in SAME]},
+        answer(SAME, notes=["fine"], ship_decision="Ship"),
+        answer({**SAME, "elegance": ("much worse", "awful")}),  # costs itself, not the answer
+    ):
+        verdict = judged(said)
+        assert (verdict.decision, verdict.compared, verdict.unscored) == (SHIP, 3, ()), said
+    worse = json.dumps(answer({**SAME, "completeness": ("worse", "high")}))
+    assert judged(worse.replace("candidate_worse", "Candidate_Worse")).decision == BLOCK
+    for impact in ("null", '""', '"none"'):
+        assert judged(worse.replace('"high"', impact)).decision is None, impact  # how bad it is, nobody said
 
 
 def test_the_last_whole_verdict_of_a_text_binds_and_one_inside_the_evidence_is_evidence() -> None:

@@ -1,10 +1,13 @@
 """κ, weighted κ, α and ρ agree with scikit-learn, krippendorff and scipy; their intervals respect n at the edges."""
 
+from collections import Counter
+from collections.abc import Hashable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.statistics.alpha import Level, counts_of, krippendorff
+from skill_evaluator.judges.statistics.alpha import Level, krippendorff
 from skill_evaluator.judges.statistics.kappa import Weighting, cohen_kappa, confusion
 from skill_evaluator.judges.statistics.rank_correlation import spearman
 from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
@@ -69,6 +72,11 @@ def test_full_agreement_and_full_disagreement_have_intervals_and_nothing_tells_n
     assert krippendorff([{1: 2}, {1: 3}], "interval").value is None
     assert spearman([1, 2, 3], [1, 2, 3]).value is None
     assert spearman([1, 1, 1, 1], [1, 2, 3, 4]).value is None
+
+
+def counts_of(raters: list[tuple[int | None, ...]]) -> list[Counter[Hashable]]:
+    """The values of each unit, from ratings by rater; None is a unit that the rater skipped."""
+    return [Counter(value for value in unit if value is not None) for unit in zip(*raters, strict=True)]
 
 
 @given(RATINGS, st.sampled_from(["nominal", "ordinal", "interval"]))

@@ -78,7 +78,7 @@ def test_swapping_the_outputs_turns_a_win_rate_around(pairs: list[tuple[float, i
     here = win_rates(wins, longer_by)
     there = win_rates([1 - win for win in wins], [-difference for difference in longer_by])
     assert there.controlled.value == pytest.approx(1 - here.controlled.value, abs=1e-6)
-    assert here.controlled.ci95[0] < here.controlled.value < here.controlled.ci95[1]
+    assert here.controlled.ci95[0] <= here.controlled.value <= here.controlled.ci95[1]
 
 
 def test_an_output_that_wins_by_length_alone_is_no_better_and_equal_lengths_say_nothing() -> None:

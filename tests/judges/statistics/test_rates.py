@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 from skill_evaluator.judges.statistics.against_control import against_control, counts_differ
 from skill_evaluator.judges.statistics.bounded import difference, mean_within, rate
 from skill_evaluator.judges.statistics.corrected_rate import Trials, corrected_rate
-from skill_evaluator.judges.statistics.prediction_powered import (
-    prediction_powered_mean,
-    prediction_powered_rate,
-)
+from skill_evaluator.judges.statistics.prediction_powered import prediction_powered_rate
 
 TRIALS = st.integers(1, 300).flatmap(lambda n: st.builds(Trials, count=st.integers(0, n), n=st.just(n)))
 
@@ -55,27 +52,22 @@ LABELLED = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_siz
 
 
 @given(LABELLED, st.lists(st.booleans(), min_size=2, max_size=200))
-def test_a_prediction_powered_mean_is_that_of_ppi_python(labelled: list[tuple[bool, bool]], rest: list[bool]) -> None:
-    from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
+def test_a_prediction_powered_rate_is_that_of_ppi_python(labelled: list[tuple[bool, bool]], rest: list[bool]) -> None:
+    from ppi_py import ppi_mean_pointestimate
 
     labels, judged = np.array(labelled, float).T
     only = np.array(rest, float)
-    powered = prediction_powered_mean(labels.tolist(), judged.tolist(), only.tolist())
-    if len(set(judged.tolist()) | set(rest)) == 1:  # ppi-python divides by zero
-        assert powered.value == pytest.approx(labels.mean())
-        return
-    assert powered.value == pytest.approx(ppi_mean_pointestimate(labels, judged, only).item())
-    if powered.ci95 is not None:
-        low, high = ppi_mean_ci(labels, judged, only, alpha=0.05)
-        assert powered.ci95 == (pytest.approx(low.item()), pytest.approx(high.item()))
+    powered = prediction_powered_rate(labels.tolist(), judged.tolist(), only.tolist())
+    alike = len(set(judged.tolist()) | set(rest)) == 1  # ppi-python divides by zero
+    mean = labels.mean() if alike else ppi_mean_pointestimate(labels, judged, only).item()
+    assert powered.value == pytest.approx(min(1.0, max(0.0, mean)))
 
 
 @given(LABELLED, st.lists(st.booleans(), max_size=200))
 def test_a_prediction_powered_rate_is_a_rate_with_a_width(labelled: list[tuple[bool, bool]], rest: list[bool]) -> None:
     labels, judged = zip(*labelled, strict=True)
-    mean, rate = (powered(labels, judged, rest) for powered in (prediction_powered_mean, prediction_powered_rate))
-    assert mean.value is not None
-    assert rate.value == min(1, max(0, mean.value))
+    rate = prediction_powered_rate(labels, judged, rest)
+    assert rate.value is not None
     low, high = rate.ci95 or (1, 0)
     assert 0 <= low <= rate.value <= high <= 1
     assert high - low > 0.01
@@ -95,9 +87,7 @@ def test_a_good_judge_narrows_the_interval_a_poor_one_moves_nothing_and_labels_a
     low, high = labels_alone.ci95 or (0, 1)
     assert widths[0] < 0.6 * (high - low)
     assert widths[1] == pytest.approx(high - low, abs=0.03)
-    assert prediction_powered_mean([0, 1, 1, 1], [1, 0, 0, 0], []).value == 0.75
     assert prediction_powered_rate([0, 1, 1, 1], [1, 0, 0, 0], []).value == 0.75
-    assert prediction_powered_mean([1], [1], [1, 0]).value is None
     assert prediction_powered_rate([1], [1], [1, 0]).value is None
 
 

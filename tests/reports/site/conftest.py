@@ -1,9 +1,8 @@
-"""The browser in which the pages of a site are opened, what axe finds there, and sites of tests that open none."""
+"""The browser in which the pages of a site are opened, and what axe finds there."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
@@ -36,11 +35,3 @@ def demo(folder: Path) -> Library:
     assert library.skill_evaluator("demo", "demo").code == 0
     library.root = folder / "demo"
     return library
-
-
-def undrawn(library: Library, code: int = 0) -> Path:
-    """Build a site without the libraries that draw its charts, which take a second to bundle; return its folder."""
-    with patch("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */"):
-        ended = library.call("site", "build", "--out", "site")
-    assert ended.code == code, ended.err
-    return library.root / "site"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.reports.site.conftest import serious, undrawn
+from tests.reports.site.conftest import serious
 from tests.support.audit_results import an_audit
 from tests.support.library import Library
 from tests.support.odd_texts import HOSTILE
 from tests.support.records import a_run, keep
-from tests.support.sites import site_data, watched
+from tests.support.sites import build_undrawn, site_data, watched
 
 pytest.importorskip("vl_convert")
 OLD, NEW = "20260801T090000Z-a", "20261001T090000Z-b"
@@ -39,7 +39,7 @@ def table_of(page: Any, caption: str) -> list[dict[str, str]]:
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """One whose site is built."""
     library = with_audits(tmp_path_factory.mktemp("audits"))
-    undrawn(library)
+    build_undrawn(library)
     return library
 
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.reports.site.conftest import undrawn
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.sites import contents, site_data, watched
+from tests.support.sites import build_undrawn, contents, site_data, watched
 
 pytest.importorskip("vl_convert")
 RIGHT = {f"case-{at}": [1.0, 1.0] for at in range(12)}
@@ -32,7 +31,7 @@ def library(tmp_path: Path) -> Library:
 
 def test_versions_and_models_are_compared_as_the_command_does(library: Library) -> None:
     """What is compared is drawn once, and follows a new record."""
-    site = undrawn(library)
+    site = build_undrawn(library)
     versions = site_data(site, f"compare/{SKILL}/versions")
     assert list(versions) == ["1.6.0", "1.5.0", "1.4.0", "1.3.0", "1.2.0"]
     for version, shown in versions.items():
@@ -55,10 +54,10 @@ def test_versions_and_models_are_compared_as_the_command_does(library: Library) 
     command = library.call("compare", SKILL, "--models", *names, "--format", "json").json
     assert (pair["verdict"], pair["models"][0]["verdict"]) == (command["verdict"], command["models"][0]["verdict"])
     before = contents(site)
-    undrawn(library)
+    build_undrawn(library)
     assert contents(site) == before
     keep(library, a_run("1.7.0", 10, WORSE))
-    undrawn(library)
+    build_undrawn(library)
     assert next(iter(site_data(site, f"compare/{SKILL}/versions"))) == "1.7.0"
 
 
@@ -91,7 +90,7 @@ def test_the_field_of_a_component_that_has_but_one_is_named(tmp_path: Path) -> N
     library = Library(tmp_path)
     right, wrong = ({"": dict.fromkeys(RIGHT, (at, 2))} for at in (2, 0))
     keep(library, a_run("1.0.0", 1, RIGHT, fields=right), a_run("1.1.0", 2, WORSE, fields=wrong))
-    (model,) = site_data(undrawn(library), f"compare/{SKILL}/versions")["1.1.0"]["models"]
+    (model,) = site_data(build_undrawn(library), f"compare/{SKILL}/versions")["1.1.0"]["models"]
     assert "(the whole answer)" in {row["name"] for row in model["forest"]["rows"]}
     fields = next(
         block for block in model["blocks"] if block.get("title") == "Fields" or block.get("caption") == "Fields"

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator.library.components import load_component
+from skill_evaluator.reports.site.public import PublicNames
+from skill_evaluator.verdicts.history_results import Step
 
-from tests.reports.site.conftest import undrawn
 from tests.support.library import CASES, SKILL, Library
-from tests.support.sites import site_data
+from tests.support.sites import build_undrawn, site_data
 
 pytest.importorskip("vl_convert")
 pytestmark = pytest.mark.process
@@ -46,8 +48,25 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Library:
 def built(library: Library, documents: bool) -> tuple[Path, str]:
     """Build the site; return its folder and all that its data say."""
     library.settings(site={"components": {SKILL: {"documents": documents}}})
-    site = undrawn(library)
+    site = build_undrawn(library)
     return site, "\n".join(path.read_text("utf-8") for path in sorted((site / "data").rglob("*.js")))
+
+
+def test_a_reason_loses_private_names_whatever_its_words_are(measured: Library) -> None:
+    falls = [("e", "0.9 → 0.1"), ("kind", "0.9 → 0.1")]
+    told = {
+        "before": "1.0.0",
+        "verdict": "regressed",
+        "beyond": "regressed",
+        "difference": None,
+        "ci95": None,
+        "q": None,
+    }
+    step = Step.model_validate({**told, "reasons": ["Worse here: e 0.9 → 0.1, kind 0.9 → 0.1", "e"], "falls": falls})
+    shown = PublicNames(load_component(measured.root / "components", SKILL))._said(step)
+    hidden = "a field that the schema does not name"
+    assert shown["reasons"] == [f"Worse here: {hidden} 0.9 → 0.1, kind 0.9 → 0.1", "e"]
+    assert shown["falls"] == [(hidden, "0.9 → 0.1"), falls[1]]
 
 
 def test_no_key_or_label_of_an_answer_is_on_a_site_without_documents(measured: Library) -> None:

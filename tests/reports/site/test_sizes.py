@@ -7,10 +7,9 @@ from unittest.mock import patch
 import pytest
 from skill_evaluator.reports.site.case import case_key, cases_index
 
-from tests.reports.site.conftest import undrawn
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.sites import site_data, watched
+from tests.support.sites import build_undrawn, site_data, watched
 
 pytest.importorskip("vl_convert")
 CASE = "c" * 900
@@ -60,7 +59,7 @@ def hostile(library: Library) -> Library:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of its site; one version is none."""
-    return undrawn(hostile(Library(tmp_path_factory.mktemp("hostile"))), code=4)
+    return build_undrawn(hostile(Library(tmp_path_factory.mktemp("hostile"))), code=4)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,82 @@
+"""One comparison has one q: the models of a version are one family, whichever of them are shown, and wherever."""
+
+from typing import Any
+
+import pytest
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import load_settings
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.verdicts.standing import compared
+
+from tests.support.library import SKILL, Library
+from tests.support.records import Score, a_run, keep
+
+CASES = [f"case-{at:02d}" for at in range(10)]
+
+
+def scores(mean: float, step: float) -> dict[str, list[Score]]:
+    """Ten cases of equal mean, each another way from it."""
+    return {case: [mean + step * (-1) ** at, mean + step * (at % 3 - 1)] for at, case in enumerate(CASES)}
+
+
+@pytest.fixture
+def three_models(library: Library) -> Library:
+    """Two models stay as they are; one falls by so much that it depends on the family whether that is chance."""
+    for day, (model_id, mean) in enumerate((("low", 0.69), ("same", 0.80), ("other", 0.79)), 1):
+        settings = {"prompt": "p", "schema": "s", "settings": model_id, "datasets": "d"}
+        for version, of_version, step in (("1.0.0", 0.8, 0.02), ("1.1.0", mean, 0.07)):
+            run = a_run(
+                version,
+                day + 10 * (version == "1.1.0"),
+                scores(of_version, step),
+                model_id=model_id,
+                digests={**settings, "prompt": version},
+            )
+            keep(library, run)
+    return library
+
+
+def q_values(result: dict[str, Any]) -> dict[str, list[float]]:
+    return {model["model_id"]: [metric["q"] for metric in model["metrics"]] for model in result["models"]}
+
+
+def test_a_model_has_the_same_q_by_itself_among_all_and_on_the_site(three_models: Library) -> None:
+    every = q_values(three_models.call("compare", SKILL, "--format", "json").json)
+    alone = three_models.call("compare", SKILL, "--model", "low", "--format", "json").json
+    assert q_values(alone) == {"low": every["low"]}
+    root = three_models.root
+    settings = load_settings(root / ".evaluator")
+    component = load_component(root / "components", SKILL, settings.limits)
+    site = compared(component, Archive(component), settings, root / ".evaluator").versions["1.1.0"]
+    assert q_values(site.model_dump(mode="json")) == every
+
+
+def test_the_models_named_decide_the_verdict_and_the_exit_code(three_models: Library) -> None:
+    every = three_models.call("compare", SKILL, "--format", "json")
+    assert (every.code, every.json["verdict"]) == (3, "regressed")
+    fine = three_models.call("compare", SKILL, "--model", "same", "--format", "json")
+    assert (fine.code, fine.json["verdict"] != "regressed") == (0, True)
+    assert [model["model_id"] for model in fine.json["models"]] == ["same"]
+
+
+def test_a_run_named_by_its_id_is_judged_by_itself(three_models: Library) -> None:
+    (model,) = three_models.call("compare", SKILL, "--model", "low", "--format", "json").json["models"]
+    run = three_models.call("compare", SKILL, "--candidate", model["candidate"]["run_id"], "--format", "json").json
+    assert q_values(run)["low"][0] < q_values({"models": [model]})["low"][0]
+
+
+def test_two_models_of_a_ranking_have_the_same_q_whether_the_third_is_shown_or_not(three_models: Library) -> None:
+    (every,) = three_models.call("leaderboard", SKILL, "--format", "json").json
+    shown = three_models.call("leaderboard", SKILL, "--model", "low", "--model", "same", "--format", "json")
+    (two,) = shown.json
+    assert [model["model_id"] for model in two["models"]] == ["same", "low"]
+    assert two["family"] == every["family"] == 3
+    (pair,) = two["pairs"]
+    assert pair in every["pairs"]
+    assert "q over 3 pairs" in three_models.call("leaderboard", SKILL, "--model", "low", "--model", "same").out
+
+
+def test_the_record_of_a_model_that_is_not_shown_may_be_lost(three_models: Library) -> None:
+    for path in (three_models.component / "evals" / "records").glob("*-other.json"):
+        path.unlink()
+    assert three_models.call("compare", SKILL, "--model", "low").code == 3

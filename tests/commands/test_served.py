@@ -1,0 +1,211 @@
+"""Which model answered: a verdict rests on one model, whatever name was requested, or says that it does not."""
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.support.chat_server import Asked, ChatServer, Reply, chat_server, notice
+from tests.support.git import GitRepository
+from tests.support.library import SKILL, Ended, Library
+
+CASES, REPLICATES = 8, 3
+CALLS = CASES * REPLICATES
+ANSWERED = "another model answered"
+_TURN = count(1)  # runs of one second are in the order of their ids
+
+
+class Vendor:
+    """Answers rightly under the name that `named` gives to the nth answer; None: under none."""
+
+    def __init__(self, server: ChatServer) -> None:
+        self.server = server
+        server.reply = self
+        self.named: Callable[[int], str | None] = lambda _: "served"
+
+    def __call__(self, asked: Asked) -> Reply:
+        name = self.named(self.server.requests)
+        return Reply(text=notice(asked.case_id), served_model=name, fields={"model": name} if name is None else {})
+
+    def serve(self, first: str | None, then: str | None = "", after: int = 0) -> None:
+        """Go by a name, and by another one after so many more answers."""
+        self.server.forget()
+        self.named = lambda number: first if not after or number <= after else then
+
+
+@pytest.fixture
+def vendor(library: Library, server: ChatServer) -> Vendor:
+    """A library behind a server, which is asked one call at a time."""
+    for number in range(CASES - 3):
+        library.case(f"case-{number}")
+    library.settings(replicates=REPLICATES, concurrency=1)
+    library.served_by(server.url)
+    return Vendor(server)
+
+
+def evaluate(library: Library, version: str, *words: str) -> Ended:
+    prompt = f"---\nname: {SKILL}\nversion: {version}\n---\nExtract title and year, {version}.\n"
+    library.write(f"components/{SKILL}/prompt.md", prompt)
+    return library.evaluate_here("--invocation", f"20260101T000000Z-{next(_TURN):06x}", *words)
+
+
+def ending(done: Ended) -> str:
+    """The last three lines, each a line of its own whatever the width."""
+    return " ".join(done.out.split())[-900:]
+
+
+def test_another_model_between_two_runs_is_incomparable(library: Library, vendor: Vendor) -> None:
+    vendor.serve("served")
+    first = evaluate(library, "1.0.0")
+    assert (first.code, "requested" in first.err) == (0, False)
+    vendor.serve("other")
+    library.settings(replicates=REPLICATES, policy={"fail_on": []})  # it says nothing of what answered
+    done = evaluate(library, "1.1.0")
+    assert done.code == 4
+    assert f"≠ {SKILL}: incomparable: {ANSWERED}" in done.out
+    assert f"not comparable: {ANSWERED}: served, then other; `evaluate` asks both versions" in ending(done)
+    assert "next: `skill-evaluator evaluate" in ending(done)
+    shown = library.call("compare", SKILL, "--format", "json")
+    (model,) = shown.json["models"]
+    assert (shown.code, shown.json["verdict"], model["served"]) == (4, "incomparable", "model")
+    page = library.call("compare", SKILL, "--format", "markdown")
+    assert f"## `{SKILL}`: incomparable: {ANSWERED}" in page.out
+
+
+def test_a_policy_may_take_whichever_model_answers(library: Library, vendor: Vendor) -> None:
+    vendor.serve("served")
+    evaluate(library, "1.0.0")
+    vendor.serve("other")
+    library.settings(replicates=REPLICATES, policy={"served": "any"})
+    done = evaluate(library, "1.1.0")
+    assert done.code == 0
+    assert f"these 8 cases; beyond them inconclusive; {ANSWERED}" in done.out
+    assert "the vendor served served, then other" in done.out
+
+
+def test_another_model_in_the_middle_of_a_run_is_incomparable_and_both_are_kept_with_counts(
+    library: Library, vendor: Vendor
+) -> None:
+    vendor.serve("served")
+    evaluate(library, "1.0.0")
+    vendor.serve("served", then="other", after=CALLS - 4)
+    done = evaluate(library, "1.1.0")
+    both = {"served": CALLS - 4, "other": 4}
+    assert (done.code, library.rows()[0]["served_model"], library.records()[0]["served_model"]) == (4, both, both)
+    assert f"≠ {SKILL}: incomparable: {ANSWERED}" in done.out
+    assert f"{ANSWERED}: served, then served (20), other (4)" in ending(done)
+    (model,) = library.call("compare", SKILL, "--format", "json").json["models"]
+    assert model["candidate"]["served_model"] == both
+    assert library.call("lint", SKILL).code == 0  # row and record agree
+    table = library.call("export", "--to", "csv")
+    assert '"served (20), other (4)"' in table.out
+    vendor.serve("other")
+    again = evaluate(library, "1.2.0")
+    assert (again.code, f"{ANSWERED}: served (20), other (4), then other" in ending(again)) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("requested", "code", "verdict", "words"),
+    [
+        ("served", 0, "unchanged", "beyond them inconclusive; another release of the model answered"),
+        ("served-2024-05-13", 4, "incomparable", f"incomparable: {ANSWERED}"),
+    ],
+)
+def test_another_date_is_remarked_unless_a_date_was_requested(
+    library: Library, vendor: Vendor, requested: str, code: int, verdict: str, words: str
+) -> None:
+    library.served_by(vendor.server.url, api_id=requested)
+    vendor.serve("served-2024-05-13")
+    assert "requested" not in evaluate(library, "1.0.0").err
+    vendor.serve("served-2024-08-06")
+    done = evaluate(library, "1.1.0", "--format", "json")
+    assert (done.code, done.json["comparison"]["verdict"]) == (code, verdict)
+    shown = library.call("compare", SKILL)
+    assert (shown.code, words in shown.out) == (code, True), shown.out
+    assert "served-2024-05-13, then served-2024-08-06" in " ".join(shown.out.split())
+
+
+def test_a_server_that_sends_no_name_differs_from_nothing(library: Library, vendor: Vendor) -> None:
+    vendor.serve("served")
+    evaluate(library, "1.0.0")
+    vendor.serve(None)
+    done = evaluate(library, "1.1.0", "--format", "json")
+    assert (done.code, done.json["comparison"]["verdict"], library.rows()[0]["served_model"]) == (0, "unchanged", None)
+    vendor.serve("served", then=None, after=4)
+    assert evaluate(library, "1.2.0").code == 0
+
+
+@pytest.mark.parametrize(
+    ("then", "code", "words"),
+    [("other", 0, "unchanged on these 8 cases"), ("third", 4, f"incomparable: {ANSWERED}")],
+)
+def test_beside_one_name_on_both_sides_lets_the_verdict_stand(
+    library: Library, vendor: Vendor, then: str, code: int, words: str
+) -> None:
+    vendor.serve("served")
+    evaluate(library, "1.0.0")
+    GitRepository(library.root).commit()
+    library.settings(replicates=REPLICATES, concurrency=1, policy={"design": "beside"})
+    vendor.serve("other", then=then, after=CALLS // 2)
+    done = evaluate(library, "1.1.0", "--with-baseline")
+    assert (done.code, f"{SKILL}: {words}" in done.out) == (code, True), done.out
+    assert "next: " in ending(done)
+
+
+def test_a_first_run_that_another_model_answered_ends_with_a_warning_which_lint_repeats(
+    library: Library, vendor: Vendor
+) -> None:
+    library.served_by(vendor.server.url, api_id="deployed", price={"input": 3, "output": 15})
+    vendor.serve("other-2024-08-06")
+    done = evaluate(library, "1.0.0")
+    words = (
+        "other-2024-08-06 answered, and deployed was requested: "
+        "where that is meant, say `id: other-2024-08-06` and `api_id: deployed` in models.yaml"
+    )
+    assert (done.code, done.err.splitlines()[-1]) == (0, f"warning: {words}")
+    record, shown = library.records()[0], library.call("lint", SKILL)
+    assert record["cost_usd"] is None  # nobody says what that model costs
+    assert (shown.code, f"record {record['run_id']}: {words}" in " ".join(shown.out.split())) == (0, True)
+    entry = {"id": "other-2024-08-06", "api_id": "deployed", "provider": "openai", "base_url": vendor.server.url}
+    library.models({**entry, "price": {"input": 3, "output": 15}})
+    named = evaluate(library, "1.0.0")
+    assert (named.code, "requested" in named.err) == (0, False)
+    assert library.records()[0]["cost_usd"] == pytest.approx(CALLS * (40 * 3 + 20 * 15) / 1e6)
+
+
+def test_a_first_run_that_two_models_answered_says_that_nothing_is_compared_with_it(
+    library: Library, vendor: Vendor
+) -> None:
+    vendor.serve("served", then="other", after=10)
+    done = evaluate(library, "1.0.0")
+    words = "other (14), served (10) answered, and served was requested: no version is compared with this run"
+    assert (done.code, words in done.err.splitlines()[-1]) == (0, True)
+    assert words in " ".join(done.out.split())  # the report, too
+
+
+def test_a_version_asked_again_of_another_model_has_moved_though_it_answers_alike(
+    library: Library, vendor: Vendor
+) -> None:
+    vendor.serve("served")
+    evaluate(library, "1.0.0")
+    vendor.serve("other")
+    moved = library.evaluate_here("--aa")
+    assert "served moved though the prompt did not: served model served → other" in moved.err
+    vendor.serve("served")
+    evaluate(library, "1.1.0")
+    (model,) = library.call("compare", SKILL, "--format", "json").json["models"]
+    assert (model["served"], model["baseline_runs"]) == ("model", 1)  # what others answered is not pooled
+
+
+def test_a_run_of_two_models_is_ranked_with_none(library: Library, vendor: Vendor, tmp_path: Path) -> None:
+    with chat_server() as second:
+        Vendor(second).named = lambda _: "sound"
+        entry = {"provider": "openai"}
+        library.models(
+            {"id": "served", "base_url": vendor.server.url, **entry}, {"id": "sound", "base_url": second.url, **entry}
+        )
+        vendor.serve("served", then="other", after=10)
+        evaluate(library, "1.0.0")
+    (ranking,) = library.call("leaderboard", SKILL, "--format", "json").json
+    assert "another model answered: sound, then other (14), served (10)" in ranking["left_out"]["served"]

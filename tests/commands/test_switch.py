@@ -1,0 +1,221 @@
+"""`switch`: may the library go to another model? Rows, what stands in for a model that is gone, caps and exit codes."""
+
+import re
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
+from tests.support.git import GitRepository
+from tests.support.library import REPLAY, SCHEMA, SKILL, Library
+
+GONE = Reply(status=410, text="this model was retired")
+PRICE = {"input": 1.0, "output": 2.0}
+
+
+def worse(asked: Asked) -> Reply:
+    """The model `new` loses the year."""
+    return Reply(text=notice(asked.case_id, 1999)) if asked.body["model"] == "new" else varied(asked)
+
+
+def without_old(asked: Asked) -> Reply:
+    return GONE if asked.body["model"] == "old" else varied(asked)
+
+
+@pytest.fixture
+def two(library: Library, server: ChatServer) -> Library:
+    """A library of two models behind one server."""
+    entries = [{"id": name, "provider": "openai", "base_url": server.url, "price": PRICE} for name in ("old", "new")]
+    library.models(*entries)
+    return library
+
+
+def many(library: Library, count: int) -> list[str]:
+    """Copies of the component, with its cases."""
+    names = [f"part-{number:02d}" for number in range(count)]
+    for name in names:
+        library.write(f"components/{name}/prompt.md", f"---\nname: {name}\nversion: 1.0.0\n---\nExtract.\n")
+        library.write(f"components/{name}/schema.json", SCHEMA)
+        for case_id in ("alpha", "beta"):
+            folder = f"fixtures/{name}/cases/{case_id}"
+            library.write(f"{folder}/document.md", f"{case_id} is the title of a notice of 2024.\n")
+            library.write(f"{folder}/ground_truth.json", {"title": case_id, "year": 2024})
+    return names
+
+
+def test_a_worse_model_is_told_by_component_with_what_is_lost_and_both_are_recorded(
+    two: Library, server: ChatServer
+) -> None:
+    server.reply = worse
+    for number in range(6):
+        two.case(f"case-{number}")
+    ended = two.call("switch", "old", "new", "-n", "4")
+    assert ended.code == 3
+    row = next(line for line in ended.out.splitlines() if line.startswith(SKILL))
+    assert "lost: field year" in row
+    assert row.split()[1:6] == ["72", "0.66", "regressed", "0.08", "0.08"]
+    *_, answer, following = ended.out.splitlines()
+    assert answer == "may we switch from old to new? no, notice-extraction regressed"
+    assert following == "next: `skill-evaluator compare notice-extraction --models old new`"
+    assert {row["model_id"]: row["replicates"] for row in two.rows()} == {"old": 4, "new": 4}
+    assert two.call("compare", SKILL, "--models", "old", "new", "--format", "json").json["verdict"] == "regressed"
+    back = two.call("switch", "new", "old", "--format", "json")
+    assert back.code == 0
+    assert back.json["components"][0]["verdict"] == "improved"
+    assert back.json["conclusion"] == ["may we switch from new to old? yes"]
+
+
+def test_models_asked_together_are_compared_alone_though_one_has_earlier_runs(two: Library, server: ChatServer) -> None:
+    assert two.evaluate_here("--model", "old", "--seed", "77").code == 0
+    two.call("switch", "old", "new", "-n", "4")
+    compared = two.call("compare", SKILL, "--models", "old", "new", "--format", "json").json["models"][0]
+    assert compared["baseline_runs"] == compared["candidate_runs"] == 1
+
+
+def test_a_dry_run_asks_and_writes_nothing_and_names_what_cannot_be_asked(two: Library, server: ChatServer) -> None:
+    two.write("components/broken/prompt.md", "---\nname: broken\n---\nno version\n")
+    before = two.tree()
+    ended = two.call("switch", "old", "new", "--dry-run", "--format", "json", "-n", "5")
+    assert (ended.code, server.requests, two.tree()) == (4, 0, before)
+    broken, row = ended.json["components"]
+    assert (broken["calls"], row["calls"]) == (0, 30)
+    assert "version" in broken["remark"]
+    assert row["cost_at_most_usd"] == pytest.approx(
+        sum(
+            one["cost_upper_usd"]
+            for one in two.evaluate_here("--dry-run", "-n", "5", "--format", "json").json["models"]
+        )
+    )
+
+
+def test_a_dry_run_of_twenty_components_takes_seconds(two: Library) -> None:
+    names = many(two, 20)
+    begun = time.process_time()
+    ended = two.call("switch", "old", "new", *names, "--dry-run")
+    assert ended.code == 0
+    assert ended.out.count("part-") == 20
+    assert time.process_time() - begun < 10
+
+
+def test_the_record_of_a_model_that_is_gone_stands_in(two: Library, server: ChatServer) -> None:
+    assert two.evaluate_here("--model", "old").code == 0
+    (recorded,) = (row["run_id"] for row in two.rows())
+    server.reply = without_old
+    ended = two.call("switch", "old", "new", "--format", "json")
+    (row,) = ended.json["components"]
+    assert "old did not answer (model_retired: this model was retired)" in row["remark"]
+    assert f"its run {recorded} stands in, with days between" in row["remark"]
+    assert row["verdict"] is not None
+    assert "--resume" not in ended.err
+
+
+@pytest.mark.parametrize("entry", [None, {"id": "old", **REPLAY, "retires": "2026-01-31"}])
+def test_a_model_that_is_switched_off_is_not_asked(
+    two: Library, server: ChatServer, entry: dict[str, object] | None
+) -> None:
+    assert two.evaluate_here("--model", "old").code == 0
+    new = {"id": "new", "provider": "openai", "base_url": server.url, "price": PRICE}
+    two.models(new, *([] if entry is None else [{**entry, "id": "old"}]))
+    ended = two.call("switch", "old", "new", "--format", "json")
+    (row,) = ended.json["components"]
+    why = "old is not in models.yaml; its run" if entry is None else "old was switched off on 2026-01-31; its run"
+    assert row["remark"].startswith(why)
+    assert (row["calls"], row["verdict"] is not None) == (6, True)
+
+
+def test_without_anything_to_hold_it_against_nothing_is_asked(two: Library, server: ChatServer) -> None:
+    ended = two.call("switch", "older", "new")
+    assert (ended.code, server.requests) == (4, 0)
+    assert "older is not in models.yaml, and no run of 1.0.0 is recorded" in ended.out
+
+
+def test_the_cap_on_a_month_holds_for_all_components_together(two: Library, server: ChatServer) -> None:
+    many(two, 2)
+    two.settings(budget={"month_usd": 0.1})  # enough for one of them
+    assert two.call("switch", "old", "new", "part-00", "--dry-run").out.count("would") == 0
+    assert two.call("switch", "old", "new", "part-00", "part-01").refuses("budget.month_usd")
+    planned = two.call("switch", "old", "new", "part-00", "part-01", "--dry-run")
+    assert (planned.code, server.requests) == (0, 0)
+    assert "raise budget.month_usd" in planned.out
+
+
+def test_a_component_that_is_not_measured_leaves_the_answer_open(two: Library, server: ChatServer) -> None:
+    names = many(two, 1)
+
+    def broken(asked: Asked) -> Reply:
+        return Reply(status=401, text="no") if asked.body["model"] == "new" else varied(asked)
+
+    server.reply = broken
+    ended = two.call("switch", "old", "new", names[0], "--format", "markdown")
+    assert ended.code == 4
+    assert "new did not answer (wrong_key: no)" in ended.out
+    assert "not shown of part-00" in ended.out
+    assert "evaluate part-00 --resume" in ended.err
+
+
+def test_a_model_that_another_one_answers_for_is_named_in_the_row(two: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(text=notice(asked.case_id), served_model="new")
+    ended = two.call("switch", "old", "new", "--format", "json")
+    (row,) = ended.json["components"]
+    assert (ended.code, row["verdict"]) == (4, "incomparable")
+    assert row["remark"].startswith("new answered, and old was requested")
+    turns = iter(range(99))
+    server.reply = lambda asked: Reply(text=notice(asked.case_id), served_model=("one", "two")[next(turns) % 2])
+    ended = two.call("switch", "old", "new", "--format", "json")
+    assert (ended.code, ended.json["components"][0]["verdict"]) == (4, "incomparable")
+
+
+def test_there_must_be_another_model_to_go_to(two: Library) -> None:
+    assert two.call("switch", "old", "nwe").refuses("unknown model 'nwe' for --model (did you mean 'new'?)")
+    assert two.call("switch", "old", "old").refuses("it is the old model")
+    two.models({"id": "new", "provider": "openai"})
+    assert two.call("switch", "old", "new").refuses("OPENAI_API_KEY is not set")
+    assert two.call("switch", "old", "new", "--components", "nowhere").code == 2
+
+
+@pytest.mark.parametrize("in_flight", [1, 4])
+def test_a_retired_model_ends_its_run_after_one_call_and_says_what_to_do(
+    two: Library, server: ChatServer, in_flight: int
+) -> None:
+    server.reply = without_old
+    ended = two.evaluate_here("--model", "old", "-n", "9", "--concurrency", str(in_flight))
+    assert (ended.code, two.rows()) == (4, [])
+    assert 1 <= server.requests <= in_flight
+    assert "model_retired" in ended.out
+    assert "the model is retired: `skill-evaluator switch old NEW` says whether another will do" in ended.out
+    assert "--resume" not in ended.err
+
+
+def test_a_model_that_answered_before_and_is_unknown_now_is_retired(two: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(status=404, text="no such model")
+    assert "unknown_model" in two.evaluate_here("--model", "old").out
+    server.reply = varied
+    assert two.evaluate_here("--model", "old").code == 0
+    server.reply = lambda asked: Reply(status=404, text="no such model")
+    assert "model_retired" in two.evaluate_here("--model", "old").out
+    two.models({"id": "old", "provider": "openai", "base_url": f"{server.url}/elsewhere"})
+    assert "unknown_model" in two.evaluate_here("--model", "old").out  # perhaps the address is wrong
+
+
+def test_days_in_models_yaml_stand_in_doctor_plan_and_site_sixty_days_ahead(library: Library) -> None:
+    today = datetime.now(UTC).date()
+    days = {"gone": -1, "soon": 60, "later": 61}
+    retires = {name: str(today + timedelta(days=ahead)) for name, ahead in days.items()}
+    library.models(*({**REPLAY, "id": name, "retires": day} for name, day in retires.items()))
+    lines = (
+        f"gone was switched off on {retires['gone']}: `skill-evaluator switch gone NEW`",
+        f"soon is switched off on {retires['soon']}",
+    )
+    GitRepository(library.root).commit("laid out")
+    assert library.evaluate_here("--model", "soon").code == 0
+    library.call("site", "build")
+    told = [
+        library.call("doctor").out,
+        library.call("plan").out,
+        library.call("plan", "--format", "markdown").out,
+        (library.root / "site" / "data" / "overview.js").read_text(),
+    ]
+    for text in told:
+        assert all(line in text for line in lines), text
+        assert not re.search("later (is|was) switched off", text)

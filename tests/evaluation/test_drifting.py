@@ -1,0 +1,44 @@
+"""A model that was asked again: what a day does is no move, what is further off than one more run may be is one."""
+
+import random
+
+from skill_evaluator.evaluation.drifting import drifted
+from skill_evaluator.records.record import Record
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.results import ModelVerdict
+
+from tests.support.records import Score, a_record
+from tests.support.rules import some_rules
+
+HARD = [random.Random(0).uniform(0.5, 0.9) for _ in range(20)]
+
+
+def a_day(shift: float, seed: int) -> Record:
+    """A run of twenty cases, all of them better or worse by what the day, or the model, did."""
+    dice = random.Random(seed)
+    cases: dict[str, list[Score]] = {
+        f"case-{at:02d}": [hard + shift + dice.gauss(0, 0.02) for _ in range(3)] for at, hard in enumerate(HARD)
+    }
+    return a_record(cases, run_id=f"202601{seed:02d}T000000Z-000000-m")
+
+
+def asked_again(shift: float, *earlier: float) -> ModelVerdict:
+    runs = [a_day(day, seed) for seed, day in enumerate(earlier, 1)]
+    pair = Pair(baseline=runs[-1], candidate=a_day(shift, 20), baseline_again=tuple(runs[:-1]))
+    (model,) = drifted("s", [pair], some_rules({"tolerance": 0.01})).models
+    return model
+
+
+def test_a_run_that_differs_as_earlier_runs_did_has_not_moved_and_that_is_said() -> None:
+    restless = asked_again(-0.05, 0.04, -0.04, 0.03, -0.03)
+    assert restless.moved == []
+    calm = asked_again(-0.08, 0.002, -0.002, 0.001, -0.001)
+    assert calm.moved == ["field_level_f1 0.835 → 0.761"]
+
+
+def test_few_earlier_runs_show_a_large_move_and_no_small_one() -> None:
+    small = asked_again(-0.016, 0.0)
+    assert (small.moved, small.verdict) == ([], "inconclusive")
+    assert "1 earlier run cannot tell this from a day" in small.reasons
+    assert asked_again(-0.3, 0.0).moved
+    assert asked_again(-0.016, 0.0, 0.001, -0.001, 0.0, 0.002, -0.002, 0.001).moved

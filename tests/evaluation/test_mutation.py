@@ -1,0 +1,112 @@
+"""The verdict on a mutant: what chance does is not called a kill, and what a mutant does is."""
+
+import datetime
+import random
+from collections.abc import Callable
+
+from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_of_mutants
+from skill_evaluator.library.config import Policy
+from skill_evaluator.library.mutants import mutants_of
+from skill_evaluator.records.record import Record
+from skill_evaluator.verdicts.rules import VerdictRules
+
+from tests.support.records import a_record
+
+RULES = VerdictRules(
+    policy=Policy(),
+    skill="s",
+    primary_metric="field_level_f1",
+    required_coverage=0.9,
+    waivers=(),
+    today=datetime.date(2026, 1, 1),
+)
+(MUTANT,) = mutants_of("Read.\n\n- Trim it.", None)
+CASES = [f"case-{at}" for at in range(10)]
+World = Callable[[random.Random, str], float]
+
+
+def status(undamaged: World, mutant: World, dice: random.Random, replicates: int = 4) -> str:
+    """Ask as `mutate` does, look by look, and return what becomes of the mutant."""
+    drawn = [
+        {case: [world(dice, case) for _ in range(replicates)] for case in CASES} for world in (*[undamaged] * 4, mutant)
+    ]
+    looks = looks_of_mutants(replicates)
+    for look in looks:
+        records: list[Record] = [
+            a_record({case: scores[:look] for case, scores in table.items()}, run_id=f"run-{at}")
+            for at, table in enumerate(drawn)
+        ]
+        judged = judged_mutant(
+            MUTANT,
+            Undamaged(record=records[0], controls=tuple(records[1:4])),
+            records[4],
+            RULES,
+            looks=len(looks),
+            last=look == looks[-1],
+        )
+        if judged is not None:
+            return judged.status
+    raise AssertionError("the last look decides")
+
+
+def noisy(mean: float) -> World:
+    return lambda dice, case: float(dice.random() < mean)
+
+
+def test_mutants_that_change_nothing_are_seldom_called_killed() -> None:
+    dice = random.Random(7)
+    killed = sum(status(noisy(0.8), noisy(0.8), dice) == "killed" for _ in range(40))
+    assert killed <= 6  # 5 % are allowed; more than 6 of 40 has a probability of 0.3 %
+
+
+def test_three_cases_that_are_lost_for_certain_kill_and_one_may_be_what_any_edit_does() -> None:
+    for lost, becomes in ((1, "survived"), (3, "killed"), (5, "killed")):
+
+        def damaged(dice: random.Random, case: str, lost: int = lost) -> float:
+            return 0.0 if case in CASES[:lost] else 1.0
+
+        assert status(lambda dice, case: 1.0, damaged, random.Random(0)) == becomes
+
+
+def test_a_model_that_repeats_itself_and_moves_in_a_case_of_twenty_with_any_edit_kills_seldom() -> None:
+    dice = random.Random(11)
+
+    def killed() -> bool:
+        worlds = [dict.fromkeys(CASES, 1.0), *({case: float(dice.random() > 0.05) for case in CASES} for _ in range(4))]
+        at = iter([world for world in worlds for _ in range(len(CASES) * 4)])
+        draw: World = lambda _, case: next(at)[case]  # noqa: E731 - every answer of a case is the same in one run
+        return status(draw, draw, dice) == "killed"
+
+    assert sum(killed() for _ in range(40)) <= 4
+
+
+def test_a_field_that_two_cases_have_is_lost_in_both() -> None:
+    scores: dict[str, list[float | str]] = {case: [1.0] * 4 for case in CASES}
+
+    def run(name: str, right: int) -> Record:
+        fields = {"rare": dict.fromkeys(CASES[:2], (right, 4)), "plain": dict.fromkeys(CASES, (4, 4))}
+        return a_record(scores, run_id=name, fields=fields)
+
+    undamaged = Undamaged(record=run("u", 4), controls=tuple(run(f"c{at}", 4) for at in range(3)))
+    judged = judged_mutant(MUTANT, undamaged, run("m", 0), RULES, looks=1, last=True)
+    assert judged is not None
+    assert [(one.kind, one.name) for one in judged.reactions] == [("field", "rare")]
+
+
+def test_a_drop_in_all_cases_kills_in_spite_of_noise() -> None:
+    dice = random.Random(3)
+    killed = sum(status(noisy(0.9), noisy(0.1), dice) == "killed" for _ in range(20))
+    assert killed >= 19
+
+
+def test_what_a_meaningless_edit_breaks_as_well_does_not_kill() -> None:
+    dice = random.Random(1)
+
+    def status_of_coin() -> str:
+        worlds = [{case: float(dice.random() < 0.5) for case in CASES} for _ in range(5)]
+        at = iter([world for world in worlds for _ in range(len(CASES) * 4)])
+        draw: World = lambda _, case: next(at)[case]  # noqa: E731 - every answer of a case is the same in one run
+        return status(draw, draw, dice)
+
+    killed = sum(status_of_coin() == "killed" for _ in range(30))
+    assert killed <= 5

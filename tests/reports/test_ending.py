@@ -1,0 +1,146 @@
+"""The last three lines: the verdict with its scope, what was lost, and what to do next."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from skill_evaluator.reports.ending import ending, print_ending, print_first
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.comparison import compare_records
+from skill_evaluator.verdicts.results import ComparisonResult
+
+from tests.reports.test_comparison import HOSTILE, hostile_result
+from tests.support.records import Score, a_record
+from tests.support.rules import some_rules
+
+NAMES = [f"c{at:02d}" for at in range(12)]
+GOOD: dict[str, list[Score]] = {name: [0.9, 0.92, 0.94] for name in NAMES}
+BAD: dict[str, list[Score]] = {name: [0.2, 0.22, 0.24] for name in NAMES}
+LOWER: dict[str, list[Score]] = {name: [0.7, 0.72, 0.74] for name in NAMES}
+FLAKY: dict[str, list[Score]] = {name: [0.9, 0.5, 1.0] for name in NAMES}
+MANY: dict[str, list[Score]] = {f"c{at:02d}": [0.9, 0.92, 0.94] for at in range(40)}
+RIGHT, WRONG = ({"total": dict.fromkeys(NAMES, count)} for count in ((3, 3), (0, 3)))
+HERE = {"new": "new"}
+
+
+def compared(
+    before: Mapping[str, list[Score]], after: Mapping[str, list[Score]], old: Mapping[str, Any] = {}, **changed: Any
+) -> ComparisonResult:
+    baseline = a_record(before, run_id="old", skill="receipts", **old)
+    candidate = {"run_id": "new", "skill": "receipts", "skill_version": "1.1.0", "beside": "old", **changed}
+    pair = Pair(baseline=baseline, candidate=a_record(after, **candidate))
+    return compare_records("receipts", [pair], some_rules(skill="receipts"))
+
+
+@pytest.mark.parametrize(
+    ("result", "lines"),
+    [
+        (
+            compared(GOOD, BAD, {"fields": RIGHT}, fields=WRONG),
+            (
+                "▼ receipts: regressed on these 12 cases and beyond them",
+                "lost: field total; cases c00, c01, c02 and 9 more",
+                "next: look at field total: `skill-evaluator explain new --field total`",
+            ),
+        ),
+        (
+            compared(MANY, MANY | {"c03": [0.0] * 3}),
+            (
+                "? receipts: inconclusive on these 40 cases and beyond them",
+                "lost: case c03",
+                "next: look at case c03: `skill-evaluator explain new --case c03`",
+            ),
+        ),
+        (
+            compared(GOOD, LOWER),
+            (
+                "▼ receipts: regressed on these 12 cases; beyond them inconclusive",
+                "lost: field_level_f1 0.920 → 0.720, spread over fields and cases",
+                "next: look at case c00: `skill-evaluator explain new --case c00`",
+            ),
+        ),
+        (
+            compared(GOOD, GOOD),
+            (
+                "= receipts: unchanged on these 12 cases; beyond them inconclusive",
+                "nothing lost",
+                "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --why …` holds later "
+                "versions against it",
+            ),
+        ),
+        (
+            compared(GOOD, GOOD, draft=True),
+            (
+                "= receipts: unchanged on these 12 cases; beyond them inconclusive",
+                "nothing lost",
+                "next: raise the version in prompt.md, and `skill-evaluator evaluate receipts` records it",
+            ),
+        ),
+        (
+            compared(GOOD, GOOD, scorer_version=0),
+            (
+                "≠ receipts: incomparable",
+                "nothing was compared: not comparable: they were scored by different rules (scorer 1 and 0); score the "
+                "older run again with `skill-evaluator score`",
+                "next: `skill-evaluator evaluate receipts` asks both versions side by side, by today's files",
+            ),
+        ),
+    ],
+    ids=["a field is lost", "a case is lost", "spread", "unchanged", "a draft", "incomparable"],
+)
+def test_the_verdict_what_was_lost_and_what_to_do(result: ComparisonResult, lines: tuple[str, str, str]) -> None:
+    assert ending(result, HERE) == lines
+
+
+def test_what_is_inconclusive_ends_with_what_would_decide_it_and_its_cost() -> None:
+    first, lost, following = ending(compared(FLAKY, FLAKY), HERE)
+    assert (first, lost) == ("? receipts: inconclusive on these 12 cases and beyond them", "nothing lost")
+    assert following.startswith("next: about ")
+    assert "× the calls" in following
+    assert following.endswith("would decide it, if the difference stays")
+
+
+def test_no_command_is_named_that_does_not_work() -> None:
+    """Answers that are elsewhere are not explained, results of another tool have no library, and flags are kept."""
+    worse, same = compared(GOOD, BAD), compared(GOOD, GOOD)
+    assert ending(worse, {})[2] == "next: look at case c00; the answers are not on this machine"
+    assert ending(worse, None)[2] == "next: look at case c00"
+    assert ending(same, None)[2] == "next: nothing is in the way"
+    folders = ["--components", "my prompts"]
+    command = "`skill-evaluator explain new --case c00 --components 'my prompts'`"
+    assert ending(worse, HERE, folders)[2] == f"next: look at case c00: {command}"
+
+
+def test_of_several_models_the_end_speaks_of_the_worst() -> None:
+    fine, worse = compared(GOOD, GOOD, {"model_id": "a"}, model_id="a"), compared(GOOD, BAD)
+    both = worse.model_copy(update={"models": [*fine.models, *worse.models]})
+    assert ending(both, HERE)[0] == (
+        "▼ receipts: regressed on these 12 cases and beyond them (m, the worst of 2 models)"
+    )
+    assert "look at case c00" in ending(both, HERE)[2]
+
+
+def test_three_lines_are_three_whatever_the_names_are(capsys: pytest.CaptureFixture[str]) -> None:
+    print_ending(hostile_result(), "text", {"2" + HOSTILE: HOSTILE}, ["--components", HOSTILE])
+    blank, *lines = capsys.readouterr().out.splitlines()
+    assert (blank, len(lines)) == ("", 3)
+    assert all(line.isprintable() for line in lines)
+    print_ending(hostile_result(), "markdown")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_first_run_ends_with_what_its_cases_can_show(capsys: pytest.CaptureFixture[str]) -> None:
+    record = a_record({name: [0.9, 0.8] for name in "abc"}, skill="receipts")
+    print_first(record, "text", kept=True)
+    assert capsys.readouterr().out.splitlines() == [
+        "",
+        "receipts 1.0.0: measured on 3 cases; there is no lower version to judge it against",
+        "3 cases: a lost field is seen, a drop of 0.05 is not; 12 would see 0.12",
+        "next: change the prompt, and `skill-evaluator try receipts` holds it against this run",
+    ]
+    print_first(record, "text", kept=False)
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "next: `skill-evaluator evaluate receipts` records what later versions are held against"
+    )
+    print_first(record, "json", kept=True)
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,121 @@
+"""Worse is never better: a worse answer takes no *regressed* away, no lost field, and makes nothing *improved*."""
+
+import random
+from collections.abc import Callable
+from itertools import pairwise
+from typing import get_args
+
+import pytest
+from skill_evaluator.library.config import Gate
+from skill_evaluator.records.record import Record
+from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.comparison import compare_records
+from skill_evaluator.verdicts.results import ModelVerdict
+
+from tests.support.records import a_record
+from tests.support.rules import some_rules
+
+RIGHT, WRONG, MISSING = 2, 1, 0
+Answer = list[int] | None
+"""What became of each field; None: an answer that cannot be read."""
+OLD, NEW = "20260101T000000Z-000000-m", "20260102T000000Z-000001-m"
+FLAKINESS = (1.0, 1.0, 0.95, 0.8, 0.5)
+
+
+def a_run_of(cases: list[list[Answer]], fields: int, run_id: str, **changed: object) -> Record:
+    """A record whose metric is the share of fields that are right."""
+    scores = {
+        f"c{at}": ["unparseable" if answer is None else answer.count(RIGHT) / fields for answer in answers]
+        for at, answers in enumerate(cases)
+    }
+    read = {f"c{at}": [answer for answer in answers if answer is not None] for at, answers in enumerate(cases)}
+    counts = {
+        f"f{at}": {
+            case: (sum(one[at] == RIGHT for one in answers), len(answers)) for case, answers in read.items() if answers
+        }
+        for at in range(fields)
+    }
+    record = a_record(scores, fields=counts, run_id=run_id, skill_version=run_id[7:8] + ".0.0", **changed)
+    assert record.settings is not None
+    return record.model_copy(update={"settings": record.settings.model_copy(update={"profile": "deterministic"})})
+
+
+def drawn(rng: random.Random, rates: list[list[float]], replicates: int) -> list[list[Answer]]:
+    """Answers of which some repeat what is common to their case."""
+    alike = rng.choice((0.0, 0.6, 0.9))
+
+    def one(rate: float) -> int:
+        return RIGHT if rng.random() < rate else rng.choice((WRONG, MISSING))
+
+    cases: list[list[Answer]] = []
+    for case in rates:
+        common = [one(rate) for rate in case]
+        cases.append(
+            [
+                [same if rng.random() < alike else one(rate) for same, rate in zip(common, case, strict=True)]
+                for _ in range(replicates)
+            ]
+        )
+    return cases
+
+
+def worse(rng: random.Random, cases: list[list[Answer]]) -> list[list[Answer]]:
+    """The same with one answer that is worse: in a field, in all, or not to be read."""
+    changed = [list(answers) for answers in cases]
+    answers = rng.choice([answers for answers in changed if any(answers)] or [changed[0]])
+    place = rng.choice([at for at, answer in enumerate(answers) if answer] or [0])
+    answer, how = answers[place], rng.random()
+    wanting = [at for at, outcome in enumerate(answer or ()) if outcome > MISSING]
+    if answer is None or not wanting or how < 0.4:
+        answers[place] = None
+    else:
+        picked = wanting if how < 0.6 else [rng.choice(wanting)]
+        answers[place] = [outcome - (at in picked) for at, outcome in enumerate(answer)]
+    return changed
+
+
+def chains(seed: int, judge: Callable[[Record, Record], ModelVerdict], *, beside: bool) -> list[list[ModelVerdict]]:
+    """Verdicts on candidates, each with one worse answer more than the one before."""
+    rng, found = random.Random(seed), []
+    for _ in range(40):
+        cases, replicates, fields = rng.randint(1, 12), rng.choice((1, 2, 3, 5)), rng.randint(3, 5)
+        rates = [[rng.choice(FLAKINESS) for _ in range(fields)] for _ in range(cases)]
+        fall, share = rng.choice((0.0, 0.3, 0.6)), rng.random()
+        lower = [[max(0.0, rate - fall * (rng.random() < share)) for rate in case] for case in rates]
+        baseline = a_run_of(drawn(rng, rates, replicates), fields, OLD)
+        candidate, chain = drawn(rng, lower, replicates), []
+        for _ in range(4):
+            changed = {"beside": OLD} if beside else {"timestamp": "2026-01-02T00:00:00Z"}
+            chain.append(judge(baseline, a_run_of(candidate, fields, NEW, **changed)))
+            candidate = worse(rng, candidate)
+        found.append(chain)
+    return found
+
+
+@pytest.mark.parametrize("beside", [True, False], ids=["beside", "recorded"])
+@pytest.mark.parametrize("gate", get_args(Gate))
+def test_a_worse_answer_takes_nothing_away_and_makes_nothing_better(gate: Gate, *, beside: bool) -> None:
+    rules = some_rules({"gate": gate})
+
+    def judge(baseline: Record, candidate: Record) -> ModelVerdict:
+        return compare_records("s", [Pair(baseline=baseline, candidate=candidate)], rules).models[0]
+
+    steps = [pair for chain in chains(3, judge, beside=beside) for pair in pairwise(chain)]
+    taken = [
+        (before.reasons, after.reasons)
+        for before, after in steps
+        if (before.verdict == "regressed" and after.verdict != "regressed")
+        or set(before.lost_fields) - set(after.lost_fields)
+        or (after.verdict == "improved" and before.verdict != "improved")
+    ]
+    assert any(before.verdict == "regressed" for before, _ in steps)
+    assert any(before.verdict != "regressed" for before, _ in steps)
+    assert not taken
+
+
+def test_answers_of_which_none_can_be_read_are_regressed_on_four_cases() -> None:
+    flawless: list[list[Answer]] = [[[RIGHT] * 3] * 2] * 4
+    unread: list[list[Answer]] = [[None] * 2] * 4
+    pair = Pair(baseline=a_run_of(flawless, 3, OLD), candidate=a_run_of(unread, 3, NEW, beside=OLD))
+    model = compare_records("s", [pair], some_rules()).models[0]
+    assert (model.verdict, model.lost_fields) == ("regressed", ["f0", "f1", "f2"])

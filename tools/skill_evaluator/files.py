@@ -317,6 +317,17 @@ def read_lines(
     return ((number, value) for number, _, value in read_placed_lines(path, error, torn_lines=torn_lines, limit=limit))
 
 
+def read_models(
+    path: Path, model: type[ModelT], error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE
+) -> Iterator[tuple[int, ModelT]]:
+    """Yield the number and the checked value of each line; raise `error` with file, line and key path."""
+    for number, value in read_lines(path, error, limit=limit):
+        try:
+            yield number, model.model_validate(value)
+        except ValidationError as problem:
+            raise error(f"{path}:{number}: {first_problem(problem)}") from None
+
+
 def read_placed_lines(
     path: Path, error: type[SkillEvaluatorError], *, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, int, Any]]:

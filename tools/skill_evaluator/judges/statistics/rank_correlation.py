@@ -17,7 +17,8 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> Bounded:
 
     The interval is on Fisher's z scale, with the standard error of leaving out a unit at a time (jackknife): scores of
     few levels are far from the normal ones that closed formulas suppose. Where all ranks agree, ρ is taken one exchange
-    of neighbours lower and the error is that of independent ranks, 1 ÷ √(n − 3), so that the interval keeps a width.
+    of neighbours lower. There, and where the jackknife finds no error (four units can balance), the error is that of
+    independent ranks, 1 ÷ √(n − 3), so that the interval keeps a width.
 
     >>> round(spearman([1, 2, 3, 4, 5], [1, 3, 2, 5, 4]).value, 3)
     0.8
@@ -29,10 +30,10 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> Bounded:
     ranks = np.stack([rankdata(side) for side in sides])
     value = min(1.0, max(-1.0, float(np.asarray(np.corrcoef(ranks))[0, 1])))
     nearest = 1.0 - 12.0 / (n * (n * n - 1))
-    if abs(value) >= nearest:
-        centre, error = math.copysign(math.atanh(nearest), value), 1.0 / math.sqrt(n - 3)
-    else:
-        centre, error = math.atanh(value), _jackknife_error(sides, ranks) / (1.0 - value * value)
+    centre = math.atanh(max(-nearest, min(nearest, value)))
+    error = 0.0 if abs(value) >= nearest else _jackknife_error(sides, ranks) / (1.0 - value * value)
+    if error < 1e-9:
+        error = 1.0 / math.sqrt(n - 3)
     low, high = math.tanh(centre - Z * error), math.tanh(centre + Z * error)
     return Bounded(value=value, ci95=(min(low, value), max(high, value)), n=n)
 
